@@ -1,0 +1,4 @@
+//! The TCP segment as every machine here sees it. The type itself is the wire's: what can be said in a
+//! header can be said here, and nothing else.
+
+pub use anabranch_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};

@@ -1,0 +1,191 @@
+//! Every choice that papers and stacks make differently, as a typed option.
+
+use crate::time::Duration;
+
+/// How one TCP connection behaves. [`Config::default`] is a present-day host; [`Config::paper`] is the TCP
+/// that the SET paper simulates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Largest payload that we send and accept, in octets; what the peer offers may lower what we send
+    /// (RFC 9293 section 3.7.1). 1..=65495.
+    pub mss: u16,
+    /// Congestion window at the start.
+    pub initial_window: InitialWindow,
+    /// Slow-start threshold at the start, in octets; `None` is unbounded (RFC 5681 section 3.1).
+    pub initial_ssthresh: Option<u32>,
+    /// Upper limit of the congestion window (`W_max` of the papers), in segments of our send MSS;
+    /// `None` leaves it to the peer's window.
+    pub window_limit: Option<u32>,
+    /// Retransmission time-out.
+    pub rto: RtoConfig,
+    /// When the receiver acknowledges.
+    pub delayed_ack: DelayedAck,
+    /// Which side of the SACK option (RFC 2018) we play.
+    pub sack: SackRole,
+    /// Offer the timestamps option (RFC 7323 section 3).
+    pub timestamps: bool,
+    /// Offer this window scale shift count, 0..=14 (RFC 7323 section 2); `None` does not offer scaling.
+    pub window_scale: Option<u8>,
+    /// Nagle's algorithm (RFC 9293 section 3.7.4): hold back a short segment while data is in flight.
+    pub nagle: Nagle,
+    /// Limited transmit (RFC 3042): new data on the first two duplicate acknowledgements.
+    pub limited_transmit: bool,
+    /// What is sent again after a loss.
+    pub recovery: Recovery,
+    /// How the congestion window grows and shrinks.
+    pub congestion: CongestionAlgorithm,
+    /// Octets that `write` accepts beyond what is acknowledged.
+    pub send_buffer: u32,
+    /// Octets that the receiver holds for the application; the window offered never exceeds it.
+    pub receive_buffer: u32,
+    /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
+    pub time_wait: Duration,
+    /// Time-outs in a row of a SYN or SYN-ACK before the attempt is given up (R2 for SYN, RFC 9293
+    /// section 3.8.3).
+    pub syn_retries: u8,
+    /// Time-outs in a row of data before the connection is given up (R2, RFC 9293 section 3.8.3).
+    pub data_retries: u8,
+}
+
+/// The congestion window before the first acknowledgement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InitialWindow {
+    /// That many segments; the papers use 1.
+    Segments(u16),
+    /// min(10 MSS, max(2 MSS, 14600)) octets (RFC 6928 section 2).
+    Rfc6928,
+}
+
+/// Retransmission time-out (RFC 6298).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RtoConfig {
+    /// Before the first measurement (RFC 6298 section 2.1: 1 s; the papers: 3 s).
+    pub initial: Duration,
+    /// Lower bound (RFC 6298 section 2.4: 1 s; Linux: 200 ms).
+    pub min: Duration,
+    /// Upper bound, also of the back-off (RFC 6298 section 2.5: at least 60 s).
+    pub max: Duration,
+    /// What a time-out does to the next one.
+    pub backoff: Backoff,
+}
+
+/// What a time-out does to the next one (RFC 6298 section 5.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backoff {
+    /// Twice as long each time, up to the cap.
+    Double,
+    /// The same again.
+    Constant,
+}
+
+/// When an acknowledgement is sent (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayedAck {
+    /// For every segment at once.
+    Off,
+    /// For every `segments`-th full segment, or after `timeout`, whichever is first; at once when a segment
+    /// is out of order or fills a hole.
+    Every {
+        /// Segments per acknowledgement, at least 1 (`s` of the SET paper).
+        segments: u8,
+        /// How long an acknowledgement may wait; at most 500 ms.
+        timeout: Duration,
+    },
+}
+
+/// Which side of the SACK option (RFC 2018) is played.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SackRole {
+    /// Neither: SACK-permitted is not sent and blocks are ignored.
+    Off,
+    /// We send blocks if the peer permits, and ignore those that come.
+    Receiver,
+    /// We permit and use the peer's blocks, and send none.
+    Sender,
+    /// Both.
+    Both,
+}
+
+/// Nagle's algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nagle {
+    /// Short segments wait while data is in flight.
+    On,
+    /// Everything leaves at once (TCP_NODELAY).
+    Off,
+}
+
+/// What is sent again after a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// SACK-based recovery (RFC 6675) where the peer sends blocks, else NewReno (RFC 6582).
+    NewReno,
+    /// BSD Reno: fast retransmit of one segment, out of recovery with the next new acknowledgement; after a
+    /// time-out everything past the hole is sent again (go-back-N).
+    RenoGoBackN,
+}
+
+/// How the congestion window grows and shrinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionAlgorithm {
+    /// RFC 5681 with the window arithmetic of RFC 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+}
+
+impl Default for Config {
+    /// A present-day host on a 1500-octet path: RFC 6928 window, RFC 6298 with Linux's 200 ms floor, SACK,
+    /// timestamps, scaling, delayed acknowledgements every second segment or 40 ms, no Nagle.
+    fn default() -> Self {
+        Self {
+            mss: 1440,
+            initial_window: InitialWindow::Rfc6928,
+            initial_ssthresh: None,
+            window_limit: None,
+            rto: RtoConfig {
+                initial: Duration::from_secs(1),
+                min: Duration::from_millis(200),
+                max: Duration::from_secs(60),
+                backoff: Backoff::Double,
+            },
+            delayed_ack: DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
+            sack: SackRole::Both,
+            timestamps: true,
+            window_scale: Some(7),
+            nagle: Nagle::Off,
+            limited_transmit: true,
+            recovery: Recovery::NewReno,
+            congestion: CongestionAlgorithm::NewReno,
+            send_buffer: 256 * 1024,
+            receive_buffer: 256 * 1024,
+            time_wait: Duration::from_secs(60),
+            syn_retries: 6,
+            data_retries: 15,
+        }
+    }
+}
+
+impl Config {
+    /// The TCP of the SET paper (section 5 and errata S20): initial window 1, window limit 64 segments,
+    /// one acknowledgement for 2 segments, 3 s time-outs, no SACK, no timestamps, no scaling.
+    pub fn paper() -> Self {
+        Self {
+            initial_window: InitialWindow::Segments(1),
+            window_limit: Some(64),
+            rto: RtoConfig {
+                initial: Duration::from_secs(3),
+                min: Duration::from_secs(1),
+                max: Duration::from_secs(64),
+                backoff: Backoff::Double,
+            },
+            delayed_ack: DelayedAck::Every { segments: 2, timeout: Duration::from_millis(200) },
+            sack: SackRole::Off,
+            timestamps: false,
+            window_scale: None,
+            limited_transmit: false,
+            receive_buffer: 65_535,
+            ..Self::default()
+        }
+    }
+}

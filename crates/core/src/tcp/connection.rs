@@ -1,0 +1,210 @@
+//! One TCP connection: the states of RFC 9293 section 3.3.2 and what moves between them.
+
+use bytes::Bytes;
+
+use super::Config;
+use crate::segment::{Segment, SeqNumber};
+use crate::time::{Duration, Instant};
+
+/// The states of RFC 9293 section 3.3.2. LISTEN belongs to whoever holds the port: see
+/// [`Connection::accept`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// We have sent a SYN.
+    SynSent,
+    /// We have received and sent a SYN.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We have closed; our FIN is not acknowledged.
+    FinWait1,
+    /// Our FIN is acknowledged; the peer may still send.
+    FinWait2,
+    /// The peer has closed; we may still send.
+    CloseWait,
+    /// Both have closed at once; our FIN is not acknowledged.
+    Closing,
+    /// The peer has closed, then we; our FIN is not acknowledged.
+    LastAck,
+    /// All is acknowledged; old duplicates die out.
+    TimeWait,
+    /// Nothing is left.
+    Closed,
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CloseReason {
+    /// Both directions were closed and acknowledged.
+    Graceful,
+    /// The peer reset an open connection.
+    Reset,
+    /// The peer refused our SYN.
+    Refused,
+    /// R2 time-outs in a row went unanswered.
+    TimedOut,
+    /// We called [`Connection::abort`].
+    Aborted,
+}
+
+/// What the owner of a connection learns, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The handshake is done.
+    Established,
+    /// There is something for [`Connection::read`].
+    Readable,
+    /// Octets were acknowledged: there is room for [`Connection::write`] again, and windows have moved.
+    Writable,
+    /// The peer has sent FIN, and everything before it can be read.
+    PeerClosed,
+    /// The connection is over; nothing follows.
+    Closed(CloseReason),
+}
+
+/// Why octets are not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// [`Connection::close`] was called: no more can be sent.
+    #[error("the sending direction is closed")]
+    Closing,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+/// A connection's figures, as TCP_INFO of Linux has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Info {
+    /// State.
+    pub state: State,
+    /// Largest payload that we send, in octets.
+    pub mss: u16,
+    /// Congestion window in octets, the window limit applied.
+    pub cwnd: u32,
+    /// Slow-start threshold in octets; `u32::MAX` is unbounded.
+    pub ssthresh: u32,
+    /// The window that the peer last offered, in octets, counted from SND.UNA.
+    pub peer_window: u32,
+    /// Octets sent and not acknowledged (SND.NXT - SND.UNA).
+    pub in_flight: u32,
+    /// Octets written and not yet sent.
+    pub unsent: u32,
+    /// Octets that can be read.
+    pub readable: u32,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Mean deviation of the round-trip time.
+    pub rttvar: Duration,
+    /// Smallest round-trip time measured.
+    pub min_rtt: Option<Duration>,
+    /// Present retransmission time-out, back-off included.
+    pub rto: Duration,
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Fast retransmits (entries into recovery).
+    pub fast_retransmits: u64,
+    /// Octets of ours that the peer has acknowledged.
+    pub bytes_acked: u64,
+    /// Octets received in order.
+    pub bytes_received: u64,
+    /// Segments received that were dropped: out of window, bad acknowledgement, after the end.
+    pub segments_dropped: u64,
+}
+
+/// One TCP connection.
+#[derive(Debug)]
+pub struct Connection {
+    _private: (),
+}
+
+impl Connection {
+    /// Active open: SYN-SENT; the SYN is the first thing polled. `iss` should be unpredictable
+    /// (RFC 9293 section 3.4.1).
+    pub fn connect(
+        _now: Instant,
+        _config: Config,
+        _local_port: u16,
+        _remote_port: u16,
+        _iss: SeqNumber,
+    ) -> Self {
+        todo!()
+    }
+
+    /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC 9293
+    /// section 3.10.7.2); the caller then asks [`reset_for`].
+    pub fn accept(_now: Instant, _config: Config, _syn: &Segment, _iss: SeqNumber) -> Option<Self> {
+        todo!()
+    }
+
+    /// A segment for this connection has arrived.
+    pub fn handle_segment(&mut self, _now: Instant, _segment: Segment) {
+        todo!()
+    }
+
+    /// Answers [`Connection::next_timeout`]; harmless when early.
+    pub fn handle_timeout(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// When [`Connection::handle_timeout`] wants to be called; may lie in the past.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        todo!()
+    }
+
+    /// The next segment to put on the wire, until `None`.
+    pub fn poll_transmit(&mut self, _now: Instant) -> Option<Segment> {
+        todo!()
+    }
+
+    /// The next thing that the owner should know, until `None`.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        todo!()
+    }
+
+    /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
+    /// takes it off `data`; returns how many octets that was. Allowed from SYN-SENT on.
+    pub fn write(&mut self, _data: &mut Bytes) -> Result<usize, WriteError> {
+        todo!()
+    }
+
+    /// Takes up to `max` octets in order; `None` when there are none. Opens the window.
+    pub fn read(&mut self, _max: usize) -> Option<Bytes> {
+        todo!()
+    }
+
+    /// No more will be written: FIN follows the last octet. The peer may go on sending (half-close).
+    pub fn close(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// Drops everything and resets the peer (RFC 9293 section 3.10.5).
+    pub fn abort(&mut self, _now: Instant) {
+        todo!()
+    }
+
+    /// Changes how many octets the receiver holds for the application. The window offered follows, but its
+    /// right edge never moves left (RFC 9293 section 3.8.6.2.1).
+    pub fn set_receive_buffer(&mut self, _octets: u32) {
+        todo!()
+    }
+
+    /// The state.
+    pub fn state(&self) -> State {
+        todo!()
+    }
+
+    /// The figures.
+    pub fn info(&self) -> Info {
+        todo!()
+    }
+}
+
+/// The reset that answers a segment for which there is no connection; `None` for a reset
+/// (RFC 9293 section 3.10.7.1).
+pub fn reset_for(_segment: &Segment) -> Option<Segment> {
+    todo!()
+}
