@@ -1,20 +1,31 @@
 //! The node's one receive buffer, shared among its sessions by measured link quality (section 4.4, errata
-//! S21): `share_i = B_2 * rate_i / sum of rates`, with a floor.
+//! S21).
 
 use crate::time::{Duration, Instant};
+
+/// What a session's share is a share of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// The shares add up to the buffer, as in the paper: `share_i = B_2 * rate_i / sum of rates`.
+    Divided,
+    /// The best session may fill the buffer, and one that delivers less than a quarter of what the best
+    /// delivers gets four times its ratio of it, but no less than an equal share. The node's memory is safe all
+    /// the same, since no chunk may end past the buffer; and a good session is not held back for the sake of
+    /// poor ones.
+    Overcommitted,
+}
 
 /// How the buffer is shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShareConfig {
+    /// What a session's share is a share of.
+    pub sharing: Sharing,
     /// How often the shares are reckoned anew.
     pub period: Duration,
     /// Weight of the newest measurement in the average, in 1/256.
     pub gain: u32,
     /// No session falls below one segment of that many octets.
     pub segment: u32,
-    /// Nor below this part of an equal share, in 1/256: a session that has little window cannot show that
-    /// it could carry more. The paper has none (0).
-    pub equal_floor: u32,
 }
 
 /// One session's measured quality: octets received, averaged over periods.
@@ -47,16 +58,29 @@ impl Quality {
     }
 }
 
-/// The share of a session of quality `own` among `count` sessions whose qualities add up to `total`, of
-/// `free` octets of buffer. Equal shares until there is a measurement.
-pub fn share(config: &ShareConfig, free: u64, own: Option<u64>, total: u64, count: usize) -> u32 {
-    let equal = free / count.max(1) as u64;
-    let measured = match own {
-        Some(own) if total > 0 => (u128::from(free) * u128::from(own) / u128::from(total)) as u64,
-        _ => equal,
+/// The qualities of all sessions together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rivals {
+    /// Sessions, those that are meant to come included.
+    pub count: usize,
+    /// Sum of the averages.
+    pub total: u64,
+    /// The largest average.
+    pub best: u64,
+}
+
+/// The share of a session of quality `own` among `rivals`, of `buffer` octets. Equal shares, or the whole
+/// buffer if overcommitted, until there is a measurement.
+pub fn share(config: &ShareConfig, buffer: u32, own: Option<u64>, rivals: &Rivals) -> u32 {
+    let equal = u64::from(buffer) / rivals.count.max(1) as u64;
+    let part = |own: u64, of: u64| (u128::from(buffer) * u128::from(own) / u128::from(of)) as u64;
+    let octets = match (config.sharing, own) {
+        (Sharing::Divided, Some(own)) if rivals.total > 0 => part(own, rivals.total),
+        (Sharing::Divided, _) => equal,
+        (Sharing::Overcommitted, Some(own)) if rivals.best > 0 => part(own * 4, rivals.best).max(equal),
+        (Sharing::Overcommitted, _) => u64::from(buffer),
     };
-    let floor = (equal * u64::from(config.equal_floor) / 256).max(u64::from(config.segment));
-    measured.max(floor).min(u64::from(u32::MAX)) as u32
+    octets.max(u64::from(config.segment)).min(u64::from(buffer.max(config.segment))) as u32
 }
 
 /// When the next period ends, if `now` has passed `due`.
@@ -69,19 +93,35 @@ mod tests {
     use super::*;
 
     const CONFIG: ShareConfig =
-        ShareConfig { period: Duration::from_millis(250), gain: 64, segment: 81, equal_floor: 0 };
+        ShareConfig { sharing: Sharing::Divided, period: Duration::from_millis(250), gain: 64, segment: 81 };
+
+    fn rivals(qualities: &[u64]) -> Rivals {
+        Rivals {
+            count: qualities.len(),
+            total: qualities.iter().sum(),
+            best: qualities.iter().copied().max().unwrap_or(0),
+        }
+    }
 
     #[test]
     fn shares_are_equal_until_something_is_measured() {
-        assert_eq!(share(&CONFIG, 9000, None, 0, 3), 3000);
+        assert_eq!(share(&CONFIG, 9000, None, &rivals(&[0; 3])), 3000);
     }
 
     #[test]
     fn shares_follow_the_received_rate_down_to_one_segment() {
-        assert_eq!(share(&CONFIG, 9000, Some(300), 400, 2), 6750);
-        assert_eq!(share(&CONFIG, 9000, Some(0), 400, 2), 81);
-        let floored = ShareConfig { equal_floor: 128, ..CONFIG };
-        assert_eq!(share(&floored, 9000, Some(0), 400, 2), 2250);
+        let both = rivals(&[300, 100]);
+        assert_eq!(share(&CONFIG, 9000, Some(300), &both), 6750);
+        assert_eq!(share(&CONFIG, 9000, Some(0), &both), 81);
+    }
+
+    #[test]
+    fn overcommitted_the_best_has_all_and_the_worst_an_equal_share() {
+        let config = ShareConfig { sharing: Sharing::Overcommitted, ..CONFIG };
+        let all = rivals(&[400, 90, 10]);
+        assert_eq!(share(&config, 9000, Some(400), &all), 9000);
+        assert_eq!(share(&config, 9000, Some(90), &all), 8100);
+        assert_eq!(share(&config, 9000, Some(10), &all), 3000);
     }
 
     #[test]

@@ -86,6 +86,15 @@ impl Estimate {
         }
     }
 
+    /// Octets that keep the path busy with little queueing: twice what it carries in the shortest time that a
+    /// chunk ever took, plus `spare`. Late binding: what is not yet given can still go elsewhere. As the rate
+    /// is measured anew this lets it double with every round, as slow start does.
+    pub(super) fn enough(&self, spare: u64) -> u64 {
+        let pipe =
+            self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 500_000_000));
+        pipe.saturating_add(spare)
+    }
+
     /// A chunk is written.
     pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64, limited: Limited) -> Stamp {
         if outstanding == 0 {

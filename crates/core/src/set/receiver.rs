@@ -16,7 +16,7 @@ use anabranch_wire::set::{
 use bytes::Bytes;
 
 use self::reorder::Reorder;
-use super::buffers::{self, Quality, ShareConfig};
+use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
@@ -34,6 +34,8 @@ pub enum Striping {
 pub struct ReceiverConfig {
     /// Octets of receive buffer (`B_2`), for all sessions together.
     pub buffer: u32,
+    /// Octets that a stream may send before it has said what it is for.
+    pub first_window: u32,
     /// The gateway table (Table 1).
     pub gateways: Vec<Gateway>,
     /// Whether the node takes SET sessions.
@@ -52,18 +54,27 @@ impl Default for ReceiverConfig {
     fn default() -> Self {
         Self {
             buffer: 64_000,
+            first_window: 1_000,
             gateways: Vec::new(),
             striping: Striping::Supported,
             share: ShareConfig {
+                sharing: Sharing::Overcommitted,
                 period: Duration::from_millis(250),
                 gain: 64,
                 segment: 81,
-                equal_floor: 128,
             },
             ack_every: 2 * 1440,
             ack_delay: Duration::from_millis(40),
             idle: Duration::from_secs(60),
         }
+    }
+}
+
+impl ReceiverConfig {
+    /// The node as printed: the sessions' shares add up to the buffer.
+    pub fn paper() -> Self {
+        let modern = Self::default();
+        Self { share: ShareConfig { sharing: Sharing::Divided, ..modern.share }, ..modern }
     }
 }
 
@@ -140,7 +151,8 @@ impl Receiver {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
         self.streams.insert(stream, Role::Fresh(Decoder::new()));
-        self.effects.push_back(Effect::LimitReceive { stream, octets: self.config.buffer });
+        let octets = self.config.first_window.min(self.config.buffer);
+        self.effects.push_back(Effect::LimitReceive { stream, octets });
         stream
     }
 
@@ -150,7 +162,9 @@ impl Receiver {
             StreamEvent::Opened => {}
             StreamEvent::Data(octets) => self.read(now, stream, octets),
             StreamEvent::Ended => {
-                self.effects.push_back(Effect::Shutdown { stream });
+                if self.streams.insert(stream, Role::Ending).is_some() {
+                    self.effects.push_back(Effect::Shutdown { stream });
+                }
             }
             StreamEvent::Closed(_) => {
                 self.streams.remove(&stream);
@@ -251,6 +265,7 @@ impl Receiver {
         if plain {
             let at = transfer.reorder.delivered();
             self.refuse(stream, RefuseReason::NoStriping, Role::Plain { at });
+            self.limit(stream, self.config.buffer);
             return self.finish_plain(stream);
         }
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
@@ -285,15 +300,10 @@ impl Receiver {
         let Some(Role::Fresh(decoder)) = self.streams.remove(&stream) else { return };
         if join.plan == Plan::Split {
             self.streams.insert(stream, Role::Plain { at: 0 });
+            self.limit(stream, self.config.buffer);
             return self.read(now, stream, decoder.into_rest());
         }
-        let session = Session {
-            decoder,
-            quality: Quality::default(),
-            limit: self.config.buffer,
-            pending: 0,
-            ack_due: None,
-        };
+        let session = Session { decoder, quality: Quality::default(), limit: 0, pending: 0, ack_due: None };
         self.streams.insert(stream, Role::Session(session));
         self.share(now);
         self.read_session(now, stream);
@@ -394,6 +404,10 @@ impl Receiver {
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }
 
+    fn limit(&mut self, stream: StreamId, octets: u32) {
+        self.effects.push_back(Effect::LimitReceive { stream, octets });
+    }
+
     fn sessions(&self) -> impl Iterator<Item = (StreamId, &Session)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => Some((*stream, session)),
@@ -423,16 +437,18 @@ impl Receiver {
     /// Tells every session what it may send.
     fn share(&mut self, _now: Instant) {
         let Some(transfer) = &self.transfer else { return };
-        let count = self.sessions().count();
-        let total = self.sessions().filter_map(|(_, s)| s.quality.average()).sum();
-        let intended = transfer.sessions.max(count);
+        let averages = || self.sessions().filter_map(|(_, s)| s.quality.average());
+        let rivals = Rivals {
+            // Equal parts for as many as are meant to come, until something is measured.
+            count: transfer.sessions.max(self.sessions().count()),
+            total: averages().sum(),
+            best: averages().max().unwrap_or(0),
+        };
         let Self { config, streams, effects, .. } = self;
         for (stream, role) in streams.iter_mut() {
             let Role::Session(session) = role else { continue };
-            // Equal parts for as many as are meant to come, until something is measured.
-            let own = session.quality.average();
-            let limit = buffers::share(&config.share, u64::from(config.buffer), own, total, intended);
-            if limit.abs_diff(session.limit) >= config.share.segment {
+            let limit = buffers::share(&config.share, config.buffer, session.quality.average(), &rivals);
+            if session.limit == 0 || limit.abs_diff(session.limit) >= config.share.segment {
                 session.limit = limit;
                 effects.push_back(Effect::LimitReceive { stream: *stream, octets: limit });
             }

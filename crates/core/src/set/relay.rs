@@ -63,6 +63,13 @@ impl Default for RelayConfig {
     }
 }
 
+impl RelayConfig {
+    /// The gateway as printed: SETACK after the open-wait state.
+    pub fn paper() -> Self {
+        Self { open_wait: OpenWait::RoundTrip, ..Self::default() }
+    }
+}
+
 /// Counters of a [`Relay`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RelayCounters {
@@ -164,7 +171,8 @@ impl Relay {
         if matches!(self.sessions[index].state, State::AwaitSetSyn { .. } | State::Dialing) {
             return;
         }
-        let limit = wired_window(&self.config, status.peer_window, status.unsent);
+        let held = status.unsent.saturating_add(status.in_flight);
+        let limit = wired_window(&self.config, status.peer_window, held);
         let session = &mut self.sessions[index];
         // Small steps would only be silly windows (RFC 9293 section 3.8.6.2.2).
         if limit.abs_diff(session.limit) >= self.config.segment / 4 || (limit == 0) != (session.limit == 0) {
@@ -366,8 +374,9 @@ impl Relay {
     }
 }
 
-/// The window to offer the sender: the node's, less what the gateway holds; at least one wired segment while
-/// it holds less than that, or a node window below one segment would stop the session for good.
+/// The window to offer the sender: the node's, less what the gateway holds for it or has on its way to it; at
+/// least one wired segment while that is less, or a node window below one segment would stop the session for
+/// good.
 fn wired_window(config: &RelayConfig, node_window: u32, held: u32) -> u32 {
     let window = node_window.min(config.buffer);
     let window = match config.units {

@@ -182,6 +182,9 @@ impl Sender {
         for notice in self.sessions[index].handle_stream(now, event, &mut self.effects) {
             self.handle_notice(now, index, notice);
         }
+        if matches!(self.phase, Phase::Sessions) {
+            self.call_next(now);
+        }
         self.stale = true;
     }
 
@@ -295,10 +298,7 @@ impl Sender {
 
     fn handle_notice(&mut self, now: Instant, index: usize, notice: Notice) {
         match notice {
-            Notice::Opened => {
-                self.progress = now;
-                self.call_next(now);
-            }
+            Notice::Opened => self.progress = now,
             Notice::Closed => self.lose(now, index),
             Notice::Read(ack) => self.acknowledge(now, &ack),
         }
@@ -332,14 +332,17 @@ impl Sender {
     /// Calls the next gateway if the last call has been answered or patience has run out; one that was lost
     /// or not selected only when no session is left.
     fn call_next(&mut self, now: Instant) {
-        let calling = self.sessions.last().is_some_and(|s| match s.state {
-            State::Calling | State::OpenWait { .. } => now < self.patience,
-            State::Opened | State::Released | State::Closed(_) => false,
+        let impatient = now >= self.patience;
+        let busy = self.sessions.last().is_some_and(|s| match (s.state, self.config.open) {
+            (State::Calling, OpenWhen::OneByOne | OpenWhen::Staggered) => !impatient,
+            (State::OpenWait { .. }, OpenWhen::OneByOne) => !impatient,
+            (State::Calling | State::OpenWait { .. }, _) => false,
+            (State::Opened | State::Released | State::Closed(_), _) => false,
         });
-        let at_once = self.config.open == OpenWhen::AtOnce;
-        if calling && !at_once {
+        if busy {
             return;
         }
+        let at_once = self.config.open == OpenWhen::AtOnce;
         while let Some(gateway) = self.waiting.pop_front() {
             self.call(now, gateway);
             if !at_once {
@@ -372,7 +375,10 @@ impl Sender {
             set_tries: self.config.set_tries,
         };
         let stream = self.new_stream();
-        self.sessions.push(TcpManager::call(now, common, gateway, join, stream, &mut self.effects));
+        let mut session = TcpManager::call(now, common, gateway, join, stream, &mut self.effects);
+        // The node's answer took two round trips; a chunk should not take longer.
+        session.estimate.suppose(self.request_time);
+        self.sessions.push(session);
     }
 
     fn call_timeout(&self) -> Option<Instant> {
@@ -398,10 +404,9 @@ impl Sender {
             new += self.acknowledged.insert(range.start, range.end);
         }
         self.delivered = self.delivered.max(ack.delivered);
-        if new == 0 {
-            return;
+        if new > 0 {
+            self.progress = now;
         }
-        self.progress = now;
         for range in self.acknowledged.as_slice() {
             self.unassigned.remove(range.start, range.end);
         }

@@ -64,7 +64,9 @@ impl Striping for Predictive {
 }
 
 fn helps(index: usize, path: &PathView, paths: &[PathView], file: &FileView) -> bool {
-    let others = paths.iter().enumerate().filter(|(i, p)| *i != index && p.usable).map(|(_, p)| p);
+    // A session that has nothing on its way and takes nothing is no rival: its gateway may be dead.
+    let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
+    let others = paths.iter().enumerate().filter(|(i, p)| *i != index && rival(p)).map(|(_, p)| p);
     let (mut rate, mut outstanding, mut fastest) = (0u64, 0u64, Duration::MAX);
     for other in others {
         let Some(r) = other.rate else { continue };
@@ -73,6 +75,10 @@ fn helps(index: usize, path: &PathView, paths: &[PathView], file: &FileView) -> 
         fastest = fastest.min(other.time_for_chunk);
     }
     if rate == 0 {
+        return true;
+    }
+    // Somebody must go on: whoever is first.
+    if path.time_for_chunk <= fastest {
         return true;
     }
     let without = seconds(file.unassigned + outstanding, rate).max(fastest);

@@ -347,5 +347,7 @@ impl TcpManager {
             }
             false
         });
+        // With nothing left to be silent about, it may show itself again.
+        self.suspect &= self.outstanding > 0;
     }
 }

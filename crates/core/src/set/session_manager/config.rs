@@ -19,6 +19,8 @@ pub enum Start {
 pub enum OpenWhen {
     /// When the last is open, or has failed, or has kept us waiting for too long (section 4.2.3).
     OneByOne,
+    /// When the last has reached its gateway: its wireless half opens while the next wired one does.
+    Staggered,
     /// All together.
     AtOnce,
 }
@@ -85,7 +87,7 @@ impl Default for SenderConfig {
             gateways: Count::AtMost(usize::MAX),
             layout: Layout::Compact,
             start: Start::Early,
-            open: OpenWhen::OneByOne,
+            open: OpenWhen::Staggered,
             striping: StripingPolicy::Predictive,
             reinjection: Reinjection::On,
             set_timeout: Duration::from_secs(3),
@@ -106,6 +108,7 @@ impl SenderConfig {
     pub fn paper() -> Self {
         Self {
             start: Start::AfterSetAck,
+            open: OpenWhen::OneByOne,
             striping: StripingPolicy::Window,
             reinjection: Reinjection::Off,
             ..Self::default()

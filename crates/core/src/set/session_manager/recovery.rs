@@ -69,18 +69,37 @@ impl Sender {
             return;
         }
         while let Some((holder, chunk)) = self.last_expected() {
-            let (start, end) = {
-                let c = &self.sessions[holder].chunks[chunk];
-                (c.start, c.end)
-            };
-            let Some(helper) = self.helper_for(now, holder, chunk, end - start) else {
+            if !self.copy(now, holder, chunk) {
                 let overdue = self.overdue_at(holder, chunk);
                 self.rescue_at = Some(overdue).filter(|at| *at > now);
                 return;
-            };
-            self.sessions[holder].chunks[chunk].copied = true;
-            self.write(now, helper, start, end, true);
+            }
         }
+    }
+
+    /// Copies the first octets that the node lacks, if they are overdue, before new ones are given out.
+    pub(super) fn rescue_late(&mut self, now: Instant) {
+        if self.config.reinjection == Reinjection::Off {
+            return;
+        }
+        while let Some((holder, chunk)) = self.last_expected().filter(|(h, c)| self.overdue_at(*h, *c) <= now)
+        {
+            if !self.copy(now, holder, chunk) {
+                return;
+            }
+        }
+    }
+
+    /// Gives a copy of a chunk to the session that helps most; false if none does.
+    fn copy(&mut self, now: Instant, holder: usize, chunk: usize) -> bool {
+        let (start, end) = {
+            let c = &self.sessions[holder].chunks[chunk];
+            (c.start, c.end)
+        };
+        let Some(helper) = self.helper_for(now, holder, chunk, end - start) else { return false };
+        self.sessions[holder].chunks[chunk].copied = true;
+        self.write(now, helper, start, end, true);
+        true
     }
 
     /// The chunk without a copy that holds up the rest: at the end of the file the one that is expected
@@ -106,7 +125,7 @@ impl Sender {
         let expected = self.sessions[holder].chunks[chunk].stamp.expected;
         let overdue = now >= self.overdue_at(holder, chunk);
         let views = self.views.iter().enumerate();
-        let able = views.filter(|(i, v)| *i != holder && v.usable && v.chunk >= octets && v.rate.is_some());
+        let able = views.filter(|(i, v)| *i != holder && v.usable && v.chunk >= octets);
         let (helper, view) = able.min_by_key(|(_, v)| v.time_for_chunk)?;
         let there = now + view.time_for_chunk.mul_ratio(5, 4);
         (overdue || there < expected).then_some(helper)

@@ -9,6 +9,12 @@ use crate::time::Instant;
 
 /// The most that a data header takes in either layout.
 const HEADER: u64 = 24;
+/// Chunks that the first session may have on its way before anything is known of it.
+const FIRST_CHUNKS: u64 = 8;
+/// And any other, which has to show first what it is.
+const PROBE_CHUNKS: u64 = 1;
+/// Chunks on top of what fills a known path.
+const SPARE_CHUNKS: u64 = 2;
 
 impl Sender {
     /// Gives sessions what they may have until nobody may have more.
@@ -21,6 +27,10 @@ impl Sender {
             let end = next.end.min(self.delivered + self.buffer);
             if next.start >= end {
                 break;
+            }
+            if next.start > self.delivered + self.buffer / 2 {
+                // Somebody is late, and the others are running into the end of the node's buffer.
+                self.rescue_late(now);
             }
             self.view_paths(end - next.start);
             let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
@@ -53,7 +63,11 @@ impl Sender {
                 State::OpenWait { .. } => early,
                 State::Calling | State::Released | State::Closed(_) => false,
             };
-            let chunk = if usable { chunk_for(session, available) } else { 0 };
+            let bound = match config.striping {
+                StripingPolicy::Window => u64::MAX,
+                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open),
+            };
+            let chunk = if usable && session.outstanding < bound { chunk_for(session, available) } else { 0 };
             PathView {
                 room: session.status.room(),
                 chunk,
@@ -74,6 +88,16 @@ impl Sender {
         self.unassigned.remove(0, self.file.len() as u64);
         session.write_plain(self.file.clone(), &mut self.effects);
     }
+}
+
+/// Octets on its way beyond which a session gets no more.
+fn enough_for(session: &TcpManager, first: bool) -> u64 {
+    let chunks = match (session.estimate.rate(), first) {
+        (Some(_), _) => SPARE_CHUNKS,
+        (None, true) => FIRST_CHUNKS,
+        (None, false) => PROBE_CHUNKS,
+    };
+    session.estimate.enough(chunks * u64::from(session.status.mss))
 }
 
 /// A chunk fills one segment of the wired connection with its header; less only where the window or the file

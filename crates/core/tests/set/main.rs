@@ -1,0 +1,5 @@
+//! The three SET machines against each other, over streams that are only a rate and a delay.
+
+mod faults;
+mod transfer;
+mod world;

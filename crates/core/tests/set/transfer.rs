@@ -1,0 +1,106 @@
+//! Transfers in a world without faults.
+
+use anabranch_core::set::*;
+use anabranch_core::time::Duration;
+
+use super::world::*;
+
+fn deliver(paths: &[Path], length: usize, config: SenderConfig, node: ReceiverConfig) -> (World, f64) {
+    let file = file(length);
+    let mut world = World::new(paths, file.clone(), config, node);
+    world.run(Duration::from_secs(600));
+    assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+    assert!(world.delivered == file, "{} of {length} octets", world.delivered.len());
+    let seconds = world.completed.expect("complete").as_secs_f64();
+    (world, seconds)
+}
+
+fn modern(paths: &[Path], length: usize) -> f64 {
+    deliver(paths, length, SenderConfig::default(), ReceiverConfig::default()).1
+}
+
+#[test]
+fn any_size_arrives_through_any_number_of_gateways() {
+    for length in [0, 1, 80, 1439, 1440, 5000, 129_000] {
+        for n in 1..=4 {
+            for config in [SenderConfig::default(), SenderConfig::paper()] {
+                deliver(&vec![path(18_000, 25); n], length, config, ReceiverConfig::default());
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_gateways_add_up() {
+    let one = modern(&[path(18_000, 25)], 1_000_000);
+    for n in 2..=4usize {
+        let speedup = one / modern(&vec![path(18_000, 25); n], 1_000_000);
+        assert!(speedup > 0.95 * n as f64, "{n} gateways: {speedup}");
+    }
+}
+
+#[test]
+fn unequal_gateways_add_up() {
+    let rates = [18_000, 9_000, 4_000];
+    let alone: f64 = rates.iter().map(|r| 1e6 / modern(&[path(*r, 25)], 1_000_000)).sum();
+    let paths: Vec<Path> = rates.iter().map(|r| path(*r, 25)).collect();
+    let together = 1e6 / modern(&paths, 1_000_000);
+    assert!(together > 0.95 * alone, "{together} of {alone}");
+}
+
+#[test]
+fn a_hopeless_gateway_does_no_harm() {
+    for slow in [path(2_000, 500), path(500, 200), path(2_500, 5)] {
+        for length in [5_000, 100_000] {
+            let alone = modern(&[path(100_000, 5)], length);
+            for paths in [[path(100_000, 5), slow], [slow, path(100_000, 5)]] {
+                let both = modern(&paths, length);
+                // With the slow one as default gateway and primary, its set-up has to be paid.
+                let setup =
+                    if paths[0].rate < 100_000 { 6.0 * slow.wireless_delay.as_secs_f64() + 1.2 } else { 0.0 };
+                assert!(both < 1.02 * alone + setup, "{length} through {slow:?}: {both} instead of {alone}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_without_set_gets_the_file_as_plain_tcp() {
+    let node = ReceiverConfig { striping: NodeStriping::Refused, ..ReceiverConfig::default() };
+    let (world, _) = deliver(&[path(18_000, 25)], 50_000, SenderConfig::default(), node);
+    assert_eq!(world.sender.sessions().count(), 0);
+}
+
+#[test]
+fn the_baselines_deliver_too() {
+    for plan in [Plan::EndToEnd, Plan::Split] {
+        for length in [0, 1, 50_000] {
+            let config = SenderConfig { plan, ..SenderConfig::default() };
+            deliver(&[path(18_000, 25); 2], length, config, ReceiverConfig::default());
+        }
+    }
+}
+
+#[test]
+fn the_paper_s_sessions_open_one_after_another_after_the_setack() {
+    let (world, _) = deliver(&[path(18_000, 25); 3], 129_000, SenderConfig::paper(), ReceiverConfig::paper());
+    let sessions: Vec<_> = world.sender.sessions().collect();
+    assert_eq!(sessions.len(), 3);
+    // 2 RTT1 + 2.5 RTT2 of equation 5, less the open-wait that this world's relays leave out.
+    for session in &sessions {
+        let establishment = session.establishment.expect("open").as_millis();
+        assert!((90..=140).contains(&establishment), "{establishment} ms");
+        assert!(session.written > 5_000, "{sessions:#?}");
+    }
+}
+
+#[test]
+fn a_small_node_buffer_is_never_overrun() {
+    for buffer in [500, 1_500, 4_000] {
+        let node = ReceiverConfig { buffer, ..ReceiverConfig::default() };
+        let (world, _) =
+            deliver(&[path(18_000, 25), path(4_000, 100)], 50_000, SenderConfig::default(), node);
+        assert!(world.node.counters().held_peak <= u64::from(buffer));
+        assert_eq!(world.node.counters().rejected, 0);
+    }
+}
