@@ -17,3 +17,17 @@
 
 pub mod engine;
 pub mod random;
+pub mod packet;
+pub mod loss;
+pub mod link;
+pub mod routing;
+pub mod fragment;
+pub mod stream;
+pub mod event;
+pub mod trace;
+pub mod network;
+pub mod host;
+pub mod world;
+pub mod app;
+pub mod apps;
+pub mod sim;
