@@ -127,7 +127,10 @@ impl Receiver {
         let unit = 1_i64 << self.shift;
         let up = (i64::from(target) + unit - 1) >> self.shift;
         let in_debt = (up << self.shift) > self.free() + unit;
-        let field = if target > offered || in_debt { target >> self.shift } else { up as u32 };
+        let down = target >> self.shift;
+        // A window smaller than the scale's unit would otherwise never open.
+        let rounds_up = target <= offered || down == 0;
+        let field = if rounds_up && !in_debt { up as u32 } else { down };
         let field = field.min(u32::from(u16::MAX));
         self.edge = self.edge.max(self.nxt + (field << self.shift));
         field as u16
