@@ -1,12 +1,12 @@
 //! A run: built, then stepped through time on one thread.
 //!
 //! ```
-//! use anabranch_core::{tcp, time::Duration};
+//! use anabranch_core::tcp;
+//! use anabranch_core::time::{Duration, Instant};
 //! use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Sink};
 //! use anabranch_sim::link::LinkConfig;
 //! use anabranch_sim::network::{Forwarding, NetworkConfig};
 //! use anabranch_sim::sim::Builder;
-//! use anabranch_core::time::Instant;
 //!
 //! let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
 //! let a = builder.node("a", Forwarding::Off);
@@ -17,10 +17,8 @@
 //! let config = BulkSenderConfig { to: b, port: 80, bytes: Some(10_000), tcp };
 //! builder.app(a, Instant::ZERO, BulkSender::new(config));
 //! let mut sim = builder.build();
-//! # let _ = (&mut sim, sink); /*
 //! sim.run_until_idle();
 //! assert_eq!(sim.app::<Sink>(sink).bytes(), 10_000);
-//! # */
 //! ```
 
 use std::any::Any;
