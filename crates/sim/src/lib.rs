@@ -1,1 +1,33 @@
-//! anabranch-sim
+//! A deterministic discrete-event network that drives the core. This crate never reads a clock or entropy,
+//! never starts a thread and never prints: one [`sim::Simulation`] is one run, from a seed and a run number
+//! to the same bytes on every machine.
+//!
+//! Not here: bytes of packets (the wire's), protocols (the core's), experiments and statistics (the lab's).
+//!
+//! Code map, from the ground up; nothing imports downward in this list:
+//!
+//! * [`engine`] is the event queue, [`random`] the named random streams;
+//! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
+//! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
+//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches;
+//! * [`sim`] is the run loop;
+//! * [`scenario`] reads a network and its traffic from a file.
+
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod random;
+pub mod packet;
+pub mod loss;
+pub mod link;
+pub mod routing;
+pub mod fragment;
+pub mod stream;
+pub mod event;
+pub mod trace;
+pub mod network;
+pub mod host;
+pub mod world;
+pub mod app;
+pub mod apps;
+pub mod sim;

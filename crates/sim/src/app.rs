@@ -1,0 +1,166 @@
+//! What an application on a node is and may do.
+
+use std::any::Any;
+use std::fmt;
+
+use anabranch_core::tcp::{Config, Info, WriteError};
+use anabranch_core::time::Instant;
+use bytes::Bytes;
+
+use crate::event::AppId;
+use crate::host::{BACKLOG, ConnectError, ListenError};
+use crate::packet::NodeId;
+use crate::random::Stream;
+use crate::stream::{ConnId, StreamEvent};
+use crate::world::World;
+
+/// A program on a node. It is called when something happens and acts through its [`Ctx`]; it never waits.
+///
+/// What it has found out is read after the run, or between two steps of it, with
+/// [`crate::sim::Simulation::app`].
+pub trait App: Any + Send {
+    /// The node is up: once at its start time, and again whenever the node recovers.
+    fn start(&mut self, ctx: &mut Ctx<'_>);
+
+    /// Something has happened to one of its connections.
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, connection: ConnId, event: StreamEvent);
+
+    /// The timer that [`Ctx::set_timer`] set has run out.
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        let _ = ctx;
+    }
+}
+
+/// An application's hands: its node, as it may touch it.
+///
+/// Writes, reads and closes take effect on the wire when the application returns, all at once. A command on
+/// a connection that is over does nothing, or says so.
+#[derive(Debug)]
+pub struct Ctx<'a> {
+    world: &'a mut World,
+    app: AppId,
+    node: NodeId,
+}
+
+impl<'a> Ctx<'a> {
+    /// The hands of `app`.
+    pub(crate) fn new(world: &'a mut World, app: AppId) -> Self {
+        let node = world.apps[app.0 as usize].node;
+        Self { world, app, node }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.world.now()
+    }
+
+    /// The node on which the application runs.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The node of that name.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.world.network.find_node(name)
+    }
+
+    /// Opens a connection to a port of a node; [`StreamEvent::Opened`] or [`StreamEvent::Closed`] follows.
+    pub fn connect(&mut self, node: NodeId, port: u16, config: Config) -> Result<ConnId, ConnectError> {
+        let now = self.world.now();
+        let id = self.world.hosts[self.node.index()].connect(now, self.app, node, port, config)?;
+        self.world.touch(self.node, id);
+        Ok(id)
+    }
+
+    /// Accepts connections to a port; each is announced by [`StreamEvent::Accepted`].
+    pub fn listen(&mut self, port: u16, config: Config) -> Result<(), ListenError> {
+        self.listen_with_backlog(port, config, BACKLOG)
+    }
+
+    /// As [`Ctx::listen`], with at most `backlog` connections half open; further SYNs are ignored.
+    pub fn listen_with_backlog(&mut self, port: u16, config: Config, backlog: u32) -> Result<(), ListenError> {
+        self.world.hosts[self.node.index()].listen(self.app, port, config, backlog)
+    }
+
+    /// Accepts no more connections to a port; those that are open stay.
+    pub fn unlisten(&mut self, port: u16) {
+        self.world.hosts[self.node.index()].unlisten(port);
+    }
+
+    /// Takes from the front of `data` what the send buffer has room for; returns how many octets.
+    pub fn write(&mut self, id: ConnId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let entry = self.world.hosts[self.node.index()].get(id).ok_or(WriteError::Closed)?;
+        let written = entry.connection.write(data)?;
+        self.world.touch(self.node, id);
+        Ok(written)
+    }
+
+    /// Takes up to `max` octets that have arrived in order; `None` when there are none.
+    pub fn read(&mut self, id: ConnId, max: usize) -> Option<Bytes> {
+        let read = self.world.hosts[self.node.index()].get(id)?.connection.read(max)?;
+        self.world.touch(self.node, id);
+        Some(read)
+    }
+
+    /// Nothing more will be written; the peer may go on.
+    pub fn close(&mut self, id: ConnId) {
+        let now = self.world.now();
+        if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
+            entry.connection.close(now);
+            self.world.touch(self.node, id);
+        }
+    }
+
+    /// Drops everything and resets the peer.
+    pub fn abort(&mut self, id: ConnId) {
+        let now = self.world.now();
+        if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
+            entry.connection.abort(now);
+            self.world.touch(self.node, id);
+        }
+    }
+
+    /// Changes how many octets the receiver holds for us.
+    pub fn set_receive_buffer(&mut self, id: ConnId, octets: u32) {
+        if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
+            entry.connection.set_receive_buffer(octets);
+            self.world.touch(self.node, id);
+        }
+    }
+
+    /// A connection's figures; `None` when it is gone.
+    pub fn info(&self, id: ConnId) -> Option<Info> {
+        self.world.info(self.node, id)
+    }
+
+    /// A connection's peer and the peer's port.
+    pub fn peer(&self, id: ConnId) -> Option<(NodeId, u16)> {
+        let entry = self.world.hosts[self.node.index()].peek(id)?;
+        Some((entry.remote, entry.remote_port))
+    }
+
+    /// Has [`App::on_timer`] called at `deadline`, or at once if that is past; each call replaces the
+    /// deadline before, and `None` takes it back.
+    pub fn set_timer(&mut self, deadline: Option<Instant>) {
+        self.world.set_app_timer(self.app, deadline);
+    }
+
+    /// The random stream of `purpose` on this node. The same purpose gives the same numbers again, so ask
+    /// once and keep it.
+    pub fn stream(&self, purpose: &str) -> Stream {
+        self.world.stream(&format!("app {}", self.world.network.node_name(self.node)), purpose)
+    }
+
+    /// Writes a line to the trace, if there is one.
+    pub fn trace(&mut self, text: fmt::Arguments<'_>) {
+        let now = self.world.now();
+        self.world.network.note(now, Some(self.node), text);
+    }
+
+    /// Ends the run after this instant's work: what it was for is done.
+    pub fn stop(&mut self) {
+        self.world.stop = true;
+    }
+}

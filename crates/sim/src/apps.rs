@@ -1,0 +1,5 @@
+//! Ready applications.
+
+mod bulk;
+
+pub use bulk::{BulkSender, BulkSenderConfig, Keep, Outcome, Sink, Transfer, pattern};

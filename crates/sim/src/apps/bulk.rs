@@ -1,0 +1,236 @@
+//! A bulk transfer over one TCP connection: [`BulkSender`] and [`Sink`].
+
+use anabranch_core::tcp::{CloseReason, Config, Info};
+use anabranch_core::time::Instant;
+use bytes::Bytes;
+
+use crate::app::{App, Ctx};
+use crate::packet::NodeId;
+use crate::stream::{ConnId, StreamEvent};
+
+/// Octets that repeat in what a [`BulkSender`] without data sends.
+const PATTERN_LEN: usize = 1 << 16;
+
+/// The first octets that a [`BulkSender`] without data sends; they repeat every 65,536.
+pub fn pattern() -> Bytes {
+    (0..PATTERN_LEN).map(|i| (i ^ i >> 8) as u8).collect::<Vec<_>>().into()
+}
+
+/// What is sent where.
+#[derive(Clone, Debug)]
+pub struct BulkSenderConfig {
+    /// The receiver.
+    pub to: NodeId,
+    /// Its port.
+    pub port: u16,
+    /// Octets to send; `None` never ends.
+    pub bytes: Option<u64>,
+    /// How the connection behaves.
+    pub tcp: Config,
+}
+
+/// How far a transfer is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Outcome {
+    /// Not begun, or under way.
+    #[default]
+    Pending,
+    /// All is sent and acknowledged.
+    Done,
+    /// The connection ended before.
+    Failed(CloseReason),
+}
+
+/// Connects at its start, sends a number of octets, closes.
+#[derive(Debug)]
+pub struct BulkSender {
+    config: BulkSenderConfig,
+    pattern: Bytes,
+    id: Option<ConnId>,
+    written: u64,
+    /// What has become of it.
+    pub outcome: Outcome,
+    /// When it began to connect.
+    pub started: Option<Instant>,
+    /// When the connection was open.
+    pub opened: Option<Instant>,
+    /// When the last octet was acknowledged.
+    pub finished: Option<Instant>,
+    /// The connection's figures when it was last heard of.
+    pub info: Option<Info>,
+}
+
+impl BulkSender {
+    /// A sender that begins when it is started.
+    pub fn new(config: BulkSenderConfig) -> Self {
+        Self {
+            config,
+            pattern: pattern(),
+            id: None,
+            written: 0,
+            outcome: Outcome::Pending,
+            started: None,
+            opened: None,
+            finished: None,
+            info: None,
+        }
+    }
+
+    fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let total = self.config.bytes.unwrap_or(u64::MAX);
+        while self.written < total {
+            let at = self.written as usize % PATTERN_LEN;
+            let len = (PATTERN_LEN - at).min(usize::try_from(total - self.written).unwrap_or(usize::MAX));
+            let mut data = self.pattern.slice(at..at + len);
+            match ctx.write(id, &mut data) {
+                Ok(0) | Err(_) => return,
+                Ok(n) => self.written += n as u64,
+            }
+        }
+        ctx.close(id);
+    }
+}
+
+impl App for BulkSender {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        *self = Self::new(self.config.clone());
+        self.started = Some(ctx.now());
+        match ctx.connect(self.config.to, self.config.port, self.config.tcp) {
+            Ok(id) => self.id = Some(id),
+            Err(_) => self.outcome = Outcome::Failed(CloseReason::Refused),
+        }
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened => {
+                self.opened = Some(ctx.now());
+                self.fill(ctx, id);
+            }
+            StreamEvent::Writable => {
+                if self.config.bytes.is_none_or(|total| self.written < total) {
+                    self.fill(ctx, id);
+                } else {
+                    self.info = ctx.info(id);
+                    let acked = self.info.map_or(0, |info| info.bytes_acked);
+                    if acked >= self.written && self.outcome == Outcome::Pending {
+                        self.outcome = Outcome::Done;
+                        self.finished = Some(ctx.now());
+                    }
+                }
+            }
+            StreamEvent::Readable => while ctx.read(id, usize::MAX).is_some() {},
+            StreamEvent::PeerClosed | StreamEvent::Accepted { .. } => {}
+            StreamEvent::Closed(reason) => {
+                self.info = ctx.info(id);
+                self.id = None;
+                if self.outcome == Outcome::Pending {
+                    self.finished = Some(ctx.now());
+                    let done = reason == CloseReason::Graceful;
+                    self.outcome = if done { Outcome::Done } else { Outcome::Failed(reason) };
+                }
+            }
+        }
+    }
+}
+
+/// What a [`Sink`] has received over one connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    /// The connection.
+    pub id: ConnId,
+    /// The sender.
+    pub peer: NodeId,
+    /// When the connection was accepted.
+    pub accepted: Instant,
+    /// Octets received in order.
+    pub bytes: u64,
+    /// When the last octet came.
+    pub last: Instant,
+    /// When the sender finished.
+    pub finished: Option<Instant>,
+    /// What came, if the sink keeps it.
+    pub kept: Vec<u8>,
+}
+
+/// Whether a [`Sink`] keeps what it reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keep {
+    /// It only counts.
+    Nothing,
+    /// It keeps every octet.
+    Everything,
+}
+
+/// Accepts connections to a port, reads all that comes, and closes when the peer does.
+#[derive(Debug)]
+pub struct Sink {
+    port: u16,
+    tcp: Config,
+    keep: Keep,
+    /// One for every connection accepted, in order.
+    pub transfers: Vec<Transfer>,
+}
+
+impl Sink {
+    /// A sink that counts.
+    pub fn new(port: u16, tcp: Config) -> Self {
+        Self { port, tcp, keep: Keep::Nothing, transfers: Vec::new() }
+    }
+
+    /// A sink that keeps all it reads.
+    pub fn keeping(port: u16, tcp: Config) -> Self {
+        Self { keep: Keep::Everything, ..Self::new(port, tcp) }
+    }
+
+    /// Octets received over all connections.
+    pub fn bytes(&self) -> u64 {
+        self.transfers.iter().map(|t| t.bytes).sum()
+    }
+
+    fn drain(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        // The newest connection is the likely one.
+        let Some(transfer) = self.transfers.iter_mut().rev().find(|t| t.id == id) else { return };
+        while let Some(data) = ctx.read(id, usize::MAX) {
+            transfer.bytes += data.len() as u64;
+            transfer.last = ctx.now();
+            if self.keep == Keep::Everything {
+                transfer.kept.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+impl App for Sink {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.listen(self.port, self.tcp).is_err() {
+            ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
+        }
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        match event {
+            StreamEvent::Accepted { peer, .. } => {
+                let now = ctx.now();
+                self.transfers.push(Transfer {
+                    id,
+                    peer,
+                    accepted: now,
+                    bytes: 0,
+                    last: now,
+                    finished: None,
+                    kept: Vec::new(),
+                });
+            }
+            StreamEvent::Readable | StreamEvent::Closed(_) => self.drain(ctx, id),
+            StreamEvent::PeerClosed => {
+                self.drain(ctx, id);
+                if let Some(transfer) = self.transfers.iter_mut().rev().find(|t| t.id == id) {
+                    transfer.finished = Some(ctx.now());
+                }
+                ctx.close(id);
+            }
+            StreamEvent::Opened | StreamEvent::Writable => {}
+        }
+    }
+}

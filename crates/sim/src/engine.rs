@@ -1,0 +1,296 @@
+//! The event queue: what happens next.
+//!
+//! The key of an event is (time, sequence), where the sequence counts insertions. That order is total; two
+//! events at one instant happen in the order in which they were scheduled. [`EventQueue::pop`] asserts it.
+//!
+//! # Method
+//!
+//! A monotone radix queue with a sorted front. Times are read as eleven digits of six bits. Relative to a
+//! reference time `base`, an event waits at the level of the highest digit in which it differs, in the slot
+//! that this digit names; so every slot covers one aligned interval, the slots of a level are in order and
+//! all of a level lies before all of the next. When the front is empty the first slot in that order is taken:
+//! a small one is sorted into the front, a large one is spread over the levels below. An event moves at most
+//! once per level, usually two or three times, and always in sequence; no comparison tree is walked.
+//!
+//! Insertions before the end of the front go straight into it. Should that front grow long, its tail goes
+//! back to the slots.
+
+use std::mem;
+
+use anabranch_core::time::Instant;
+
+/// Bits of one digit.
+const BITS: u32 = 6;
+/// Slots per level.
+const SLOTS: usize = 1 << BITS;
+/// Digits of a 64-bit time.
+const LEVELS: usize = 64usize.div_ceil(BITS as usize);
+/// A slot with at most this many events is sorted into the front as it is.
+const SMALL: usize = 24;
+/// An insertion that would move more events of the front than this cuts the front instead.
+const LONG_SHIFT: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<E> {
+    time: u64,
+    sequence: u64,
+    event: E,
+}
+
+#[derive(Debug)]
+struct Level<E> {
+    /// Bit `i` is set when slot `i` holds something.
+    occupied: u64,
+    slots: [Vec<Entry<E>>; SLOTS],
+}
+
+/// Pending events in the total order (time, sequence). `E` should be a small `Copy` value.
+#[derive(Debug)]
+pub struct EventQueue<E> {
+    /// Sorted; those before `head` are gone.
+    front: Vec<Entry<E>>,
+    head: usize,
+    /// Every event at this time or before is in `front`, every later one in a slot.
+    front_last: u64,
+    /// What slot positions are relative to; not after any event in a slot.
+    base: u64,
+    /// Bit `i` is set when level `i` holds something.
+    occupied: u64,
+    levels: Vec<Level<E>>,
+    /// Empty buffers of slots, to be used again.
+    spare: Vec<Vec<Entry<E>>>,
+    len: usize,
+    next_sequence: u64,
+    /// Key of the event popped last; no later one may be smaller or equal.
+    last: Option<(u64, u64)>,
+}
+
+impl<E: Copy> Default for EventQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E: Copy> EventQueue<E> {
+    /// An empty queue at time zero.
+    pub fn new() -> Self {
+        let level = || Level { occupied: 0, slots: std::array::from_fn(|_| Vec::new()) };
+        Self {
+            front: Vec::with_capacity(4 * LONG_SHIFT),
+            head: 0,
+            front_last: 0,
+            base: 0,
+            occupied: 0,
+            levels: (0..LEVELS).map(|_| level()).collect(),
+            spare: Vec::new(),
+            len: 0,
+            next_sequence: 0,
+            last: None,
+        }
+    }
+
+    /// Number of pending events.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when nothing is pending.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Events scheduled since the start.
+    #[inline]
+    pub fn scheduled(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// Schedules `event` at `at`, after everything already scheduled for that instant.
+    ///
+    /// # Panics
+    ///
+    /// If `at` lies before the event popped last: time does not run backward.
+    #[inline]
+    pub fn push(&mut self, at: Instant, event: E) {
+        let time = at.as_nanos();
+        assert!(self.last.is_none_or(|(now, _)| time >= now), "an event is scheduled in the past");
+        let entry = Entry { time, sequence: self.next_sequence, event };
+        self.next_sequence += 1;
+        self.len += 1;
+        if time <= self.front_last { self.insert_front(entry) } else { self.insert_slot(entry) }
+    }
+
+    /// The time of the next event.
+    #[inline]
+    pub fn peek_time(&mut self) -> Option<Instant> {
+        if self.head == self.front.len() && !self.refill() {
+            return None;
+        }
+        Some(Instant::from_nanos(self.front[self.head].time))
+    }
+
+    /// Takes the next event.
+    ///
+    /// # Panics
+    ///
+    /// If the order (time, sequence) were ever broken, which would be a fault in here.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Instant, E)> {
+        self.pop_until(Instant::FAR_FUTURE)
+    }
+
+    /// Takes the next event if it is not after `stop`.
+    #[inline]
+    pub fn pop_until(&mut self, stop: Instant) -> Option<(Instant, E)> {
+        if self.head == self.front.len() && !self.refill() {
+            return None;
+        }
+        let entry = self.front[self.head];
+        if entry.time > stop.as_nanos() {
+            return None;
+        }
+        self.head += 1;
+        self.len -= 1;
+        let key = (entry.time, entry.sequence);
+        assert!(self.last.is_none_or(|last| last < key), "events out of order");
+        self.last = Some(key);
+        Some((Instant::from_nanos(entry.time), entry.event))
+    }
+
+    /// Into its place in the front, behind its equals: its sequence is the highest.
+    fn insert_front(&mut self, entry: Entry<E>) {
+        if self.head == self.front.len() {
+            self.front.clear();
+            self.head = 0;
+        }
+        let pending = &self.front[self.head..];
+        let later = pending.iter().rev().take_while(|e| e.time > entry.time).count();
+        if later > LONG_SHIFT {
+            self.cut_front(later);
+            self.front.push(entry);
+            return;
+        }
+        if self.head > SLOTS * LONG_SHIFT && self.head * 2 > self.front.len() {
+            self.front.drain(..mem::take(&mut self.head));
+        }
+        let at = self.front.len() - later;
+        self.front.insert(at, entry);
+    }
+
+    /// Gives the last `n` events of the front, which are later than all others in it, back to the slots.
+    fn cut_front(&mut self, n: usize) {
+        let at = self.front.len() - n;
+        let first = self.front[at].time;
+        if first < self.base {
+            self.lower_base(first);
+        }
+        self.front_last = first - 1;
+        for i in at..self.front.len() {
+            self.insert_slot(self.front[i]);
+        }
+        self.front.truncate(at);
+    }
+
+    /// Moves `base` back to `time`. What shares the highest digit that changes with the old base, which is
+    /// all of the levels below that digit, then belongs into the one slot of that digit; the rest stays.
+    fn lower_base(&mut self, time: u64) {
+        let level = level_of(time ^ self.base);
+        self.base = time;
+        let below = self.occupied & ((1 << level) - 1);
+        for lower in (0..level).filter(|l| below >> l & 1 == 1) {
+            while self.levels[lower].occupied != 0 {
+                let (_, _, mut taken) = self.take_slot(lower);
+                taken.iter().for_each(|&entry| self.insert_slot(entry));
+                taken.clear();
+                self.spare.push(taken);
+            }
+        }
+    }
+
+    #[inline]
+    fn insert_slot(&mut self, entry: Entry<E>) {
+        let level = level_of(entry.time ^ self.base);
+        let slot = (entry.time >> (level as u32 * BITS)) as usize & (SLOTS - 1);
+        self.occupied |= 1 << level;
+        let level = &mut self.levels[level];
+        let bit = 1 << slot;
+        let slot = &mut level.slots[slot];
+        if level.occupied & bit == 0 {
+            level.occupied |= bit;
+            if let Some(buffer) = self.spare.pop() {
+                *slot = buffer;
+            }
+        }
+        slot.push(entry);
+    }
+
+    /// Fills the empty front from the first slot; false when nothing is pending.
+    fn refill(&mut self) -> bool {
+        self.front.clear();
+        self.head = 0;
+        loop {
+            if self.occupied == 0 {
+                return false;
+            }
+            let level = self.occupied.trailing_zeros() as usize;
+            let (start, last, mut taken) = self.take_slot(level);
+            self.base = start;
+            let small = taken.len() <= SMALL || level == 0;
+            if small {
+                self.front.extend_from_slice(&taken);
+                self.front_last = last;
+            } else {
+                taken.iter().for_each(|&entry| self.insert_slot(entry));
+            }
+            taken.clear();
+            self.spare.push(taken);
+            if small {
+                if level > 0 {
+                    sort(&mut self.front);
+                }
+                return true;
+            }
+        }
+    }
+
+    /// Empties the first slot of a level: its first and last instant, and its events in sequence.
+    fn take_slot(&mut self, level: usize) -> (u64, u64, Vec<Entry<E>>) {
+        let shift = level as u32 * BITS;
+        let this = &mut self.levels[level];
+        let slot = this.occupied.trailing_zeros() as usize;
+        this.occupied &= this.occupied - 1;
+        if this.occupied == 0 {
+            self.occupied &= !(1 << level);
+        }
+        let taken = mem::take(&mut this.slots[slot]);
+        let within = (1u64 << shift) - 1;
+        // All digits above this one are those of `base`; the last level has no such digits.
+        let above = (SLOTS as u64 - 1).checked_shl(shift).map_or(0, |digit| !(digit | within));
+        let start = self.base & above | (slot as u64) << shift;
+        (start, start | within, taken)
+    }
+}
+
+/// The highest digit in which two times differ, from their exclusive or.
+#[inline]
+fn level_of(differ: u64) -> usize {
+    ((63 - (differ | 1).leading_zeros()) / BITS) as usize
+}
+
+/// By time; stable, so that equal times keep their sequence.
+fn sort<E: Copy>(entries: &mut [Entry<E>]) {
+    for i in 1..entries.len() {
+        let entry = entries[i];
+        let mut at = i;
+        while at > 0 && entries[at - 1].time > entry.time {
+            entries[at] = entries[at - 1];
+            at -= 1;
+        }
+        entries[at] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! One direction of a point-to-point link: a drop-tail queue, a transmitter, a delay, a lossy channel.
+//!
+//! # Method
+//!
+//! A link needs no event of its own for the end of a transmission. When a packet is accepted, the instants at
+//! which its transmission starts and ends and at which it arrives are already decided by those before it; so
+//! it goes into one first-in first-out list with these times, and only the arrival at the head of the list is
+//! a pending event. The queue's length at any instant follows from the start times.
+//!
+//! # Semantics
+//!
+//! * The queue holds packets that wait; the one in transmission has left it (as in ns-2 and ns-3). A packet
+//!   is dropped when the queue, at its limit, would have to hold it; an idle transmitter always accepts.
+//! * A lost packet takes its transmission time and is lost at the far end.
+//! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
+//!   nothing is accepted.
+//! * A new rate holds from the next transmission on; the running one ends as it began.
+
+use std::collections::VecDeque;
+
+use anabranch_core::time::{Duration, Instant};
+
+use crate::loss::{Channel, LossFactors, LossModel};
+use crate::packet::{NodeId, PacketHandle, PacketKind};
+use crate::random::Stream;
+
+/// What a drop-tail queue holds at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueLimit {
+    /// That many packets.
+    Packets(u32),
+    /// That many octets of whole packets, IP header included.
+    Bytes(u64),
+}
+
+/// One direction of a link, as configured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkConfig {
+    /// Bit/s of IP packets, at least 1.
+    pub rate: u64,
+    /// From the end of transmission to arrival.
+    pub delay: Duration,
+    /// Waiting packets.
+    pub queue: QueueLimit,
+    /// Largest IP packet in octets.
+    pub mtu: u32,
+    /// How packets are lost.
+    pub loss: LossModel,
+    /// Factors on the loss by kind of packet.
+    pub loss_factors: LossFactors,
+}
+
+impl LinkConfig {
+    /// A lossless Ethernet-like link with a queue of 100 packets and an MTU of 1500 octets.
+    pub fn new(rate: u64, delay: Duration) -> Self {
+        Self {
+            rate,
+            delay,
+            queue: QueueLimit::Packets(100),
+            mtu: 1500,
+            loss: LossModel::None,
+            loss_factors: LossFactors::default(),
+        }
+    }
+}
+
+/// Why a link lost a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkDrop {
+    /// The queue was at its limit.
+    QueueFull,
+    /// The channel lost it.
+    Loss,
+    /// The link was down, or went down while the packet was in it.
+    Down,
+}
+
+/// What a link has done so far. `enqueued + dropped_full` is all that was offered while it was up;
+/// `enqueued = delivered + dropped_loss + cut + in flight`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkMetrics {
+    /// Packets accepted.
+    pub enqueued: u64,
+    /// Packets that arrived.
+    pub delivered: u64,
+    /// Octets that arrived, IP headers included.
+    pub delivered_bytes: u64,
+    /// Packets refused by a full queue.
+    pub dropped_full: u64,
+    /// Packets lost by the channel.
+    pub dropped_loss: u64,
+    /// Packets refused because the link was down.
+    pub dropped_down: u64,
+    /// Accepted packets that were in the link when it went down.
+    pub cut: u64,
+    /// Packets too big that could not be fragmented, counted by the network.
+    pub dropped_mtu: u64,
+    /// Most packets that waited at once.
+    pub peak_packets: u64,
+    /// Most octets that waited at once.
+    pub peak_bytes: u64,
+    /// Time of all transmissions accepted, ended or not.
+    pub busy: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    /// Leaves the queue.
+    start: Instant,
+    /// Leaves the transmitter.
+    end: Instant,
+    arrival: Instant,
+    handle: PacketHandle,
+    len: u32,
+    lost: bool,
+}
+
+/// The head of a link's list, taken out at its arrival time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The packet.
+    pub handle: PacketHandle,
+    /// The channel lost it.
+    pub lost: bool,
+    /// When the next one arrives.
+    pub next: Option<Instant>,
+}
+
+/// What became of a packet offered to a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer {
+    /// Accepted; its arrival is the link's next, so an event is due then.
+    AcceptedFirst(Instant),
+    /// Accepted behind others.
+    Accepted,
+    /// Refused; the caller drops it.
+    Refused(LinkDrop),
+}
+
+/// One direction of a link, in operation.
+#[derive(Debug)]
+pub struct Link {
+    from: NodeId,
+    to: NodeId,
+    config: LinkConfig,
+    up: bool,
+    channel: Channel,
+    metrics: LinkMetrics,
+    flights: VecDeque<InFlight>,
+    /// How many of `flights`, from the back, still waited when last looked at.
+    waiting: usize,
+    waiting_bytes: u64,
+    /// When the transmitter is free.
+    free_at: Instant,
+    /// Counts the rebuilds of the list, which make the pending arrival event void.
+    generation: u32,
+}
+
+impl Link {
+    /// An idle link that is up; `stream` feeds its loss model.
+    pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: Stream) -> Self {
+        Self {
+            from,
+            to,
+            config,
+            up: true,
+            channel: Channel::new(config.loss, config.loss_factors, stream),
+            metrics: LinkMetrics::default(),
+            flights: VecDeque::new(),
+            waiting: 0,
+            waiting_bytes: 0,
+            free_at: Instant::ZERO,
+            generation: 0,
+        }
+    }
+
+    /// Where it starts.
+    #[inline]
+    pub fn from(&self) -> NodeId {
+        self.from
+    }
+
+    /// Where it ends.
+    #[inline]
+    pub fn to(&self) -> NodeId {
+        self.to
+    }
+
+    /// Its configuration, with the rate of now.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// Largest IP packet in octets.
+    #[inline]
+    pub fn mtu(&self) -> u32 {
+        self.config.mtu
+    }
+
+    /// Packets are accepted.
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// What it has done.
+    pub fn metrics(&self) -> &LinkMetrics {
+        &self.metrics
+    }
+
+    /// An arrival event that carries another generation than this is void.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// A packet for this link was too big and could not be cut.
+    pub(crate) fn count_too_big(&mut self) {
+        self.metrics.dropped_mtu += 1;
+    }
+
+    /// Packets accepted that have not arrived.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Packets and octets that wait for the transmitter.
+    pub fn queued(&mut self, now: Instant) -> (usize, u64) {
+        self.settle(now);
+        (self.waiting, self.waiting_bytes)
+    }
+
+    /// Offers a packet of `len` octets.
+    #[inline]
+    pub fn offer(&mut self, now: Instant, handle: PacketHandle, len: u32, kind: PacketKind) -> Offer {
+        if !self.up {
+            self.metrics.dropped_down += 1;
+            return Offer::Refused(LinkDrop::Down);
+        }
+        let idle = self.free_at <= now;
+        if !idle {
+            self.settle(now);
+            let full = match self.config.queue {
+                QueueLimit::Packets(n) => self.waiting >= n as usize,
+                QueueLimit::Bytes(n) => self.waiting_bytes + u64::from(len) > n,
+            };
+            if full {
+                self.metrics.dropped_full += 1;
+                return Offer::Refused(LinkDrop::QueueFull);
+            }
+            self.waiting += 1;
+            self.waiting_bytes += u64::from(len);
+            self.metrics.peak_packets = self.metrics.peak_packets.max(self.waiting as u64);
+            self.metrics.peak_bytes = self.metrics.peak_bytes.max(self.waiting_bytes);
+        } else {
+            self.waiting = 0;
+            self.waiting_bytes = 0;
+        }
+        self.metrics.enqueued += 1;
+        let lost = self.channel.loses(kind);
+        let start = if idle { now } else { self.free_at };
+        let flight = self.schedule(start, InFlight { start, end: start, arrival: start, handle, len, lost });
+        self.flights.push_back(flight);
+        if self.flights.len() == 1 { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
+    }
+
+    /// Takes the packet that arrives now, the head of the list.
+    ///
+    /// # Panics
+    ///
+    /// If none is due at `now`, which is a fault of the caller.
+    #[inline]
+    pub fn arrive(&mut self, now: Instant) -> Arrival {
+        let flight = self.flights.pop_front().expect("an arrival event has its packet");
+        assert!(flight.arrival == now, "a packet arrives when it is due");
+        // Everything in the list may have left the queue without anyone having looked.
+        if self.waiting > self.flights.len() {
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(flight.len);
+        }
+        if flight.lost {
+            self.metrics.dropped_loss += 1;
+        } else {
+            self.metrics.delivered += 1;
+            self.metrics.delivered_bytes += u64::from(flight.len);
+        }
+        let next = self.flights.front().map(|f| f.arrival);
+        Arrival { handle: flight.handle, lost: flight.lost, next }
+    }
+
+    /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
+    /// Returns when the next packet arrives; the event that was pending is void.
+    pub fn take_down(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
+        self.up = false;
+        self.cut(now, cut)
+    }
+
+    /// Drops what has not left the transmitter, as [`Link::take_down`] does, but stays up.
+    pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
+        let kept = self.flights.partition_point(|f| f.end <= now);
+        self.metrics.cut += (self.flights.len() - kept) as u64;
+        for flight in self.flights.range(kept..) {
+            let unused = flight.end.saturating_since(flight.start.max(now));
+            self.metrics.busy = self.metrics.busy - unused;
+        }
+        self.flights.drain(kept..).map(|f| f.handle).for_each(cut);
+        self.waiting = 0;
+        self.waiting_bytes = 0;
+        self.free_at = self.free_at.min(now);
+        self.restart()
+    }
+
+    /// Accepts packets again.
+    pub fn bring_up(&mut self) {
+        self.up = true;
+    }
+
+    /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`. Returns as
+    /// [`Link::take_down`].
+    pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
+        self.config.rate = rate;
+        let waiting_from = self.flights.partition_point(|f| f.start <= now);
+        if let Some(first) = self.flights.get(waiting_from) {
+            self.free_at = first.start;
+            for i in waiting_from..self.flights.len() {
+                let flight = self.flights[i];
+                self.metrics.busy = self.metrics.busy - flight.end.saturating_since(flight.start);
+                self.flights[i] = self.schedule(self.free_at, flight);
+            }
+        }
+        self.restart()
+    }
+
+    /// Gives a flight its times from its start on, and occupies the transmitter.
+    #[inline]
+    fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
+        let transmission = transmission_time(flight.len, self.config.rate);
+        let end = start + transmission;
+        self.free_at = end;
+        self.metrics.busy += transmission;
+        InFlight { start, end, arrival: end + self.config.delay, ..flight }
+    }
+
+    fn restart(&mut self) -> Option<Instant> {
+        self.generation = self.generation.wrapping_add(1);
+        self.flights.front().map(|f| f.arrival)
+    }
+
+    /// Forgets those that no longer wait.
+    #[inline]
+    fn settle(&mut self, now: Instant) {
+        while self.waiting > 0 {
+            let first = self.flights[self.flights.len() - self.waiting];
+            if first.start > now {
+                break;
+            }
+            self.waiting -= 1;
+            self.waiting_bytes -= u64::from(first.len);
+        }
+    }
+}
+
+/// Time to send `len` octets at `rate` bit/s, rounded up to the nanosecond.
+#[inline]
+pub fn transmission_time(len: u32, rate: u64) -> Duration {
+    Duration::from_nanos((u64::from(len) * 8_000_000_000).div_ceil(rate))
+}
+
+#[cfg(test)]
+mod tests;

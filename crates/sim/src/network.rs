@@ -1,0 +1,471 @@
+//! The network: nodes, links, the packets between them, and the ways that these take.
+//!
+//! Scope and limits: one interface per link end, no ARP or neighbour discovery, no ICMP (a packet that
+//! cannot go on is counted and gone), one route per destination and node. Routing learns of a change
+//! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
+
+mod faults;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use anabranch_core::segment::Segment;
+use anabranch_core::time::{Duration, Instant};
+
+use crate::engine::EventQueue;
+use crate::event::Event;
+use crate::fragment::{self, Reassembly, ReassemblyMetrics};
+use crate::link::{Link, LinkConfig, LinkDrop, Offer};
+use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload};
+use crate::random::Stream;
+use crate::routing::{Edge, Metric, Routes};
+use crate::trace::{NodeDrop, Observer, Point};
+
+pub(crate) use faults::LastWords;
+
+/// Whether a node passes packets on that are not for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forwarding {
+    /// It does, as routers, gateways and relaying sensor nodes do.
+    On,
+    /// It does not; no path leads through it.
+    Off,
+}
+
+/// What happens to a packet that exceeds the next link's MTU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Fragmentation {
+    /// It is cut there and put together at the destination.
+    #[default]
+    Allowed,
+    /// It is dropped and counted.
+    Forbidden,
+}
+
+/// What holds for the network as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NetworkConfig {
+    /// The Internet Protocol spoken.
+    pub ip: IpVersion,
+    /// Whether packets may be cut.
+    pub fragmentation: Fragmentation,
+    /// What routing minimises.
+    pub metric: Metric,
+    /// From a failure or recovery until routes follow it.
+    pub convergence: Duration,
+    /// Hop limit of every packet sent, at least 1.
+    pub hop_limit: u8,
+}
+
+impl Default for NetworkConfig {
+    /// IPv6, fragmentation, fewest hops, one second, 64 hops.
+    fn default() -> Self {
+        Self {
+            ip: IpVersion::V6,
+            fragmentation: Fragmentation::Allowed,
+            metric: Metric::Hops,
+            convergence: Duration::from_secs(1),
+            hop_limit: 64,
+        }
+    }
+}
+
+/// What a node has done with packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NodeMetrics {
+    /// Packets of its own given to the network.
+    pub sent: u64,
+    /// Whole segments received for itself.
+    pub received: u64,
+    /// Packets passed on.
+    pub forwarded: u64,
+    /// Packets that it cut.
+    pub fragmented: u64,
+    /// Packets dropped without a route.
+    pub no_route: u64,
+    /// Packets dropped with their hop limit used up.
+    pub hop_limit: u64,
+    /// Packets dropped because they exceed the next link's MTU.
+    pub too_big: u64,
+    /// Packets that arrived while it was dead.
+    pub down: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: String,
+    forwarding: Forwarding,
+    up: bool,
+    identification: u32,
+    reassembly: Reassembly,
+    metrics: NodeMetrics,
+}
+
+/// A change of which routing does not know yet.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Link(LinkId, bool),
+    Node(NodeId, bool),
+}
+
+/// A route that was set by hand.
+#[derive(Clone, Copy, Debug)]
+struct Pin {
+    at: NodeId,
+    to: NodeId,
+    link: LinkId,
+}
+
+/// A segment that has reached its destination.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Where it is.
+    pub node: NodeId,
+    /// Where it comes from.
+    pub src: NodeId,
+    /// The segment.
+    pub segment: Segment,
+}
+
+/// Nodes, links, packets, routes, and the queue of events that drives them all.
+pub struct Network {
+    config: NetworkConfig,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    packets: PacketSlab,
+    next_packet: u64,
+    routes: Routes,
+    pins: Vec<Pin>,
+    /// What routing believes to be up.
+    known_links: Vec<bool>,
+    known_nodes: Vec<bool>,
+    changes: VecDeque<(Instant, Change)>,
+    /// What happens next, in the network and elsewhere.
+    pub events: EventQueue<Event>,
+    observers: Vec<Box<dyn Observer>>,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").field("config", &self.config).field("links", &self.links).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// An empty network.
+    pub fn new(config: NetworkConfig) -> Self {
+        Self {
+            config,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            packets: PacketSlab::default(),
+            next_packet: 0,
+            routes: Routes::default(),
+            pins: Vec::new(),
+            known_links: Vec::new(),
+            known_nodes: Vec::new(),
+            changes: VecDeque::new(),
+            events: EventQueue::new(),
+            observers: Vec::new(),
+        }
+    }
+
+    /// Adds a node.
+    pub fn add_node(&mut self, name: &str, forwarding: Forwarding) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let (reassembly, metrics) = (Reassembly::default(), NodeMetrics::default());
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            forwarding,
+            up: true,
+            identification: 0,
+            reassembly,
+            metrics,
+        });
+        self.known_nodes.push(true);
+        id
+    }
+
+    /// Adds one direction of a link.
+    pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig, loss: Stream) -> LinkId {
+        let id = LinkId(self.links.len() as u32);
+        self.links.push(Link::new(from, to, config, loss));
+        self.known_links.push(true);
+        id
+    }
+
+    /// Makes `at` send what is for `to` over `link` whenever that is up.
+    pub fn pin_route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
+        self.pins.push(Pin { at, to, link });
+    }
+
+    /// Adds an observer.
+    pub fn observe(&mut self, mut observer: Box<dyn Observer>) {
+        let names: Vec<&str> = self.nodes.iter().map(|n| n.name.as_str()).collect();
+        let ends: Vec<_> = self.links.iter().map(|l| (l.from(), l.to())).collect();
+        observer.on_attach(&names, &ends);
+        self.observers.push(observer);
+    }
+
+    /// Takes all observers out, in the order in which they were added.
+    pub fn take_observers(&mut self) -> Vec<Box<dyn Observer>> {
+        std::mem::take(&mut self.observers)
+    }
+
+    /// What holds for all of it.
+    pub fn config(&self) -> &NetworkConfig {
+        &self.config
+    }
+
+    /// Number of nodes; their ids count from 0.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A node's name.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        &self.nodes[node.index()].name
+    }
+
+    /// The node of that name.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
+    }
+
+    /// A node is not dead.
+    #[inline]
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].up
+    }
+
+    /// What a node has done with packets.
+    pub fn node_metrics(&self, node: NodeId) -> &NodeMetrics {
+        &self.nodes[node.index()].metrics
+    }
+
+    /// What a node's reassembly has done.
+    pub fn reassembly_metrics(&self, node: NodeId) -> &ReassemblyMetrics {
+        self.nodes[node.index()].reassembly.metrics()
+    }
+
+    /// All links, by their ids.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// A link.
+    pub fn link(&self, link: LinkId) -> &Link {
+        &self.links[link.index()]
+    }
+
+    /// The first link from one node to another.
+    pub fn find_link(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+        self.links.iter().position(|l| l.from() == from && l.to() == to).map(|i| LinkId(i as u32))
+    }
+
+    /// Packets under way.
+    pub fn packets_in_flight(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The links that a packet takes from one node to another now; `None` if it would not get there.
+    pub fn path(&self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+        let mut path = Vec::new();
+        let mut at = from;
+        while at != to {
+            let link = self.routes.next(at, to)?;
+            at = self.link(link).to();
+            path.push(link);
+            if path.len() > self.nodes.len() {
+                return None;
+            }
+        }
+        Some(path)
+    }
+
+    /// Computes all routes from what routing knows.
+    pub fn compute_routes(&mut self) {
+        let usable = |link: LinkId, l: &Link| {
+            self.known_links[link.index()]
+                && self.known_nodes[l.from().index()]
+                && self.known_nodes[l.to().index()]
+        };
+        let edge = |(i, l): (usize, &Link)| {
+            let link = LinkId(i as u32);
+            let weight = match self.config.metric {
+                Metric::Hops => 1,
+                Metric::Delay => l.config().delay.as_nanos(),
+            };
+            usable(link, l).then_some(Edge { link, from: l.from(), to: l.to(), weight })
+        };
+        let edges: Vec<Edge> = self.links.iter().enumerate().filter_map(edge).collect();
+        let forwards = |n: NodeId| self.nodes[n.index()].forwarding == Forwarding::On;
+        let mut routes = Routes::compute(self.nodes.len(), &edges, forwards);
+        for pin in &self.pins {
+            if usable(pin.link, &self.links[pin.link.index()]) {
+                routes.set(pin.at, pin.to, pin.link);
+            }
+        }
+        self.routes = routes;
+    }
+
+    /// A node sends a segment.
+    pub fn send(&mut self, now: Instant, src: NodeId, dst: NodeId, segment: Segment) {
+        let node = &mut self.nodes[src.index()];
+        if !node.up {
+            return;
+        }
+        node.metrics.sent += 1;
+        node.identification = node.identification.wrapping_add(1);
+        let packet = Packet {
+            id: self.next_packet,
+            src,
+            dst,
+            wire_len: self.config.ip.header_len() + segment.wire_len() as u32,
+            identification: node.identification,
+            hop_limit: self.config.hop_limit,
+            payload: Payload::Tcp(segment),
+        };
+        self.next_packet += 1;
+        let handle = self.packets.insert(packet);
+        self.send_on(now, src, handle);
+    }
+
+    /// The head of a link's list arrives, unless the event is void. A segment comes out if it was for the
+    /// node at the far end and is whole.
+    pub fn handle_arrival(&mut self, now: Instant, link: LinkId, generation: u32) -> Option<Delivery> {
+        let this = &mut self.links[link.index()];
+        if this.generation() != generation {
+            return None;
+        }
+        let arrival = this.arrive(now);
+        let at = this.to();
+        self.schedule_arrival(link, arrival.next);
+        let point = if arrival.lost { Point::Dropped(LinkDrop::Loss) } else { Point::Received };
+        self.watch(now, link, point, arrival.handle);
+        if arrival.lost {
+            self.packets.remove(arrival.handle);
+            return None;
+        }
+        let node = &mut self.nodes[at.index()];
+        if !node.up {
+            self.drop_at(now, at, NodeDrop::Down, arrival.handle);
+            return None;
+        }
+        let packet = self.packets.peek_mut(arrival.handle);
+        if packet.dst == at {
+            return self.receive(now, at, arrival.handle);
+        }
+        if packet.hop_limit <= 1 {
+            self.drop_at(now, at, NodeDrop::HopLimit, arrival.handle);
+            return None;
+        }
+        packet.hop_limit -= 1;
+        if node.forwarding == Forwarding::Off {
+            self.drop_at(now, at, NodeDrop::NoRoute, arrival.handle);
+            return None;
+        }
+        node.metrics.forwarded += 1;
+        self.send_on(now, at, arrival.handle);
+        None
+    }
+
+    fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
+        let packet = self.packets.remove(handle);
+        let node = &mut self.nodes[at.index()];
+        let segment = match packet.payload {
+            Payload::Tcp(segment) => segment,
+            Payload::Fragment(piece) => {
+                node.reassembly.handle_fragment(now, packet.src, packet.identification, piece)?
+            }
+        };
+        node.metrics.received += 1;
+        Some(Delivery { node: at, src: packet.src, segment })
+    }
+
+    /// Puts a packet on the next link of its way.
+    fn send_on(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
+        let packet = self.packets.peek(handle);
+        let Some(link) = self.routes.next(at, packet.dst) else {
+            self.drop_at(now, at, NodeDrop::NoRoute, handle);
+            return;
+        };
+        if packet.wire_len <= self.links[link.index()].mtu() {
+            self.transmit(now, link, handle);
+        } else {
+            self.send_in_pieces(now, at, link, handle);
+        }
+    }
+
+    fn send_in_pieces(&mut self, now: Instant, at: NodeId, link: LinkId, handle: PacketHandle) {
+        let mtu = self.links[link.index()].mtu();
+        let number = || {
+            self.next_packet += 1;
+            self.next_packet - 1
+        };
+        let pieces = match self.config.fragmentation {
+            Fragmentation::Allowed => {
+                fragment::split(self.packets.peek(handle), mtu, self.config.ip, number)
+            }
+            Fragmentation::Forbidden => None,
+        };
+        let Some(pieces) = pieces else {
+            self.links[link.index()].count_too_big();
+            self.drop_at(now, at, NodeDrop::TooBig, handle);
+            return;
+        };
+        self.packets.remove(handle);
+        self.nodes[at.index()].metrics.fragmented += 1;
+        for piece in pieces {
+            let handle = self.packets.insert(piece);
+            self.transmit(now, link, handle);
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        let packet = self.packets.peek(handle);
+        let this = &mut self.links[link.index()];
+        match this.offer(now, handle, packet.wire_len, packet.kind()) {
+            Offer::AcceptedFirst(arrival) => {
+                let generation = this.generation();
+                self.events.push(arrival, Event::Arrival { link, generation });
+                self.watch(now, link, Point::Sent, handle);
+            }
+            Offer::Accepted => self.watch(now, link, Point::Sent, handle),
+            Offer::Refused(why) => {
+                self.watch(now, link, Point::Dropped(why), handle);
+                self.packets.remove(handle);
+            }
+        }
+    }
+
+    #[inline]
+    fn schedule_arrival(&mut self, link: LinkId, next: Option<Instant>) {
+        if let Some(next) = next {
+            let generation = self.links[link.index()].generation();
+            self.events.push(next, Event::Arrival { link, generation });
+        }
+    }
+
+    #[inline]
+    fn watch(&mut self, now: Instant, link: LinkId, point: Point, handle: PacketHandle) {
+        if !self.observers.is_empty() {
+            let packet = self.packets.peek(handle);
+            self.observers.iter_mut().for_each(|o| o.on_packet(now, link, point, packet));
+        }
+    }
+
+    #[cold]
+    fn drop_at(&mut self, now: Instant, node: NodeId, reason: NodeDrop, handle: PacketHandle) {
+        let packet = self.packets.remove(handle);
+        let metrics = &mut self.nodes[node.index()].metrics;
+        match reason {
+            NodeDrop::NoRoute => metrics.no_route += 1,
+            NodeDrop::HopLimit => metrics.hop_limit += 1,
+            NodeDrop::TooBig => metrics.too_big += 1,
+            NodeDrop::Down => metrics.down += 1,
+        }
+        self.observers.iter_mut().for_each(|o| o.on_node_drop(now, node, reason, &packet));
+    }
+}

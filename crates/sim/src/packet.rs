@@ -1,0 +1,199 @@
+//! What moves through the network: packets, and the slab that holds them. Packets never move in memory
+//! between sender and receiver; links and queues pass [`PacketHandle`]s.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anabranch_core::segment::Segment;
+
+/// A node of the network, by its index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// One direction of a link, by its index. [`crate::network::Network::connect`] gives both directions of a
+/// cable consecutive indices.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+impl NodeId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "n{}", self.0)
+    }
+}
+
+impl fmt::Debug for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "l{}", self.0)
+    }
+}
+
+/// Which Internet Protocol the whole network speaks. It decides header lengths, not addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IpVersion {
+    /// IPv4, without options.
+    V4,
+    /// IPv6, without extension headers but the fragment header.
+    #[default]
+    V6,
+}
+
+impl IpVersion {
+    /// Octets of the header of a whole packet.
+    pub const fn header_len(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+
+    /// Octets of the header of a fragment: IPv6 needs 8 more (RFC 8200 section 4.5).
+    pub const fn fragment_header_len(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 48,
+        }
+    }
+}
+
+/// A piece of a packet: `len` octets from `offset` of the transport octets of `whole`.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The segment that was cut, shared between its pieces.
+    pub whole: Arc<Segment>,
+    /// First octet of the piece, counted from the first of the TCP header; a multiple of 8.
+    pub offset: u32,
+    /// Octets of the piece; a multiple of 8, except in the last.
+    pub len: u32,
+}
+
+impl Fragment {
+    /// Further pieces follow (the M or MF flag).
+    pub fn more(&self) -> bool {
+        u64::from(self.offset) + u64::from(self.len) < self.whole.wire_len() as u64
+    }
+}
+
+/// What a packet carries.
+#[derive(Clone, Debug)]
+pub enum Payload {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A piece of one.
+    Fragment(Fragment),
+}
+
+/// What a packet is to a loss model that tells data from acknowledgements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketKind {
+    /// It carries payload octets, or opens, closes or resets a connection.
+    Data,
+    /// A pure TCP acknowledgement.
+    Ack,
+}
+
+/// An IP packet.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// Number of the packet in this run, from 0; its fragments get numbers of their own.
+    pub id: u64,
+    /// The node that made it.
+    pub src: NodeId,
+    /// The node that shall get it.
+    pub dst: NodeId,
+    /// Octets on the wire, IP header included, link header not.
+    pub wire_len: u32,
+    /// The identification field, which fragments of one packet share; counted per source.
+    pub identification: u32,
+    /// Routers that may still forward it.
+    pub hop_limit: u8,
+    /// What it carries.
+    pub payload: Payload,
+}
+
+impl Packet {
+    /// What a loss model takes it for.
+    #[inline]
+    pub fn kind(&self) -> PacketKind {
+        use anabranch_core::segment::Flags;
+        let segment = match &self.payload {
+            Payload::Tcp(segment) => segment,
+            Payload::Fragment(fragment) => &fragment.whole,
+        };
+        if segment.payload.is_empty() && segment.flags == Flags::ACK { PacketKind::Ack } else { PacketKind::Data }
+    }
+}
+
+/// Where a packet is in the [`PacketSlab`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketHandle(u32);
+
+/// All packets under way.
+#[derive(Debug, Default)]
+pub struct PacketSlab {
+    slots: Vec<Option<Packet>>,
+    free: Vec<u32>,
+}
+
+impl PacketSlab {
+    /// Puts a packet in.
+    #[inline]
+    pub fn insert(&mut self, packet: Packet) -> PacketHandle {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = Some(packet);
+            return PacketHandle(slot);
+        }
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 packets are under way");
+        self.slots.push(Some(packet));
+        PacketHandle(slot)
+    }
+
+    /// Takes a packet out.
+    ///
+    /// # Panics
+    ///
+    /// If the handle is stale, as in the other methods.
+    #[inline]
+    pub fn remove(&mut self, handle: PacketHandle) -> Packet {
+        let packet = self.slots[handle.0 as usize].take().expect("a handle is used once");
+        self.free.push(handle.0);
+        packet
+    }
+
+    /// Looks at a packet.
+    #[inline]
+    pub fn peek(&self, handle: PacketHandle) -> &Packet {
+        self.slots[handle.0 as usize].as_ref().expect("a handle is used once")
+    }
+
+    /// Changes a packet in place.
+    #[inline]
+    pub fn peek_mut(&mut self, handle: PacketHandle) -> &mut Packet {
+        self.slots[handle.0 as usize].as_mut().expect("a handle is used once")
+    }
+
+    /// Packets held.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// True when nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,286 @@
+//! A run: built, then stepped through time on one thread.
+//!
+//! ```
+//! use anabranch_core::tcp;
+//! use anabranch_core::time::{Duration, Instant};
+//! use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Sink};
+//! use anabranch_sim::link::LinkConfig;
+//! use anabranch_sim::network::{Forwarding, NetworkConfig};
+//! use anabranch_sim::sim::Builder;
+//!
+//! let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+//! let a = builder.node("a", Forwarding::Off);
+//! let b = builder.node("b", Forwarding::Off);
+//! builder.cable(a, b, LinkConfig::new(1_000_000, Duration::from_millis(10)));
+//! let tcp = tcp::Config::default();
+//! let sink = builder.app(b, Instant::ZERO, Sink::new(80, tcp));
+//! let config = BulkSenderConfig { to: b, port: 80, bytes: Some(10_000), tcp };
+//! builder.app(a, Instant::ZERO, BulkSender::new(config));
+//! let mut sim = builder.build();
+//! sim.run_until_idle();
+//! assert_eq!(sim.app::<Sink>(sink).bytes(), 10_000);
+//! ```
+
+use std::any::Any;
+use std::fmt;
+
+use anabranch_core::time::Instant;
+
+use crate::app::{App, Ctx};
+use crate::event::{AppId, Event};
+use crate::link::LinkConfig;
+use crate::network::{Forwarding, Network, NetworkConfig};
+use crate::packet::{LinkId, NodeId};
+use crate::random::Stream;
+use crate::stream::ConnId;
+use crate::trace::Observer;
+use crate::world::{Failure, Notice, World};
+
+/// Something that happens to the network at a given time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A node dies.
+    NodeFails(NodeId, Failure),
+    /// A node starts again.
+    NodeRecovers(NodeId),
+    /// One direction of a link goes down.
+    LinkDown(LinkId),
+    /// One direction of a link comes up.
+    LinkUp(LinkId),
+    /// One direction of a link gets another rate, in bit/s.
+    Rate(LinkId, u64),
+}
+
+/// Why a run has paused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// The time to stop has come.
+    Reached,
+    /// Nothing is pending.
+    Idle,
+    /// An application has called [`Ctx::stop`].
+    Stopped,
+}
+
+/// Puts a run together.
+pub struct Builder {
+    world: World,
+    apps: Vec<Option<Box<dyn App>>>,
+    faults: Vec<Fault>,
+    seed: u64,
+    run: u64,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// An empty network, for one run of one seed.
+    pub fn new(config: NetworkConfig, seed: u64, run: u64) -> Self {
+        let world = World::new(Network::new(config), seed, run);
+        Self { world, apps: Vec::new(), faults: Vec::new(), seed, run }
+    }
+
+    /// Adds a node. Names should differ: random streams bear them.
+    pub fn node(&mut self, name: &str, forwarding: Forwarding) -> NodeId {
+        let node = self.world.network.add_node(name, forwarding);
+        self.world.add_host(node);
+        node
+    }
+
+    /// Adds one direction of a link.
+    pub fn link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
+        let network = &self.world.network;
+        let twins = network.links().iter().filter(|l| l.from() == from && l.to() == to).count();
+        let name = format!("link {}>{} {twins}", network.node_name(from), network.node_name(to));
+        let loss = Stream::new(self.seed, self.run, &name, "loss");
+        self.world.network.add_link(from, to, config, loss)
+    }
+
+    /// Adds both directions of a link, alike: there, then back.
+    pub fn cable(&mut self, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
+        (self.link(a, b, config), self.link(b, a, config))
+    }
+
+    /// Puts an application on a node, to start at `start`.
+    pub fn app(&mut self, node: NodeId, start: Instant, app: impl App) -> AppId {
+        let id = self.world.add_app(node, start);
+        self.apps.push(Some(Box::new(app)));
+        self.world.network.events.push(start, Event::Start(id));
+        id
+    }
+
+    /// Plans a fault.
+    pub fn fault(&mut self, at: Instant, fault: Fault) {
+        let index = self.faults.len() as u32;
+        self.faults.push(fault);
+        self.world.network.events.push(at, Event::Fault(index));
+    }
+
+    /// Makes `at` send what is for `to` over `link`, whatever is shortest.
+    pub fn pin_route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
+        self.world.network.pin_route(at, to, link);
+    }
+
+    /// Computes the routes: the run can begin.
+    pub fn build(mut self) -> Simulation {
+        self.world.network.compute_routes();
+        Simulation { world: self.world, apps: self.apps, faults: self.faults }
+    }
+}
+
+/// One run.
+pub struct Simulation {
+    world: World,
+    /// `None` only while that application is being called.
+    apps: Vec<Option<Box<dyn App>>>,
+    faults: Vec<Fault>,
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+impl Simulation {
+    /// The time: that of the last event, or where [`Simulation::run_until`] stopped.
+    pub fn now(&self) -> Instant {
+        self.world.now()
+    }
+
+    /// Network, hosts and their figures.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Events that were scheduled so far.
+    pub fn events(&self) -> u64 {
+        self.world.network.events.scheduled()
+    }
+
+    /// An application.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a `T`.
+    pub fn app<T: App>(&self, id: AppId) -> &T {
+        let app: &dyn Any = self.apps[id.0 as usize].as_deref().expect("no application is being called");
+        app.downcast_ref().expect("the application has the type that it was added with")
+    }
+
+    /// An application, to take something out of it.
+    ///
+    /// # Panics
+    ///
+    /// If it is not a `T`.
+    pub fn app_mut<T: App>(&mut self, id: AppId) -> &mut T {
+        let app: &mut dyn Any =
+            self.apps[id.0 as usize].as_deref_mut().expect("no application is being called");
+        app.downcast_mut().expect("the application has the type that it was added with")
+    }
+
+    /// Has `observer` watch from now on.
+    pub fn observe(&mut self, observer: impl Observer) {
+        self.world.network.observe(Box::new(observer));
+    }
+
+    /// Takes the observers out. The first of type `T` is returned, the others are dropped.
+    pub fn take_observer<T: Observer>(&mut self) -> Option<T> {
+        let observers = self.world.network.take_observers();
+        let of_type = |o: Box<dyn Observer>| (o as Box<dyn Any>).downcast::<T>().ok().map(|o| *o);
+        observers.into_iter().find_map(of_type)
+    }
+
+    /// Lets a fault happen now.
+    pub fn inject(&mut self, fault: Fault) {
+        self.apply(fault);
+        self.settle();
+    }
+
+    /// Runs all events up to and including `stop`, unless an application stops the run before.
+    pub fn run_until(&mut self, stop: Instant) -> Pause {
+        while self.step_until(stop) {
+            if std::mem::take(&mut self.world.stop) {
+                return Pause::Stopped;
+            }
+        }
+        if self.world.network.events.is_empty() {
+            return Pause::Idle;
+        }
+        self.world.advance(stop);
+        Pause::Reached
+    }
+
+    /// Runs until nothing is pending, unless an application stops the run before.
+    pub fn run_until_idle(&mut self) -> Pause {
+        self.run_until(Instant::FAR_FUTURE)
+    }
+
+    /// Runs one event; false when none is pending.
+    pub fn step(&mut self) -> bool {
+        self.step_until(Instant::FAR_FUTURE)
+    }
+
+    #[inline]
+    fn step_until(&mut self, stop: Instant) -> bool {
+        let Some((now, event)) = self.world.network.events.pop_until(stop) else { return false };
+        self.world.advance(now);
+        match event {
+            Event::Arrival { link, generation } => self.world.handle_arrival(link, generation),
+            Event::Connection { node, slot, generation } => {
+                self.world.handle_connection_timer(node, ConnId { slot, generation });
+            }
+            Event::Start(app) => self.call(app, |app, ctx| app.start(ctx)),
+            Event::Timer(app) => {
+                if self.world.app_timer_is_due(app) {
+                    self.call(app, |app, ctx| app.on_timer(ctx));
+                }
+            }
+            Event::Fault(index) => self.apply(self.faults[index as usize]),
+            Event::Converged => self.world.network.handle_converged(now),
+        }
+        self.settle();
+        true
+    }
+
+    /// Hands out notices and looks after connections until nothing is left to do at this instant.
+    #[inline]
+    fn settle(&mut self) {
+        loop {
+            while let Some(Notice { app, id, event }) = self.world.notices.pop_front() {
+                let (now, node) = (self.world.now(), self.world.apps[app.0 as usize].node);
+                self.world.network.watch_stream(now, node, id, event);
+                self.call(app, |app, ctx| app.on_stream(ctx, id, event));
+            }
+            if !self.world.has_dirty() {
+                return;
+            }
+            self.world.look_after();
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, id: AppId, f: impl FnOnce(&mut dyn App, &mut Ctx<'_>)) {
+        if !self.world.network.is_up(self.world.apps[id.0 as usize].node) {
+            return;
+        }
+        let mut app = self.apps[id.0 as usize].take().expect("an application is not called from itself");
+        f(&mut *app, &mut Ctx::new(&mut self.world, id));
+        self.apps[id.0 as usize] = Some(app);
+    }
+
+    fn apply(&mut self, fault: Fault) {
+        let now = self.world.now();
+        match fault {
+            Fault::NodeFails(node, failure) => self.world.fail_node(node, failure),
+            Fault::NodeRecovers(node) => self.world.recover_node(node),
+            Fault::LinkDown(link) => self.world.network.link_down(now, link),
+            Fault::LinkUp(link) => self.world.network.link_up(now, link),
+            Fault::Rate(link, rate) => self.world.network.set_rate(now, link, rate),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Watching a run: the [`Observer`] hook, which packet captures implement, and [`TextTrace`].
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+
+use anabranch_core::segment::Segment;
+use anabranch_core::time::Instant;
+
+use crate::link::LinkDrop;
+use crate::packet::{LinkId, NodeId, Packet, Payload};
+use crate::stream::{ConnId, StreamEvent};
+
+/// What happens to a packet at a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// The link has accepted it: what a capture at the sending interface sees.
+    Sent,
+    /// It has arrived at the far end: what a capture at the receiving interface sees.
+    Received,
+    /// The link has lost it.
+    Dropped(LinkDrop),
+}
+
+/// Why a node dropped a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeDrop {
+    /// It knows no way to the destination.
+    NoRoute,
+    /// The hop limit is used up.
+    HopLimit,
+    /// It is too big for the next link and may not, or cannot, be cut.
+    TooBig,
+    /// The node is dead.
+    Down,
+}
+
+/// Watches a run. It cannot change anything. All methods do nothing by default.
+///
+/// With no observer a run pays one branch per packet and hop.
+pub trait Observer: Any + Send {
+    /// Called once, before anything else: the names of all nodes, and from where to where each link leads.
+    fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
+        let _ = (nodes, links);
+    }
+
+    /// Something has happened to a packet at a link.
+    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
+        let _ = (now, link, point, packet);
+    }
+
+    /// A node has dropped a packet.
+    fn on_node_drop(&mut self, now: Instant, node: NodeId, reason: NodeDrop, packet: &Packet) {
+        let _ = (now, node, reason, packet);
+    }
+
+    /// An application is about to learn something of a connection.
+    fn on_stream(&mut self, now: Instant, node: NodeId, connection: ConnId, event: StreamEvent) {
+        let _ = (now, node, connection, event);
+    }
+
+    /// Something else worth a line: a fault, new routes, a note of an application at `node`.
+    fn on_note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
+        let _ = (now, node, text);
+    }
+}
+
+/// Writes one line for everything that happens. Same seed and run, same bytes.
+///
+/// `time place mark what`: `+` sent, `r` received, `d` dropped, `=` stream event, `!` note. The first error
+/// of the writer ends the trace and is kept.
+#[derive(Debug)]
+pub struct TextTrace<W> {
+    out: W,
+    names: Vec<String>,
+    links: Vec<String>,
+    error: Option<io::Error>,
+}
+
+impl<W: io::Write + Send + 'static> TextTrace<W> {
+    /// A trace to `out`, which should be buffered.
+    pub fn new(out: W) -> Self {
+        Self { out, names: Vec::new(), links: Vec::new(), error: None }
+    }
+
+    /// The writer, or what it failed with.
+    pub fn finish(mut self) -> Result<W, io::Error> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush().map(|()| self.out),
+        }
+    }
+
+    /// What was written so far.
+    pub fn get(&self) -> &W {
+        &self.out
+    }
+
+    fn line(&mut self, now: Instant, place: fmt::Arguments<'_>, what: fmt::Arguments<'_>) {
+        if self.error.is_none() {
+            self.error = writeln!(self.out, "{now} {place} {what}").err();
+        }
+    }
+}
+
+impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
+    fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
+        self.names = nodes.iter().map(|&n| n.to_owned()).collect();
+        self.links = links.iter().map(|(a, b)| format!("{}>{}", nodes[a.index()], nodes[b.index()])).collect();
+    }
+
+    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
+        let place = self.links[link.index()].clone();
+        let shown = Show { packet, names: &self.names.clone() }.to_string();
+        match point {
+            Point::Sent => self.line(now, format_args!("{place}"), format_args!("+ {shown}")),
+            Point::Received => self.line(now, format_args!("{place}"), format_args!("r {shown}")),
+            Point::Dropped(why) => self.line(now, format_args!("{place}"), format_args!("d {shown} {why:?}")),
+        }
+    }
+
+    fn on_node_drop(&mut self, now: Instant, node: NodeId, reason: NodeDrop, packet: &Packet) {
+        let place = self.names[node.index()].clone();
+        let shown = Show { packet, names: &self.names.clone() }.to_string();
+        self.line(now, format_args!("{place}"), format_args!("d {shown} {reason:?}"));
+    }
+
+    fn on_stream(&mut self, now: Instant, node: NodeId, connection: ConnId, event: StreamEvent) {
+        let place = self.names[node.index()].clone();
+        self.line(now, format_args!("{place}"), format_args!("= {connection:?} {event:?}"));
+    }
+
+    fn on_note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
+        let place = node.map_or("*", |n| &self.names[n.index()]).to_owned();
+        self.line(now, format_args!("{place}"), format_args!("! {text}"));
+    }
+}
+
+/// A packet in tcpdump's manner.
+struct Show<'a> {
+    packet: &'a Packet,
+    names: &'a [String],
+}
+
+impl fmt::Display for Show<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Packet { id, src, dst, wire_len, .. } = self.packet;
+        let name = |n: &NodeId| self.names[n.index()].as_str();
+        match &self.packet.payload {
+            Payload::Tcp(segment) => {
+                write!(f, "#{id} {}.{} > {}.{} ", name(src), segment.src_port, name(dst), segment.dst_port)?;
+                show_segment(f, segment)?;
+            }
+            Payload::Fragment(piece) => {
+                let more = if piece.more() { "+" } else { "" };
+                let end = piece.offset + piece.len;
+                write!(f, "#{id} {} > {} ", name(src), name(dst))?;
+                write!(f, "frag {} {}:{end}{more}", self.packet.identification, piece.offset)?;
+            }
+        }
+        write!(f, " [{wire_len}]")
+    }
+}
+
+fn show_segment(f: &mut fmt::Formatter<'_>, segment: &Segment) -> fmt::Result {
+    write!(f, "{:?} seq {}:{} ack {}", segment.flags, segment.seq, segment.seq_end(), segment.ack)?;
+    write!(f, " win {}", segment.window)?;
+    if !segment.options.sack.is_empty() {
+        write!(f, " sack {:?}", segment.options.sack)?;
+    }
+    Ok(())
+}

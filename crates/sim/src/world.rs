@@ -1,0 +1,337 @@
+//! Everything of a run but its applications: the network, the TCP hosts on its nodes, and the time.
+//!
+//! An event leads to segments and time-outs for connections; a connection that was touched is *dirty*. What
+//! applications should learn becomes a [`Notice`]. The run loop hands out all notices, then looks after all
+//! dirty connections (segments out, time-outs armed, the closed forgotten), and repeats until neither is
+//! left. So what an application does on a notice is in the acknowledgement that follows.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use anabranch_core::segment::Segment;
+use anabranch_core::tcp::{self, State, reset_for};
+use anabranch_core::time::Instant;
+
+use crate::event::{AppId, Event};
+use crate::host::{Host, Origin, Stranger};
+use crate::network::{Delivery, LastWords, Network};
+use crate::packet::NodeId;
+use crate::random::Stream;
+use crate::stream::{ConnId, StreamEvent};
+
+/// How a node dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// It is gone, with all that it has queued; nobody is told.
+    Silent,
+    /// It resets its connections, sends what it has queued, and is gone.
+    Reset,
+}
+
+/// What an application shall learn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice {
+    pub(crate) app: AppId,
+    pub(crate) id: ConnId,
+    pub(crate) event: StreamEvent,
+}
+
+/// What the world keeps for an application.
+#[derive(Debug)]
+pub(crate) struct AppRecord {
+    pub(crate) node: NodeId,
+    start: Instant,
+    deadline: Option<Instant>,
+    armed: Option<Instant>,
+}
+
+/// Network, hosts and time of a run.
+pub struct World {
+    /// The network.
+    pub network: Network,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) apps: Vec<AppRecord>,
+    pub(crate) notices: VecDeque<Notice>,
+    dirty: Vec<(NodeId, ConnId)>,
+    /// The list that [`World::look_after`] works on, kept for its memory.
+    working: Vec<(NodeId, ConnId)>,
+    now: Instant,
+    pub(crate) stop: bool,
+    seed: u64,
+    run: u64,
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("now", &self.now).field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+impl World {
+    /// A world at time zero.
+    pub(crate) fn new(network: Network, seed: u64, run: u64) -> Self {
+        Self {
+            network,
+            hosts: Vec::new(),
+            apps: Vec::new(),
+            notices: VecDeque::new(),
+            dirty: Vec::new(),
+            working: Vec::new(),
+            now: Instant::ZERO,
+            stop: false,
+            seed,
+            run,
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The random stream of that name in this run.
+    pub fn stream(&self, component: &str, purpose: &str) -> Stream {
+        Stream::new(self.seed, self.run, component, purpose)
+    }
+
+    /// The figures of a node's connection; `None` when it is gone.
+    pub fn info(&self, node: NodeId, id: ConnId) -> Option<tcp::Info> {
+        Some(self.hosts[node.index()].peek(id)?.connection.info())
+    }
+
+    /// All connections of a node.
+    pub fn connections(&self, node: NodeId) -> impl Iterator<Item = ConnId> {
+        self.hosts[node.index()].ids()
+    }
+
+    /// How many connections a node has, those that are closing included.
+    pub fn connection_count(&self, node: NodeId) -> usize {
+        self.hosts[node.index()].len()
+    }
+
+    pub(crate) fn add_host(&mut self, node: NodeId) {
+        let iss = self.stream(&format!("node {}", self.network.node_name(node)), "initial sequence numbers");
+        self.hosts.push(Host::new(iss));
+    }
+
+    pub(crate) fn add_app(&mut self, node: NodeId, start: Instant) -> AppId {
+        self.apps.push(AppRecord { node, start, deadline: None, armed: None });
+        AppId(self.apps.len() as u32 - 1)
+    }
+
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// The head of a link's list arrives.
+    #[inline]
+    pub(crate) fn handle_arrival(&mut self, link: crate::packet::LinkId, generation: u32) {
+        if let Some(delivery) = self.network.handle_arrival(self.now, link, generation) {
+            self.deliver(delivery);
+        }
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        let Delivery { node, src, segment } = delivery;
+        let host = &mut self.hosts[node.index()];
+        let slot = match host.find(src, &segment) {
+            Some(slot) => slot,
+            None => match host.handle_stranger(self.now, src, segment) {
+                Stranger::Accepted(slot) => {
+                    let id = host.id(slot);
+                    self.touch(node, id);
+                    return;
+                }
+                Stranger::Unwanted(segment) => return self.refuse(node, src, &segment),
+                Stranger::Overloaded => return,
+            },
+        };
+        let id = host.id(slot);
+        let entry = host.entry(slot).expect("the table names connections that exist");
+        entry.connection.handle_segment(self.now, segment);
+        self.collect(node, id);
+        self.touch(node, id);
+    }
+
+    fn refuse(&mut self, node: NodeId, src: NodeId, segment: &Segment) {
+        if let Some(reset) = reset_for(segment) {
+            self.network.send(self.now, node, src, reset);
+        }
+    }
+
+    /// A connection's time-out event comes; it may be void, or early because the deadline has moved.
+    pub(crate) fn handle_connection_timer(&mut self, node: NodeId, id: ConnId) {
+        let now = self.now;
+        let Some(entry) = self.hosts[node.index()].get(id) else { return };
+        if entry.armed != Some(now) {
+            return;
+        }
+        entry.armed = None;
+        if entry.connection.next_timeout().is_some_and(|due| due <= now) {
+            entry.connection.handle_timeout(now);
+            self.collect(node, id);
+        }
+        self.touch(node, id);
+    }
+
+    /// An application's timer event comes; true when it is due.
+    pub(crate) fn app_timer_is_due(&mut self, app: AppId) -> bool {
+        let now = self.now;
+        let record = &mut self.apps[app.0 as usize];
+        if record.armed != Some(now) {
+            return false;
+        }
+        record.armed = None;
+        match record.deadline {
+            Some(due) if due <= now => {
+                record.deadline = None;
+                true
+            }
+            later => {
+                self.set_app_timer(app, later);
+                false
+            }
+        }
+    }
+
+    pub(crate) fn set_app_timer(&mut self, app: AppId, deadline: Option<Instant>) {
+        let record = &mut self.apps[app.0 as usize];
+        record.deadline = deadline;
+        let Some(due) = deadline.map(|d| d.max(self.now)) else { return };
+        if due != Instant::FAR_FUTURE && record.armed.is_none_or(|armed| due < armed) {
+            record.armed = Some(due);
+            self.network.events.push(due, Event::Timer(app));
+        }
+    }
+
+    /// Something was done with a connection: it will be looked after.
+    #[inline]
+    pub(crate) fn touch(&mut self, node: NodeId, id: ConnId) {
+        if let Some(entry) = self.hosts[node.index()].get(id)
+            && !entry.dirty
+        {
+            entry.dirty = true;
+            self.dirty.push((node, id));
+        }
+    }
+
+    /// Connections wait to be looked after.
+    #[inline]
+    pub(crate) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Looks after all dirty connections, in the order in which they became dirty.
+    pub(crate) fn look_after(&mut self) {
+        let mut working = std::mem::replace(&mut self.dirty, std::mem::take(&mut self.working));
+        for (node, id) in working.drain(..) {
+            self.transmit(node, id);
+            let news = self.collect(node, id);
+            self.rearm(node, id, news);
+        }
+        self.working = working;
+    }
+
+    /// Sends everything that a connection wants to send.
+    fn transmit(&mut self, node: NodeId, id: ConnId) {
+        let Some(entry) = self.hosts[node.index()].get(id) else { return };
+        entry.dirty = false;
+        let remote = entry.remote;
+        while let Some(segment) = entry.connection.poll_transmit(self.now) {
+            self.network.send(self.now, node, remote, segment);
+        }
+    }
+
+    /// Turns a connection's events into notices; true if there were any.
+    fn collect(&mut self, node: NodeId, id: ConnId) -> bool {
+        let host = &mut self.hosts[node.index()];
+        let mut news = false;
+        while let Some(entry) = host.get(id)
+            && let Some(event) = entry.connection.poll_event()
+        {
+            let app = entry.app;
+            let event = match event {
+                tcp::Event::Established if entry.origin == Origin::Ours => StreamEvent::Opened,
+                tcp::Event::Established => {
+                    let accepted = StreamEvent::Accepted { port: entry.local_port, peer: entry.remote };
+                    host.opened(id.slot);
+                    accepted
+                }
+                tcp::Event::Readable => StreamEvent::Readable,
+                tcp::Event::Writable => StreamEvent::Writable,
+                tcp::Event::PeerClosed => StreamEvent::PeerClosed,
+                tcp::Event::Closed(reason) => StreamEvent::Closed(reason),
+            };
+            news = true;
+            self.notices.push_back(Notice { app, id, event });
+        }
+        news
+    }
+
+    /// Arms a connection's next time-out, or forgets a connection that is over and of which all is told.
+    fn rearm(&mut self, node: NodeId, id: ConnId, news: bool) {
+        let now = self.now;
+        let Some(entry) = self.hosts[node.index()].get(id) else { return };
+        if entry.connection.state() == State::Closed {
+            if news {
+                self.touch(node, id);
+            } else {
+                self.hosts[node.index()].remove(id.slot);
+            }
+            return;
+        }
+        let Some(due) = entry.connection.next_timeout().map(|due| due.max(now)) else { return };
+        if due != Instant::FAR_FUTURE && entry.armed.is_none_or(|armed| due < armed) {
+            entry.armed = Some(due);
+            let ConnId { slot, generation } = id;
+            self.network.events.push(due, Event::Connection { node, slot, generation });
+        }
+    }
+
+    /// A node dies. Its connections and listeners are gone; its applications learn nothing.
+    pub fn fail_node(&mut self, node: NodeId, failure: Failure) {
+        if !self.network.is_up(node) {
+            return;
+        }
+        self.network.note(self.now, Some(node), format_args!("fails: {failure:?}"));
+        let last_words = match failure {
+            Failure::Silent => LastWords::Lost,
+            Failure::Reset => {
+                let ids: Vec<_> = self.hosts[node.index()].ids().collect();
+                for id in ids {
+                    if let Some(entry) = self.hosts[node.index()].get(id) {
+                        entry.connection.abort(self.now);
+                    }
+                    self.transmit(node, id);
+                }
+                LastWords::Sent
+            }
+        };
+        self.hosts[node.index()].clear();
+        self.network.node_down(self.now, node, last_words);
+        for i in 0..self.apps.len() {
+            if self.apps[i].node == node {
+                self.set_app_timer(AppId(i as u32), None);
+            }
+        }
+        let apps = &self.apps;
+        self.notices.retain(|n| apps[n.app.0 as usize].node != node);
+    }
+
+    /// A dead node starts again: without connections and listeners, its applications from their beginning.
+    pub fn recover_node(&mut self, node: NodeId) {
+        if self.network.is_up(node) {
+            return;
+        }
+        self.network.note(self.now, Some(node), format_args!("recovers"));
+        self.network.node_up(self.now, node);
+        for i in 0..self.apps.len() {
+            // One whose time has not come has its start still pending.
+            if self.apps[i].node == node && self.apps[i].start <= self.now {
+                self.network.events.push(self.now, Event::Start(AppId(i as u32)));
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Bulk transfers end to end through the public API.
+
+use anabranch_core::tcp;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Outcome, Sink, pattern};
+use anabranch_sim::event::AppId;
+use anabranch_sim::link::{LinkConfig, QueueLimit};
+use anabranch_sim::loss::LossModel;
+use anabranch_sim::network::{Forwarding, NetworkConfig};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::sim::{Builder, Fault, Pause, Simulation};
+use anabranch_sim::trace::TextTrace;
+use anabranch_sim::world::Failure;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+/// A chain of nodes with the same link between neighbours, and one transfer from the first to the last.
+struct Chain {
+    builder: Builder,
+    nodes: Vec<NodeId>,
+    sender: AppId,
+    sink: AppId,
+}
+
+fn chain(hops: usize, link: LinkConfig, tcp: tcp::Config, bytes: u64, seed: u64) -> Chain {
+    let mut builder = Builder::new(NetworkConfig::default(), seed, 0);
+    let nodes: Vec<_> = (0..=hops).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    for pair in nodes.windows(2) {
+        builder.cable(pair[0], pair[1], link);
+    }
+    let to = nodes[hops];
+    let sink = builder.app(to, Instant::ZERO, Sink::keeping(80, tcp));
+    let config = BulkSenderConfig { to, port: 80, bytes: Some(bytes), tcp };
+    let sender = builder.app(nodes[0], Instant::ZERO, BulkSender::new(config));
+    Chain { builder, nodes, sender, sink }
+}
+
+fn link() -> LinkConfig {
+    LinkConfig::new(1_000_000, Duration::from_millis(10))
+}
+
+fn check_delivered(sim: &Simulation, sink: AppId, bytes: usize) {
+    let transfer = &sim.app::<Sink>(sink).transfers[0];
+    assert_eq!(transfer.kept.len(), bytes);
+    let expected = pattern().iter().copied().cycle().take(bytes).collect::<Vec<_>>();
+    assert!(transfer.kept == expected, "octets differ");
+    assert!(transfer.finished.is_some());
+}
+
+fn check_conserved(sim: &Simulation) {
+    for link in sim.world().network.links() {
+        let m = link.metrics();
+        assert_eq!(m.enqueued, m.delivered + m.dropped_loss + m.cut + link.in_flight() as u64);
+    }
+    assert_eq!(sim.world().network.packets_in_flight(), 0);
+}
+
+#[test]
+fn a_transfer_over_one_link_takes_the_time_that_it_must() {
+    let tcp = tcp::Config { timestamps: false, ..tcp::Config::default() };
+    let Chain { builder, sender, sink, .. } = chain(1, link(), tcp, 100_000, 1);
+    let mut sim = builder.build();
+    assert_eq!(sim.run_until_idle(), Pause::Idle);
+    check_delivered(&sim, sink, 100_000);
+    check_conserved(&sim);
+    let sender = sim.app::<BulkSender>(sender);
+    assert_eq!(sender.outcome, Outcome::Done);
+    assert_eq!(sender.info.map(|i| i.retransmissions), Some(0));
+    // 70 packets of 1500 octets at most are 0.84 s of transmission; slow start costs a few round trips.
+    let took = sim.app::<Sink>(sink).transfers[0].last.as_secs_f64();
+    assert!((0.83..1.0).contains(&took), "{took} s");
+}
+
+#[test]
+fn losses_on_a_long_chain_are_repaired() {
+    for seed in 0..20 {
+        let lossy = LinkConfig { loss: LossModel::Bernoulli { p: 0.02 }, ..link() };
+        let Chain { builder, sender, sink, .. } = chain(5, lossy, tcp::Config::default(), 200_000, seed);
+        let mut sim = builder.build();
+        sim.run_until_idle();
+        assert_eq!(sim.app::<BulkSender>(sender).outcome, Outcome::Done, "seed {seed}");
+        check_delivered(&sim, sink, 200_000);
+        check_conserved(&sim);
+        assert!(sim.app::<BulkSender>(sender).info.unwrap().retransmissions > 0);
+    }
+}
+
+#[test]
+fn an_mtu_step_is_crossed_in_pieces() {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let [a, b, c] = ["a", "b", "c"].map(|n| builder.node(n, Forwarding::On));
+    builder.cable(a, b, link());
+    let narrow = LinkConfig {
+        mtu: 127,
+        queue: QueueLimit::Packets(1000),
+        loss: LossModel::Bernoulli { p: 0.001 },
+        ..link()
+    };
+    builder.cable(b, c, narrow);
+    let tcp = tcp::Config { mss: 1000, ..tcp::Config::default() };
+    let sink = builder.app(c, Instant::ZERO, Sink::keeping(80, tcp));
+    let config = BulkSenderConfig { to: c, port: 80, bytes: Some(50_000), tcp };
+    let sender = builder.app(a, Instant::ZERO, BulkSender::new(config));
+    let mut sim = builder.build();
+    sim.run_until_idle();
+    assert_eq!(sim.app::<BulkSender>(sender).outcome, Outcome::Done);
+    check_delivered(&sim, sink, 50_000);
+    check_conserved(&sim);
+    assert!(sim.world().network.node_metrics(b).fragmented >= 50);
+    assert!(sim.world().network.reassembly_metrics(c).completed >= 50);
+}
+
+fn trace_of(seed: u64) -> String {
+    let loss = LossModel::GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 };
+    let lossy = LinkConfig { loss, ..link() };
+    let Chain { mut builder, nodes, .. } = chain(3, lossy, tcp::Config::default(), 50_000, seed);
+    builder.fault(at(300), Fault::NodeFails(nodes[1], Failure::Silent));
+    builder.fault(at(2_000), Fault::NodeRecovers(nodes[1]));
+    let mut sim = builder.build();
+    sim.observe(TextTrace::new(Vec::new()));
+    sim.run_until_idle();
+    let trace = sim.take_observer::<TextTrace<Vec<u8>>>().unwrap();
+    String::from_utf8(trace.finish().unwrap()).unwrap()
+}
+
+#[test]
+fn one_seed_is_one_trace() {
+    let first = trace_of(7);
+    assert!(first.lines().count() > 200);
+    assert!(first == trace_of(7));
+    assert!(first != trace_of(8));
+}
+
+#[test]
+fn a_connection_to_nobody_is_refused() {
+    let Chain { mut builder, nodes, .. } = chain(1, link(), tcp::Config::default(), 0, 1);
+    let config = BulkSenderConfig { to: nodes[1], port: 81, bytes: Some(1), tcp: tcp::Config::default() };
+    let sender = builder.app(nodes[0], Instant::ZERO, BulkSender::new(config));
+    let mut sim = builder.build();
+    sim.run_until_idle();
+    assert_eq!(sim.app::<BulkSender>(sender).outcome, Outcome::Failed(tcp::CloseReason::Refused));
+    assert_eq!(sim.world().connection_count(nodes[0]), 0);
+}
+
+#[test]
+fn a_node_that_resets_takes_its_peers_connections_along() {
+    let Chain { mut builder, nodes, sender, .. } = chain(2, link(), tcp::Config::default(), 10_000_000, 1);
+    builder.fault(at(1_000), Fault::NodeFails(nodes[2], Failure::Reset));
+    let mut sim = builder.build();
+    sim.run_until_idle();
+    let sender = sim.app::<BulkSender>(sender);
+    assert_eq!(sender.outcome, Outcome::Failed(tcp::CloseReason::Reset));
+    assert!(sender.finished.unwrap() < at(1_050));
+}
+
+#[test]
+fn a_node_that_dies_silently_is_noticed_by_time_outs_only() {
+    let tcp = tcp::Config { data_retries: 4, ..tcp::Config::default() };
+    let Chain { mut builder, nodes, sender, .. } = chain(2, link(), tcp, 10_000_000, 1);
+    builder.fault(at(1_000), Fault::NodeFails(nodes[2], Failure::Silent));
+    let mut sim = builder.build();
+    sim.run_until_idle();
+    let sender = sim.app::<BulkSender>(sender);
+    assert_eq!(sender.outcome, Outcome::Failed(tcp::CloseReason::TimedOut));
+    assert!(sim.world().network.node_metrics(nodes[2]).down > 0);
+}
+
+/// A square: the short way breaks, packets fall into the gap, then the long way carries them.
+#[test]
+fn routes_follow_a_failure_after_convergence() {
+    for fault in [0, 1] {
+        let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+        let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|n| builder.node(n, Forwarding::On));
+        let short = builder.cable(a, b, link());
+        for (x, y) in [(b, e), (a, c), (c, d), (d, e)] {
+            builder.cable(x, y, link());
+        }
+        let tcp = tcp::Config::default();
+        let sink = builder.app(e, Instant::ZERO, Sink::keeping(80, tcp));
+        let config = BulkSenderConfig { to: e, port: 80, bytes: Some(500_000), tcp };
+        let sender = builder.app(a, Instant::ZERO, BulkSender::new(config));
+        match fault {
+            0 => builder.fault(at(1_000), Fault::NodeFails(b, Failure::Silent)),
+            _ => {
+                builder.fault(at(1_000), Fault::LinkDown(short.0));
+                builder.fault(at(1_000), Fault::LinkDown(short.1));
+            }
+        }
+        let mut sim = builder.build();
+        let hops = |sim: &Simulation| sim.world().network.path(a, e).map(|p| p.len());
+        assert_eq!(hops(&sim), Some(2));
+        sim.run_until(at(1_999));
+        assert_eq!(hops(&sim), Some(2));
+        sim.run_until(at(2_000));
+        assert_eq!(hops(&sim), Some(3));
+        sim.run_until_idle();
+        assert_eq!(sim.app::<BulkSender>(sender).outcome, Outcome::Done);
+        check_delivered(&sim, sink, 500_000);
+        check_conserved(&sim);
+    }
+}
+
+#[test]
+fn a_hundred_connections_share_a_node() {
+    let mut builder = Builder::new(NetworkConfig::default(), 3, 0);
+    let [a, b] = ["a", "b"].map(|n| builder.node(n, Forwarding::Off));
+    builder.cable(a, b, LinkConfig { queue: QueueLimit::Packets(50), ..link() });
+    let tcp = tcp::Config::default();
+    let sink = builder.app(b, Instant::ZERO, Sink::new(80, tcp));
+    let config = BulkSenderConfig { to: b, port: 80, bytes: Some(20_000), tcp };
+    let senders: Vec<_> = (0..100).map(|i| builder.app(a, at(i * 10), BulkSender::new(config.clone()))).collect();
+    let mut sim = builder.build();
+    sim.run_until_idle();
+    assert!(senders.iter().all(|s| sim.app::<BulkSender>(*s).outcome == Outcome::Done));
+    assert_eq!(sim.app::<Sink>(sink).bytes(), 2_000_000);
+    check_conserved(&sim);
+    assert_eq!((sim.world().connection_count(a), sim.world().connection_count(b)), (0, 0));
+}
+
+#[test]
+fn idle_time_costs_nothing() {
+    let Chain { builder, .. } = chain(3, link(), tcp::Config::default(), 10_000, 1);
+    let mut sim = builder.build();
+    sim.run_until(at(500_000));
+    let events = sim.events();
+    assert!(events < 200, "{events} events");
+    sim.run_until(Instant::ZERO + Duration::from_secs(1_000_000_000));
+    assert_eq!(sim.events(), events);
+}
