@@ -1,1 +1,12 @@
-//! anabranch-model
+//! Closed forms and recursions of the papers, as pure functions. This crate never simulates, never reads a
+//! file, a clock or a source of entropy, and keeps nothing between two calls.
+//!
+//! Code map: [`set`] is the latency model of SET (section 5 of its paper, equations 1 to 16). Quantities
+//! are SI throughout: seconds, bit/s, octets, packets per second.
+//!
+//! Where a paper contradicts itself, the corrected form is the default and the printed one can be chosen;
+//! the errata numbers (S1, S2, ...) are those of the project's errata page.
+
+#![forbid(unsafe_code)]
+
+pub mod set;

@@ -1,0 +1,138 @@
+//! Equations (10) and (11): one share of the file through one gateway.
+
+use super::parameters::{Path, Transfer};
+use super::reading::{BufferShare, TransmissionCount, WiredStage, WiredWindow};
+use super::windows::{Flight, Windows, ack_time};
+
+/// The terms of equation (10) for one path, in seconds. Their sum is L_DT.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Parts {
+    /// `T_1 + RTT1/2 + T_p`: the first wired segment reaches the gateway and is processed.
+    pub first_segment: f64,
+    /// `m_2 T_g`: the gateway transmits.
+    pub transmission: f64,
+    /// The gateway waits for ACKs between windows.
+    pub stall: f64,
+    /// By how much the wired stage is slower than the wireless one (S7); 0 in the paper.
+    pub wired_limit: f64,
+    /// `RTT2/2`: the last segment reaches the node.
+    pub last_segment: f64,
+}
+
+impl Parts {
+    /// L_DT in seconds, equation (10).
+    pub fn total(&self) -> f64 {
+        self.first_segment + self.transmission + self.stall + self.wired_limit + self.last_segment
+    }
+}
+
+/// One of the transfer's paths with everything computed that does not depend on its share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lane<'a> {
+    path: &'a Path,
+    transfer: &'a Transfer,
+    wired: Windows,
+    wireless: Windows,
+}
+
+impl<'a> Lane<'a> {
+    /// `path` as one of `sessions` that share the node's buffer. The transfer must have passed
+    /// [`Transfer::check`]. `None` if the wired side would be offered a window of zero (S14).
+    pub fn new(transfer: &'a Transfer, path: &'a Path, sessions: usize) -> Option<Self> {
+        let receive = receive_window(transfer, path, sessions);
+        let wired = wired_window(receive, path, transfer.reading.wired_window);
+        let avoidance = transfer.reading.avoidance;
+        (wired > 0.0).then(|| Self {
+            path,
+            transfer,
+            wired: Windows::new(transfer.window, wired, avoidance),
+            wireless: Windows::new(transfer.window, receive, avoidance),
+        })
+    }
+
+    /// m_1 for `segments` wireless segments.
+    pub fn wired_segments(&self, segments: u64) -> u64 {
+        let octets = u128::from(segments) * u128::from(self.path.wireless_mss);
+        octets.div_ceil(u128::from(self.path.wired_mss)) as u64
+    }
+
+    /// K_1, equation (6), and the wired sender's stalls.
+    pub fn wired_flight(&self, segments: u64) -> Flight {
+        let (time, ack) = self.wired_times();
+        self.wired.flight(self.wired_segments(segments), time, ack)
+    }
+
+    /// K_2, equation (7), and the gateway's stalls.
+    pub fn wireless_flight(&self, segments: u64) -> Flight {
+        let time = self.path.wireless_segment_time();
+        let ack =
+            ack_time(&self.transfer.window, time, self.path.wireless_rtt, self.transfer.reading.ack_time);
+        self.wireless.flight(segments, time, ack)
+    }
+
+    /// Equation (10) for a share of `segments` wireless segments; all zero for none.
+    pub fn parts(&self, segments: u64) -> Parts {
+        if segments == 0 {
+            return Parts::default();
+        }
+        let path = self.path;
+        let counted = match self.transfer.reading.transmission {
+            TransmissionCount::Wireless => segments,
+            TransmissionCount::Wired => self.wired_segments(segments),
+        };
+        let mut parts = Parts {
+            first_segment: path.wired_segment_time() + path.wired_rtt / 2.0 + path.processing,
+            transmission: counted as f64 * path.wireless_segment_time(),
+            stall: self.wireless_flight(segments).stall,
+            wired_limit: 0.0,
+            last_segment: path.wireless_rtt / 2.0,
+        };
+        if self.transfer.reading.wired_stage == WiredStage::MayLimit {
+            parts.wired_limit = (self.wired_stage(segments) - parts.total()).max(0.0);
+        }
+        parts
+    }
+
+    /// Seconds until the share is through if the gateway never waits for an ACK, only for the wire: each
+    /// wired segment must be there before what it holds can follow the rest.
+    fn wired_stage(&self, segments: u64) -> f64 {
+        let path = self.path;
+        let count = self.wired_segments(segments);
+        let (time, ack) = self.wired_times();
+        let each = f64::from(path.wired_mss) / f64::from(path.wireless_mss) * path.wireless_segment_time();
+        // The last wired segment may be part full: what is missing is not transmitted.
+        let missing = count as f64 * each - segments as f64 * path.wireless_segment_time();
+        self.wired.relayed(count, time, ack, each) - missing
+            + path.wired_rtt / 2.0
+            + path.processing
+            + path.wireless_rtt / 2.0
+    }
+
+    /// T_1 and the wired T_ACK, seconds.
+    fn wired_times(&self) -> (f64, f64) {
+        let time = self.path.wired_segment_time();
+        (time, ack_time(&self.transfer.window, time, self.path.wired_rtt, self.transfer.reading.ack_time))
+    }
+}
+
+/// W_receive of one session in wireless segments: the node's buffer shared by `sessions` (S9), at least
+/// one segment in the default reading; infinite without a buffer limit.
+pub fn receive_window(transfer: &Transfer, path: &Path, sessions: usize) -> f64 {
+    let Some(buffer) = transfer.node_buffer else { return f64::INFINITY };
+    let share = buffer / sessions as f64 / f64::from(path.wireless_mss);
+    match transfer.reading.buffer_share {
+        BufferShare::DisorderShrinks => (share / (1.0 + transfer.disorder)).max(1.0),
+        BufferShare::LeftToRight => share * (1.0 + transfer.disorder),
+    }
+}
+
+/// The receive window of `receive` wireless segments as the gateway advertises it, in wired segments
+/// (section 4.6, S8 and S14). Zero means that the wired side may never send.
+pub fn wired_window(receive: f64, path: &Path, reading: WiredWindow) -> f64 {
+    let translated = receive * f64::from(path.wireless_mss) / f64::from(path.wired_mss);
+    match reading {
+        WiredWindow::SameOctets => translated.max(1.0),
+        WiredWindow::SameCount => receive,
+        WiredWindow::WholeSegments => translated.floor(),
+    }
+}

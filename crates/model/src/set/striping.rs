@@ -1,0 +1,86 @@
+//! Who carries how much: integer numbers of wireless segments for each path.
+
+use super::path::Lane;
+
+/// A path as the striping sees it: when it may begin, how large its segments are, how long a share takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stripe<'a> {
+    /// Seconds after the request at which the session is open.
+    pub start: f64,
+    /// S2, octets in one of its segments.
+    pub mss: u32,
+    /// The path's data transfer.
+    pub lane: Lane<'a>,
+}
+
+impl Stripe<'_> {
+    /// Seconds after the request at which `segments` are delivered; the start for none.
+    pub fn finish(&self, segments: u64) -> f64 {
+        self.start + self.lane.parts(segments).total()
+    }
+
+    /// Segments that hold `octets`.
+    fn holding(&self, octets: u64) -> u64 {
+        octets.div_ceil(u64::from(self.mss))
+    }
+
+    /// The most segments, at most `limit`, that are delivered by `deadline`.
+    fn capacity(&self, deadline: f64, limit: u64) -> u64 {
+        let (mut fits, mut fails) = (0, limit + 1);
+        while fails - fits > 1 {
+            let middle = fits + (fails - fits) / 2;
+            if self.finish(middle) <= deadline { fits = middle } else { fails = middle }
+        }
+        fits
+    }
+}
+
+/// The same number of octets for each path, each share padded to whole segments (assumption 4).
+pub fn equal(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
+    let paths = stripes.len().max(1) as u64;
+    let share = |i: u64| octets / paths + u64::from(i < octets % paths);
+    (0..).zip(stripes).map(|(i, stripe)| stripe.holding(share(i))).collect()
+}
+
+/// Shares that let the file be complete as early as possible: the water level is the common finish time,
+/// found by bisection; every path carries what it can deliver by then. A session that opens late or is
+/// slow carries less, perhaps nothing.
+pub fn dynamic(octets: u64, stripes: &[Stripe]) -> Vec<u64> {
+    let limits: Vec<u64> = stripes.iter().map(|s| s.holding(octets)).collect();
+    let counts_by = |deadline: f64| -> Vec<u64> {
+        stripes.iter().zip(&limits).map(|(stripe, &limit)| stripe.capacity(deadline, limit)).collect()
+    };
+    // One path alone can carry all: that bounds the level from above.
+    let alone = stripes.iter().zip(&limits).map(|(stripe, &limit)| stripe.finish(limit));
+    let (mut low, mut high) = (0.0, alone.fold(f64::INFINITY, f64::min));
+    loop {
+        let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            break;
+        }
+        if carried(&counts_by(middle), stripes) >= u128::from(octets) { high = middle } else { low = middle }
+    }
+    let mut counts = counts_by(high);
+    trim(octets, stripes, &mut counts);
+    counts
+}
+
+/// Octets that `counts` segments hold.
+fn carried(counts: &[u64], stripes: &[Stripe]) -> u128 {
+    counts.iter().zip(stripes).map(|(&count, stripe)| u128::from(count) * u128::from(stripe.mss)).sum()
+}
+
+/// Takes away segments that nobody needs, from whoever would end last: at the water level several paths
+/// may have gained their last segment at once.
+fn trim(octets: u64, stripes: &[Stripe], counts: &mut [u64]) {
+    loop {
+        let surplus = carried(counts, stripes).saturating_sub(u128::from(octets));
+        let last = (0..stripes.len())
+            .filter(|&i| counts[i] > 0 && u128::from(stripes[i].mss) <= surplus)
+            .max_by(|&a, &b| stripes[a].finish(counts[a]).total_cmp(&stripes[b].finish(counts[b])));
+        match last {
+            Some(i) => counts[i] -= 1,
+            None => return,
+        }
+    }
+}
