@@ -11,4 +11,5 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod ip;
 pub mod tcp;
