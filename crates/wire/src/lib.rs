@@ -12,4 +12,5 @@ extern crate alloc;
 extern crate std;
 
 pub mod ip;
+pub mod set;
 pub mod tcp;

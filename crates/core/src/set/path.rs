@@ -1,0 +1,171 @@
+//! What a session has shown of itself: how fast it delivers, and how long a chunk takes.
+
+use crate::time::{Duration, Instant};
+
+/// A stamp that a chunk carries from being written to being acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamp {
+    pub(super) written: Instant,
+    /// When we expect it acknowledged; beyond that it is overdue.
+    pub(super) expected: Instant,
+    delivered: u64,
+    delivered_at: Instant,
+    limited: Limited,
+}
+
+/// What kept the session from carrying more when a chunk was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limited {
+    /// TCP's window was full: the rate that follows is the path's.
+    ByPath,
+    /// We had given it less than it would take: the rate that follows is a lower bound.
+    ByUs,
+}
+
+/// Delivery rate and latency of one session, from chunks written to chunks acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    delivered: u64,
+    delivered_at: Instant,
+    /// Octets per second.
+    rate: Option<u64>,
+    latency: Option<Duration>,
+    variation: Duration,
+    min_latency: Duration,
+    /// What opening the session took: the only guide before the first acknowledgement.
+    supposed: Duration,
+}
+
+impl Estimate {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            delivered: 0,
+            delivered_at: now,
+            rate: None,
+            latency: None,
+            variation: Duration::ZERO,
+            min_latency: Duration::MAX,
+            supposed: Duration::ZERO,
+        }
+    }
+
+    /// Before anything is measured, suppose that a chunk takes that long.
+    pub(super) fn suppose(&mut self, latency: Duration) {
+        self.supposed = latency;
+    }
+
+    /// Octets per second, once measured.
+    pub(super) fn rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    /// Smoothed time from writing a chunk to its acknowledgement, once measured.
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency
+    }
+
+    /// Mean deviation of that.
+    pub(super) fn variation(&self) -> Duration {
+        self.variation
+    }
+
+    /// Octets acknowledged that this session carried.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the shortest
+    /// time a chunk ever took. Before the first measurement: one supposed latency for each chunk ahead.
+    pub(super) fn time_for(&self, outstanding: u64, octets: u64) -> Duration {
+        match self.rate {
+            Some(rate) => {
+                let drain = saturating_ratio(outstanding + octets, 1_000_000_000, rate);
+                Duration::from_nanos(drain).max(self.min_latency)
+            }
+            None => self.supposed * (1 + outstanding / octets.max(1)),
+        }
+    }
+
+    /// A chunk is written.
+    pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64, limited: Limited) -> Stamp {
+        if outstanding == 0 {
+            // After a pause the clock of the rate starts anew: idle time is not slowness.
+            self.delivered_at = now;
+        }
+        let expected = now + self.time_for(outstanding, octets);
+        Stamp { written: now, expected, delivered: self.delivered, delivered_at: self.delivered_at, limited }
+    }
+
+    /// A chunk of `octets` that only this session carried is acknowledged.
+    pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp, octets: u64) {
+        self.delivered += octets;
+        self.delivered_at = now;
+        self.fold_latency(now.saturating_since(stamp.written));
+        let span = now.saturating_since(stamp.delivered_at).max(Duration::from_micros(1));
+        let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
+        self.rate = Some(match (self.rate, stamp.limited) {
+            (None, _) => sample,
+            // What we held back says only that the path can do at least this.
+            (Some(rate), Limited::ByUs) => rate.max(sample),
+            (Some(rate), Limited::ByPath) => (rate * 3 + sample) / 4,
+        });
+    }
+
+    /// RFC 6298's averages, on chunks.
+    fn fold_latency(&mut self, sample: Duration) {
+        self.min_latency = self.min_latency.min(sample);
+        match self.latency {
+            None => {
+                self.latency = Some(sample);
+                self.variation = sample / 2;
+            }
+            Some(smooth) => {
+                let deviation = if smooth > sample { smooth - sample } else { sample - smooth };
+                self.variation = self.variation.mul_ratio(3, 4) + deviation / 4;
+                self.latency = Some(smooth.mul_ratio(7, 8) + sample / 8);
+            }
+        }
+    }
+}
+
+/// `a * b / c` without overflow in between; saturates.
+pub(super) fn saturating_ratio(a: u64, b: u64, c: u64) -> u64 {
+    u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_steady_path_shows_its_rate() {
+        let mut path = Estimate::new(at(0));
+        let mut stamps = std::collections::VecDeque::new();
+        // 1000 octets every 100 ms, three chunks on the way: 10 kB/s at 300 ms.
+        for i in 0..30u64 {
+            let outstanding = 1000 * stamps.len() as u64;
+            stamps.push_back(path.stamp(at(i * 100), outstanding, 1000, Limited::ByPath));
+            if stamps.len() == 3 {
+                let stamp = stamps.pop_front().unwrap();
+                path.acknowledged(at(i * 100 + 100), &stamp, 1000);
+            }
+        }
+        let rate = path.rate().unwrap();
+        assert!((9_000..=10_500).contains(&rate), "{rate}");
+        assert_eq!(path.latency().unwrap().as_millis(), 300);
+    }
+
+    #[test]
+    fn our_own_restraint_does_not_lower_the_rate() {
+        let mut path = Estimate::new(at(0));
+        let first = path.stamp(at(0), 0, 1000, Limited::ByPath);
+        path.acknowledged(at(100), &first, 1000);
+        let second = path.stamp(at(1000), 0, 100, Limited::ByUs);
+        path.acknowledged(at(1100), &second, 100);
+        assert_eq!(path.rate(), Some(10_000));
+    }
+}

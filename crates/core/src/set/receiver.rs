@@ -1,0 +1,441 @@
+//! The node's session manager (the paper's SM at SN): grants or refuses the request, puts chunks in order,
+//! acknowledges them, and shares its receive buffer among the sessions (sections 4.2 to 4.6).
+//!
+//! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end further
+//! ahead is a breach of the protocol and resets its stream.
+
+mod reorder;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use anabranch_wire::set::{
+    self as wire, Accept, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, Refuse, RefuseReason,
+    Request, TransferId, VERSION,
+};
+use bytes::Bytes;
+
+use self::reorder::Reorder;
+use super::buffers::{self, Quality, ShareConfig};
+use super::stream::{Effect, StreamEvent, StreamId};
+use crate::time::{Duration, Instant};
+
+/// Whether the node takes SET sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Striping {
+    /// It does.
+    Supported,
+    /// It answers NACK, and the octets come as plain TCP.
+    Refused,
+}
+
+/// Options of a [`Receiver`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReceiverConfig {
+    /// Octets of receive buffer (`B_2`), for all sessions together.
+    pub buffer: u32,
+    /// The gateway table (Table 1).
+    pub gateways: Vec<Gateway>,
+    /// Whether the node takes SET sessions.
+    pub striping: Striping,
+    /// How the buffer is shared.
+    pub share: ShareConfig,
+    /// Octets on one session after which it is acknowledged at once.
+    pub ack_every: u32,
+    /// How long a whole chunk may wait for its acknowledgement.
+    pub ack_delay: Duration,
+    /// A transfer without news for so long makes way for another.
+    pub idle: Duration,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        Self {
+            buffer: 64_000,
+            gateways: Vec::new(),
+            striping: Striping::Supported,
+            share: ShareConfig {
+                period: Duration::from_millis(250),
+                gain: 64,
+                segment: 81,
+                equal_floor: 128,
+            },
+            ack_every: 2 * 1440,
+            ack_delay: Duration::from_millis(40),
+            idle: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Counters of a [`Receiver`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ReceiverCounters {
+    /// Octets that came more than once.
+    pub duplicate_octets: u64,
+    /// Octets held out of order, at most.
+    pub held_peak: u64,
+    /// Streams that were reset because of what came on them.
+    pub rejected: u64,
+}
+
+/// What a stream is for.
+#[derive(Debug)]
+enum Role {
+    /// Its first message has not come.
+    Fresh(Decoder),
+    /// A SET session.
+    Session(Session),
+    /// The rest of the file as plain octets, from here on.
+    Plain { at: u64 },
+    /// Nothing more is expected: only its end.
+    Ending,
+}
+
+#[derive(Debug)]
+struct Session {
+    decoder: Decoder,
+    quality: Quality,
+    limit: u32,
+    /// Octets since the last acknowledgement on this session.
+    pending: u64,
+    ack_due: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Transfer {
+    id: TransferId,
+    reorder: Reorder,
+    /// Sessions that the sender means to open.
+    sessions: usize,
+    news: Instant,
+    next_share: Instant,
+}
+
+/// The session manager of a node. One transfer at a time.
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    streams: BTreeMap<StreamId, Role>,
+    transfer: Option<Transfer>,
+    next_stream: u32,
+    effects: VecDeque<Effect>,
+    counters: ReceiverCounters,
+}
+
+impl Receiver {
+    /// A node without a transfer.
+    pub fn new(config: ReceiverConfig) -> Self {
+        Self {
+            config,
+            streams: BTreeMap::new(),
+            transfer: None,
+            next_stream: 0,
+            effects: VecDeque::new(),
+            counters: ReceiverCounters::default(),
+        }
+    }
+
+    /// Somebody has connected: a sender, or a gateway for it.
+    pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
+        let stream = StreamId(self.next_stream);
+        self.next_stream += 1;
+        self.streams.insert(stream, Role::Fresh(Decoder::new()));
+        self.effects.push_back(Effect::LimitReceive { stream, octets: self.config.buffer });
+        stream
+    }
+
+    /// A stream did something.
+    pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened => {}
+            StreamEvent::Data(octets) => self.read(now, stream, octets),
+            StreamEvent::Ended => {
+                self.effects.push_back(Effect::Shutdown { stream });
+            }
+            StreamEvent::Closed(_) => {
+                self.streams.remove(&stream);
+                self.share(now);
+            }
+        }
+    }
+
+    /// Answers [`Receiver::next_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.share_due().is_some_and(|due| due <= now) {
+            self.end_share_period(now);
+        }
+        let due: Vec<StreamId> =
+            self.ack_times().filter(|(_, at)| *at <= now).map(|(stream, _)| stream).collect();
+        due.into_iter().for_each(|stream| self.acknowledge(stream));
+    }
+
+    /// When [`Receiver::handle_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let ack = self.ack_times().map(|(_, at)| at).min();
+        match (ack, self.share_due()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The next thing that the driver shall do.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// The present transfer and the octets of it delivered in order.
+    pub fn delivered(&self) -> Option<(TransferId, u64)> {
+        self.transfer.as_ref().map(|t| (t.id, t.reorder.delivered()))
+    }
+
+    /// The present transfer is complete.
+    pub fn is_complete(&self) -> bool {
+        self.transfer.as_ref().is_some_and(|t| t.reorder.is_complete())
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> ReceiverCounters {
+        self.counters
+    }
+
+    fn ack_times(&self) -> impl Iterator<Item = (StreamId, Instant)> + '_ {
+        self.streams.iter().filter_map(|(stream, role)| match role {
+            Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
+            Role::Fresh(_) | Role::Plain { .. } | Role::Ending => None,
+        })
+    }
+
+    fn read(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
+        match self.streams.get_mut(&stream) {
+            None | Some(Role::Ending) => {}
+            Some(Role::Plain { at }) => {
+                let start = *at;
+                *at += octets.len() as u64;
+                self.read_plain(now, stream, start, octets);
+            }
+            Some(Role::Fresh(decoder)) => {
+                decoder.push(octets);
+                match decoder.next_item() {
+                    Ok(None) => {}
+                    Ok(Some(Item::Message(Message::Request(request)))) => {
+                        self.handle_request(now, stream, request)
+                    }
+                    Ok(Some(Item::Message(Message::Join(join)))) => self.handle_join(now, stream, join),
+                    Ok(Some(_)) | Err(_) => self.reject(stream),
+                }
+            }
+            Some(Role::Session(session)) => {
+                session.decoder.push(octets);
+                self.read_session(now, stream);
+            }
+        }
+    }
+
+    fn handle_request(&mut self, now: Instant, stream: StreamId, request: Request) {
+        let busy = self.transfer.as_ref().is_some_and(|t| {
+            t.id != request.transfer && !t.reorder.is_complete() && now < t.news + self.config.idle
+        });
+        if request.version != VERSION || busy {
+            let reason = if busy { RefuseReason::Busy } else { RefuseReason::Version };
+            return self.refuse(stream, reason, Role::Ending);
+        }
+        if self.transfer.as_ref().is_none_or(|t| t.id != request.transfer) {
+            self.start(now, &request, stream);
+        }
+        let Some(transfer) = &mut self.transfer else { return };
+        if transfer.reorder.length() != request.length {
+            return self.reject(stream);
+        }
+        transfer.news = now;
+        let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
+        if plain {
+            let at = transfer.reorder.delivered();
+            self.refuse(stream, RefuseReason::NoStriping, Role::Plain { at });
+            return self.finish_plain(stream);
+        }
+        let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
+        self.send(stream, &Message::Accept(accept));
+        self.streams.insert(stream, Role::Ending);
+    }
+
+    /// A new transfer: whatever was before has made way.
+    fn start(&mut self, now: Instant, request: &Request, control: StreamId) {
+        let old: Vec<StreamId> = self.streams.keys().copied().filter(|s| *s != control).collect();
+        for stream in old {
+            self.streams.remove(&stream);
+            self.effects.push_back(Effect::Abort { stream });
+        }
+        let reorder = Reorder::new(request.length, u64::from(self.config.buffer));
+        self.transfer =
+            Some(Transfer { id: request.transfer, reorder, sessions: 1, news: now, next_share: now });
+    }
+
+    fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
+        let delivered = self.transfer.as_ref().map_or(0, |t| t.reorder.delivered());
+        self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
+        self.streams.insert(stream, next);
+    }
+
+    fn handle_join(&mut self, now: Instant, stream: StreamId, join: Join) {
+        let Some(transfer) = self.transfer.as_mut().filter(|t| t.id == join.transfer) else {
+            return self.reject(stream);
+        };
+        transfer.sessions = transfer.sessions.max(usize::from(join.sessions));
+        transfer.next_share = buffers::next_period(&self.config.share, transfer.next_share, now);
+        let Some(Role::Fresh(decoder)) = self.streams.remove(&stream) else { return };
+        if join.plan == Plan::Split {
+            self.streams.insert(stream, Role::Plain { at: 0 });
+            return self.read(now, stream, decoder.into_rest());
+        }
+        let session = Session {
+            decoder,
+            quality: Quality::default(),
+            limit: self.config.buffer,
+            pending: 0,
+            ack_due: None,
+        };
+        self.streams.insert(stream, Role::Session(session));
+        self.share(now);
+        self.read_session(now, stream);
+    }
+
+    fn read_session(&mut self, now: Instant, stream: StreamId) {
+        loop {
+            let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
+            match session.decoder.next_item() {
+                Ok(None) => break,
+                Ok(Some(Item::Data { offset, octets })) => {
+                    let n = octets.len() as u64;
+                    session.quality.received(n);
+                    session.pending += n;
+                    if !self.store(now, offset, octets) {
+                        return self.reject(stream);
+                    }
+                }
+                Ok(Some(Item::Message(Message::Cancel))) => return self.cancel(),
+                Ok(Some(Item::Message(_))) | Err(_) => return self.reject(stream),
+            }
+        }
+        self.consider_ack(now, stream);
+    }
+
+    /// Puts octets in their place; false if they cannot be.
+    fn store(&mut self, now: Instant, offset: u64, octets: Bytes) -> bool {
+        let Some(transfer) = &mut self.transfer else { return false };
+        let length = octets.len() as u64;
+        transfer.news = now;
+        let Some(new) = transfer.reorder.insert(offset, octets) else { return false };
+        self.counters.duplicate_octets += length - new;
+        while let Some(octets) = transfer.reorder.pop() {
+            self.effects.push_back(Effect::Deliver { octets });
+        }
+        self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
+        true
+    }
+
+    fn consider_ack(&mut self, now: Instant, stream: StreamId) {
+        if self.is_complete() {
+            // Whichever way is quickest: the sender shall know.
+            let sessions: Vec<StreamId> = self.sessions().map(|(stream, _)| stream).collect();
+            return sessions.into_iter().for_each(|stream| self.acknowledge(stream));
+        }
+        let (every, delay) = (u64::from(self.config.ack_every), self.config.ack_delay);
+        let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
+        if session.pending >= every {
+            self.acknowledge(stream);
+        } else if session.pending > 0 && session.decoder.is_between_messages() {
+            session.ack_due = session.ack_due.or(Some(now + delay));
+        }
+    }
+
+    fn acknowledge(&mut self, stream: StreamId) {
+        let Some(transfer) = &self.transfer else { return };
+        let held = transfer.reorder.ranges().take(MAX_RANGES).collect();
+        let ack = Ack { delivered: transfer.reorder.delivered(), held };
+        self.send(stream, &Message::Ack(ack));
+        if let Some(Role::Session(session)) = self.streams.get_mut(&stream) {
+            session.pending = 0;
+            session.ack_due = None;
+        }
+    }
+
+    fn read_plain(&mut self, now: Instant, stream: StreamId, start: u64, octets: Bytes) {
+        if octets.is_empty() {
+            return;
+        }
+        if self.store(now, start, octets) { self.finish_plain(stream) } else { self.reject(stream) }
+    }
+
+    /// A plain transfer that is complete is acknowledged once, and its stream closed.
+    fn finish_plain(&mut self, stream: StreamId) {
+        if self.is_complete() {
+            self.acknowledge(stream);
+            self.effects.push_back(Effect::Shutdown { stream });
+            self.streams.insert(stream, Role::Ending);
+        }
+    }
+
+    fn cancel(&mut self) {
+        self.transfer = None;
+        let all: Vec<StreamId> = self.streams.keys().copied().collect();
+        self.streams.clear();
+        self.effects.extend(all.into_iter().map(|stream| Effect::Abort { stream }));
+    }
+
+    fn reject(&mut self, stream: StreamId) {
+        self.counters.rejected += 1;
+        self.streams.remove(&stream);
+        self.effects.push_back(Effect::Abort { stream });
+    }
+
+    fn send(&mut self, stream: StreamId, message: &Message) {
+        let mut octets = Vec::with_capacity(16);
+        wire::encode(message, &mut octets);
+        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+    }
+
+    fn sessions(&self) -> impl Iterator<Item = (StreamId, &Session)> + '_ {
+        self.streams.iter().filter_map(|(stream, role)| match role {
+            Role::Session(session) => Some((*stream, session)),
+            Role::Fresh(_) | Role::Plain { .. } | Role::Ending => None,
+        })
+    }
+
+    fn share_due(&self) -> Option<Instant> {
+        let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
+        // One session has the whole buffer whatever it shows.
+        (self.sessions().count() > 1).then_some(transfer.next_share)
+    }
+
+    fn end_share_period(&mut self, now: Instant) {
+        let share = self.config.share;
+        if let Some(transfer) = &mut self.transfer {
+            transfer.next_share = buffers::next_period(&share, transfer.next_share, now);
+        }
+        for role in self.streams.values_mut() {
+            if let Role::Session(session) = role {
+                session.quality.end_period(&share);
+            }
+        }
+        self.share(now);
+    }
+
+    /// Tells every session what it may send.
+    fn share(&mut self, _now: Instant) {
+        let Some(transfer) = &self.transfer else { return };
+        let count = self.sessions().count();
+        let total = self.sessions().filter_map(|(_, s)| s.quality.average()).sum();
+        let intended = transfer.sessions.max(count);
+        let Self { config, streams, effects, .. } = self;
+        for (stream, role) in streams.iter_mut() {
+            let Role::Session(session) = role else { continue };
+            // Equal parts for as many as are meant to come, until something is measured.
+            let own = session.quality.average();
+            let limit = buffers::share(&config.share, u64::from(config.buffer), own, total, intended);
+            if limit.abs_diff(session.limit) >= config.share.segment {
+                session.limit = limit;
+                effects.push_back(Effect::LimitReceive { stream: *stream, octets: limit });
+            }
+        }
+    }
+}

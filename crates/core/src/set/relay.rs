@@ -1,0 +1,401 @@
+//! The gateway (sections 4.2.3, 4.3 and 4.6): a relay between two independent TCP connections.
+//!
+//! It reads the SETSYN, dials the node, tells the node which transfer the connection belongs to, answers
+//! with SETACK after the open-wait state, and from then on passes octets both ways unread. The node's
+//! receive window, less what the gateway still holds, becomes the window that it offers to the sender.
+//! Holds at most one window per session.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use anabranch_wire::set::{self as wire, Decoder, Item, Message, Plan, SetAck, SetAckStatus, SetSyn};
+use bytes::Bytes;
+
+use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
+use crate::time::{Duration, Instant};
+
+/// How long the gateway waits between the wireless connection's opening and SETACK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenWait {
+    /// One round trip of the wireless connection: the node has the last ACK of the handshake by then
+    /// (equation 5).
+    RoundTrip,
+    /// Not at all.
+    None,
+}
+
+/// In which steps the node's window is carried back (section 4.6, errata S14).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WindowUnits {
+    /// In octets.
+    Octets,
+    /// In whole segments of the wired connection, of so many octets, as printed; at least one.
+    WiredSegments(u32),
+}
+
+/// Options of a [`Relay`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RelayConfig {
+    /// When SETACK is sent.
+    pub open_wait: OpenWait,
+    /// Octets that one session may send before the wireless half is open.
+    pub initial_window: u32,
+    /// Octets that one session may have at the gateway, whatever the node offers.
+    pub buffer: u32,
+    /// Octets of a wired segment: the least that is offered while the gateway holds nothing.
+    pub segment: u32,
+    /// In which steps the node's window is carried back.
+    pub units: WindowUnits,
+    /// A connection without a SETSYN for so long is reset.
+    pub setsyn_timeout: Duration,
+}
+
+impl Default for RelayConfig {
+    fn default() -> Self {
+        Self {
+            open_wait: OpenWait::None,
+            initial_window: 4 * 1440,
+            buffer: 64 * 1024,
+            segment: 1440,
+            units: WindowUnits::Octets,
+            setsyn_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Counters of a [`Relay`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RelayCounters {
+    /// Sessions that were opened.
+    pub opened: u64,
+    /// Sessions whose node could not be reached.
+    pub unreachable: u64,
+    /// Connections that were reset: no SETSYN, or something else in its place.
+    pub rejected: u64,
+    /// Octets from sender to node.
+    pub octets_down: u64,
+    /// Octets from node to sender.
+    pub octets_up: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    AwaitSetSyn { deadline: Instant },
+    Dialing,
+    OpenWait { until: Instant },
+    Open,
+}
+
+#[derive(Debug)]
+struct Session {
+    wired: StreamId,
+    wireless: Option<StreamId>,
+    state: State,
+    /// Reads SETSYN and its repetitions; gone with the first octet of anything else.
+    decoder: Option<Decoder>,
+    setsyn: Option<SetSyn>,
+    /// Octets for the node that came before its connection was open.
+    early: VecDeque<Bytes>,
+    /// The sender has closed before the wireless connection was open.
+    wired_ended: bool,
+    limit: u32,
+}
+
+/// The relay of one gateway: any number of sessions.
+#[derive(Debug)]
+pub struct Relay {
+    config: RelayConfig,
+    sessions: Vec<Session>,
+    next_stream: u32,
+    effects: VecDeque<Effect>,
+    counters: RelayCounters,
+}
+
+impl Relay {
+    /// A relay without a session.
+    pub fn new(config: RelayConfig) -> Self {
+        let counters = RelayCounters::default();
+        Self { config, sessions: Vec::new(), next_stream: 0, effects: VecDeque::new(), counters }
+    }
+
+    /// A sender has connected.
+    pub fn handle_accepted(&mut self, now: Instant) -> StreamId {
+        let wired = self.new_stream();
+        let limit = self.config.initial_window;
+        self.effects.push_back(Effect::LimitReceive { stream: wired, octets: limit });
+        self.sessions.push(Session {
+            wired,
+            wireless: None,
+            state: State::AwaitSetSyn { deadline: now + self.config.setsyn_timeout },
+            decoder: Some(Decoder::new()),
+            setsyn: None,
+            early: VecDeque::new(),
+            wired_ended: false,
+            limit,
+        });
+        wired
+    }
+
+    /// A stream did something.
+    pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        let Some(index) = self.sessions.iter().position(|s| s.wired == stream || s.wireless == Some(stream))
+        else {
+            return;
+        };
+        let from_sender = self.sessions[index].wired == stream;
+        match (event, from_sender) {
+            (StreamEvent::Data(octets), true) => self.pass_down(index, octets),
+            (StreamEvent::Data(octets), false) => self.send_up(index, octets),
+            (StreamEvent::Opened, false) => self.open(now, index),
+            (StreamEvent::Opened, true) => {}
+            (StreamEvent::Ended, true) => self.end_wired(index),
+            (StreamEvent::Ended, false) => {
+                let stream = self.sessions[index].wired;
+                self.effects.push_back(Effect::Shutdown { stream });
+            }
+            (StreamEvent::Closed(why), true) => self.close_wired(index, why),
+            (StreamEvent::Closed(why), false) => self.close_wireless(index, why),
+        }
+    }
+
+    /// A stream's figures have changed. Those of the wireless one decide what the sender is offered.
+    pub fn handle_status(&mut self, _now: Instant, stream: StreamId, status: StreamStatus) {
+        let Some(index) = self.sessions.iter().position(|s| s.wireless == Some(stream)) else { return };
+        if matches!(self.sessions[index].state, State::AwaitSetSyn { .. } | State::Dialing) {
+            return;
+        }
+        let limit = wired_window(&self.config, status.peer_window, status.unsent);
+        let session = &mut self.sessions[index];
+        // Small steps would only be silly windows (RFC 9293 section 3.8.6.2.2).
+        if limit.abs_diff(session.limit) >= self.config.segment / 4 || (limit == 0) != (session.limit == 0) {
+            session.limit = limit;
+            self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: limit });
+        }
+    }
+
+    /// Answers [`Relay::next_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for index in (0..self.sessions.len()).rev() {
+            match self.sessions[index].state {
+                State::AwaitSetSyn { deadline } if deadline <= now => self.reject(index),
+                State::OpenWait { until } if until <= now => self.send_setack(index),
+                State::AwaitSetSyn { .. } | State::Dialing | State::OpenWait { .. } | State::Open => {}
+            }
+        }
+    }
+
+    /// When [`Relay::handle_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let times = self.sessions.iter().filter_map(|s| match s.state {
+            State::AwaitSetSyn { deadline } => Some(deadline),
+            State::OpenWait { until } => Some(until),
+            State::Dialing | State::Open => None,
+        });
+        times.min()
+    }
+
+    /// The next thing that the driver shall do.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> RelayCounters {
+        self.counters
+    }
+
+    fn new_stream(&mut self) -> StreamId {
+        let stream = StreamId(self.next_stream);
+        self.next_stream += 1;
+        stream
+    }
+
+    fn pass_down(&mut self, index: usize, octets: Bytes) {
+        let Some(decoder) = &mut self.sessions[index].decoder else { return self.send_down(index, octets) };
+        decoder.push(octets);
+        while let Session { decoder: Some(decoder), setsyn, .. } = &mut self.sessions[index] {
+            let known = setsyn.is_some();
+            match decoder.next_is_setsyn() {
+                None => return,
+                Some(false) if known => {
+                    let rest = self.sessions[index].decoder.take().map(Decoder::into_rest);
+                    return self.send_down(index, rest.unwrap_or_default());
+                }
+                Some(_) => {}
+            }
+            match decoder.next_item() {
+                Ok(None) => return,
+                Ok(Some(Item::Message(Message::SetSyn(setsyn)))) => self.handle_setsyn(index, setsyn),
+                Ok(Some(Item::Message(_) | Item::Data { .. })) | Err(_) => return self.reject(index),
+            }
+        }
+    }
+
+    fn handle_setsyn(&mut self, index: usize, setsyn: SetSyn) {
+        if self.sessions[index].setsyn.is_some() {
+            // A repetition: the sender has not seen our SETACK, or it is not due yet.
+            if matches!(self.sessions[index].state, State::Open) {
+                self.send_setack(index);
+            }
+            return;
+        }
+        let wireless = self.new_stream();
+        let session = &mut self.sessions[index];
+        session.setsyn = Some(setsyn);
+        session.wireless = Some(wireless);
+        session.state = State::Dialing;
+        if setsyn.join.plan == Plan::Split {
+            // What follows a plain split connection's SETSYN is the file, whatever its first octet.
+            if let Some(decoder) = session.decoder.take() {
+                session.early.push_back(decoder.into_rest());
+            }
+        }
+        self.effects.push_back(Effect::Dial { stream: wireless, to: setsyn.destination, leg: Leg::Wireless });
+    }
+
+    fn send_down(&mut self, index: usize, octets: Bytes) {
+        if octets.is_empty() {
+            return;
+        }
+        self.counters.octets_down += octets.len() as u64;
+        let session = &mut self.sessions[index];
+        match (&session.state, session.wireless) {
+            (State::OpenWait { .. } | State::Open, Some(stream)) => {
+                self.effects.push_back(Effect::Write { stream, octets });
+            }
+            (State::AwaitSetSyn { .. } | State::Dialing | State::OpenWait { .. } | State::Open, _) => {
+                session.limit = session.limit.saturating_sub(octets.len() as u32);
+                session.early.push_back(octets);
+                self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: session.limit });
+            }
+        }
+    }
+
+    fn send_up(&mut self, index: usize, octets: Bytes) {
+        self.counters.octets_up += octets.len() as u64;
+        let stream = self.sessions[index].wired;
+        self.effects.push_back(Effect::Write { stream, octets });
+    }
+
+    /// The wireless connection is open: introduce the session, send what has waited, enter OPEN-WAIT.
+    fn open(&mut self, now: Instant, index: usize) {
+        let session = &mut self.sessions[index];
+        let (State::Dialing, Some(setsyn), Some(stream)) = (&session.state, session.setsyn, session.wireless)
+        else {
+            return;
+        };
+        self.counters.opened += 1;
+        let mut octets = Vec::with_capacity(12);
+        wire::encode(&Message::Join(setsyn.join), &mut octets);
+        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+        for octets in session.early.drain(..).filter(|o| !o.is_empty()) {
+            self.effects.push_back(Effect::Write { stream, octets });
+        }
+        if session.wired_ended {
+            self.effects.push_back(Effect::Shutdown { stream });
+        }
+        // The round trip is known from the handshake that has just ended: see `handle_round_trip`.
+        session.state = State::OpenWait { until: now };
+        if self.config.open_wait == OpenWait::None {
+            self.send_setack(index);
+        }
+    }
+
+    /// The round-trip time of a wireless connection, told by the driver with or right after
+    /// [`StreamEvent::Opened`]: how long OPEN-WAIT lasts.
+    pub fn handle_round_trip(&mut self, now: Instant, stream: StreamId, rtt: Duration) {
+        let found = self.sessions.iter_mut().find(|s| s.wireless == Some(stream));
+        if let Some(Session { state: State::OpenWait { until }, .. }) = found {
+            *until = now + rtt;
+        }
+    }
+
+    fn send_setack(&mut self, index: usize) {
+        let session = &mut self.sessions[index];
+        session.state = State::Open;
+        let Some(setsyn) = session.setsyn.filter(|s| s.join.plan != Plan::Split) else { return };
+        let stream = session.wired;
+        self.answer(stream, &setsyn, SetAckStatus::Open);
+    }
+
+    fn answer(&mut self, stream: StreamId, setsyn: &SetSyn, status: SetAckStatus) {
+        let mut octets = Vec::with_capacity(2);
+        wire::encode(&Message::SetAck(SetAck { session: setsyn.join.session, status }), &mut octets);
+        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+    }
+
+    fn end_wired(&mut self, index: usize) {
+        let session = &mut self.sessions[index];
+        match (&session.state, session.wireless) {
+            (State::OpenWait { .. } | State::Open, Some(stream)) => {
+                self.effects.push_back(Effect::Shutdown { stream });
+            }
+            (State::Dialing, _) => session.wired_ended = true,
+            (State::AwaitSetSyn { .. } | State::OpenWait { .. } | State::Open, _) => self.reject(index),
+        }
+    }
+
+    fn close_wired(&mut self, index: usize, why: StreamClose) {
+        let session = self.sessions.swap_remove(index);
+        if let (Some(stream), false) = (session.wireless, why == StreamClose::Graceful) {
+            self.effects.push_back(Effect::Abort { stream });
+        }
+    }
+
+    fn close_wireless(&mut self, index: usize, why: StreamClose) {
+        let session = self.sessions.swap_remove(index);
+        let stream = session.wired;
+        match (session.state, session.setsyn) {
+            (State::Dialing, Some(setsyn)) if setsyn.join.plan != Plan::Split => {
+                self.counters.unreachable += 1;
+                self.answer(stream, &setsyn, SetAckStatus::Unreachable);
+                self.effects.push_back(Effect::Shutdown { stream });
+            }
+            _ if why == StreamClose::Graceful => {}
+            _ => self.effects.push_back(Effect::Abort { stream }),
+        }
+    }
+
+    fn reject(&mut self, index: usize) {
+        self.counters.rejected += 1;
+        let session = self.sessions.swap_remove(index);
+        self.effects.push_back(Effect::Abort { stream: session.wired });
+        if let Some(stream) = session.wireless {
+            self.effects.push_back(Effect::Abort { stream });
+        }
+    }
+}
+
+/// The window to offer the sender: the node's, less what the gateway holds; at least one wired segment while
+/// it holds less than that, or a node window below one segment would stop the session for good.
+fn wired_window(config: &RelayConfig, node_window: u32, held: u32) -> u32 {
+    let window = node_window.min(config.buffer);
+    let window = match config.units {
+        WindowUnits::Octets => window,
+        WindowUnits::WiredSegments(segment) => window / segment.max(1) * segment.max(1),
+    };
+    window.max(config.segment).saturating_sub(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nodes_window_is_carried_back_less_what_is_held() {
+        let config = RelayConfig { segment: 1296, ..RelayConfig::default() };
+        assert_eq!(wired_window(&config, 10_000, 3_000), 7_000);
+        assert_eq!(wired_window(&config, 100, 0), 1296, "one segment is the floor");
+        assert_eq!(wired_window(&config, 100, 1300), 0, "but not while a segment is held");
+        assert_eq!(wired_window(&config, u32::MAX, 0), config.buffer);
+    }
+
+    /// Section 4.6's example: y = x * 127 / 1296 segments, which is 0 for x up to 10 (errata S14).
+    #[test]
+    fn the_printed_units_round_down_to_wired_segments() {
+        let config =
+            RelayConfig { segment: 1296, units: WindowUnits::WiredSegments(1296), ..RelayConfig::default() };
+        assert_eq!(wired_window(&config, 102 * 127, 0), 9 * 1296);
+        assert_eq!(wired_window(&config, 10 * 127, 0), 1296);
+    }
+}

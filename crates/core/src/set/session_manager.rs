@@ -1,0 +1,451 @@
+//! The sender's session manager (the paper's SM at CN, sections 4.2 to 4.7): asks the node, opens sessions
+//! one after another while data already flows on the first, stripes, recovers, and tears down.
+
+mod config;
+mod control;
+mod recovery;
+mod stripe;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, TransferId};
+use bytes::Bytes;
+
+pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start, StripingPolicy};
+use self::control::Control;
+use super::gateways;
+use super::ranges::RangeSet;
+use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
+use super::striping::PathView;
+use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
+use crate::time::{Duration, Instant};
+
+/// Why a transfer failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The node never answered the request.
+    #[error("the node did not answer the request")]
+    NodeUnreachable,
+    /// The node refused, and plain TCP would not help.
+    #[error("the node refused the transfer: {0:?}")]
+    Refused(RefuseReason),
+    /// The node knows no gateway.
+    #[error("the node knows no gateway")]
+    NoGateway,
+    /// Every session ended before the file was delivered.
+    #[error("every gateway was lost")]
+    GatewaysLost,
+    /// Nothing more was delivered for too long.
+    #[error("nothing was delivered for too long")]
+    Stalled,
+    /// The node sent what no node may send.
+    #[error("the node broke the protocol")]
+    Protocol,
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The node has everything in order.
+    Delivered,
+    /// It has not; see [`Sender::delivered`] for how far it got.
+    Failed(Failure),
+}
+
+/// What a session did, for reports.
+#[derive(Clone, Debug)]
+pub struct SessionReport {
+    /// The gateway's id in the node's table.
+    pub gateway: u16,
+    /// Where it took the session.
+    pub address: SocketAddr,
+    /// Where the session stands.
+    pub state: State,
+    /// Octets of the file that it was given, copies included.
+    pub written: u64,
+    /// Octets of the file that only it carried and that the node acknowledged.
+    pub delivered: u64,
+    /// Smoothed time from writing a chunk to the node's acknowledgement.
+    pub latency: Option<Duration>,
+    /// From opening the wired connection to SETACK.
+    pub establishment: Option<Duration>,
+    /// The wired stream.
+    pub stream: StreamId,
+}
+
+/// What the sender is doing.
+#[derive(Debug)]
+enum Phase {
+    /// Asking the node.
+    Requesting(Control),
+    /// The octets travel as plain TCP on the control stream.
+    Plain(Control),
+    /// Sessions carry the file.
+    Sessions,
+    /// Over.
+    Ended(Outcome),
+}
+
+/// The session manager of one transfer.
+///
+/// Drive it as [`crate::set`] says; [`Sender::outcome`] tells when it is over.
+#[derive(Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    node: SocketAddr,
+    transfer: TransferId,
+    /// The one sender buffer.
+    file: Bytes,
+    phase: Phase,
+    sessions: Vec<TcpManager>,
+    /// Selected gateways that have no session yet.
+    waiting: VecDeque<Gateway>,
+    /// Selected, for the count that SETSYN carries.
+    selected: usize,
+    /// Gateways of lost sessions, and when each may be tried once more.
+    again: VecDeque<(Instant, Gateway)>,
+    /// Calls so far, by which again is bounded.
+    calls: usize,
+    /// Octets that no session has been given, or that were taken back.
+    unassigned: RangeSet,
+    /// Octets that the node holds.
+    acknowledged: RangeSet,
+    /// Octets that the node has delivered in order.
+    delivered: u64,
+    /// Octets of the node's receive buffer (`B_2`).
+    buffer: u64,
+    next_stream: u32,
+    effects: VecDeque<Effect>,
+    /// When something was last delivered, as far as we know.
+    progress: Instant,
+    /// The next session may be called then even if the last has not answered.
+    patience: Instant,
+    request_time: Duration,
+    request_started: Instant,
+    /// When a chunk that holds up the rest will be overdue.
+    rescue_at: Option<Instant>,
+    /// Something has changed since the last striping.
+    stale: bool,
+    views: Vec<PathView>,
+}
+
+impl Sender {
+    /// A transfer of `file` to `node`, whose control port is in the address. Dials at once.
+    pub fn new(
+        now: Instant,
+        config: SenderConfig,
+        node: SocketAddr,
+        transfer: TransferId,
+        file: Bytes,
+    ) -> Self {
+        let mut unassigned = RangeSet::new();
+        unassigned.insert(0, file.len() as u64);
+        let mut sender = Self {
+            config,
+            node,
+            transfer,
+            file,
+            phase: Phase::Requesting(Control::idle(now)),
+            sessions: Vec::new(),
+            waiting: VecDeque::new(),
+            selected: 0,
+            again: VecDeque::new(),
+            calls: 0,
+            unassigned,
+            acknowledged: RangeSet::new(),
+            delivered: 0,
+            buffer: 0,
+            next_stream: 0,
+            effects: VecDeque::new(),
+            progress: now,
+            patience: Instant::FAR_FUTURE,
+            request_time: Duration::ZERO,
+            request_started: now,
+            rescue_at: None,
+            stale: false,
+            views: Vec::new(),
+        };
+        sender.dial_control(now);
+        sender
+    }
+
+    /// A stream did something.
+    pub fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        if self.control_stream() == Some(stream) {
+            self.handle_control(now, event);
+            return;
+        }
+        let Some(index) = self.sessions.iter().position(|s| s.stream == stream) else { return };
+        for notice in self.sessions[index].handle_stream(now, event, &mut self.effects) {
+            self.handle_notice(now, index, notice);
+        }
+        self.stale = true;
+    }
+
+    /// A stream's figures have changed.
+    pub fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
+        if self.control_stream() == Some(stream) {
+            self.handle_control_status(now, status);
+        } else if let Some(session) = self.sessions.iter_mut().find(|s| s.stream == stream) {
+            let before = session.status.in_flight.saturating_add(session.status.unsent);
+            // A plain split connection has no acknowledgements of its own; TCP's are all there is.
+            if session.join.plan == Plan::Split && status.in_flight.saturating_add(status.unsent) < before {
+                self.progress = now;
+            }
+            session.status = status;
+            self.stale = true;
+        }
+    }
+
+    /// Answers [`Sender::next_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for index in 0..self.sessions.len() {
+            for notice in self.sessions[index].handle_timeout(now, &mut self.effects) {
+                self.handle_notice(now, index, notice);
+            }
+        }
+        self.handle_control_timeout(now);
+        if matches!(self.phase, Phase::Sessions) {
+            self.find_silent(now);
+            self.call_next(now);
+        }
+        if !self.is_over() && now >= self.stall_deadline() {
+            self.fail(if self.delivered == 0 && self.sessions.is_empty() {
+                Failure::NodeUnreachable
+            } else {
+                Failure::Stalled
+            });
+        }
+        self.stale = true;
+    }
+
+    /// When [`Sender::handle_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.is_over() {
+            return None;
+        }
+        let sessions = self.sessions.iter().filter_map(TcpManager::next_timeout).min();
+        let mut next = self.stall_deadline();
+        for candidate in
+            [sessions, self.control_timeout(), self.silence_timeout(), self.call_timeout(), self.rescue_at]
+        {
+            next = next.min(candidate.unwrap_or(Instant::FAR_FUTURE));
+        }
+        Some(next)
+    }
+
+    /// The next thing that the driver shall do.
+    pub fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        if self.effects.is_empty() && self.stale {
+            self.stale = false;
+            if matches!(self.phase, Phase::Sessions) {
+                self.stripe(now);
+            }
+        }
+        self.effects.pop_front()
+    }
+
+    /// How the transfer ended, once it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.phase {
+            Phase::Ended(outcome) => Some(outcome),
+            Phase::Requesting(_) | Phase::Plain(_) | Phase::Sessions => None,
+        }
+    }
+
+    /// Octets that the node is known to have delivered in order.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// What each session did, in the order of calls.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
+        self.sessions.iter().map(|s| SessionReport {
+            gateway: s.gateway.id,
+            address: s.gateway.address,
+            state: s.state,
+            written: s.written,
+            delivered: s.estimate.delivered(),
+            latency: s.estimate.latency(),
+            establishment: s.establishment,
+            stream: s.stream,
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Ended(_))
+    }
+
+    fn stall_deadline(&self) -> Instant {
+        self.progress + self.config.stall
+    }
+
+    fn length(&self) -> u64 {
+        self.file.len() as u64
+    }
+
+    fn new_stream(&mut self) -> StreamId {
+        let stream = StreamId(self.next_stream);
+        self.next_stream += 1;
+        stream
+    }
+
+    fn handle_notice(&mut self, now: Instant, index: usize, notice: Notice) {
+        match notice {
+            Notice::Opened => {
+                self.progress = now;
+                self.call_next(now);
+            }
+            Notice::Closed => self.lose(now, index),
+            Notice::Read(ack) => self.acknowledge(now, &ack),
+        }
+    }
+
+    /// The node's answer: sessions it is.
+    fn start_sessions(&mut self, now: Instant, accept: Accept) {
+        self.progress = now;
+        self.buffer = accept.buffer.max(1);
+        self.phase = Phase::Sessions;
+        let count = match self.config.plan {
+            Plan::Split => gateways::Count::AtMost(1),
+            Plan::Stripe | Plan::EndToEnd => self.config.gateways,
+        };
+        let chosen = gateways::select(&accept.gateways, count, self.length());
+        if self.length() == 0 {
+            self.finish(Outcome::Delivered);
+        } else if chosen.is_empty() {
+            self.fail(Failure::NoGateway);
+        } else {
+            self.selected = chosen.len();
+            // Whoever was not selected is better than nobody, once all selected are lost.
+            let spare = accept.gateways.iter().filter(|g| !chosen.contains(g)).cloned();
+            self.again = spare.map(|g| (now, g)).collect();
+            self.waiting = chosen.into();
+            self.call_next(now);
+        }
+        self.stale = true;
+    }
+
+    /// Calls the next gateway if the last call has been answered or patience has run out; one that was lost
+    /// or not selected only when no session is left.
+    fn call_next(&mut self, now: Instant) {
+        let calling = self.sessions.last().is_some_and(|s| match s.state {
+            State::Calling | State::OpenWait { .. } => now < self.patience,
+            State::Opened | State::Released | State::Closed(_) => false,
+        });
+        let at_once = self.config.open == OpenWhen::AtOnce;
+        if calling && !at_once {
+            return;
+        }
+        while let Some(gateway) = self.waiting.pop_front() {
+            self.call(now, gateway);
+            if !at_once {
+                return;
+            }
+        }
+        let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
+        if none_alive && let Some(i) = self.again.iter().position(|(at, _)| *at <= now) {
+            let (_, gateway) = self.again.remove(i).expect("the position was just found");
+            self.call(now, gateway);
+        } else if none_alive && self.again.is_empty() {
+            self.fail(Failure::GatewaysLost);
+        }
+    }
+
+    fn call(&mut self, now: Instant, gateway: Gateway) {
+        let index = self.sessions.len().min(254);
+        self.patience = now + self.config.patience.max(self.request_time * 3);
+        self.calls += 1;
+        let join = Join {
+            transfer: self.transfer,
+            session: index as u8,
+            sessions: self.selected.max(index + 1) as u8,
+            plan: self.config.plan,
+        };
+        let common = Common {
+            node: self.node,
+            layout: self.config.layout,
+            set_timeout: self.config.set_timeout,
+            set_tries: self.config.set_tries,
+        };
+        let stream = self.new_stream();
+        self.sessions.push(TcpManager::call(now, common, gateway, join, stream, &mut self.effects));
+    }
+
+    fn call_timeout(&self) -> Option<Instant> {
+        if !matches!(self.phase, Phase::Sessions) {
+            return None;
+        }
+        let again = self.again.iter().map(|(at, _)| *at).min();
+        match self.waiting.is_empty() {
+            false => Some(self.patience),
+            true if self.sessions.iter().any(TcpManager::is_alive) => None,
+            true => again,
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, ack: &Ack) {
+        let end = ack.held.last().map_or(ack.delivered, |r| r.end);
+        if end > self.length() {
+            self.fail(Failure::Protocol);
+            return;
+        }
+        let mut new = self.acknowledged.insert(0, ack.delivered);
+        for range in &ack.held {
+            new += self.acknowledged.insert(range.start, range.end);
+        }
+        self.delivered = self.delivered.max(ack.delivered);
+        if new == 0 {
+            return;
+        }
+        self.progress = now;
+        for range in self.acknowledged.as_slice() {
+            self.unassigned.remove(range.start, range.end);
+        }
+        for session in &mut self.sessions {
+            session.settle(now, |start, end| self.acknowledged.covers(start, end));
+        }
+        if self.acknowledged.octets() == self.length() {
+            self.delivered = self.length();
+            self.finish(Outcome::Delivered);
+        }
+    }
+
+    /// A session is over: what it had not delivered travels again on the others (section 4.3.3).
+    fn lose(&mut self, now: Instant, index: usize) {
+        if self.is_over() {
+            return;
+        }
+        self.take_back(index);
+        self.sessions[index].chunks.clear();
+        self.sessions[index].outstanding = 0;
+        let gateway = self.sessions[index].gateway.clone();
+        let refused =
+            matches!(self.sessions[index].state, State::Closed(Ending::Refused(_) | Ending::Protocol));
+        if !refused && self.calls < self.selected * (1 + self.config.redials) {
+            self.again.push_back((now + self.config.patience, gateway));
+        }
+        self.call_next(now);
+        self.stale = true;
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.finish(Outcome::Failed(failure));
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        for session in &mut self.sessions {
+            match outcome {
+                Outcome::Delivered => session.release(&mut self.effects),
+                Outcome::Failed(_) => session.cut(Ending::Silent, &mut self.effects),
+            }
+        }
+        self.end_control(outcome);
+        self.waiting.clear();
+        self.again.clear();
+        self.phase = Phase::Ended(outcome);
+    }
+}

@@ -1,0 +1,114 @@
+//! The sender's options.
+
+use anabranch_wire::set::{Layout, Plan};
+
+use crate::set::gateways::Count;
+use crate::time::Duration;
+
+/// When data may follow a SETSYN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// After the SETACK, as the paper has it.
+    AfterSetAck,
+    /// At once on the first session: the gateway holds what comes before the wireless half is open.
+    Early,
+}
+
+/// When the next session is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenWhen {
+    /// When the last is open, or has failed, or has kept us waiting for too long (section 4.2.3).
+    OneByOne,
+    /// All together.
+    AtOnce,
+}
+
+/// How sessions share the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StripingPolicy {
+    /// [`crate::set::striping::Window`], the paper's.
+    Window,
+    /// [`crate::set::striping::Predictive`].
+    Predictive,
+}
+
+/// What an idle session does for a chunk that holds up the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reinjection {
+    /// Nothing, as in the paper.
+    Off,
+    /// It carries a copy, if the copy will be there first.
+    On,
+}
+
+/// Options of a [`super::Sender`].
+#[derive(Clone, Copy, Debug)]
+pub struct SenderConfig {
+    /// Sessions, plain split TCP, or end-to-end TCP.
+    pub plan: Plan,
+    /// How many gateways.
+    pub gateways: Count,
+    /// Layout of the data header.
+    pub layout: Layout,
+    /// When data may follow a SETSYN.
+    pub start: Start,
+    /// When the next session is called.
+    pub open: OpenWhen,
+    /// How sessions share the file.
+    pub striping: StripingPolicy,
+    /// What an idle session does for a chunk that holds up the others.
+    pub reinjection: Reinjection,
+    /// First time-out of a SETSYN (`t_SET`); doubles. The paper's default is 3 s.
+    pub set_timeout: Duration,
+    /// SETSYNs in all.
+    pub set_tries: u8,
+    /// How long a call may keep the next one waiting; at least 3 request times.
+    pub patience: Duration,
+    /// A session with octets on its way that is silent for so long is passed over, and its octets travel
+    /// again; at least 8 request times, and never less than four times what its chunks take. After four
+    /// times that, it is closed, if another is alive.
+    pub silence: Duration,
+    /// Nothing delivered for so long ends the transfer.
+    pub stall: Duration,
+    /// No answer to a request for so long, and it is made anew.
+    pub request_timeout: Duration,
+    /// Requests in all.
+    pub request_tries: u32,
+    /// How often a lost gateway is called again, when no session is left.
+    pub redials: usize,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        Self {
+            plan: Plan::Stripe,
+            gateways: Count::AtMost(usize::MAX),
+            layout: Layout::Compact,
+            start: Start::Early,
+            open: OpenWhen::OneByOne,
+            striping: StripingPolicy::Predictive,
+            reinjection: Reinjection::On,
+            set_timeout: Duration::from_secs(3),
+            set_tries: 6,
+            patience: Duration::from_secs(1),
+            silence: Duration::from_secs(3),
+            stall: Duration::from_secs(120),
+            request_timeout: Duration::from_secs(15),
+            request_tries: 8,
+            redials: 2,
+        }
+    }
+}
+
+impl SenderConfig {
+    /// SET as printed: data after the SETACK, window striping, no re-injection. Acknowledgements of the
+    /// session layer stay, since without them a lost gateway would lose octets.
+    pub fn paper() -> Self {
+        Self {
+            start: Start::AfterSetAck,
+            striping: StripingPolicy::Window,
+            reinjection: Reinjection::Off,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The control stream: the request, its answer, and plain TCP where the answer is no (section 4.2.3).
+
+use alloc::vec::Vec;
+
+use anabranch_wire::set::{self as wire, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION};
+
+use super::{Failure, Outcome, Phase, Sender};
+use crate::set::stream::{Effect, Leg, StreamEvent, StreamId, StreamStatus};
+use crate::time::Instant;
+
+/// One try at the control stream.
+#[derive(Debug)]
+pub(super) struct Control {
+    stream: Option<StreamId>,
+    decoder: Decoder,
+    /// Tries so far, this one included.
+    tries: u32,
+    /// When this try is given up or, without a stream, the next begins.
+    deadline: Instant,
+    /// Octets that TCP has not got rid of.
+    backlog: u32,
+}
+
+impl Control {
+    /// No try yet.
+    pub(super) fn idle(now: Instant) -> Self {
+        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0 }
+    }
+}
+
+impl Sender {
+    fn control(&self) -> Option<&Control> {
+        match &self.phase {
+            Phase::Requesting(control) | Phase::Plain(control) => Some(control),
+            Phase::Sessions | Phase::Ended(_) => None,
+        }
+    }
+
+    fn control_mut(&mut self) -> Option<&mut Control> {
+        match &mut self.phase {
+            Phase::Requesting(control) | Phase::Plain(control) => Some(control),
+            Phase::Sessions | Phase::Ended(_) => None,
+        }
+    }
+
+    pub(super) fn control_stream(&self) -> Option<StreamId> {
+        self.control().and_then(|c| c.stream)
+    }
+
+    pub(super) fn dial_control(&mut self, now: Instant) {
+        let tries = self.control().map_or(0, |c| c.tries) + 1;
+        if tries > self.config.request_tries {
+            self.fail(Failure::NodeUnreachable);
+            return;
+        }
+        let stream = self.new_stream();
+        let deadline = now + self.config.request_timeout;
+        self.request_started = now;
+        self.phase = Phase::Requesting(Control {
+            stream: Some(stream),
+            decoder: Decoder::new(),
+            tries,
+            deadline,
+            backlog: 0,
+        });
+        self.effects.push_back(Effect::Dial { stream, to: self.node, leg: Leg::Control });
+    }
+
+    pub(super) fn handle_control(&mut self, now: Instant, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened => self.send_request(),
+            StreamEvent::Data(octets) => {
+                if let Some(control) = self.control_mut() {
+                    control.decoder.push(octets);
+                }
+                self.read_control(now);
+            }
+            // The node ends a plain transfer with its acknowledgement, which came before this.
+            StreamEvent::Ended | StreamEvent::Closed(_) => self.lose_control(now),
+        }
+    }
+
+    fn send_request(&mut self) {
+        let Some(stream) = self.control_stream() else { return };
+        let mut octets = Vec::with_capacity(24);
+        let request = Request {
+            version: VERSION,
+            transfer: self.transfer,
+            length: self.length(),
+            plan: self.config.plan,
+        };
+        wire::encode(&Message::Request(request), &mut octets);
+        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+    }
+
+    fn read_control(&mut self, now: Instant) {
+        while let Some(control) = self.control_mut() {
+            let message = match control.decoder.next_item() {
+                Ok(None) => return,
+                Ok(Some(Item::Message(message))) => message,
+                Ok(Some(Item::Data { .. })) | Err(_) => return self.fail(Failure::Protocol),
+            };
+            let requesting = matches!(self.phase, Phase::Requesting(_));
+            match message {
+                Message::Accept(accept) if requesting => {
+                    self.request_time = now.saturating_since(self.request_started);
+                    self.hang_up();
+                    self.start_sessions(now, accept);
+                }
+                Message::Refuse(refuse) if requesting => self.handle_refusal(now, refuse),
+                Message::Ack(ack) if !requesting => self.acknowledge(now, &ack),
+                Message::Request(_)
+                | Message::Accept(_)
+                | Message::Refuse(_)
+                | Message::SetSyn(_)
+                | Message::Join(_)
+                | Message::SetAck(_)
+                | Message::Ack(_)
+                | Message::Cancel => return self.fail(Failure::Protocol),
+            }
+        }
+    }
+
+    fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
+        if refuse.reason != RefuseReason::NoStriping {
+            return self.fail(Failure::Refused(refuse.reason));
+        }
+        if refuse.delivered > self.length() {
+            return self.fail(Failure::Protocol);
+        }
+        let Some(control) = self.control_mut() else { return };
+        let (Some(stream), tries) = (control.stream, control.tries) else { return };
+        let decoder = core::mem::take(&mut control.decoder);
+        self.progress = now;
+        self.delivered = refuse.delivered;
+        let octets = self.file.slice(refuse.delivered as usize..);
+        let deadline = Instant::FAR_FUTURE;
+        self.phase =
+            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog: u32::MAX });
+        if !octets.is_empty() {
+            self.effects.push_back(Effect::Write { stream, octets });
+        }
+        self.effects.push_back(Effect::Shutdown { stream });
+    }
+
+    /// The answer is here: the control stream has done its work.
+    fn hang_up(&mut self) {
+        if let Some(stream) = self.control_stream() {
+            self.effects.push_back(Effect::Shutdown { stream });
+        }
+    }
+
+    pub(super) fn end_control(&mut self, outcome: Outcome) {
+        let Some(stream) = self.control_stream() else { return };
+        match outcome {
+            Outcome::Delivered => self.effects.push_back(Effect::Shutdown { stream }),
+            Outcome::Failed(_) => self.effects.push_back(Effect::Abort { stream }),
+        }
+    }
+
+    /// The stream is gone, or as good as gone: try again shortly.
+    fn lose_control(&mut self, now: Instant) {
+        let pause = self.config.patience;
+        let Some(control) = self.control_mut() else { return };
+        let tries = control.tries;
+        self.phase = Phase::Requesting(Control { tries, deadline: now + pause, ..Control::idle(now) });
+    }
+
+    pub(super) fn handle_control_status(&mut self, now: Instant, status: StreamStatus) {
+        let backlog = status.in_flight.saturating_add(status.unsent);
+        let Some(control) = self.control_mut() else { return };
+        let moved = backlog < control.backlog;
+        control.backlog = backlog;
+        if moved && matches!(self.phase, Phase::Plain(_)) {
+            self.progress = now;
+        }
+    }
+
+    pub(super) fn handle_control_timeout(&mut self, now: Instant) {
+        let Some(control) = self.control() else { return };
+        if control.deadline > now {
+            return;
+        }
+        if let Some(stream) = control.stream {
+            self.effects.push_back(Effect::Abort { stream });
+        }
+        self.dial_control(now);
+    }
+
+    pub(super) fn control_timeout(&self) -> Option<Instant> {
+        self.control().map(|c| c.deadline)
+    }
+}

@@ -1,0 +1,87 @@
+//! The striping engine: cuts chunks and hands them to sessions (section 4.5).
+
+use anabranch_wire::set::Plan;
+
+use super::{Sender, Start, StripingPolicy};
+use crate::set::striping::{FileView, PathView, Predictive, Striping, Window};
+use crate::set::tcp_manager::{State, TcpManager};
+use crate::time::Instant;
+
+/// The most that a data header takes in either layout.
+const HEADER: u64 = 24;
+
+impl Sender {
+    /// Gives sessions what they may have until nobody may have more.
+    pub(super) fn stripe(&mut self, now: Instant) {
+        if self.config.plan == Plan::Split {
+            return self.pour();
+        }
+        while let Some(next) = self.unassigned.next_from(0) {
+            // No octet may lie further ahead than the node's buffer reaches.
+            let end = next.end.min(self.delivered + self.buffer);
+            if next.start >= end {
+                break;
+            }
+            self.view_paths(end - next.start);
+            let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
+            let choice = match self.config.striping {
+                StripingPolicy::Window => Window.choose(&self.views, &file),
+                StripingPolicy::Predictive => Predictive.choose(&self.views, &file),
+            };
+            let Some(index) = choice else { break };
+            let end = next.start + self.views[index].chunk;
+            self.unassigned.remove(next.start, end);
+            self.write(now, index, next.start, end, false);
+        }
+        self.rescue(now);
+    }
+
+    pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64, copied: bool) {
+        let octets = self.file.slice(start as usize..end as usize);
+        self.sessions[index].write(now, start, octets, copied, &mut self.effects);
+    }
+
+    /// Fills `self.views`: what each session would get of `available` octets.
+    pub(super) fn view_paths(&mut self, available: u64) {
+        let first_open = self.sessions.iter().position(TcpManager::is_alive);
+        let Self { views, sessions, config, .. } = self;
+        views.clear();
+        views.extend(sessions.iter().enumerate().map(|(i, session)| {
+            let early = config.start == Start::Early && Some(i) == first_open;
+            let usable = match session.state {
+                State::Opened => !session.suspect,
+                State::OpenWait { .. } => early,
+                State::Calling | State::Released | State::Closed(_) => false,
+            };
+            let chunk = if usable { chunk_for(session, available) } else { 0 };
+            PathView {
+                room: session.status.room(),
+                chunk,
+                outstanding: session.outstanding,
+                rate: session.estimate.rate(),
+                time_for_chunk: session.estimate.time_for(session.outstanding, chunk.max(1)),
+                usable,
+            }
+        }));
+    }
+
+    /// A plain split connection gets the whole file at once.
+    fn pour(&mut self) {
+        let Some(session) = self.sessions.last_mut().filter(|s| s.state == State::Opened && s.written == 0)
+        else {
+            return;
+        };
+        self.unassigned.remove(0, self.file.len() as u64);
+        session.write_plain(self.file.clone(), &mut self.effects);
+    }
+}
+
+/// A chunk fills one segment of the wired connection with its header; less only where the window or the file
+/// leaves less, and crumbs not at all while something is on its way.
+fn chunk_for(session: &TcpManager, available: u64) -> u64 {
+    let full = u64::from(session.status.mss).saturating_sub(HEADER).max(1);
+    let room = u64::from(session.status.room()).saturating_sub(HEADER);
+    let chunk = full.min(available).min(room);
+    let idle = session.status.in_flight == 0 && session.status.unsent == 0;
+    if chunk < full.min(available) / 4 && !idle { 0 } else { chunk }
+}

@@ -1,0 +1,141 @@
+//! Which session gets the next chunk (section 4.5).
+//!
+//! A policy sees every session that may be written to and the file's state, and names a session or none; the
+//! session manager cuts the chunk to what TCP would send at once, min(congestion window, receive window) less
+//! what is on its way, whichever policy chose.
+
+use crate::time::Duration;
+
+/// A session as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// Octets that its TCP would send at once.
+    pub room: u32,
+    /// Octets of the chunk that it would get.
+    pub chunk: u64,
+    /// Octets given to it and not acknowledged by the node.
+    pub outstanding: u64,
+    /// Octets per second that it delivers, once measured.
+    pub rate: Option<u64>,
+    /// When the chunk would be acknowledged, from now, as far as one can tell.
+    pub time_for_chunk: Duration,
+    /// New chunks are welcome; a session under suspicion is seen, but gets none.
+    pub usable: bool,
+}
+
+/// The file as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct FileView {
+    /// Octets that no session has been given, or that were taken back.
+    pub unassigned: u64,
+    /// Octets of the node's receive buffer (`B_2`).
+    pub buffer: u64,
+}
+
+/// A striping policy.
+pub trait Striping {
+    /// The index of the session that gets the next chunk; `None` to wait.
+    fn choose(&self, paths: &[PathView], file: &FileView) -> Option<usize>;
+}
+
+/// The paper's: whoever has room gets the next chunk, the most room first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window;
+
+impl Striping for Window {
+    fn choose(&self, paths: &[PathView], _file: &FileView) -> Option<usize> {
+        let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
+        // `max_by_key` takes the last of equals; the first session is the primary and goes first.
+        open.rev().max_by_key(|(_, p)| p.room).map(|(i, _)| i)
+    }
+}
+
+/// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it before the
+/// others together could deliver all that is left without it, and if what they deliver meanwhile fits the
+/// node's buffer behind the gap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Predictive;
+
+impl Striping for Predictive {
+    fn choose(&self, paths: &[PathView], file: &FileView) -> Option<usize> {
+        let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
+        open.filter(|(i, p)| helps(*i, p, paths, file)).min_by_key(|(_, p)| p.time_for_chunk).map(|(i, _)| i)
+    }
+}
+
+fn helps(index: usize, path: &PathView, paths: &[PathView], file: &FileView) -> bool {
+    let others = paths.iter().enumerate().filter(|(i, p)| *i != index && p.usable).map(|(_, p)| p);
+    let (mut rate, mut outstanding, mut fastest) = (0u64, 0u64, Duration::MAX);
+    for other in others {
+        let Some(r) = other.rate else { continue };
+        rate += r;
+        outstanding += other.outstanding;
+        fastest = fastest.min(other.time_for_chunk);
+    }
+    if rate == 0 {
+        return true;
+    }
+    let without = seconds(file.unassigned + outstanding, rate).max(fastest);
+    let meanwhile = octets(rate, path.time_for_chunk).saturating_sub(outstanding);
+    path.time_for_chunk <= without && path.chunk + meanwhile <= file.buffer
+}
+
+/// How long `octets` take at `rate` octets per second, more than 0.
+fn seconds(octets: u64, rate: u64) -> Duration {
+    Duration::from_nanos(super::path::saturating_ratio(octets, 1_000_000_000, rate))
+}
+
+/// What `rate` octets per second carry in `span`.
+fn octets(rate: u64, span: Duration) -> u64 {
+    super::path::saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(room: u32, rate: Option<u64>, ms: u64, outstanding: u64) -> PathView {
+        PathView {
+            room,
+            chunk: u64::from(room.min(1000)),
+            outstanding,
+            rate,
+            time_for_chunk: Duration::from_millis(ms),
+            usable: true,
+        }
+    }
+
+    const LARGE: FileView = FileView { unassigned: 1_000_000, buffer: 64_000 };
+
+    #[test]
+    fn the_papers_policy_fills_windows() {
+        let paths = [path(1000, None, 0, 0), path(3000, None, 0, 0), path(3000, None, 0, 0)];
+        assert_eq!(Window.choose(&paths, &LARGE), Some(1));
+        assert_eq!(Window.choose(&[path(0, None, 0, 0)], &LARGE), None);
+    }
+
+    #[test]
+    fn the_earliest_arrival_wins() {
+        let paths = [path(1000, Some(30_000), 200, 3000), path(1000, Some(20_000), 100, 1000)];
+        assert_eq!(Predictive.choose(&paths, &LARGE), Some(1));
+    }
+
+    #[test]
+    fn a_slow_session_is_left_alone_at_the_end() {
+        let paths = [path(0, Some(100_000), 50, 5000), path(1000, Some(2_000), 900, 0)];
+        assert_eq!(Predictive.choose(&paths, &FileView { unassigned: 5000, ..LARGE }), None);
+        assert_eq!(Predictive.choose(&paths, &FileView { unassigned: 500_000, buffer: 1 << 20 }), Some(1));
+    }
+
+    #[test]
+    fn a_slow_session_may_not_fill_the_nodes_buffer_with_the_others_octets() {
+        let paths = [path(0, Some(100_000), 50, 5000), path(1000, Some(2_000), 900, 0)];
+        assert_eq!(Predictive.choose(&paths, &LARGE), None);
+    }
+
+    #[test]
+    fn without_a_measured_rival_everyone_helps() {
+        let paths = [path(1000, None, 500, 0), path(0, None, 1, 0)];
+        assert_eq!(Predictive.choose(&paths, &LARGE), Some(0));
+    }
+}

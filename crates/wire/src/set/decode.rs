@@ -1,0 +1,330 @@
+//! Octets to meaning, as they come off a stream.
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use bytes::Bytes;
+
+use super::message::{
+    Accept, Ack, DATA_HAS_OFFSET, Energy, Gateway, Join, Message, Neighbour, PAPER_HEADER, Plan, Range,
+    Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, kind,
+};
+use super::varint;
+
+/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses. Nothing that is longer
+/// can be well-formed, so no peer can make a decoder hold more.
+const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 30 + 2);
+
+/// What is wrong with a stream. Nothing after it can be understood.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("octet {offset} of the stream: {field} is not valid")]
+pub struct DecodeError {
+    /// The field that cannot be.
+    pub field: &'static str,
+    /// Octets of the stream before the message that holds it.
+    pub offset: u64,
+}
+
+/// What comes off a stream.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Item {
+    /// A whole message.
+    Message(Message),
+    /// Octets of the file, at `offset`; a chunk may come in several pieces.
+    Data {
+        /// Where in the file.
+        offset: u64,
+        /// The octets, at least one.
+        octets: Bytes,
+    },
+}
+
+/// Cuts a stream into [`Item`]s. Holds at most one header; payload passes through without a copy.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    header: Vec<u8>,
+    input: Bytes,
+    /// Octets of the present chunk that have not come, and where the next of them belongs.
+    chunk_left: u64,
+    next_offset: u64,
+    consumed: u64,
+}
+
+/// A header that is not all there, or one that cannot be.
+enum Stop {
+    NeedMore,
+    Bad(&'static str),
+}
+
+impl Decoder {
+    /// A decoder at the start of a stream.
+    pub const fn new() -> Self {
+        Self { header: Vec::new(), input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
+    }
+
+    /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before the next
+    /// `push`.
+    pub fn push(&mut self, octets: Bytes) {
+        if self.input.is_empty() {
+            self.input = octets;
+        } else {
+            // Only a caller that does not drain comes here; correct all the same.
+            let mut joined = Vec::with_capacity(self.input.len() + octets.len());
+            joined.extend_from_slice(&self.input);
+            joined.extend_from_slice(&octets);
+            self.input = joined.into();
+        }
+    }
+
+    /// The octets that were pushed and belong to no item yet: for a relay, which passes on what follows its
+    /// own message unread.
+    pub fn into_rest(mut self) -> Bytes {
+        if self.header.is_empty() {
+            return self.input;
+        }
+        self.header.extend_from_slice(&self.input);
+        self.header.into()
+    }
+
+    /// No message and no chunk is half read.
+    pub fn is_between_messages(&self) -> bool {
+        self.chunk_left == 0 && self.header.is_empty() && self.input.is_empty()
+    }
+
+    /// Whether the next message is a SETSYN; `None` until its first octet is there.
+    pub fn next_is_setsyn(&self) -> Option<bool> {
+        let first = self.header.first().or(self.input.first())?;
+        Some(self.chunk_left == 0 && first >> 4 == kind::SETSYN)
+    }
+
+    /// The next item, or `None` until more octets are pushed.
+    pub fn next_item(&mut self) -> Result<Option<Item>, DecodeError> {
+        loop {
+            if self.chunk_left > 0 {
+                return Ok(self.take_chunk());
+            }
+            if self.input.is_empty() && self.header.is_empty() {
+                return Ok(None);
+            }
+            match self.take_header() {
+                Ok(Some(message)) => return Ok(Some(Item::Message(message))),
+                Ok(None) => {}
+                Err(Stop::NeedMore) => return Ok(None),
+                Err(Stop::Bad(field)) => return Err(DecodeError { field, offset: self.consumed }),
+            }
+        }
+    }
+
+    fn take_chunk(&mut self) -> Option<Item> {
+        let n = self.chunk_left.min(self.input.len() as u64);
+        if n == 0 {
+            return None;
+        }
+        let octets = self.input.split_to(n as usize);
+        let offset = self.next_offset;
+        self.chunk_left -= n;
+        self.next_offset += n;
+        self.consumed += n;
+        Some(Item::Data { offset, octets })
+    }
+
+    /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
+    fn take_header(&mut self) -> Result<Option<Message>, Stop> {
+        let held = self.header.len();
+        let look = (MAX_HEADER - held.min(MAX_HEADER)).min(self.input.len());
+        // The usual case costs no copy: the whole header lies in one piece.
+        let parsed = if held == 0 {
+            parse(&self.input[..look], self.next_offset)
+        } else {
+            self.header.extend_from_slice(&self.input[..look]);
+            parse(&self.header, self.next_offset)
+        };
+        match parsed {
+            Ok((header, used)) => {
+                let _ = self.input.split_to(used - held);
+                self.header.clear();
+                self.consumed += used as u64;
+                Ok(match header {
+                    Header::Message(message) => Some(message),
+                    Header::Data { offset, length } => {
+                        self.next_offset = offset;
+                        self.chunk_left = length;
+                        None
+                    }
+                })
+            }
+            Err(Stop::NeedMore) if held + look >= MAX_HEADER => Err(Stop::Bad("length of the message")),
+            Err(Stop::NeedMore) => {
+                if held == 0 {
+                    self.header.extend_from_slice(&self.input);
+                }
+                self.input = Bytes::new();
+                Err(Stop::NeedMore)
+            }
+            Err(bad) => Err(bad),
+        }
+    }
+}
+
+enum Header {
+    Message(Message),
+    Data { offset: u64, length: u64 },
+}
+
+/// One header at the front of `octets` and how many octets it takes.
+fn parse(octets: &[u8], expected: u64) -> Result<(Header, usize), Stop> {
+    let mut cursor = Cursor { octets, at: 0 };
+    let first = cursor.u8()?;
+    let flags = first & 0xf;
+    let message = match first >> 4 {
+        kind::REQUEST => Message::Request(request(&mut cursor, flags)?),
+        kind::ACCEPT => Message::Accept(accept(&mut cursor, flags)?),
+        kind::REFUSE => Message::Refuse(Refuse {
+            reason: RefuseReason::from_code(flags).ok_or(Stop::Bad("reason of a refusal"))?,
+            delivered: cursor.varint()?,
+        }),
+        kind::SETSYN => {
+            let join = join(&mut cursor, flags)?;
+            Message::SetSyn(SetSyn { join, destination: cursor.address(flags & 1 != 0)? })
+        }
+        kind::JOIN => Message::Join(join(&mut cursor, flags)?),
+        kind::SETACK => Message::SetAck(SetAck {
+            status: SetAckStatus::from_code(flags).ok_or(Stop::Bad("status of a SETACK"))?,
+            session: cursor.u8()?,
+        }),
+        kind::ACK => Message::Ack(ack(&mut cursor, flags)?),
+        kind::CANCEL => Message::Cancel,
+        kind::DATA => {
+            let offset = if flags & DATA_HAS_OFFSET != 0 { cursor.varint()? } else { expected };
+            let length = cursor.varint()?;
+            return data(offset, length, cursor.at);
+        }
+        kind::PAPER_DATA => {
+            let length = u64::from(cursor.u16()?);
+            let header: [u8; PAPER_HEADER] = cursor.take()?;
+            let sequence = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+            return data(unwrap_sequence(sequence, expected), length, cursor.at);
+        }
+        _ => return Err(Stop::Bad("type of the message")),
+    };
+    Ok((Header::Message(message), cursor.at))
+}
+
+fn data(offset: u64, length: u64, used: usize) -> Result<(Header, usize), Stop> {
+    match offset.checked_add(length) {
+        Some(end) if end <= varint::MAX => Ok((Header::Data { offset, length }, used)),
+        _ => Err(Stop::Bad("end of a data chunk")),
+    }
+}
+
+/// The offset nearest to `expected` whose low 32 bits are `sequence`.
+fn unwrap_sequence(sequence: u32, expected: u64) -> u64 {
+    let distance = i64::from(sequence.wrapping_sub(expected as u32) as i32);
+    expected.checked_add_signed(distance).unwrap_or(u64::from(sequence))
+}
+
+fn request(cursor: &mut Cursor<'_>, flags: u8) -> Result<Request, Stop> {
+    let plan = Plan::from_code(flags).ok_or(Stop::Bad("plan of a request"))?;
+    Ok(Request {
+        plan,
+        version: cursor.u8()?,
+        transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
+        length: cursor.varint()?,
+    })
+}
+
+fn accept(cursor: &mut Cursor<'_>, rows: u8) -> Result<Accept, Stop> {
+    let buffer = cursor.varint()?;
+    let gateways = (0..rows).map(|_| gateway(cursor)).collect::<Result<_, _>>()?;
+    Ok(Accept { buffer, gateways })
+}
+
+fn gateway(cursor: &mut Cursor<'_>) -> Result<Gateway, Stop> {
+    let flags = cursor.u8()?;
+    let id = cursor.u16()?;
+    let hops = cursor.u8()?;
+    if hops == 0 {
+        return Err(Stop::Bad("hop count of a gateway"));
+    }
+    let address = cursor.address(flags & 1 != 0)?;
+    let ids = (0..flags >> 4).map(|_| cursor.u16()).collect::<Result<Vec<_>, _>>()?;
+    let energies = cursor.u16()?;
+    let neighbours = ids
+        .iter()
+        .enumerate()
+        .map(|(i, &id)| Neighbour { id, energy: energy(energies >> i & 1 != 0) })
+        .collect();
+    Ok(Gateway { id, address, energy: energy(flags & 2 != 0), hops, neighbours })
+}
+
+const fn energy(low: bool) -> Energy {
+    if low { Energy::Low } else { Energy::High }
+}
+
+fn join(cursor: &mut Cursor<'_>, flags: u8) -> Result<Join, Stop> {
+    let plan = Plan::from_code(flags >> 1).ok_or(Stop::Bad("plan of a session"))?;
+    let join = Join {
+        transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
+        session: cursor.u8()?,
+        sessions: cursor.u8()?,
+        plan,
+    };
+    if join.session >= join.sessions { Err(Stop::Bad("number of the session")) } else { Ok(join) }
+}
+
+fn ack(cursor: &mut Cursor<'_>, ranges: u8) -> Result<Ack, Stop> {
+    let delivered = cursor.varint()?;
+    let mut at = delivered;
+    let mut held = Vec::with_capacity(usize::from(ranges));
+    for _ in 0..ranges {
+        let start = at + cursor.varint()?;
+        let end = start + cursor.varint()?;
+        if start == at || end == start || end > varint::MAX {
+            return Err(Stop::Bad("range of an acknowledgement"));
+        }
+        held.push(Range { start, end });
+        at = end;
+    }
+    Ok(Ack { delivered, held })
+}
+
+struct Cursor<'a> {
+    octets: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], Stop> {
+        let (head, _) = self.octets[self.at..].split_first_chunk::<N>().ok_or(Stop::NeedMore)?;
+        self.at += N;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8, Stop> {
+        self.take::<1>().map(|o| o[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, Stop> {
+        self.take().map(u16::from_be_bytes)
+    }
+
+    fn varint(&mut self) -> Result<u64, Stop> {
+        let rest = &self.octets[self.at..];
+        let first = rest.first().ok_or(Stop::NeedMore)?;
+        let n = varint::len_from_first(*first);
+        if rest.len() < n {
+            return Err(Stop::NeedMore);
+        }
+        self.at += n;
+        Ok(varint::read(rest))
+    }
+
+    fn address(&mut self, v6: bool) -> Result<SocketAddr, Stop> {
+        let ip = if v6 {
+            IpAddr::V6(Ipv6Addr::from(self.take::<16>()?))
+        } else {
+            IpAddr::V4(Ipv4Addr::from(self.take::<4>()?))
+        };
+        Ok(SocketAddr::new(ip, self.u16()?))
+    }
+}

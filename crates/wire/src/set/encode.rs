@@ -1,0 +1,141 @@
+//! Meaning to octets.
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+
+use super::message::{
+    Ack, DATA_HAS_OFFSET, Energy, Gateway, Join, Layout, MAX_GATEWAYS, MAX_NEIGHBOURS, MAX_RANGES, Message,
+    PaperAddresses, kind,
+};
+use super::varint;
+
+/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out.
+pub fn encode(message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::Request(m) => {
+            out.push(kind::REQUEST << 4 | m.plan.code());
+            out.push(m.version);
+            out.extend_from_slice(&m.transfer.0.to_be_bytes());
+            varint::put(out, m.length);
+        }
+        Message::Accept(m) => {
+            let rows = m.gateways.len().min(MAX_GATEWAYS);
+            out.push(kind::ACCEPT << 4 | rows as u8);
+            varint::put(out, m.buffer);
+            m.gateways.iter().take(rows).for_each(|row| put_gateway(out, row));
+        }
+        Message::Refuse(m) => {
+            out.push(kind::REFUSE << 4 | m.reason.code());
+            varint::put(out, m.delivered);
+        }
+        Message::SetSyn(m) => {
+            out.push(kind::SETSYN << 4 | family_flag(&m.destination) | m.join.plan.code() << 1);
+            put_join(out, &m.join);
+            put_address(out, &m.destination);
+        }
+        Message::Join(m) => {
+            out.push(kind::JOIN << 4 | m.plan.code() << 1);
+            put_join(out, m);
+        }
+        Message::SetAck(m) => {
+            out.push(kind::SETACK << 4 | m.status.code());
+            out.push(m.session);
+        }
+        Message::Ack(m) => put_ack(out, m),
+        Message::Cancel => out.push(kind::CANCEL << 4),
+    }
+}
+
+/// Appends the header of a data chunk of `length` octets at `offset`; the octets follow it on the stream.
+/// `expected` is where the session's previous chunk ended. In the paper's layout a chunk has at most 65535
+/// octets and the sequence number is the offset's low 32 bits.
+pub fn data_header(
+    layout: Layout,
+    addresses: &PaperAddresses,
+    offset: u64,
+    expected: u64,
+    length: u64,
+    out: &mut Vec<u8>,
+) {
+    match layout {
+        Layout::Compact => {
+            let explicit = offset != expected;
+            out.push(kind::DATA << 4 | if explicit { DATA_HAS_OFFSET } else { 0 });
+            if explicit {
+                varint::put(out, offset);
+            }
+            varint::put(out, length);
+        }
+        Layout::Paper => {
+            out.push(kind::PAPER_DATA << 4);
+            out.extend_from_slice(&(length.min(u64::from(u16::MAX)) as u16).to_be_bytes());
+            out.extend_from_slice(&(offset as u32).to_be_bytes());
+            out.extend_from_slice(&0u32.to_be_bytes());
+            out.extend_from_slice(&last_four(&addresses.intermediate));
+            out.extend_from_slice(&last_four(&addresses.last));
+            out.extend_from_slice(&addresses.intermediate.port().to_be_bytes());
+            out.extend_from_slice(&addresses.last.port().to_be_bytes());
+        }
+    }
+}
+
+fn put_ack(out: &mut Vec<u8>, ack: &Ack) {
+    let ranges = ack.held.len().min(MAX_RANGES);
+    out.push(kind::ACK << 4 | ranges as u8);
+    varint::put(out, ack.delivered);
+    let mut at = ack.delivered;
+    for range in ack.held.iter().take(ranges) {
+        varint::put(out, range.start - at);
+        varint::put(out, range.end - range.start);
+        at = range.end;
+    }
+}
+
+fn put_join(out: &mut Vec<u8>, join: &Join) {
+    out.extend_from_slice(&join.transfer.0.to_be_bytes());
+    out.push(join.session);
+    out.push(join.sessions);
+}
+
+fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
+    let neighbours = &row.neighbours[..row.neighbours.len().min(MAX_NEIGHBOURS)];
+    out.push(family_flag(&row.address) | energy_flag(row.energy) << 1 | (neighbours.len() as u8) << 4);
+    out.extend_from_slice(&row.id.to_be_bytes());
+    out.push(row.hops);
+    put_address(out, &row.address);
+    for neighbour in neighbours {
+        out.extend_from_slice(&neighbour.id.to_be_bytes());
+    }
+    let energies =
+        neighbours.iter().enumerate().fold(0u16, |bits, (i, n)| bits | u16::from(energy_flag(n.energy)) << i);
+    out.extend_from_slice(&energies.to_be_bytes());
+}
+
+const fn energy_flag(energy: Energy) -> u8 {
+    match energy {
+        Energy::High => 0,
+        Energy::Low => 1,
+    }
+}
+
+fn family_flag(address: &SocketAddr) -> u8 {
+    u8::from(address.is_ipv6())
+}
+
+fn put_address(out: &mut Vec<u8>, address: &SocketAddr) {
+    match address.ip() {
+        IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+    }
+    out.extend_from_slice(&address.port().to_be_bytes());
+}
+
+fn last_four(address: &SocketAddr) -> [u8; 4] {
+    match address.ip() {
+        IpAddr::V4(ip) => ip.octets(),
+        IpAddr::V6(ip) => {
+            let o = ip.octets();
+            [o[12], o[13], o[14], o[15]]
+        }
+    }
+}

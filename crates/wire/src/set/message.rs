@@ -1,0 +1,282 @@
+//! What the messages mean.
+
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+/// The version that we speak; a request with another is refused.
+pub const VERSION: u8 = 1;
+/// Gateways in one table, at most.
+pub const MAX_GATEWAYS: usize = 15;
+/// Neighbours of one gateway in the table, at most.
+pub const MAX_NEIGHBOURS: usize = 15;
+/// Ranges in one acknowledgement, at most.
+pub const MAX_RANGES: usize = 15;
+
+/// Names one transfer between its sender and its receiver; drawn at random by the sender.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct TransferId(pub u64);
+
+/// How a data chunk's header is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Layout {
+    /// Only what the receiver cannot know: 2 to 12 octets.
+    #[default]
+    Compact,
+    /// The paper's 20 octets (section 4.2.2) behind type and length: 23 octets.
+    Paper,
+}
+
+/// The addresses that [`Layout::Paper`] repeats in every chunk. An IPv6 address is cut to its last four
+/// octets: the paper's field has 32 bits (errata S16), and no receiver reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PaperAddresses {
+    /// Where the wired session ends: the gateway.
+    pub intermediate: SocketAddr,
+    /// Where the wireless session ends: the node.
+    pub last: SocketAddr,
+}
+
+/// How the sender means to move the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    /// SET sessions through several gateways.
+    Stripe,
+    /// The octets follow on this very stream (end-to-end TCP).
+    EndToEnd,
+    /// The octets come through one gateway as a plain split connection.
+    Split,
+}
+
+/// Sender to node, first on a control stream: the code-update request of section 4.2.3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The sender's version.
+    pub version: u8,
+    /// The transfer.
+    pub transfer: TransferId,
+    /// Octets of the file.
+    pub length: u64,
+    /// How the sender means to move it.
+    pub plan: Plan,
+}
+
+/// Two levels of energy, as the paper's Table 1 has them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Energy {
+    /// E+.
+    #[default]
+    High,
+    /// E-: depleted; better not asked to forward.
+    Low,
+}
+
+/// A neighbour of a gateway: a node one hop from it (Table 1: N-Id, N-EL).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Neighbour {
+    /// The neighbour's identity, as link-layer neighbour tables have it.
+    pub id: u16,
+    /// Its energy level.
+    pub energy: Energy,
+}
+
+/// A row of the gateway table (Table 1). The neighbour count NC is the length of `neighbours`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gateway {
+    /// GW-Id.
+    pub id: u16,
+    /// Where the gateway takes SET sessions.
+    pub address: SocketAddr,
+    /// Energy level of the gateway itself.
+    pub energy: Energy,
+    /// HC: hops between the gateway and the node, at least 1.
+    pub hops: u8,
+    /// The gateway's one-hop neighbours on the node's side, at most [`MAX_NEIGHBOURS`].
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// Node to sender: the request is granted (the paper's ACK), with the gateways that the node knows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Accept {
+    /// Octets of the node's receive buffer: no chunk may end further than this past what is delivered.
+    pub buffer: u64,
+    /// The table, at most [`MAX_GATEWAYS`] rows.
+    pub gateways: Vec<Gateway>,
+}
+
+/// Why a node does not take sessions (the paper's NACK).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefuseReason {
+    /// The node does not stripe: the octets may come as plain TCP.
+    NoStriping,
+    /// Another transfer is under way.
+    Busy,
+    /// The request's version is not spoken here.
+    Version,
+}
+
+/// Node to sender: no SET sessions (the paper's NACK).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refuse {
+    /// Why.
+    pub reason: RefuseReason,
+    /// Octets of this transfer that the node has already: plain TCP goes on from here.
+    pub delivered: u64,
+}
+
+/// Sender to gateway: open the wireless half (the paper's SETSYN).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SetSyn {
+    /// What the gateway passes on to the node.
+    pub join: Join,
+    /// The final destination.
+    pub destination: SocketAddr,
+}
+
+/// Gateway to node, first on the wireless stream: the SETSYN without its addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Join {
+    /// The transfer that this session belongs to.
+    pub transfer: TransferId,
+    /// This session, 0 is the first.
+    pub session: u8,
+    /// Sessions that the sender means to open, at least 1.
+    pub sessions: u8,
+    /// What follows on the stream.
+    pub plan: Plan,
+}
+
+/// What became of a SETSYN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SetAckStatus {
+    /// The wireless half is open.
+    Open,
+    /// The node did not answer or refused the connection.
+    Unreachable,
+    /// The gateway may not relay there.
+    Forbidden,
+}
+
+/// Gateway to sender: the answer to a SETSYN (the paper's SETACK).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SetAck {
+    /// The session of the SETSYN.
+    pub session: u8,
+    /// What became of it.
+    pub status: SetAckStatus,
+}
+
+/// Octets `start..end` of the file, not empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// First octet.
+    pub start: u64,
+    /// One past the last octet.
+    pub end: u64,
+}
+
+/// Node to sender: what has arrived.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Ack {
+    /// Everything before this octet is delivered.
+    pub delivered: u64,
+    /// Beyond it, what is held: ascending, apart from each other, at most [`MAX_RANGES`].
+    pub held: Vec<Range>,
+}
+
+/// Every message but data, whose octets the decoder hands out as they come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// See [`Request`].
+    Request(Request),
+    /// See [`Accept`].
+    Accept(Accept),
+    /// See [`Refuse`].
+    Refuse(Refuse),
+    /// See [`SetSyn`].
+    SetSyn(SetSyn),
+    /// See [`Join`].
+    Join(Join),
+    /// See [`SetAck`].
+    SetAck(SetAck),
+    /// See [`Ack`].
+    Ack(Ack),
+    /// Sender to node or gateway: the transfer is given up.
+    Cancel,
+}
+
+/// The types, in the high nibble of the first octet.
+pub(super) mod kind {
+    pub(in crate::set) const REQUEST: u8 = 0x1;
+    pub(in crate::set) const ACCEPT: u8 = 0x2;
+    pub(in crate::set) const REFUSE: u8 = 0x3;
+    pub(in crate::set) const SETSYN: u8 = 0x4;
+    pub(in crate::set) const JOIN: u8 = 0x5;
+    pub(in crate::set) const SETACK: u8 = 0x6;
+    pub(in crate::set) const DATA: u8 = 0x7;
+    pub(in crate::set) const ACK: u8 = 0x8;
+    pub(in crate::set) const CANCEL: u8 = 0x9;
+    /// A data chunk in the paper's layout.
+    pub(in crate::set) const PAPER_DATA: u8 = 0xa;
+}
+
+/// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the session's last.
+pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
+/// Octets of the paper's header.
+pub(super) const PAPER_HEADER: usize = 20;
+
+impl Plan {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Stripe => 0,
+            Self::EndToEnd => 1,
+            Self::Split => 2,
+        }
+    }
+
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Stripe),
+            1 => Some(Self::EndToEnd),
+            2 => Some(Self::Split),
+            _ => None,
+        }
+    }
+}
+
+impl RefuseReason {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::NoStriping => 0,
+            Self::Busy => 1,
+            Self::Version => 2,
+        }
+    }
+
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::NoStriping),
+            1 => Some(Self::Busy),
+            2 => Some(Self::Version),
+            _ => None,
+        }
+    }
+}
+
+impl SetAckStatus {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Open => 0,
+            Self::Unreachable => 1,
+            Self::Forbidden => 2,
+        }
+    }
+
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Open),
+            1 => Some(Self::Unreachable),
+            2 => Some(Self::Forbidden),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The SET messages: what is written is read again, however the stream is cut, and nothing panics.
+
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_wire::set::*;
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn address() -> impl Strategy<Value = SocketAddr> {
+    prop_oneof![
+        (any::<[u8; 4]>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(IpAddr::from(ip), port)),
+        (any::<[u8; 16]>(), any::<u16>()).prop_map(|(ip, port)| SocketAddr::new(IpAddr::from(ip), port)),
+    ]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    prop_oneof![Just(Plan::Stripe), Just(Plan::EndToEnd), Just(Plan::Split)]
+}
+
+fn energy() -> impl Strategy<Value = Energy> {
+    prop_oneof![Just(Energy::High), Just(Energy::Low)]
+}
+
+fn gateway() -> impl Strategy<Value = Gateway> {
+    let neighbour = (any::<u16>(), energy()).prop_map(|(id, energy)| Neighbour { id, energy });
+    let neighbours = proptest::collection::vec(neighbour, 0..=MAX_NEIGHBOURS);
+    (any::<u16>(), address(), energy(), 1u8.., neighbours)
+        .prop_map(|(id, address, energy, hops, neighbours)| Gateway { id, address, energy, hops, neighbours })
+}
+
+fn join() -> impl Strategy<Value = Join> {
+    (any::<u64>(), 0u8..254, 1u8..=255, plan()).prop_map(|(transfer, session, sessions, plan)| Join {
+        transfer: TransferId(transfer),
+        session,
+        sessions: sessions.max(session + 1),
+        plan,
+    })
+}
+
+fn ack() -> impl Strategy<Value = Ack> {
+    (0u64..1 << 40, proptest::collection::vec((1u64..1 << 30, 1u64..1 << 30), 0..=MAX_RANGES)).prop_map(
+        |(delivered, steps)| {
+            let mut at = delivered;
+            let held = steps.into_iter().map(|(gap, length)| {
+                let start = at + gap;
+                at = start + length;
+                Range { start, end: at }
+            });
+            Ack { delivered, held: held.collect() }
+        },
+    )
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let size = 0u64..1 << 62;
+    let reason =
+        prop_oneof![Just(RefuseReason::NoStriping), Just(RefuseReason::Busy), Just(RefuseReason::Version)];
+    let status =
+        prop_oneof![Just(SetAckStatus::Open), Just(SetAckStatus::Unreachable), Just(SetAckStatus::Forbidden)];
+    prop_oneof![
+        (any::<u8>(), any::<u64>(), size.clone(), plan()).prop_map(|(version, id, length, plan)| {
+            Message::Request(Request { version, transfer: TransferId(id), length, plan })
+        }),
+        (size.clone(), proptest::collection::vec(gateway(), 0..=MAX_GATEWAYS))
+            .prop_map(|(buffer, gateways)| Message::Accept(Accept { buffer, gateways })),
+        (reason, size).prop_map(|(reason, delivered)| Message::Refuse(Refuse { reason, delivered })),
+        (join(), address()).prop_map(|(join, destination)| Message::SetSyn(SetSyn { join, destination })),
+        join().prop_map(Message::Join),
+        (any::<u8>(), status).prop_map(|(session, status)| Message::SetAck(SetAck { session, status })),
+        ack().prop_map(Message::Ack),
+        Just(Message::Cancel),
+    ]
+}
+
+/// Everything on a stream, one way or the other.
+#[derive(Clone, Debug)]
+enum Said {
+    Message(Message),
+    Chunk { layout: Layout, offset: u64, octets: Vec<u8> },
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let layout = prop_oneof![Just(Layout::Compact), Just(Layout::Paper)];
+    prop_oneof![
+        message().prop_map(Said::Message),
+        (layout, 0u64..1 << 31, proptest::collection::vec(any::<u8>(), 0..300))
+            .prop_map(|(layout, offset, octets)| Said::Chunk { layout, offset, octets }),
+    ]
+}
+
+fn addresses() -> PaperAddresses {
+    PaperAddresses {
+        intermediate: "[fd00::1]:7".parse().expect("an address"),
+        last: "[fd00::2]:8".parse().expect("an address"),
+    }
+}
+
+/// Feeds `octets` in pieces and gathers messages and, joined, what lies at each octet of the file.
+fn read_all(octets: &[u8], cuts: &[usize]) -> (Vec<Message>, Vec<(u64, u8)>) {
+    let mut decoder = Decoder::new();
+    let (mut messages, mut data) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    for cut in cuts.iter().copied().chain([octets.len()]) {
+        let to = (at + cut).min(octets.len());
+        decoder.push(Bytes::copy_from_slice(&octets[at..to]));
+        at = to;
+        while let Some(item) = decoder.next_item().expect("what we wrote is well-formed") {
+            match item {
+                Item::Message(message) => messages.push(message),
+                Item::Data { offset, octets } => data.extend((offset..).zip(octets)),
+            }
+        }
+    }
+    assert!(decoder.is_between_messages());
+    (messages, data)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_however_the_stream_is_cut(
+        all in proptest::collection::vec(said(), 0..12),
+        cuts in proptest::collection::vec(0usize..40, 0..200),
+    ) {
+        let mut stream = Vec::new();
+        let (mut messages, mut data) = (Vec::new(), Vec::new());
+        let mut expected = 0;
+        for said in all {
+            match said {
+                Said::Message(message) => {
+                    encode(&message, &mut stream);
+                    messages.push(message);
+                }
+                Said::Chunk { layout, offset, octets } => {
+                    data_header(layout, &addresses(), offset, expected, octets.len() as u64, &mut stream);
+                    stream.extend_from_slice(&octets);
+                    expected = offset + octets.len() as u64;
+                    data.extend((offset..).zip(octets));
+                }
+            }
+        }
+        prop_assert_eq!(read_all(&stream, &cuts), (messages, data));
+    }
+
+    #[test]
+    fn no_octets_make_the_decoder_panic_or_grow(octets in proptest::collection::vec(any::<u8>(), 0..600), cut in 1usize..50) {
+        let mut decoder = Decoder::new();
+        let mut out = 0;
+        'stream: for piece in octets.chunks(cut) {
+            decoder.push(Bytes::copy_from_slice(piece));
+            loop {
+                match decoder.next_item() {
+                    Ok(Some(Item::Data { octets, .. })) => out += octets.len(),
+                    Ok(Some(Item::Message(_))) => {}
+                    Ok(None) => break,
+                    Err(error) => {
+                        prop_assert!(error.offset <= octets.len() as u64);
+                        break 'stream;
+                    }
+                }
+            }
+        }
+        prop_assert!(out <= octets.len());
+    }
+}
+
+/// The worked example of `docs/set-protocol.md`, octet by octet.
+#[test]
+fn the_documented_examples_hold() {
+    let mut out = Vec::new();
+    encode(
+        &Message::Request(Request {
+            version: 1,
+            transfer: TransferId(0x0102_0304_0506_0708),
+            length: 129_000,
+            plan: Plan::Stripe,
+        }),
+        &mut out,
+    );
+    assert_eq!(out, [0x10, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x01, 0xf7, 0xe8]);
+
+    out.clear();
+    data_header(Layout::Compact, &addresses(), 1296, 1296, 1272, &mut out);
+    assert_eq!(out, [0x70, 0x44, 0xf8]);
+    out.clear();
+    data_header(Layout::Compact, &addresses(), 5000, 1296, 60, &mut out);
+    assert_eq!(out, [0x71, 0x53, 0x88, 60]);
+    out.clear();
+    data_header(Layout::Paper, &addresses(), 5000, 1296, 60, &mut out);
+    assert_eq!(out.len(), 3 + 20);
+    assert_eq!(out[..7], [0xa0, 0, 60, 0, 0, 0x13, 0x88]);
+
+    out.clear();
+    let held = vec![Range { start: 3000, end: 3100 }];
+    encode(&Message::Ack(Ack { delivered: 2544, held }), &mut out);
+    assert_eq!(out, [0x81, 0x49, 0xf0, 0x41, 0xc8, 0x40, 0x64]);
+}
+
+#[test]
+fn nonsense_names_its_field_and_place() {
+    let mut decoder = Decoder::new();
+    decoder.push(Bytes::from_static(&[0x90, 0xf0]));
+    assert_eq!(decoder.next_item(), Ok(Some(Item::Message(Message::Cancel))));
+    let error = decoder.next_item().unwrap_err();
+    assert_eq!((error.field, error.offset), ("type of the message", 1));
+    assert_eq!(error.to_string(), "octet 1 of the stream: type of the message is not valid");
+}
