@@ -1,5 +1,7 @@
 //! Packets of the Linux kernel, read and written again: see `ip_vectors.txt`.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
