@@ -1,1 +1,3 @@
 //! anabranch-sim
+
+pub mod pcapng;
