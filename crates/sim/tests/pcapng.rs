@@ -31,7 +31,7 @@ fn interfaces() -> Vec<InterfaceInfo> {
 }
 
 fn file() -> Bytes {
-    (0..9000_u32).map(|i| (i * i >> 3) as u8).collect()
+    (0..9000_u32).map(|i| ((i * i) >> 3) as u8).collect()
 }
 
 struct Sent {
