@@ -1,9 +1,23 @@
 //! TCP (RFC 9293) as a sans-IO state machine.
+//!
+//! Implemented: RFC 9293 with the resets and challenge ACKs of RFC 5961; RFC 5681, 6582 and 6675 recovery,
+//! RFC 3042 limited transmit, RFC 3465 byte counting, RFC 6298 and RFC 7323 time-outs, scaling and PAWS;
+//! RFC 9438 CUBIC. Not implemented: urgent data (RFC 6093: ignored), keep-alives, ECN (RFC 3168), D-SACK
+//! (RFC 2883), path MTU discovery, Fast Open.
+//!
+//! A [`Connection`] is a sending half ([`sender`]) and a receiving half ([`receiver`]) that know nothing of
+//! states, under the states, which know nothing of windows.
 
 mod config;
+mod congestion;
 mod connection;
+mod receiver;
+mod rtt;
+mod sack;
+mod sender;
 
 pub use config::{
-    Backoff, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery, RtoConfig, SackRole,
+    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery,
+    RtoConfig, SackRole,
 };
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};

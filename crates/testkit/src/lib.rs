@@ -1,1 +1,14 @@
-//! anabranch-testkit
+//! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and never reads a
+//! clock or draws entropy: a failing test names its seed.
+//!
+//! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
+//! * [`pair`]: two connections and the wire between them, with a clock that jumps.
+//! * [`prng`]: a small seeded generator.
+//! * [`notation`]: segments as text, both ways.
+
+#![forbid(unsafe_code)]
+
+pub mod notation;
+pub mod pair;
+pub mod prng;
+pub mod script;

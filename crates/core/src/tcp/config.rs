@@ -34,6 +34,8 @@ pub struct Config {
     pub recovery: Recovery,
     /// How the congestion window grows and shrinks.
     pub congestion: CongestionAlgorithm,
+    /// What one acknowledgement is worth when the window grows.
+    pub byte_counting: ByteCounting,
     /// Octets that `write` accepts beyond what is acknowledged.
     pub send_buffer: u32,
     /// Octets that the receiver holds for the application; the window offered never exceeds it.
@@ -134,6 +136,20 @@ pub enum CongestionAlgorithm {
     Cubic,
 }
 
+/// What one acknowledgement is worth when the window grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ByteCounting {
+    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards, so that
+    /// delayed acknowledgements slow the growth down. The TCP of the papers' models.
+    Off,
+    /// What it covers (RFC 3465, RFC 5681 section 3.1).
+    On {
+        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section 2.2: 1 or
+        /// 2); 1 while a time-out is repaired.
+        limit: u8,
+    },
+}
+
 impl Default for Config {
     /// A present-day host on a 1500-octet path: RFC 6928 window, RFC 6298 with Linux's 200 ms floor, SACK,
     /// timestamps, scaling, delayed acknowledgements every second segment or 40 ms, no Nagle.
@@ -157,6 +173,7 @@ impl Default for Config {
             limited_transmit: true,
             recovery: Recovery::NewReno,
             congestion: CongestionAlgorithm::NewReno,
+            byte_counting: ByteCounting::On { limit: 2 },
             send_buffer: 256 * 1024,
             receive_buffer: 256 * 1024,
             time_wait: Duration::from_secs(60),
@@ -184,6 +201,7 @@ impl Config {
             timestamps: false,
             window_scale: None,
             limited_transmit: false,
+            byte_counting: ByteCounting::Off,
             receive_buffer: 65_535,
             ..Self::default()
         }

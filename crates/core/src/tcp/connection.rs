@@ -1,9 +1,20 @@
 //! One TCP connection: the states of RFC 9293 section 3.3.2 and what moves between them.
 
+mod events;
+mod handshake;
+mod input;
+mod output;
+mod stamps;
+
 use bytes::Bytes;
 
+use self::events::Events;
+use self::input::ChallengeLimit;
+use self::stamps::Stamps;
 use super::Config;
-use crate::segment::{Segment, SeqNumber};
+use super::receiver::Receiver;
+use super::sender::{Expired, Sender};
+use crate::segment::{Flags, Options, Segment, SeqNumber};
 use crate::time::{Duration, Instant};
 
 /// The states of RFC 9293 section 3.3.2. LISTEN belongs to whoever holds the port: see
@@ -116,95 +127,370 @@ pub struct Info {
 }
 
 /// One TCP connection.
+///
+/// Call any number of `handle_*` and commands, then [`Connection::poll_transmit`] and
+/// [`Connection::poll_event`] until `None`, then [`Connection::next_timeout`]. A segment that answers, a
+/// window that opens and a FIN leave with the next `poll_transmit`, never by themselves.
 #[derive(Debug)]
 pub struct Connection {
-    _private: (),
+    config: Config,
+    state: State,
+    opening: Opening,
+    local_port: u16,
+    remote_port: u16,
+    tx: Sender,
+    rx: Receiver,
+    /// Snd.Wind.Shift (RFC 7323 section 2.2).
+    send_shift: u8,
+    /// The peer has offered window scaling.
+    peer_scales: bool,
+    /// Timestamps, once both sides have offered them.
+    stamps: Option<Stamps>,
+    /// The peer has sent SACK-permitted and our role is to send blocks.
+    sends_sack: bool,
+    /// A SYN or SYN-ACK is to be sent.
+    syn_due: bool,
+    /// [`Connection::close`] was called.
+    closing: bool,
+    /// A reset to send; it outlives the connection.
+    reset: Option<Segment>,
+    time_wait_until: Option<Instant>,
+    challenges: ChallengeLimit,
+    events: Events,
+    dropped: u64,
+}
+
+/// Who began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Opening {
+    Active,
+    Passive,
 }
 
 impl Connection {
     /// Active open: SYN-SENT; the SYN is the first thing polled. `iss` should be unpredictable
     /// (RFC 9293 section 3.4.1).
-    pub fn connect(
-        _now: Instant,
-        _config: Config,
-        _local_port: u16,
-        _remote_port: u16,
-        _iss: SeqNumber,
-    ) -> Self {
-        todo!()
+    pub fn connect(_now: Instant, config: Config, local_port: u16, remote_port: u16, iss: SeqNumber) -> Self {
+        Self::new(config, Opening::Active, (local_port, remote_port), iss)
     }
 
     /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC 9293
     /// section 3.10.7.2); the caller then asks [`reset_for`].
-    pub fn accept(_now: Instant, _config: Config, _syn: &Segment, _iss: SeqNumber) -> Option<Self> {
-        todo!()
+    ///
+    /// Text and FIN that come with the SYN are left to the peer's retransmission.
+    pub fn accept(now: Instant, config: Config, syn: &Segment, iss: SeqNumber) -> Option<Self> {
+        let has = |flag| syn.flags.contains(flag);
+        if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) {
+            return None;
+        }
+        let mut this = Self::new(config, Opening::Passive, (syn.dst_port, syn.src_port), iss);
+        this.state = State::SynReceived;
+        this.take_syn(now, syn);
+        Some(this)
+    }
+
+    fn new(config: Config, opening: Opening, ports: (u16, u16), iss: SeqNumber) -> Self {
+        Self {
+            state: State::SynSent,
+            opening,
+            local_port: ports.0,
+            remote_port: ports.1,
+            tx: Sender::new(&config, iss),
+            rx: Receiver::new(&config),
+            send_shift: 0,
+            peer_scales: false,
+            stamps: None,
+            sends_sack: false,
+            syn_due: true,
+            closing: false,
+            reset: None,
+            time_wait_until: None,
+            challenges: ChallengeLimit::default(),
+            events: Events::default(),
+            dropped: 0,
+            config,
+        }
     }
 
     /// A segment for this connection has arrived.
-    pub fn handle_segment(&mut self, _now: Instant, _segment: Segment) {
-        todo!()
+    pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+        match self.state {
+            State::Closed => self.dropped += 1,
+            State::SynSent => self.segment_in_syn_sent(now, segment),
+            State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => self.segment_in_window(now, segment),
+        }
     }
 
     /// Answers [`Connection::next_timeout`]; harmless when early.
-    pub fn handle_timeout(&mut self, _now: Instant) {
-        todo!()
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::Closed => return,
+            State::TimeWait if self.time_wait_until.is_some_and(|at| at <= now) => {
+                return self.finish(CloseReason::Graceful);
+            }
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait => {}
+        }
+        self.rx.handle_timeout(now);
+        match self.tx.handle_timeout(now, self.retry_limit()) {
+            Expired::No => {}
+            Expired::Retry => self.syn_due = self.is_opening(),
+            Expired::GiveUp => {
+                if self.state != State::SynSent {
+                    self.reset = Some(self.reset_segment());
+                }
+                self.finish(CloseReason::TimedOut);
+            }
+        }
     }
 
     /// When [`Connection::handle_timeout`] wants to be called; may lie in the past.
+    #[inline]
     pub fn next_timeout(&self) -> Option<Instant> {
-        todo!()
+        match self.state {
+            State::Closed => None,
+            State::TimeWait => earliest(self.time_wait_until, self.rx.ack_deadline()),
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck => earliest(self.tx.deadline(), self.rx.ack_deadline()),
+        }
     }
 
     /// The next segment to put on the wire, until `None`.
-    pub fn poll_transmit(&mut self, _now: Instant) -> Option<Segment> {
-        todo!()
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(reset) = self.reset.take() {
+            return Some(reset);
+        }
+        match self.state {
+            State::Closed => None,
+            State::SynSent | State::SynReceived => self.poll_handshake(now),
+            State::TimeWait => self.poll_ack(now),
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck => self.poll_stream(now),
+        }
     }
 
-    /// The next thing that the owner should know, until `None`.
+    /// The next thing that the owner should know, until `None`. What happened twice since the last call is
+    /// told once; the order is that of [`Event`]'s variants.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
-        todo!()
+        self.events.pop()
     }
 
     /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
     /// takes it off `data`; returns how many octets that was. Allowed from SYN-SENT on.
-    pub fn write(&mut self, _data: &mut Bytes) -> Result<usize, WriteError> {
-        todo!()
+    pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
+        match self.state {
+            State::Closed => Err(WriteError::Closed),
+            State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck | State::TimeWait => {
+                Err(WriteError::Closing)
+            }
+            State::SynSent | State::SynReceived if self.closing => Err(WriteError::Closing),
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait => {
+                Ok(self.tx.write(data))
+            }
+        }
     }
 
-    /// Takes up to `max` octets in order; `None` when there are none. Opens the window.
-    pub fn read(&mut self, _max: usize) -> Option<Bytes> {
-        todo!()
+    /// Takes up to `max` octets in order; `None` when there are none. Opens the window. What has arrived
+    /// stays readable after the end, unless the end was our [`Connection::abort`].
+    #[inline]
+    pub fn read(&mut self, max: usize) -> Option<Bytes> {
+        let data = self.rx.read(max)?;
+        self.maybe_update_window();
+        Some(data)
     }
 
     /// No more will be written: FIN follows the last octet. The peer may go on sending (half-close).
+    ///
+    /// Before the handshake is done the FIN waits for it (RFC 9293 section 3.10.4); in SYN-SENT with nothing
+    /// written the connection is simply forgotten.
     pub fn close(&mut self, _now: Instant) {
-        todo!()
+        if self.closing {
+            return;
+        }
+        match self.state {
+            State::SynSent if self.tx.unsent() == 0 => return self.finish(CloseReason::Aborted),
+            State::Established => self.state = State::FinWait1,
+            State::CloseWait => self.state = State::LastAck,
+            State::SynSent | State::SynReceived => {}
+            State::FinWait1
+            | State::FinWait2
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => return,
+        }
+        self.closing = true;
+        self.tx.finish();
     }
 
     /// Drops everything and resets the peer (RFC 9293 section 3.10.5).
     pub fn abort(&mut self, _now: Instant) {
-        todo!()
+        match self.state {
+            State::Closed => return,
+            State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait => self.reset = Some(self.reset_segment()),
+            State::SynSent | State::Closing | State::LastAck | State::TimeWait => {}
+        }
+        self.rx.discard();
+        self.finish(CloseReason::Aborted);
     }
 
     /// Changes how many octets the receiver holds for the application. The window offered follows, but its
     /// right edge never moves left (RFC 9293 section 3.8.6.2.1).
-    pub fn set_receive_buffer(&mut self, _octets: u32) {
-        todo!()
+    pub fn set_receive_buffer(&mut self, octets: u32) {
+        self.rx.set_buffer(octets);
+        self.maybe_update_window();
     }
 
     /// The state.
+    #[inline]
     pub fn state(&self) -> State {
-        todo!()
+        self.state
     }
 
     /// The figures.
     pub fn info(&self) -> Info {
-        todo!()
+        let (rtt, counts) = (self.tx.rtt(), self.tx.counts());
+        Info {
+            state: self.state,
+            mss: self.tx.mss().min(u32::from(u16::MAX)) as u16,
+            cwnd: self.tx.cwnd(),
+            ssthresh: self.tx.ssthresh(),
+            peer_window: self.tx.peer_window(),
+            in_flight: self.tx.in_flight(),
+            unsent: self.tx.unsent(),
+            readable: self.rx.readable(),
+            srtt: rtt.srtt(),
+            rttvar: rtt.rttvar(),
+            min_rtt: rtt.min_rtt(),
+            rto: rtt.rto(),
+            retransmissions: counts.retransmissions,
+            timeouts: counts.timeouts,
+            fast_retransmits: counts.fast_retransmits,
+            bytes_acked: counts.bytes_acked,
+            bytes_received: self.rx.received(),
+            segments_dropped: self.dropped,
+        }
+    }
+
+    fn is_opening(&self) -> bool {
+        match self.state {
+            State::SynSent | State::SynReceived => true,
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => false,
+        }
+    }
+
+    fn retry_limit(&self) -> u8 {
+        if self.is_opening() { self.config.syn_retries } else { self.config.data_retries }
+    }
+
+    /// The window has opened by reading or by a larger buffer, and the peer still sends.
+    #[inline]
+    fn maybe_update_window(&mut self) {
+        match self.state {
+            State::Established | State::FinWait1 | State::FinWait2 => {
+                if self.rx.wants_update() {
+                    self.rx.acknowledge_once();
+                }
+            }
+            State::SynSent
+            | State::SynReceived
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    /// CLOSED; a reset that is due still leaves.
+    fn finish(&mut self, reason: CloseReason) {
+        self.state = State::Closed;
+        self.tx.shut();
+        self.events.close(reason);
+    }
+
+    /// TIME-WAIT, entered or entered again (RFC 9293 section 3.6.1).
+    fn wait(&mut self, now: Instant) {
+        self.state = State::TimeWait;
+        self.tx.shut();
+        self.time_wait_until = Some(now + self.config.time_wait);
+    }
+
+    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5).
+    fn reset_segment(&self) -> Segment {
+        Segment {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq: self.tx.control_seq(),
+            flags: Flags::RST,
+            ..Segment::default()
+        }
     }
 }
 
 /// The reset that answers a segment for which there is no connection; `None` for a reset
 /// (RFC 9293 section 3.10.7.1).
-pub fn reset_for(_segment: &Segment) -> Option<Segment> {
-    todo!()
+pub fn reset_for(segment: &Segment) -> Option<Segment> {
+    if segment.flags.contains(Flags::RST) {
+        return None;
+    }
+    let (seq, ack, flags) = if segment.flags.contains(Flags::ACK) {
+        (segment.ack, SeqNumber(0), Flags::RST)
+    } else {
+        (SeqNumber(0), segment.seq_end(), Flags::RST.with(Flags::ACK))
+    };
+    Some(Segment {
+        src_port: segment.dst_port,
+        dst_port: segment.src_port,
+        seq,
+        ack,
+        flags,
+        window: 0,
+        options: Options::default(),
+        payload: Bytes::new(),
+    })
+}
+
+#[inline]
+fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (only, None) | (None, only) => only,
+    }
 }

@@ -1,0 +1,164 @@
+//! Congestion control: one trait, dispatched by an enum.
+//!
+//! A controller says how large the window is and nothing else. What is sent again, and the inflation of the
+//! window during fast recovery (RFC 5681 section 3.2), belong to the sender.
+
+mod cubic;
+mod newreno;
+
+use cubic::Cubic;
+use newreno::NewReno;
+
+use super::config::{ByteCounting, CongestionAlgorithm};
+use crate::time::{Duration, Instant};
+
+/// What a controller may know of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// Largest payload, in octets.
+    pub(crate) mss: u32,
+    /// SND.NXT - SND.UNA in octets, as it was when the news (acknowledgement, loss, time-out) came.
+    pub(crate) in_flight: u32,
+    /// The window never grows past this, in octets.
+    pub(crate) limit: u32,
+    /// Octets of the initial window.
+    pub(crate) initial_window: u32,
+    /// Smoothed round-trip time, once measured.
+    pub(crate) srtt: Option<Duration>,
+    /// What one acknowledgement is worth.
+    pub(crate) byte_counting: ByteCounting,
+    /// How the loss at hand is repaired.
+    pub(crate) repair: Repair,
+}
+
+/// How losses are repaired and with them the occasion of a controller's call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Repair {
+    /// BSD Reno.
+    Reno,
+    /// RFC 6582.
+    NewReno,
+    /// RFC 6675.
+    Sack,
+    /// The first time-out for this octet.
+    FirstTimeout,
+    /// A further time-out for the same octet.
+    RepeatedTimeout,
+}
+
+impl View {
+    /// The sender was held back by its congestion window, so that the window is worth growing
+    /// (RFC 7661 section 4.2 in spirit: in slow start half of it in use suffices).
+    #[inline]
+    pub(crate) fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
+        if cwnd < ssthresh {
+            self.in_flight.saturating_mul(2) >= cwnd
+        } else {
+            self.in_flight.saturating_add(self.mss) > cwnd
+        }
+    }
+
+    /// Octets that slow start adds for `acked` octets (RFC 5681 section 3.1, RFC 3465 section 2.2).
+    #[inline]
+    pub(crate) fn slow_start_step(&self, acked: u32) -> u32 {
+        match self.byte_counting {
+            ByteCounting::Off => self.mss,
+            ByteCounting::On { limit } => acked.min(self.mss.saturating_mul(u32::from(limit.max(1)))),
+        }
+    }
+}
+
+/// A congestion control algorithm. All windows are octets. Defaults do nothing.
+pub(crate) trait Controller {
+    /// The window.
+    fn cwnd(&self) -> u32;
+    /// The slow-start threshold; `u32::MAX` is unbounded.
+    fn ssthresh(&self) -> u32;
+    /// `acked` new octets were acknowledged outside of recovery.
+    fn on_ack(&mut self, _now: Instant, _view: &View, _acked: u32) {}
+    /// A round trip was measured.
+    fn on_rtt(&mut self, _now: Instant, _view: &View, _rtt: Duration) {}
+    /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
+    fn on_loss(&mut self, _now: Instant, _view: &View) {}
+    /// The recovery is over.
+    fn on_recovered(&mut self, _now: Instant, _view: &View) {}
+    /// The retransmission timer ran out.
+    fn on_timeout(&mut self, _now: Instant, _view: &View) {}
+    /// Data follows after longer than one time-out of silence (RFC 5681 section 4.1).
+    fn on_idle(&mut self, _now: Instant, _view: &View) {}
+}
+
+/// One of the algorithms.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyController {
+    NewReno(NewReno),
+    Cubic(Cubic),
+}
+
+impl AnyController {
+    pub(crate) fn new(algorithm: CongestionAlgorithm, cwnd: u32, ssthresh: Option<u32>) -> Self {
+        let ssthresh = ssthresh.unwrap_or(u32::MAX);
+        match algorithm {
+            CongestionAlgorithm::NewReno => Self::NewReno(NewReno::new(cwnd, ssthresh)),
+            CongestionAlgorithm::Cubic => Self::Cubic(Cubic::new(cwnd, ssthresh)),
+        }
+    }
+
+    #[inline]
+    fn get(&self) -> &dyn Controller {
+        match self {
+            Self::NewReno(c) => c,
+            Self::Cubic(c) => c,
+        }
+    }
+
+    #[inline]
+    fn get_mut(&mut self) -> &mut dyn Controller {
+        match self {
+            Self::NewReno(c) => c,
+            Self::Cubic(c) => c,
+        }
+    }
+}
+
+impl Controller for AnyController {
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        match self {
+            Self::NewReno(c) => c.cwnd(),
+            Self::Cubic(c) => c.cwnd(),
+        }
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.get().ssthresh()
+    }
+
+    #[inline]
+    fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
+        match self {
+            Self::NewReno(c) => c.on_ack(now, view, acked),
+            Self::Cubic(c) => c.on_ack(now, view, acked),
+        }
+    }
+
+    fn on_rtt(&mut self, now: Instant, view: &View, rtt: Duration) {
+        self.get_mut().on_rtt(now, view, rtt);
+    }
+
+    fn on_loss(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_loss(now, view);
+    }
+
+    fn on_recovered(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_recovered(now, view);
+    }
+
+    fn on_timeout(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_timeout(now, view);
+    }
+
+    fn on_idle(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_idle(now, view);
+    }
+}

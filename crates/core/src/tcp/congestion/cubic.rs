@@ -1,0 +1,193 @@
+//! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and its root
+//! is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 + beta).
+
+use super::{Controller, Repair, View};
+use crate::time::{Duration, Instant};
+
+/// The cubic window.
+#[derive(Clone, Debug)]
+pub(crate) struct Cubic {
+    cwnd: u32,
+    ssthresh: u32,
+    /// W_max (section 4.1.2).
+    w_max: u32,
+    /// cwnd_prior: the window at the last reduction.
+    cwnd_prior: u32,
+    /// Fractions of an octet that cwnd and W_est owe, over cwnd.
+    owed: u64,
+    epoch: Option<Epoch>,
+    /// The reduction before this epoch came from a time-out, or there was none (section 4.8).
+    fresh: bool,
+}
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Instant,
+    /// K in milliseconds.
+    k: i64,
+    /// W_max of this stage, in octets: where the plateau lies.
+    origin: u32,
+    /// W_est: what Reno would have (section 4.3).
+    w_est: u32,
+    /// Fraction of an octet that W_est owes, over 17 cwnd.
+    owed: u64,
+}
+
+impl Cubic {
+    pub(crate) fn new(cwnd: u32, ssthresh: u32) -> Self {
+        Self { cwnd, ssthresh, w_max: 0, cwnd_prior: 0, owed: 0, epoch: None, fresh: true }
+    }
+
+    fn begin(&mut self, now: Instant, view: &View) -> Epoch {
+        let origin = if self.fresh { self.cwnd } else { self.w_max.max(self.cwnd) };
+        let k = root_of(origin - self.cwnd, view.mss);
+        let epoch = Epoch { start: now, k, origin, w_est: self.cwnd, owed: 0 };
+        self.owed = 0;
+        self.epoch = Some(epoch);
+        epoch
+    }
+
+    fn avoid_congestion(&mut self, now: Instant, view: &View, acked: u32) {
+        let mut epoch = self.epoch.unwrap_or_else(|| self.begin(now, view));
+        let t = now.saturating_since(epoch.start);
+        self.grow_estimate(&mut epoch, view, acked);
+        self.epoch = Some(epoch);
+        if window_at(&epoch, t, view.mss) < epoch.w_est {
+            // The Reno-friendly region (section 4.3).
+            self.cwnd = self.cwnd.max(epoch.w_est);
+            return;
+        }
+        // Section 4.2: the target lies between the window and one and a half of it.
+        let ahead = t + view.srtt.unwrap_or(Duration::ZERO);
+        let target =
+            window_at(&epoch, ahead, view.mss).clamp(self.cwnd, self.cwnd.saturating_add(self.cwnd / 2));
+        self.owed += u64::from(target - self.cwnd) * u64::from(acked);
+        let cwnd = u64::from(self.cwnd.max(1));
+        self.cwnd = self.cwnd.saturating_add((self.owed / cwnd) as u32);
+        self.owed %= cwnd;
+    }
+
+    /// W_est += alpha * acked / cwnd (section 4.3), with alpha 1 once the window before the loss is regained.
+    fn grow_estimate(&self, epoch: &mut Epoch, view: &View, acked: u32) {
+        let alpha = if epoch.w_est >= self.cwnd_prior { 17 } else { 9 };
+        let unit = 17 * u64::from(self.cwnd.max(1));
+        epoch.owed = epoch.owed.saturating_add(alpha * u64::from(acked) * u64::from(view.mss));
+        epoch.w_est = epoch.w_est.saturating_add((epoch.owed / unit) as u32);
+        epoch.owed %= unit;
+    }
+
+    /// Multiplicative decrease and fast convergence (sections 4.6 and 4.7).
+    fn reduce(&mut self, view: &View) {
+        self.cwnd_prior = self.cwnd;
+        self.w_max = if self.cwnd < self.w_max { scale(self.cwnd, 17, 20) } else { self.cwnd };
+        self.ssthresh = scale(view.in_flight, 7, 10).max(view.mss.saturating_mul(2));
+        self.epoch = None;
+    }
+}
+
+impl Controller for Cubic {
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
+        if !view.uses(self.cwnd, self.ssthresh) {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd = self.cwnd.saturating_add(view.slow_start_step(acked));
+        } else {
+            self.avoid_congestion(now, view, acked);
+        }
+        self.cwnd = self.cwnd.min(view.limit);
+    }
+
+    fn on_loss(&mut self, _now: Instant, view: &View) {
+        self.reduce(view);
+        self.cwnd = self.ssthresh;
+        self.fresh = false;
+    }
+
+    fn on_recovered(&mut self, _now: Instant, view: &View) {
+        if view.repair == Repair::NewReno {
+            // RFC 6582 section 3.2 step 3: no burst after a full acknowledgement.
+            self.cwnd = self.ssthresh.min(view.in_flight.max(view.mss).saturating_add(view.mss));
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Instant, view: &View) {
+        if view.repair != Repair::RepeatedTimeout {
+            self.reduce(view);
+        }
+        self.cwnd = view.mss;
+        self.epoch = None;
+        self.fresh = true;
+    }
+
+    fn on_idle(&mut self, _now: Instant, view: &View) {
+        self.cwnd = self.cwnd.min(view.initial_window);
+        self.epoch = None;
+    }
+}
+
+/// W_cubic(t) = C (t - K)^3 + W_max (section 4.2 equation 1), in octets, zero at least.
+fn window_at(epoch: &Epoch, t: Duration, mss: u32) -> u32 {
+    let t = t.as_millis().min(LONGEST) as i64;
+    let x = i128::from((t - epoch.k).clamp(-(LONGEST as i64), LONGEST as i64));
+    let delta = x * x * x * 4 * i128::from(mss) / (10 * 1_000_000_000);
+    (i128::from(epoch.origin) + delta).clamp(0, i128::from(u32::MAX)) as u32
+}
+
+/// K = cbrt((W_max - cwnd) / C) (section 4.2 equation 2), in milliseconds.
+fn root_of(gap: u32, mss: u32) -> i64 {
+    let cube = u128::from(gap) * 10 * 1_000_000_000 / (4 * u128::from(mss.max(1)));
+    cube_root(cube) as i64
+}
+
+/// The largest integer whose cube is at most `n`, bit by bit.
+fn cube_root(n: u128) -> u64 {
+    let mut root = 0_u128;
+    for bit in (0..24).rev() {
+        let trial = root | 1 << bit;
+        if trial * trial * trial <= n {
+            root = trial;
+        }
+    }
+    root as u64
+}
+
+fn scale(n: u32, num: u32, den: u32) -> u32 {
+    (u64::from(n) * u64::from(num) / u64::from(den)) as u32
+}
+
+/// Milliseconds past which the cubic function is constant; it has long left any window behind.
+const LONGEST: u64 = 4_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cube_roots_are_exact_below() {
+        for n in [0, 1, 7, 8, 26, 27, 1_000_000, 999_999, 4_000_000_000_000_u128] {
+            let root = u128::from(cube_root(n));
+            assert!(root.pow(3) <= n && n < (root + 1).pow(3), "{n}");
+        }
+    }
+
+    #[test]
+    fn k_is_the_time_to_regain_the_window() {
+        // W_max 100 segments, cwnd 70: K = cbrt(30 / 0.4) = 4.217 s.
+        assert_eq!(root_of(30_000, 1000), 4217);
+        let epoch = Epoch { start: Instant::ZERO, k: 4217, origin: 100_000, w_est: 0, owed: 0 };
+        assert_eq!(window_at(&epoch, Duration::from_millis(4217), 1000), 100_000);
+        assert!(window_at(&epoch, Duration::ZERO, 1000).abs_diff(70_000) < 20);
+        assert!(window_at(&epoch, Duration::from_millis(8434), 1000).abs_diff(130_000) < 20);
+    }
+}

@@ -1,0 +1,93 @@
+//! Slow start and congestion avoidance of RFC 5681 with the window arithmetic of RFC 6582.
+
+use super::{Controller, Repair, View};
+use crate::tcp::config::ByteCounting;
+use crate::time::Instant;
+
+/// The classical window.
+#[derive(Clone, Debug)]
+pub(crate) struct NewReno {
+    cwnd: u32,
+    ssthresh: u32,
+    /// Octets acknowledged towards the next increase in congestion avoidance (RFC 3465 section 2.1).
+    counted: u32,
+}
+
+impl NewReno {
+    pub(crate) fn new(cwnd: u32, ssthresh: u32) -> Self {
+        Self { cwnd, ssthresh, counted: 0 }
+    }
+
+    fn avoid_congestion(&mut self, view: &View, acked: u32) {
+        match view.byte_counting {
+            // RFC 5681 equation 3.
+            ByteCounting::Off => {
+                let step = u64::from(view.mss) * u64::from(view.mss) / u64::from(self.cwnd.max(1));
+                self.cwnd = self.cwnd.saturating_add((step as u32).max(1));
+            }
+            ByteCounting::On { .. } => {
+                self.counted = self.counted.saturating_add(acked);
+                if self.counted >= self.cwnd {
+                    self.counted -= self.cwnd;
+                    self.cwnd = self.cwnd.saturating_add(view.mss);
+                }
+            }
+        }
+    }
+}
+
+impl Controller for NewReno {
+    #[inline]
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _now: Instant, view: &View, acked: u32) {
+        if !view.uses(self.cwnd, self.ssthresh) {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            self.cwnd = self.cwnd.saturating_add(view.slow_start_step(acked));
+        } else {
+            self.avoid_congestion(view, acked);
+        }
+        self.cwnd = self.cwnd.min(view.limit);
+    }
+
+    fn on_loss(&mut self, _now: Instant, view: &View) {
+        self.ssthresh = half_flight(view);
+        self.cwnd = self.ssthresh;
+        self.counted = 0;
+    }
+
+    fn on_recovered(&mut self, _now: Instant, view: &View) {
+        if view.repair == Repair::NewReno {
+            // RFC 6582 section 3.2 step 3, the first choice: no burst after a full acknowledgement.
+            self.cwnd = self.ssthresh.min(view.in_flight.max(view.mss).saturating_add(view.mss));
+        }
+    }
+
+    fn on_timeout(&mut self, _now: Instant, view: &View) {
+        // RFC 5681 section 3.1: the threshold holds while the same octet times out again.
+        if view.repair != Repair::RepeatedTimeout {
+            self.ssthresh = half_flight(view);
+        }
+        self.cwnd = view.mss;
+        self.counted = 0;
+    }
+
+    fn on_idle(&mut self, _now: Instant, view: &View) {
+        self.cwnd = self.cwnd.min(view.initial_window);
+        self.counted = 0;
+    }
+}
+
+/// RFC 5681 equation 4.
+fn half_flight(view: &View) -> u32 {
+    (view.in_flight / 2).max(view.mss.saturating_mul(2))
+}

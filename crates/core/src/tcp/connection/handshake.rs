@@ -1,0 +1,155 @@
+//! The three ways into ESTABLISHED (RFC 9293 section 3.5) and the options agreed there.
+
+use super::events::Pending;
+use super::stamps::{self, Stamps};
+use super::{CloseReason, Connection, Opening, State, reset_for};
+use crate::segment::{Flags, Options, Segment, Timestamps};
+use crate::tcp::config::SackRole;
+use crate::tcp::sender::Acknowledgement;
+use crate::time::Instant;
+
+impl Connection {
+    /// RFC 9293 section 3.10.7.3.
+    pub(super) fn segment_in_syn_sent(&mut self, now: Instant, segment: Segment) {
+        let has = |flag| segment.flags.contains(flag);
+        let acks = has(Flags::ACK);
+        if acks && (segment.ack.le(self.tx.una()) || segment.ack.gt(self.tx.max())) {
+            self.dropped += 1;
+            self.reset = reset_for(&segment);
+            return;
+        }
+        if has(Flags::RST) {
+            self.dropped += u64::from(!acks);
+            if acks {
+                self.finish(CloseReason::Refused);
+            }
+            return;
+        }
+        if !has(Flags::SYN) {
+            self.dropped += 1;
+            return;
+        }
+        self.take_syn(now, &segment);
+        if acks {
+            self.syn_due = false;
+            self.rx.acknowledge();
+            self.establish();
+            let text = Segment { seq: segment.seq + 1, ..segment };
+            self.process_text(now, text);
+        } else {
+            // Simultaneous open: our SYN is answered by a SYN-ACK for the peer's.
+            self.state = State::SynReceived;
+            self.syn_due = true;
+        }
+    }
+
+    /// Sequence numbers, window and options of the peer's SYN.
+    pub(super) fn take_syn(&mut self, now: Instant, syn: &Segment) {
+        let options = &syn.options;
+        let (ours, theirs) = match (self.config.window_scale, options.window_scale) {
+            (Some(ours), Some(theirs)) => (ours.min(MAX_SHIFT), theirs.min(MAX_SHIFT)),
+            (Some(_) | None, _) => (0, 0),
+        };
+        self.send_shift = theirs;
+        self.peer_scales = options.window_scale.is_some();
+        self.rx.synchronise(syn.seq, ours);
+        self.stamps = match options.timestamps {
+            Some(theirs) if self.config.timestamps => Some(Stamps::new(now, theirs.value, syn.seq)),
+            Some(_) | None => None,
+        };
+        self.sends_sack = options.sack_permitted && self.sack_roles().sends;
+        let peer = options.mss.unwrap_or(DEFAULT_MSS);
+        let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
+        self.tx.set_mss(u32::from(peer.min(self.config.mss).saturating_sub(stamped)));
+        let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
+        // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
+        let window = u32::from(syn.window);
+        let a = Acknowledgement { seq: syn.seq, ack, window, sack: options.sack, len: 1, echo: None };
+        self.tx.handle_syn(now, &a);
+    }
+
+    /// ESTABLISHED, or what follows at once if the owner has closed meanwhile.
+    pub(super) fn establish(&mut self) {
+        self.state = if self.closing { State::FinWait1 } else { State::Established };
+        self.syn_due = false;
+        self.events.raise(Pending::Established);
+    }
+
+    /// SYN or SYN-ACK.
+    pub(super) fn poll_handshake(&mut self, now: Instant) -> Option<Segment> {
+        if !self.syn_due {
+            return self.poll_ack(now);
+        }
+        self.syn_due = false;
+        let seq = self.tx.send_syn(now);
+        let answers = self.state == State::SynReceived;
+        if answers {
+            self.rx.acknowledged();
+        }
+        Some(Segment {
+            src_port: self.local_port,
+            dst_port: self.remote_port,
+            seq,
+            ack: if answers { self.rx.nxt() } else { Default::default() },
+            flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            window: self.rx.syn_window(),
+            options: if answers { self.answer(now) } else { self.offer(now) },
+            ..Segment::default()
+        })
+    }
+
+    fn offer(&self, now: Instant) -> Options {
+        Options {
+            mss: Some(self.config.mss),
+            window_scale: self.config.window_scale.map(|shift| shift.min(MAX_SHIFT)),
+            sack_permitted: self.sack_roles().permits,
+            timestamps: self.config.timestamps.then(|| Timestamps { value: stamps::clock(now), echo: 0 }),
+            ..Options::default()
+        }
+    }
+
+    /// A SYN-ACK repeats of our offer what the peer has offered too; but the two directions of SACK are
+    /// apart, so ours is said whether or not the peer permits.
+    fn answer(&mut self, now: Instant) -> Options {
+        let ack = self.rx.nxt();
+        Options {
+            window_scale: self.scaling(),
+            timestamps: self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack)),
+            ..self.offer(now)
+        }
+    }
+
+    fn scaling(&self) -> Option<u8> {
+        self.config.window_scale.filter(|_| self.peer_scales).map(|shift| shift.min(MAX_SHIFT))
+    }
+
+    fn sack_roles(&self) -> SackRoles {
+        match self.config.sack {
+            SackRole::Off => SackRoles { permits: false, sends: false },
+            SackRole::Receiver => SackRoles { permits: false, sends: true },
+            SackRole::Sender => SackRoles { permits: true, sends: false },
+            SackRole::Both => SackRoles { permits: true, sends: true },
+        }
+    }
+
+    /// Who is to blame when the handshake is reset.
+    pub(super) fn refusal(&self) -> CloseReason {
+        match self.opening {
+            Opening::Active => CloseReason::Refused,
+            Opening::Passive => CloseReason::Reset,
+        }
+    }
+}
+
+/// What a [`SackRole`] means on the wire.
+struct SackRoles {
+    permits: bool,
+    sends: bool,
+}
+
+/// RFC 7323 section 2.3.
+const MAX_SHIFT: u8 = 14;
+/// RFC 9293 section 3.7.1, the default of IPv4.
+const DEFAULT_MSS: u16 = 536;
+/// The timestamps option with its padding (RFC 7323 appendix A).
+const STAMPS_LEN: u16 = 12;

@@ -1,0 +1,275 @@
+//! A segment arrives in any state but SYN-SENT: RFC 9293 section 3.10.7.4, in its order, with the
+//! defences of RFC 5961.
+
+use super::events::Pending;
+use super::{CloseReason, Connection, State, reset_for, stamps};
+use crate::segment::{Flags, Segment};
+use crate::tcp::receiver::Arrival;
+use crate::tcp::sender::{Acknowledgement, Progress};
+use crate::time::{Duration, Instant};
+
+/// Whether processing goes on after a check.
+type Check = Result<(), Dropped>;
+
+/// The segment was counted, and answered if an answer is due.
+struct Dropped;
+
+impl Connection {
+    pub(super) fn segment_in_window(&mut self, now: Instant, segment: Segment) {
+        let passed = self.check_syn_received(segment).and_then(|mut segment| {
+            self.check_timestamps(now, &segment)?;
+            self.check_sequence(now, &mut segment)?;
+            self.check_flags(now, &segment)?;
+            self.check_ack(now, &segment)?;
+            Ok(segment)
+        });
+        match passed {
+            Ok(segment) => {
+                self.process_ack(now, &segment);
+                self.process_text(now, segment);
+            }
+            Err(Dropped) => self.dropped += 1,
+        }
+    }
+
+    /// The peer's SYN again, or in a simultaneous open its SYN-ACK (RFC 9293 section 3.5 figure 7): by then
+    /// the SYN itself lies before the window and only its ACK counts.
+    fn check_syn_received(&mut self, segment: Segment) -> Result<Segment, Dropped> {
+        let syn = segment.flags.contains(Flags::SYN) && segment.seq == self.rx.irs();
+        if self.state != State::SynReceived || !syn || segment.flags.contains(Flags::RST) {
+            return Ok(segment);
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            // Our SYN-ACK was lost.
+            self.syn_due = true;
+            return Err(Dropped);
+        }
+        let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        // The peer waits for our SYN-ACK's twin: an acknowledgement.
+        self.rx.acknowledge();
+        Ok(Segment { seq: segment.seq + 1, flags, ..segment })
+    }
+
+    /// PAWS (RFC 7323 section 5.3), and section 3.2: once agreed on, no segment comes without timestamps.
+    #[inline]
+    fn check_timestamps(&mut self, now: Instant, segment: &Segment) -> Check {
+        let Some(stamps) = &self.stamps else { return Ok(()) };
+        if segment.flags.contains(Flags::RST) {
+            return Ok(());
+        }
+        let Some(theirs) = segment.options.timestamps else { return Err(Dropped) };
+        if stamps.is_old(now, theirs.value) {
+            self.answer_unacceptable(now, segment);
+            return Err(Dropped);
+        }
+        Ok(())
+    }
+
+    /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the window is
+    /// answered and dropped. While our window is closed a segment at RCV.NXT still has its ACK processed.
+    #[inline]
+    fn check_sequence(&mut self, now: Instant, segment: &mut Segment) -> Check {
+        let (nxt, window) = (self.rx.nxt(), self.rx.window());
+        let right = nxt + window;
+        let acceptable = if segment.seq_len() == 0 {
+            // The right edge itself too: SND.NXT stands there when all of the window is in flight.
+            segment.seq.ge(nxt) && segment.seq.le(right)
+        } else {
+            segment.seq.lt(right) && segment.seq_end().gt(nxt)
+        };
+        if acceptable {
+            if let (Some(stamps), Some(theirs)) = (&mut self.stamps, segment.options.timestamps) {
+                stamps.take(now, theirs.value, segment.seq);
+            }
+            return Ok(());
+        }
+        if segment.flags.contains(Flags::RST) {
+            // A reset at RCV.NXT counts however small the window is.
+            return if segment.seq == nxt { Ok(()) } else { Err(Dropped) };
+        }
+        if window == 0 && segment.seq == nxt {
+            self.rx.acknowledge();
+            segment.payload.clear();
+            segment.flags = Flags(segment.flags.0 & !Flags::FIN.0);
+            return Ok(());
+        }
+        if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
+            // Our last ACK was lost.
+            self.wait(now);
+        }
+        self.answer_unacceptable(now, segment);
+        Err(Dropped)
+    }
+
+    /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and 4.2).
+    #[inline]
+    fn check_flags(&mut self, now: Instant, segment: &Segment) -> Check {
+        if segment.flags.contains(Flags::RST) {
+            if segment.seq == self.rx.nxt() {
+                self.be_reset();
+            } else {
+                self.challenge(now);
+            }
+            return Err(Dropped);
+        }
+        if segment.flags.contains(Flags::SYN) {
+            self.challenge(now);
+            return Err(Dropped);
+        }
+        if segment.flags.contains(Flags::ACK) { Ok(()) } else { Err(Dropped) }
+    }
+
+    fn be_reset(&mut self) {
+        let reason = match self.state {
+            State::SynSent | State::SynReceived => self.refusal(),
+            State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck => CloseReason::Reset,
+            State::TimeWait | State::Closed => CloseReason::Graceful,
+        };
+        self.finish(reason);
+    }
+
+    /// Fifth, the acknowledgement number (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
+    #[inline]
+    fn check_ack(&mut self, now: Instant, segment: &Segment) -> Check {
+        let (una, max, ack) = (self.tx.una(), self.tx.max(), segment.ack);
+        if self.state == State::SynReceived {
+            if ack.le(una) || ack.gt(max) {
+                self.reset = reset_for(segment);
+                return Err(Dropped);
+            }
+            return Ok(());
+        }
+        let reach = self.tx.max_window().min(i32::MAX as u32) as i32;
+        if ack.gt(max) || una.distance(ack) > reach {
+            self.challenge(now);
+            return Err(Dropped);
+        }
+        Ok(())
+    }
+
+    /// The rest of the fifth step: SND.UNA, the window, and what an acknowledged FIN means.
+    #[inline]
+    fn process_ack(&mut self, now: Instant, segment: &Segment) {
+        let echo = segment.options.timestamps.filter(|_| self.stamps.is_some());
+        let a = Acknowledgement {
+            seq: segment.seq,
+            ack: segment.ack,
+            window: u32::from(segment.window) << self.send_shift,
+            sack: segment.options.sack,
+            len: segment.seq_len(),
+            echo: echo.and_then(|theirs| stamps::round_trip(now, theirs.echo)),
+        };
+        if self.state == State::SynReceived {
+            self.tx.set_mss(self.tx.mss());
+            self.tx.handle_syn(now, &a);
+            self.establish();
+        }
+        if self.tx.handle_ack(now, &a) == Progress::Moved {
+            self.events.raise(Pending::Writable);
+        }
+        if self.tx.fin_acked() {
+            self.our_fin_acked(now);
+        }
+    }
+
+    fn our_fin_acked(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.wait(now),
+            State::LastAck => self.finish(CloseReason::Graceful),
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait2
+            | State::CloseWait
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    /// Seventh the text, eighth the FIN.
+    #[inline]
+    pub(super) fn process_text(&mut self, now: Instant, segment: Segment) {
+        let fin = segment.flags.contains(Flags::FIN);
+        if segment.payload.is_empty() && !fin {
+            return;
+        }
+        match self.state {
+            State::Established | State::FinWait1 | State::FinWait2 => {}
+            // After the peer's FIN there is nothing that it could send.
+            State::CloseWait | State::Closing | State::LastAck | State::TimeWait => return,
+            State::SynSent | State::SynReceived | State::Closed => return,
+        }
+        match self.rx.receive(now, segment.seq, segment.payload, fin) {
+            Arrival::Nothing => {}
+            Arrival::Data => self.events.raise(Pending::Readable),
+            Arrival::End => {
+                if self.rx.readable() > 0 {
+                    self.events.raise(Pending::Readable);
+                }
+                self.events.raise(Pending::PeerClosed);
+                self.peer_closed(now);
+            }
+        }
+    }
+
+    fn peer_closed(&mut self, now: Instant) {
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.wait(now),
+            State::SynSent
+            | State::SynReceived
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    /// Old or impossible segments are answered, but bare acknowledgements only so often: else two ends out
+    /// of step would answer each other for ever.
+    fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.seq_len() > 0 && !segment.flags.contains(Flags::SYN) {
+            self.rx.acknowledge();
+        } else {
+            self.challenge(now);
+        }
+    }
+
+    /// A challenge ACK (RFC 5961 section 7).
+    fn challenge(&mut self, now: Instant) {
+        if self.challenges.permits(now) {
+            self.rx.acknowledge_once();
+        }
+    }
+}
+
+/// How many challenge ACKs leave (RFC 5961 section 7: 10 in 5 s).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ChallengeLimit {
+    since: Instant,
+    sent: u8,
+}
+
+impl ChallengeLimit {
+    fn permits(&mut self, now: Instant) -> bool {
+        if now.saturating_since(self.since) >= CHALLENGE_SPAN {
+            *self = Self { since: now, sent: 0 };
+        }
+        self.sent += u8::from(self.sent <= CHALLENGES);
+        self.sent <= CHALLENGES
+    }
+}
+
+const CHALLENGES: u8 = 10;
+const CHALLENGE_SPAN: Duration = Duration::from_secs(5);

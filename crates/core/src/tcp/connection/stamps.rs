@@ -1,0 +1,61 @@
+//! Timestamps (RFC 7323 sections 3 to 5): round trips and protection against wrapped sequence numbers.
+//!
+//! The timestamp clock counts milliseconds of the driver's clock, without an offset of its own.
+
+use crate::segment::{SeqNumber, Timestamps};
+use crate::time::{Duration, Instant};
+
+/// What is kept once both sides have offered timestamps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stamps {
+    /// TS.Recent.
+    recent: u32,
+    /// When TS.Recent was taken.
+    taken: Instant,
+    /// Last.ACK.sent.
+    last_ack_sent: SeqNumber,
+}
+
+impl Stamps {
+    pub(super) fn new(now: Instant, value: u32, irs: SeqNumber) -> Self {
+        Self { recent: value, taken: now, last_ack_sent: irs }
+    }
+
+    /// R1 of RFC 7323 section 5.3: the segment is older than one that was taken.
+    #[inline]
+    pub(super) fn is_old(&self, now: Instant, value: u32) -> bool {
+        (value.wrapping_sub(self.recent) as i32) < 0 && now.saturating_since(self.taken) < OUTDATED
+    }
+
+    /// R3 of RFC 7323 section 5.3.
+    #[inline]
+    pub(super) fn take(&mut self, now: Instant, value: u32, seq: SeqNumber) {
+        if seq.le(self.last_ack_sent) {
+            self.recent = value;
+            self.taken = now;
+        }
+    }
+
+    /// The option for a segment that acknowledges `ack`.
+    #[inline]
+    pub(super) fn stamp(&mut self, now: Instant, ack: SeqNumber) -> Timestamps {
+        self.last_ack_sent = ack;
+        Timestamps { value: clock(now), echo: self.recent }
+    }
+}
+
+/// TSval.
+#[inline]
+pub(super) fn clock(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
+}
+
+/// The round trip that an echo tells; `None` if it comes from the future.
+#[inline]
+pub(super) fn round_trip(now: Instant, echo: u32) -> Option<Duration> {
+    let ticks = clock(now).wrapping_sub(echo);
+    (ticks < 1 << 31).then(|| Duration::from_millis(u64::from(ticks.max(1))))
+}
+
+/// TS.Recent says nothing after so long a silence (RFC 7323 section 5.5).
+const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);

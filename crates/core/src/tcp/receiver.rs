@@ -1,0 +1,307 @@
+//! The receiving half: RCV.NXT and the window (RFC 9293 section 3.3.1), what has arrived and was not read.
+//!
+//! The window's right edge never moves left (RFC 9293 section 3.8.6.2.1), whatever becomes of the buffer:
+//! what was offered is taken. One exception is visible on the wire: a scaled window is rounded, and once the
+//! buffer is one unit of the scale in debt it is rounded down (RFC 7323 section 2.4).
+
+mod delay;
+mod reassembly;
+
+use alloc::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+
+use self::delay::AckDelay;
+use self::reassembly::Reassembly;
+use super::config::Config;
+use super::sender::MAX_BUFFER;
+use crate::segment::{SackBlocks, SeqNumber};
+use crate::time::Instant;
+
+/// The receiving half of a connection.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    /// IRS.
+    irs: SeqNumber,
+    /// RCV.NXT.
+    nxt: SeqNumber,
+    /// RCV.NXT + RCV.WND as last offered.
+    edge: SeqNumber,
+    buffer: u32,
+    /// Rcv.Wind.Shift (RFC 7323 section 2.2).
+    shift: u8,
+    mss: u32,
+    ready: VecDeque<Bytes>,
+    ready_len: u32,
+    reassembly: Reassembly,
+    fin: Fin,
+    delay: AckDelay,
+    received: u64,
+}
+
+/// The end of the peer's stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fin {
+    Unknown,
+    /// It has arrived, out of order.
+    At(SeqNumber),
+    /// Everything before it has arrived.
+    Reached,
+}
+
+/// What a segment's text has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Arrival {
+    /// Nothing in order.
+    Nothing,
+    /// Octets in order.
+    Data,
+    /// The end of the stream, with or without octets before it.
+    End,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            irs: SeqNumber(0),
+            nxt: SeqNumber(0),
+            edge: SeqNumber(0),
+            buffer: config.receive_buffer.min(MAX_BUFFER),
+            shift: 0,
+            mss: u32::from(config.mss.max(1)),
+            ready: VecDeque::new(),
+            ready_len: 0,
+            reassembly: Reassembly::default(),
+            fin: Fin::Unknown,
+            delay: AckDelay::new(config.delayed_ack),
+            received: 0,
+        }
+    }
+
+    /// The peer's SYN: its sequence number and the scaling agreed on.
+    pub(crate) fn synchronise(&mut self, irs: SeqNumber, shift: u8) {
+        self.irs = irs;
+        self.nxt = irs + 1;
+        self.edge = self.nxt + u32::from(self.syn_window());
+        self.shift = shift;
+    }
+
+    pub(crate) fn irs(&self) -> SeqNumber {
+        self.irs
+    }
+
+    #[inline]
+    pub(crate) fn nxt(&self) -> SeqNumber {
+        self.nxt
+    }
+
+    /// RCV.WND: what the peer was offered and has not used.
+    #[inline]
+    pub(crate) fn window(&self) -> u32 {
+        self.edge.distance(self.nxt).max(0) as u32
+    }
+
+    pub(crate) fn readable(&self) -> u32 {
+        self.ready_len
+    }
+
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    pub(crate) fn set_buffer(&mut self, octets: u32) {
+        self.buffer = octets.min(MAX_BUFFER);
+    }
+
+    /// The window field of a SYN, never scaled (RFC 7323 section 2.2).
+    pub(crate) fn syn_window(&self) -> u16 {
+        self.buffer.min(u32::from(u16::MAX)) as u16
+    }
+
+    /// The window field of the segment that is about to leave, and the new right edge with it.
+    #[inline]
+    pub(crate) fn offer(&mut self) -> u16 {
+        let offered = self.window();
+        let open = self.open();
+        let target = if open > offered && open - offered >= self.worthwhile() { open } else { offered };
+        let unit = 1_i64 << self.shift;
+        let up = (i64::from(target) + unit - 1) >> self.shift;
+        let in_debt = (up << self.shift) > self.free() + unit;
+        let down = target >> self.shift;
+        // A window smaller than the scale's unit would otherwise never open.
+        let rounds_up = target <= offered || down == 0;
+        let field = if rounds_up && !in_debt { up as u32 } else { down };
+        let field = field.min(u32::from(u16::MAX));
+        self.edge = self.edge.max(self.nxt + (field << self.shift));
+        field as u16
+    }
+
+    /// Free octets; negative after the buffer was shrunk or the window rounded up.
+    #[inline]
+    fn free(&self) -> i64 {
+        i64::from(self.buffer) - i64::from(self.ready_len)
+    }
+
+    /// The window that the buffer would allow.
+    #[inline]
+    fn open(&self) -> u32 {
+        (self.free().max(0) as u32).min(u32::from(u16::MAX) << self.shift)
+    }
+
+    /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the edge moves by no less.
+    #[inline]
+    fn worthwhile(&self) -> u32 {
+        (self.buffer / 2).min(self.mss).max(1)
+    }
+
+    /// The peer should hear at once that the window has opened: it has at least doubled, from half or less
+    /// of what it can be.
+    pub(crate) fn wants_update(&self) -> bool {
+        let (offered, open) = (self.window(), self.open());
+        let most = self.buffer.min(u32::from(u16::MAX) << self.shift);
+        open > offered
+            && open - offered >= self.worthwhile()
+            && u64::from(offered) * 2 <= u64::from(most)
+            && u64::from(open) >= u64::from(offered) * 2
+    }
+
+    /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies outside
+    /// of the window is cut off.
+    pub(crate) fn receive(&mut self, now: Instant, seq: SeqNumber, mut payload: Bytes, fin: bool) -> Arrival {
+        if self.fin == Fin::Reached {
+            return Arrival::Nothing;
+        }
+        let full = payload.len() as u32;
+        let end = seq + full;
+        let mut seq = seq;
+        let old = self.nxt.distance(seq).max(0) as usize;
+        if old > 0 {
+            payload.advance(old.min(payload.len()));
+            seq = self.nxt.min(end);
+        }
+        payload.truncate(self.limit().distance(seq).max(0) as usize);
+        if fin && self.fin == Fin::Unknown && end.ge(self.nxt) && end.lt(self.edge) {
+            self.fin = Fin::At(end);
+        }
+        if seq == self.nxt {
+            self.in_order(now, payload, full)
+        } else {
+            if !payload.is_empty() {
+                self.reassembly.insert(seq, payload);
+            }
+            self.delay.now();
+            Arrival::Nothing
+        }
+    }
+
+    /// Nothing is taken past here.
+    #[inline]
+    fn limit(&self) -> SeqNumber {
+        match self.fin {
+            Fin::At(end) => end.min(self.edge),
+            Fin::Unknown | Fin::Reached => self.edge,
+        }
+    }
+
+    #[inline]
+    fn in_order(&mut self, now: Instant, payload: Bytes, full: u32) -> Arrival {
+        let mut arrival = Arrival::Nothing;
+        if payload.is_empty() {
+            if full > 0 {
+                self.delay.now();
+            }
+        } else {
+            self.push(payload);
+            arrival = Arrival::Data;
+            if self.reassembly.is_empty() {
+                self.delay.segment(now, full);
+            } else {
+                while let Some(next) = self.reassembly.pop(self.nxt) {
+                    self.push(next);
+                }
+                // RFC 5681 section 4.2: at once when a hole is filled.
+                self.delay.now();
+            }
+        }
+        if self.fin == Fin::At(self.nxt) {
+            self.fin = Fin::Reached;
+            self.nxt += 1;
+            self.edge = self.edge.max(self.nxt);
+            self.delay.now();
+            arrival = Arrival::End;
+        }
+        arrival
+    }
+
+    #[inline]
+    fn push(&mut self, data: Bytes) {
+        let n = data.len() as u32;
+        self.nxt += n;
+        self.ready_len += n;
+        self.received += u64::from(n);
+        self.ready.push_back(data);
+    }
+
+    /// Up to `max` octets from the front.
+    #[inline]
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
+        let front = self.ready.front_mut()?;
+        if max == 0 {
+            return None;
+        }
+        let data = if front.len() <= max { self.ready.pop_front()? } else { front.split_to(max) };
+        self.ready_len -= data.len() as u32;
+        Some(data)
+    }
+
+    /// Everything that could be read, or could have been, is dropped.
+    pub(crate) fn discard(&mut self) {
+        self.ready.clear();
+        self.ready_len = 0;
+        self.reassembly = Reassembly::default();
+    }
+
+    /// The SACK option (RFC 2018 section 4): the blocks touched last come first.
+    #[inline]
+    pub(crate) fn sack_blocks(&self) -> SackBlocks {
+        self.reassembly.blocks()
+    }
+
+    /// Octets are held out of order.
+    #[inline]
+    pub(crate) fn has_holes(&self) -> bool {
+        !self.reassembly.is_empty()
+    }
+
+    /// An acknowledgement is to leave without waiting.
+    pub(crate) fn acknowledge(&mut self) {
+        self.delay.now();
+    }
+
+    /// As [`Receiver::acknowledge`], unless one will leave anyway.
+    pub(crate) fn acknowledge_once(&mut self) {
+        if !self.delay.is_due() {
+            self.delay.now();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn ack_due(&self) -> bool {
+        self.delay.is_due()
+    }
+
+    /// A segment with ACK leaves.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self) {
+        self.delay.sent();
+    }
+
+    #[inline]
+    pub(crate) fn ack_deadline(&self) -> Option<Instant> {
+        self.delay.deadline()
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.delay.handle_timeout(now);
+    }
+}

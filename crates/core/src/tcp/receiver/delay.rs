@@ -1,0 +1,73 @@
+//! When an acknowledgement leaves (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2).
+
+use crate::tcp::config::DelayedAck;
+use crate::time::Instant;
+
+/// Acknowledgements that are owed.
+#[derive(Debug)]
+pub(super) struct AckDelay {
+    policy: DelayedAck,
+    /// To be sent at once. More than one when several segments came out of order between two polls: the
+    /// sender counts duplicates.
+    due: u32,
+    /// One that waits for company until then.
+    waiting: Option<Instant>,
+    /// Full segments since the last acknowledgement.
+    segments: u8,
+    /// The largest payload seen: what a full segment is.
+    largest: u32,
+}
+
+impl AckDelay {
+    pub(super) fn new(policy: DelayedAck) -> Self {
+        Self { policy, due: 0, waiting: None, segments: 0, largest: 0 }
+    }
+
+    /// A segment with `len` octets came in order and filled no hole.
+    #[inline]
+    pub(super) fn segment(&mut self, now: Instant, len: u32) {
+        let DelayedAck::Every { segments, timeout } = self.policy else { return self.now() };
+        self.largest = self.largest.max(len);
+        if len >= self.largest {
+            self.segments = self.segments.saturating_add(1);
+        }
+        if self.segments >= segments.max(1) {
+            self.due = self.due.max(1);
+        } else if self.waiting.is_none() {
+            self.waiting = Some(now + timeout);
+        }
+    }
+
+    /// One more is owed without delay.
+    pub(super) fn now(&mut self) {
+        self.due = (self.due + 1).min(MAX_DUE);
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.due > 0
+    }
+
+    /// One has left.
+    #[inline]
+    pub(super) fn sent(&mut self) {
+        self.due = self.due.saturating_sub(1);
+        self.waiting = None;
+        self.segments = 0;
+    }
+
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.waiting
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.waiting.is_some_and(|at| at <= now) {
+            self.waiting = None;
+            self.due = self.due.max(1);
+        }
+    }
+}
+
+/// A sender learns nothing from more.
+const MAX_DUE: u32 = 64;

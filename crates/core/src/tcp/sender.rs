@@ -1,0 +1,331 @@
+//! The sending half: SND.UNA, SND.NXT and the window (RFC 9293 section 3.3.1), what waits to be sent, and
+//! the repair of losses.
+//!
+//! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
+//! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
+//! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
+//!
+//! In sequence space the stream is the SYN, the octets written and, once closed, the FIN.
+
+mod ack;
+mod output;
+mod queue;
+mod timer;
+
+pub(crate) use ack::{Acknowledgement, Progress};
+pub(crate) use output::{Mark, Outgoing};
+pub(crate) use timer::Expired;
+
+use bytes::Bytes;
+
+use self::queue::SendQueue;
+use self::timer::Timer;
+use super::config::{ByteCounting, Config, InitialWindow, Recovery};
+use super::congestion::{AnyController, Controller, Repair, View};
+use super::rtt::RttEstimator;
+use super::sack::Scoreboard;
+use crate::segment::SeqNumber;
+use crate::time::{Duration, Instant};
+
+/// The sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    config: Config,
+    /// SND.UNA.
+    una: SeqNumber,
+    /// SND.NXT; a time-out takes it back to SND.UNA.
+    nxt: SeqNumber,
+    /// Just past the highest octet ever sent.
+    max: SeqNumber,
+    /// Sequence number of the first octet in `queue`.
+    base: SeqNumber,
+    queue: SendQueue,
+    end: StreamEnd,
+    window: Window,
+    /// Effective send MSS (RFC 9293 section 3.7.1).
+    mss: u32,
+    congestion: AnyController,
+    rtt: RttEstimator,
+    timing: Timing,
+    phase: Phase,
+    /// Where the last loss episode ended (RFC 6582 section 3.2).
+    recover: SeqNumber,
+    dup_acks: u32,
+    /// What duplicate acknowledgements add to the window, in octets.
+    inflation: u32,
+    /// SND.UNA is to be sent again out of turn.
+    resend: Resend,
+    scoreboard: Scoreboard,
+    timer: Timer,
+    /// Time-outs or unanswered probes in a row.
+    retries: u32,
+    /// When data last left.
+    last_sent: Instant,
+    counts: Counts,
+}
+
+/// SND.WND and what updates it (RFC 9293 section 3.3.1).
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    wnd: u32,
+    /// SND.WL1.
+    seq: SeqNumber,
+    /// SND.WL2.
+    ack: SeqNumber,
+    /// MAX.SND.WND.
+    max: u32,
+}
+
+/// Whether the stream has an end yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum StreamEnd {
+    Open,
+    Fin,
+}
+
+/// The segment being timed, one at a time (RFC 6298 section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Timing {
+    Idle,
+    /// It ends at `end` and was sent once, at `at`.
+    Running {
+        end: SeqNumber,
+        at: Instant,
+    },
+    /// Something was sent again: Karn's rule forbids the sample, unless a timestamp tells the copies apart.
+    Spoiled,
+}
+
+/// Loss recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Nothing is known to be lost, or a time-out is being repaired.
+    Open,
+    /// Fast recovery of RFC 5681 and 6582.
+    Fast(Partial),
+    /// SACK recovery of RFC 6675.
+    Sack,
+}
+
+/// RFC 6582 section 3.2: only the first partial acknowledgement restarts the timer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Partial {
+    None,
+    Seen,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Resend {
+    Idle,
+    /// The segment at SND.UNA, whatever the windows say.
+    Una,
+}
+
+/// Figures for [`super::Info`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) retransmissions: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) fast_retransmits: u64,
+    pub(crate) bytes_acked: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config, iss: SeqNumber) -> Self {
+        let mss = u32::from(config.mss.max(1));
+        Self {
+            una: iss,
+            nxt: iss,
+            max: iss,
+            base: iss + 1,
+            queue: SendQueue::default(),
+            end: StreamEnd::Open,
+            window: Window { wnd: 0, seq: SeqNumber(0), ack: SeqNumber(0), max: 0 },
+            mss,
+            congestion: AnyController::new(config.congestion, mss, config.initial_ssthresh),
+            rtt: RttEstimator::new(config.rto),
+            timing: Timing::Idle,
+            phase: Phase::Open,
+            recover: iss,
+            dup_acks: 0,
+            inflation: 0,
+            resend: Resend::Idle,
+            scoreboard: Scoreboard::default(),
+            timer: Timer::Idle,
+            retries: 0,
+            last_sent: Instant::ZERO,
+            counts: Counts::default(),
+            config: *config,
+        }
+    }
+
+    /// The handshake has said how large a payload may be; the window starts anew with it.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss.max(1);
+        // RFC 5681 section 3.1: one segment after a lost SYN.
+        let cwnd = if self.counts.timeouts > 0 { self.mss } else { self.initial_window() };
+        self.congestion = AnyController::new(
+            self.config.congestion,
+            cwnd.min(self.limit()).max(self.mss),
+            self.config.initial_ssthresh,
+        );
+    }
+
+    /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of `data`.
+    pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
+        let buffer = self.config.send_buffer.min(MAX_BUFFER);
+        let room = buffer.saturating_sub(self.queue.len()) as usize;
+        let n = data.len().min(room);
+        if n > 0 {
+            self.queue.push(data.split_to(n));
+        }
+        n
+    }
+
+    /// FIN follows the last octet.
+    pub(crate) fn finish(&mut self) {
+        self.end = StreamEnd::Fin;
+    }
+
+    /// The FIN was sent and is acknowledged.
+    #[inline]
+    pub(crate) fn fin_acked(&self) -> bool {
+        self.end == StreamEnd::Fin && self.una == self.stream_end()
+    }
+
+    /// Everything written is dropped and nothing will be sent.
+    pub(crate) fn shut(&mut self) {
+        self.queue.clear();
+        self.timer = Timer::Idle;
+        self.resend = Resend::Idle;
+    }
+
+    pub(crate) fn una(&self) -> SeqNumber {
+        self.una
+    }
+
+    /// Just past the highest octet ever sent.
+    #[inline]
+    pub(crate) fn max(&self) -> SeqNumber {
+        self.max
+    }
+
+    /// The sequence number of a segment without data: SND.NXT as RFC 9293 means it. While a probe is out the
+    /// peer has room for no more than SND.UNA.
+    #[inline]
+    pub(crate) fn control_seq(&self) -> SeqNumber {
+        match self.timer {
+            Timer::Persist { .. } => self.una,
+            Timer::Idle | Timer::Retransmit(_) => self.max,
+        }
+    }
+
+    /// MAX.SND.WND (RFC 5961 section 5.2).
+    #[inline]
+    pub(crate) fn max_window(&self) -> u32 {
+        self.window.max
+    }
+
+    #[inline]
+    pub(crate) fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The congestion window with the limit applied, without inflation.
+    #[inline]
+    pub(crate) fn cwnd(&self) -> u32 {
+        self.congestion.cwnd().min(self.limit()).max(self.mss)
+    }
+
+    pub(crate) fn ssthresh(&self) -> u32 {
+        self.congestion.ssthresh()
+    }
+
+    #[inline]
+    pub(crate) fn peer_window(&self) -> u32 {
+        self.window.wnd
+    }
+
+    /// SND.NXT - SND.UNA.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.nxt.distance(self.una).max(0) as u32
+    }
+
+    /// Octets written and never sent.
+    pub(crate) fn unsent(&self) -> u32 {
+        self.data_end().distance(self.max.max(self.base)).max(0) as u32
+    }
+
+    #[inline]
+    fn data_end(&self) -> SeqNumber {
+        self.base + self.queue.len()
+    }
+
+    #[inline]
+    fn stream_end(&self) -> SeqNumber {
+        match self.end {
+            StreamEnd::Open => self.data_end(),
+            StreamEnd::Fin => self.data_end() + 1,
+        }
+    }
+
+    /// W_max of the papers, in octets.
+    #[inline]
+    fn limit(&self) -> u32 {
+        self.config.window_limit.map_or(u32::MAX, |n| n.max(1).saturating_mul(self.mss))
+    }
+
+    fn initial_window(&self) -> u32 {
+        match self.config.initial_window {
+            InitialWindow::Segments(n) => u32::from(n.max(1)).saturating_mul(self.mss),
+            InitialWindow::Rfc6928 => self.mss.saturating_mul(10).min(self.mss.saturating_mul(2).max(14_600)),
+        }
+    }
+
+    /// A controller's view when `in_flight` octets were out.
+    #[inline]
+    fn view(&self, in_flight: u32, repair: Repair) -> View {
+        View {
+            mss: self.mss,
+            in_flight,
+            limit: self.limit(),
+            initial_window: self.initial_window(),
+            srtt: self.rtt.srtt(),
+            byte_counting: match self.config.byte_counting {
+                // RFC 3465 section 2.3: L = 1 while a time-out is repaired.
+                ByteCounting::On { .. } if self.una.lt(self.recover) => ByteCounting::On { limit: 1 },
+                asked @ (ByteCounting::On { .. } | ByteCounting::Off) => asked,
+            },
+            repair,
+        }
+    }
+
+    /// How a loss would be repaired that duplicate acknowledgements show.
+    #[inline]
+    fn repair(&self) -> Repair {
+        match (self.config.recovery, self.phase) {
+            (Recovery::RenoGoBackN, _) => Repair::Reno,
+            (Recovery::NewReno, Phase::Sack) => Repair::Sack,
+            (Recovery::NewReno, Phase::Open | Phase::Fast(_)) => Repair::NewReno,
+        }
+    }
+
+    /// A round trip was measured.
+    fn measured(&mut self, now: Instant, rtt: Duration) {
+        self.rtt.sample(rtt);
+        let view = self.view(self.in_flight(), self.repair());
+        self.congestion.on_rtt(now, &view, rtt);
+    }
+}
+
+/// Sequence arithmetic needs buffers well below half of the sequence space.
+pub(crate) const MAX_BUFFER: u32 = 1 << 30;

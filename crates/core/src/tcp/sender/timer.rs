@@ -1,0 +1,130 @@
+//! The one timer of the sending half: retransmission (RFC 6298 section 5) or persist (RFC 9293 section
+//! 3.8.6.1), never both.
+
+use super::{Phase, Resend, Sender, Timing};
+use crate::tcp::congestion::{Controller, Repair};
+use crate::time::Instant;
+
+/// What the sender waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Timer {
+    /// Nothing is outstanding.
+    Idle,
+    /// Something is outstanding.
+    Retransmit(Instant),
+    /// Nothing is outstanding but probes, and the peer's window is too small.
+    Persist {
+        at: Instant,
+        /// Probes sent, for the back-off.
+        probes: u32,
+        due: Probe,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Probe {
+    Waiting,
+    Due,
+}
+
+/// What the passing of the timer means for the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expired {
+    /// Nothing: it was too early.
+    No,
+    /// Something will be sent again.
+    Retry,
+    /// R2 (RFC 9293 section 3.8.3) is reached: give up.
+    GiveUp,
+}
+
+impl Sender {
+    #[inline]
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.timer {
+            Timer::Idle => None,
+            Timer::Retransmit(at) | Timer::Persist { at, .. } => Some(at),
+        }
+    }
+
+    /// The timer may have run out; at most `limit` times in a row are answered by another attempt.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, limit: u8) -> Expired {
+        if self.deadline().is_none_or(|at| now < at) {
+            return Expired::No;
+        }
+        self.retries += 1;
+        if self.retries > u32::from(limit) {
+            return Expired::GiveUp;
+        }
+        match self.timer {
+            Timer::Idle => {}
+            Timer::Retransmit(_) if self.window.wnd == 0 && self.una.ge(self.base) => self.refused(now),
+            Timer::Retransmit(_) => self.retransmit_timeout(now),
+            Timer::Persist { probes, .. } => self.probe(now, probes + 1),
+        }
+        Expired::Retry
+    }
+
+    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: back to SND.UNA with one segment.
+    fn retransmit_timeout(&mut self, now: Instant) {
+        self.counts.timeouts += 1;
+        let repair = if self.retries > 1 { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
+        let view = self.view(self.in_flight(), repair);
+        self.congestion.on_timeout(now, &view);
+        self.rtt.back_off();
+        self.recover = self.max;
+        self.rewind();
+        self.timer = Timer::Retransmit(now + self.rtt.rto());
+    }
+
+    /// Data in flight met a window that has closed: only probes until it opens.
+    fn refused(&mut self, now: Instant) {
+        self.rewind();
+        self.probe(now, 1);
+    }
+
+    fn rewind(&mut self) {
+        self.timing = Timing::Spoiled;
+        self.phase = Phase::Open;
+        self.resend = Resend::Idle;
+        self.dup_acks = 0;
+        self.inflation = 0;
+        self.scoreboard.clear();
+        self.nxt = self.una;
+    }
+
+    fn probe(&mut self, now: Instant, probes: u32) {
+        let at = now + self.rtt.interval(probes);
+        self.timer = Timer::Persist { at, probes, due: Probe::Due };
+    }
+
+    /// Something waits, nothing is out and the window does not let it go (RFC 9293 section 3.8.6.1).
+    pub(super) fn persist(&mut self, now: Instant) {
+        let at = now + self.rtt.interval(0);
+        self.timer = Timer::Persist { at, probes: 0, due: Probe::Waiting };
+    }
+
+    /// New data was acknowledged or sent (RFC 6298 sections 5.1 to 5.3).
+    #[inline]
+    pub(super) fn restart_timer(&mut self, now: Instant) {
+        self.timer = if self.una == self.max { Timer::Idle } else { Timer::Retransmit(now + self.rtt.rto()) };
+    }
+
+    #[inline]
+    pub(super) fn ensure_timer(&mut self, now: Instant) {
+        match self.timer {
+            Timer::Idle => self.timer = Timer::Retransmit(now + self.rtt.rto()),
+            Timer::Retransmit(_) | Timer::Persist { .. } => {}
+        }
+    }
+
+    /// The peer answers: whatever was missing, it is there.
+    #[inline]
+    pub(super) fn answered(&mut self) {
+        match self.timer {
+            Timer::Persist { .. } => self.retries = 0,
+            Timer::Retransmit(_) if self.window.wnd == 0 => self.retries = 0,
+            Timer::Idle | Timer::Retransmit(_) => {}
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Two connections end to end: bit-exact both ways and torn down, whatever the wire does.
+
+use anabranch_core::segment::SeqNumber;
+use anabranch_core::tcp::{
+    Backoff, ByteCounting, CloseReason, Config, CongestionAlgorithm, DelayedAck, Event, InitialWindow, Nagle,
+    Recovery, RtoConfig, SackRole, State,
+};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::pair::{End, Pair, Verdict};
+use anabranch_testkit::prng::Prng;
+use bytes::Bytes;
+
+/// Runs one transfer both ways and says what is wrong with it.
+fn transfer(seed: u64) -> Result<(), String> {
+    let mut prng = Prng::new(seed);
+    let (client, server) = (any_config(&mut prng), any_config(&mut prng));
+    let isn = [prng.bits() as u32, u32::MAX - prng.below(5_000) as u32];
+    let (loss, reorder, duplicate) = (prng.below(20), prng.below(30), prng.below(10));
+    let sizes = [prng.below(120_000) as usize, prng.pick(&[0, 1, 30_000])];
+    let data = sizes.map(|n| Bytes::from(prng.octets(n)));
+    let latency = Duration::from_micros(prng.below(50_000));
+    let mut rule = Prng::new(prng.bits());
+    let mut pair = Pair::new(client, server, latency)
+        .with_sequence_numbers(client, SeqNumber(isn[0]), SeqNumber(isn[1]))
+        .with_rule(move |_: Instant, _: End, _: &_| {
+            if rule.chance(loss) {
+                Verdict::Drop
+            } else if rule.chance(reorder) {
+                Verdict::Delay(Duration::from_micros(rule.below(60_000)))
+            } else if rule.chance(duplicate) {
+                Verdict::Duplicate(Duration::from_micros(rule.below(60_000)))
+            } else {
+                Verdict::Pass
+            }
+        });
+    pair.client.outbox = chunked(&data[0]);
+    pair.server.outbox = chunked(&data[1]);
+    (pair.client.closes, pair.server.closes) = (true, true);
+    let over = pair.run_to_end(Instant::ZERO + Duration::from_secs(40_000));
+    let summary = format!(
+        "seed {seed} loss {loss} reorder {reorder} dup {duplicate} sizes {sizes:?}\n{client:?}\n{server:?}\n{:?}\n{:?}",
+        pair.client.connection.as_ref().map(|c| c.info()),
+        pair.server.connection.as_ref().map(|c| c.info())
+    );
+    if !over {
+        return Err(format!("not torn down at {}: {summary}", pair.now));
+    }
+    if pair.server.inbox != data[0] || pair.client.inbox != data[1] {
+        return Err(format!("octets differ: {summary}"));
+    }
+    for side in [&pair.client, &pair.server] {
+        // The last ACK may be lost after the other end has left TIME-WAIT: then LAST-ACK times out.
+        let last = side.events.last();
+        let fine = [CloseReason::Graceful, CloseReason::TimedOut].map(|r| Some(Event::Closed(r)));
+        if !fine.contains(&last.copied()) || !side.events.contains(&Event::PeerClosed) {
+            return Err(format!("events {:?}: {summary}", side.events));
+        }
+    }
+    Ok(())
+}
+
+fn chunked(data: &Bytes) -> Bytes {
+    data.clone()
+}
+
+fn any_config(prng: &mut Prng) -> Config {
+    let mss = prng.pick(&[81, 536, 1440]);
+    Config {
+        mss,
+        initial_window: prng.pick(&[InitialWindow::Segments(1), InitialWindow::Rfc6928]),
+        initial_ssthresh: prng.pick(&[None, Some(5_000)]),
+        window_limit: prng.pick(&[None, Some(3), Some(64)]),
+        rto: RtoConfig {
+            initial: Duration::from_secs(1),
+            min: Duration::from_millis(prng.pick(&[50, 200, 1_000])),
+            max: Duration::from_secs(prng.pick(&[4, 60])),
+            backoff: prng.pick(&[Backoff::Double, Backoff::Constant]),
+        },
+        delayed_ack: prng.pick(&[
+            DelayedAck::Off,
+            DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
+            DelayedAck::Every { segments: 4, timeout: Duration::from_millis(200) },
+        ]),
+        sack: prng.pick(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both]),
+        timestamps: prng.chance(50),
+        window_scale: prng.pick(&[None, Some(0), Some(7), Some(14)]),
+        nagle: prng.pick(&[Nagle::On, Nagle::Off]),
+        limited_transmit: prng.chance(50),
+        recovery: prng.pick(&[Recovery::NewReno, Recovery::RenoGoBackN]),
+        congestion: prng.pick(&[CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic]),
+        byte_counting: prng.pick(&[ByteCounting::Off, ByteCounting::On { limit: 2 }]),
+        send_buffer: prng.pick(&[2_000, 65_536, 262_144]),
+        receive_buffer: prng.pick(&[1_000, 8_192, 65_535, 262_144]),
+        time_wait: Duration::from_secs(60),
+        syn_retries: 30,
+        data_retries: 40,
+    }
+}
+
+#[test]
+fn any_wire_delivers_bit_exact_and_tears_down() {
+    let failures: Vec<String> = (0..SEEDS).filter_map(|seed| transfer(seed).err()).collect();
+    assert!(failures.is_empty(), "{} of {SEEDS}; first: {}", failures.len(), failures[0]);
+}
+
+#[test]
+fn clean_wire_closes_gracefully_at_both_ends() {
+    let mut pair = Pair::new(Config::default(), Config::default(), Duration::from_millis(10));
+    pair.client.outbox = Bytes::from(vec![7; 1_000_000]);
+    (pair.client.closes, pair.server.closes) = (true, true);
+    assert!(pair.run_to_end(Instant::ZERO + Duration::from_secs(600)));
+    assert_eq!(pair.server.inbox.len(), 1_000_000);
+    assert_eq!(pair.client.events.last(), Some(&Event::Closed(CloseReason::Graceful)));
+    assert_eq!(pair.server.events.last(), Some(&Event::Closed(CloseReason::Graceful)));
+    assert_eq!(pair.client.tcp().state(), State::Closed);
+    assert_eq!(pair.client.tcp().info().retransmissions, 0);
+}
+
+const SEEDS: u64 = 400;
