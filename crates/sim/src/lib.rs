@@ -25,6 +25,7 @@ pub mod fragment;
 pub mod stream;
 pub mod event;
 pub mod trace;
+pub mod pcapng;
 pub mod network;
 pub mod host;
 pub mod world;

@@ -11,5 +11,6 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod ip;
 pub mod set;
 pub mod tcp;

@@ -236,6 +236,15 @@ pub struct Options {
 impl Options {
     /// Octets that the options take in the header, padding included; a multiple of 4.
     pub const fn wire_len(&self) -> usize {
+        self.bare_len().next_multiple_of(4)
+    }
+
+    /// Octets of padding among them.
+    pub(crate) const fn padding(&self) -> usize {
+        self.wire_len() - self.bare_len()
+    }
+
+    const fn bare_len(&self) -> usize {
         let mut n = 0;
         if self.mss.is_some() {
             n += 4;
@@ -252,7 +261,7 @@ impl Options {
         if self.sack.len > 0 {
             n += 2 + 8 * self.sack.len as usize;
         }
-        n.next_multiple_of(4)
+        n
     }
 }
 

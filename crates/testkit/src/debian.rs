@@ -1,0 +1,71 @@
+//! Programs that we did not write and hold our bytes against, from Debian's packages.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Where `program` is, installed from the Debian package `package` first if it is missing and we are root.
+///
+/// `None` if it cannot be had; then a line that begins with `SKIPPED:` says so on the terminal, past the
+/// capture of test output, so that nobody takes the test for done.
+pub fn find_or_install(program: &str, package: &str) -> Option<PathBuf> {
+    // Tests run side by side, apt does not.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let found = find(program).or_else(|| {
+        install(package);
+        find(program)
+    });
+    if found.is_none() {
+        skipped(program, package);
+    }
+    found
+}
+
+/// The first executable of that name in `PATH`.
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
+}
+
+/// Tries the package lists as they are, then fresh ones.
+fn install(package: &str) {
+    if !is_root() {
+        return;
+    }
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    if !apt_get(&install) && apt_get(&["update"]) {
+        apt_get(&install);
+    }
+}
+
+fn apt_get(arguments: &[&str]) -> bool {
+    quiet("apt-get", ["-o", "DPkg::Lock::Timeout=300", "-qq"].iter().chain(arguments))
+}
+
+fn quiet<S: AsRef<OsStr>>(program: &str, arguments: impl IntoIterator<Item = S>) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn skipped(program: &str, package: &str) {
+    // Written to the handle, not with `eprintln!`, which the test harness keeps to itself.
+    let line = format!(
+        "SKIPPED: a check against {program}, which is not here: apt-get install {package} as root, \
+         then run this test again\n"
+    );
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

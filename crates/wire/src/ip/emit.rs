@@ -1,0 +1,129 @@
+//! Header to bytes.
+
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use smoltcp::wire::{Ipv4Packet, Ipv6FragmentHeader, Ipv6Packet};
+
+use super::{Header, IPV4_HEADER_LEN, IPV6_HEADER_LEN, Protocol};
+
+/// Why a packet cannot be said in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmitError {
+    /// One address is IPv4 and the other IPv6.
+    #[error("source and destination are not of one address family")]
+    MixedFamilies,
+    /// The payload does not fit into one packet; [`super::Header::max_payload`] octets would.
+    #[error("{octets} octets of payload do not fit into one packet")]
+    TooLong {
+        /// Octets of payload.
+        octets: usize,
+    },
+    /// The fragment's offset is not a multiple of 8, or its end lies past [`super::Header::max_datagram`]; or a piece that is
+    /// not the last has a length that is not a multiple of 8.
+    #[error("a fragment at octet {offset} cannot be said in a header")]
+    FragmentOffset {
+        /// Offset of the piece in its datagram.
+        offset: u16,
+    },
+    /// The protocol is the number of an IPv6 extension header that [`super::parse`] would skip.
+    #[error("protocol {protocol} is an IPv6 extension header")]
+    Extension {
+        /// The number.
+        protocol: u8,
+    },
+    /// The options of a TCP segment are longer than the 40 octets that its header has for them.
+    #[error("{octets} octets of TCP options do not fit into the header's 40")]
+    Options {
+        /// Octets of options, padding included.
+        octets: usize,
+    },
+    /// Not even 8 octets fit beside the header into a packet of this size.
+    #[error("a packet of {mtu} octets cannot carry a fragment")]
+    Mtu {
+        /// The size.
+        mtu: usize,
+    },
+}
+
+/// Appends the packet to `out`; on an error `out` is as it was.
+///
+/// An IPv4 packet gets the low 16 bits of the identification; a whole IPv6 datagram does not say it.
+pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+    emit_header(header, payload.len(), out)?;
+    out.extend_from_slice(payload);
+    Ok(())
+}
+
+/// Appends the header for `payload_len` octets that the caller appends after it.
+pub(super) fn emit_header(header: &Header, payload_len: usize, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    check(header, payload_len)?;
+    match (header.src, header.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => emit_v4(header, src, dst, payload_len, out),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => emit_v6(header, src, dst, payload_len, out),
+        _ => return Err(EmitError::MixedFamilies),
+    }
+    Ok(())
+}
+
+fn check(header: &Header, payload_len: usize) -> Result<(), EmitError> {
+    if payload_len > header.max_payload() {
+        return Err(EmitError::TooLong { octets: payload_len });
+    }
+    if let Some(fragment) = header.fragment {
+        let past_end = usize::from(fragment.offset) + payload_len > header.max_datagram();
+        let odd = !fragment.offset.is_multiple_of(8) || fragment.more && !payload_len.is_multiple_of(8);
+        if past_end || odd {
+            return Err(EmitError::FragmentOffset { offset: fragment.offset });
+        }
+    }
+    // Behind a Fragment header nothing is skipped, so there every number stands for itself.
+    if header.src.is_ipv6() && header.fragment.is_none() && header.protocol.is_extension() {
+        return Err(EmitError::Extension { protocol: header.protocol.0 });
+    }
+    Ok(())
+}
+
+/// Lengths have been checked: every cast below keeps the value.
+fn emit_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, out: &mut Vec<u8>) {
+    let mut octets = [0; IPV4_HEADER_LEN];
+    let mut view = Ipv4Packet::new_unchecked(&mut octets[..]);
+    view.set_version(4);
+    view.set_header_len(IPV4_HEADER_LEN as u8);
+    view.set_total_len((IPV4_HEADER_LEN + payload_len) as u16);
+    view.set_ident(header.ident as u16);
+    if let Some(fragment) = header.fragment {
+        view.set_more_frags(fragment.more);
+        view.set_frag_offset(fragment.offset);
+    }
+    view.set_hop_limit(header.hop_limit);
+    view.set_next_header(header.protocol.0.into());
+    view.set_src_addr(src);
+    view.set_dst_addr(dst);
+    view.fill_checksum();
+    out.extend_from_slice(&octets);
+}
+
+fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, out: &mut Vec<u8>) {
+    let extensions = header.wire_len() - IPV6_HEADER_LEN;
+    let next = if header.fragment.is_some() { Protocol::FRAGMENT } else { header.protocol };
+    let mut octets = [0; IPV6_HEADER_LEN];
+    let mut view = Ipv6Packet::new_unchecked(&mut octets[..]);
+    view.set_version(6);
+    view.set_payload_len((extensions + payload_len) as u16);
+    view.set_next_header(next.0.into());
+    view.set_hop_limit(header.hop_limit);
+    view.set_src_addr(src);
+    view.set_dst_addr(dst);
+    out.extend_from_slice(&octets);
+    if let Some(fragment) = header.fragment {
+        let mut octets = [header.protocol.0, 0, 0, 0, 0, 0, 0, 0];
+        // smoltcp's view begins past next header and reserved.
+        let mut view = Ipv6FragmentHeader::new_unchecked(&mut octets[2..]);
+        view.set_frag_offset(fragment.offset / 8);
+        view.set_more_frags(fragment.more);
+        view.set_ident(header.ident);
+        out.extend_from_slice(&octets);
+    }
+}

@@ -1,0 +1,314 @@
+//! The pieces of datagrams joined again (RFC 791 section 3.2, RFC 8200 section 4.5, RFC 5722).
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use bytes::Bytes;
+
+use super::parse::skip_extensions;
+use super::{Fragment, Header, ParseError, Protocol};
+
+/// How much a [`Reassembler`] holds at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReassemblyLimits {
+    /// Octets of pieces held. A piece counts [`ReassemblyLimits::PIECE_COST`] more than its length, so that
+    /// a flood of short ones is bounded too.
+    pub octets: usize,
+    /// Datagrams that are not whole, those refused but not yet expired among them.
+    pub datagrams: usize,
+}
+
+impl ReassemblyLimits {
+    /// What the book-keeping of one piece counts, in octets.
+    pub const PIECE_COST: usize = 64;
+}
+
+impl Default for ReassemblyLimits {
+    /// 256 datagrams in 4 MiB, as Linux has for one namespace (`ipfrag_high_thresh`).
+    fn default() -> Self {
+        Self { octets: 4 << 20, datagrams: 256 }
+    }
+}
+
+/// Why a piece, and mostly its whole datagram with it, was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReassemblyError {
+    /// It covers octets of another piece and is not a duplicate of it, or an end was said that contradicts
+    /// another piece. The datagram is refused from now until it expires (RFC 5722 section 4).
+    #[error("pieces of a datagram overlap")]
+    Overlap,
+    /// It belongs to a datagram that was refused for an overlap.
+    #[error("the datagram of this piece was refused before")]
+    Refused,
+    /// Not the last piece, yet not a multiple of 8 octets; or no octets at all.
+    #[error("a piece of {octets} octets cannot be followed by another")]
+    Length {
+        /// Octets of the piece.
+        octets: usize,
+    },
+    /// Its end lies past [`Header::max_datagram`], or its offset is not a multiple of 8.
+    #[error("no piece can lie at octet {offset}")]
+    Offset {
+        /// Its offset.
+        offset: u16,
+    },
+    /// It does not fit into the limits, even with everything else thrown out.
+    #[error("the reassembly buffer is too small for this piece")]
+    Full,
+    /// All pieces are there, but the extension headers at the start of what they make are not legal.
+    #[error("the joined datagram is not legal: {0}")]
+    Datagram(ParseError),
+}
+
+/// Joins pieces into datagrams.
+///
+/// It knows no time: the caller hands a tag that never falls (an instant, say) with each piece and calls
+/// [`Reassembler::expire`] with the tag before which a datagram must have begun to be given up (RFC 8200
+/// section 4.5: 60 seconds). When a limit would be passed, the datagram that began first makes room.
+#[derive(Debug)]
+pub struct Reassembler {
+    limits: ReassemblyLimits,
+    datagrams: BTreeMap<Key, Partial>,
+    /// What all pieces count.
+    octets: usize,
+    /// Serial number of the next datagram, the tie-break among equal tags.
+    serial: u64,
+    evicted: u64,
+}
+
+/// Which datagram a piece belongs to. The protocol counts in IPv4 (RFC 791 section 3.2), not in IPv6, where
+/// only the first piece's is true (RFC 8200 section 4.5).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    src: IpAddr,
+    dst: IpAddr,
+    ident: u32,
+    protocol: Option<Protocol>,
+}
+
+/// A datagram of which something is missing, or that was refused.
+#[derive(Debug)]
+struct Partial {
+    /// The tag of its first piece to arrive, and when that was among equals.
+    began: (u64, u64),
+    /// The pieces by rising offset, none empty, none overlapping; `None` once refused.
+    pieces: Option<Vec<Piece>>,
+    /// The header of the piece at offset 0.
+    first: Option<Header>,
+    /// Where the last piece ends.
+    end: Option<usize>,
+    /// Octets in `pieces`.
+    held: usize,
+}
+
+#[derive(Debug)]
+struct Piece {
+    offset: usize,
+    octets: Bytes,
+}
+
+impl Piece {
+    fn end(&self) -> usize {
+        self.offset + self.octets.len()
+    }
+}
+
+/// What one piece did to its datagram.
+enum Joined {
+    Whole,
+    Waiting,
+    Duplicate,
+}
+
+impl Reassembler {
+    /// Empty.
+    pub const fn new(limits: ReassemblyLimits) -> Self {
+        Self { limits, datagrams: BTreeMap::new(), octets: 0, serial: 0, evicted: 0 }
+    }
+
+    /// A packet has arrived. Returns the whole datagram if this was all of it or the last that was missing:
+    /// the header of its first piece without `fragment`, and its payload.
+    ///
+    /// Exact duplicates change nothing (RFC 8200 section 4.5). An IPv6 piece that is the whole datagram is
+    /// joined with nothing else (RFC 6946 section 4).
+    pub fn insert(
+        &mut self,
+        header: &Header,
+        payload: Bytes,
+        tag: u64,
+    ) -> Result<Option<(Header, Bytes)>, ReassemblyError> {
+        let Some(fragment) = header.fragment else { return Ok(Some((*header, payload))) };
+        check(header, fragment, payload.len())?;
+        if fragment.offset == 0 && !fragment.more {
+            return finish(header, payload).map(Some);
+        }
+        let key = Key {
+            src: header.src,
+            dst: header.dst,
+            ident: header.ident,
+            protocol: header.src.is_ipv4().then_some(header.protocol),
+        };
+        let cost = payload.len() + ReassemblyLimits::PIECE_COST;
+        self.make_room(&key, cost)?;
+        let serial = &mut self.serial;
+        let partial = self.datagrams.entry(key).or_insert_with(|| {
+            *serial += 1;
+            Partial::new((tag, *serial))
+        });
+        let counted = partial.cost();
+        let joined = partial.join(header, fragment, payload);
+        self.octets = self.octets - counted + partial.cost();
+        match joined? {
+            Joined::Waiting | Joined::Duplicate => Ok(None),
+            Joined::Whole => self.take(&key),
+        }
+    }
+
+    /// Gives up every datagram whose first piece to arrive had a tag below `before`; returns how many that
+    /// were.
+    pub fn expire(&mut self, before: u64) -> usize {
+        let count = self.datagrams.len();
+        self.datagrams.retain(|_, partial| partial.began.0 >= before);
+        self.octets = self.datagrams.values().map(Partial::cost).sum();
+        count - self.datagrams.len()
+    }
+
+    /// The tag of the datagram that began first.
+    pub fn oldest(&self) -> Option<u64> {
+        self.datagrams.values().map(|partial| partial.began.0).min()
+    }
+
+    /// Datagrams that are not whole.
+    pub fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    /// None is.
+    pub fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    /// What the pieces held count against [`ReassemblyLimits::octets`].
+    pub const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// Datagrams thrown out so far to make room.
+    pub const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// Throws out the oldest datagrams until a piece of `key`'s that counts `cost` fits.
+    fn make_room(&mut self, key: &Key, cost: usize) -> Result<(), ReassemblyError> {
+        loop {
+            let one_more = usize::from(!self.datagrams.contains_key(key));
+            let fits = self.octets + cost <= self.limits.octets
+                && self.datagrams.len() + one_more <= self.limits.datagrams;
+            if fits {
+                return Ok(());
+            }
+            let others = self.datagrams.iter().filter(|(other, _)| *other != key);
+            let Some(oldest) = others.min_by_key(|(_, partial)| partial.began).map(|(key, _)| *key) else {
+                return Err(ReassemblyError::Full);
+            };
+            self.remove(&oldest);
+            self.evicted += 1;
+        }
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Partial> {
+        let partial = self.datagrams.remove(key)?;
+        self.octets -= partial.cost();
+        Some(partial)
+    }
+
+    fn take(&mut self, key: &Key) -> Result<Option<(Header, Bytes)>, ReassemblyError> {
+        let Some(partial) = self.remove(key) else { return Ok(None) };
+        let Some(first) = partial.first else { return Ok(None) };
+        let mut octets = Vec::with_capacity(partial.held);
+        for piece in partial.pieces.iter().flatten() {
+            octets.extend_from_slice(&piece.octets);
+        }
+        finish(&first, octets.into()).map(Some)
+    }
+}
+
+impl Default for Reassembler {
+    fn default() -> Self {
+        Self::new(ReassemblyLimits::default())
+    }
+}
+
+impl Partial {
+    const fn new(began: (u64, u64)) -> Self {
+        Self { began, pieces: Some(Vec::new()), first: None, end: None, held: 0 }
+    }
+
+    fn cost(&self) -> usize {
+        self.held + self.pieces.as_ref().map_or(0, Vec::len) * ReassemblyLimits::PIECE_COST
+    }
+
+    /// Takes a legal piece up. An overlap empties the datagram and leaves it refused.
+    fn join(
+        &mut self,
+        header: &Header,
+        fragment: Fragment,
+        octets: Bytes,
+    ) -> Result<Joined, ReassemblyError> {
+        let Some(pieces) = &mut self.pieces else { return Err(ReassemblyError::Refused) };
+        let piece = Piece { offset: usize::from(fragment.offset), octets };
+        let at = pieces.partition_point(|other| other.offset < piece.offset);
+        let duplicate =
+            pieces.get(at).is_some_and(|other| other.offset == piece.offset && other.octets == piece.octets);
+        let last = (!fragment.more).then_some(piece.end());
+        let contradiction = match self.end {
+            Some(end) => piece.end() > end || last.is_some_and(|last| last != end),
+            None => last.is_some_and(|last| pieces.last().is_some_and(|other| other.end() > last)),
+        };
+        let overlap = at > 0 && pieces[at - 1].end() > piece.offset
+            || pieces.get(at).is_some_and(|other| other.offset < piece.end());
+        if contradiction || overlap && !duplicate {
+            *self = Self { pieces: None, ..Self::new(self.began) };
+            return Err(ReassemblyError::Overlap);
+        }
+        self.end = self.end.or(last);
+        if !duplicate {
+            if piece.offset == 0 {
+                self.first = Some(*header);
+            }
+            self.held += piece.octets.len();
+            pieces.insert(at, piece);
+        }
+        // Nothing overlaps and nothing lies past the end: as many octets as that are all of them.
+        match (duplicate, self.end == Some(self.held)) {
+            (_, true) => Ok(Joined::Whole),
+            (true, false) => Ok(Joined::Duplicate),
+            (false, false) => Ok(Joined::Waiting),
+        }
+    }
+}
+
+/// A piece that can lie somewhere in some datagram.
+fn check(header: &Header, fragment: Fragment, len: usize) -> Result<(), ReassemblyError> {
+    let alone = fragment.offset == 0 && !fragment.more;
+    if fragment.more && !len.is_multiple_of(8) || len == 0 && !alone {
+        return Err(ReassemblyError::Length { octets: len });
+    }
+    let past_end = usize::from(fragment.offset) + len > header.max_datagram();
+    if past_end || !fragment.offset.is_multiple_of(8) {
+        return Err(ReassemblyError::Offset { offset: fragment.offset });
+    }
+    Ok(())
+}
+
+/// The whole datagram, its extension headers skipped.
+fn finish(first: &Header, mut payload: Bytes) -> Result<(Header, Bytes), ReassemblyError> {
+    let mut whole = Header { fragment: None, ..*first };
+    if first.src.is_ipv6() {
+        let start = skip_extensions(&mut whole.protocol, &payload, 0).map_err(ReassemblyError::Datagram)?;
+        payload = payload.slice(start..);
+    }
+    Ok((whole, payload))
+}

@@ -1,0 +1,170 @@
+//! A TCP segment as the payload of a packet (RFC 9293 section 3.1).
+
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+use bytes::Bytes;
+use smoltcp::wire::{IpAddress, TcpOption, TcpPacket, TcpSeqNumber};
+
+use super::emit::emit_header;
+use super::{EmitError, Field, Header, ParseError, Protocol};
+use crate::tcp::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
+
+/// Octets of a TCP header without options.
+const TCP_HEADER_LEN: usize = 20;
+/// Octets that the 4-bit data offset leaves for options.
+const MAX_OPTIONS_LEN: usize = 40;
+/// Where the checksum lies in the TCP header.
+const CHECKSUM_OFFSET: usize = 16;
+/// The largest shift count that means anything (RFC 7323 section 2.3).
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// Appends the packet that carries `segment` to `out`; on an error `out` is as it was.
+///
+/// The packet is TCP whatever [`Header::protocol`] says. The urgent pointer is zero.
+pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    let options_len = segment.options.wire_len();
+    if options_len > MAX_OPTIONS_LEN {
+        return Err(EmitError::Options { octets: options_len });
+    }
+    emit_header(&Header { protocol: Protocol::TCP, ..*header }, segment.wire_len(), out)?;
+    let start = out.len();
+    out.resize(start + TCP_HEADER_LEN + options_len, 0);
+    let mut view = TcpPacket::new_unchecked(&mut out[start..]);
+    view.set_src_port(segment.src_port);
+    view.set_dst_port(segment.dst_port);
+    view.set_seq_number(TcpSeqNumber(segment.seq.0 as i32));
+    view.set_ack_number(TcpSeqNumber(segment.ack.0 as i32));
+    view.set_header_len((TCP_HEADER_LEN + options_len) as u8);
+    emit_flags(segment.flags, &mut view);
+    view.set_window_len(segment.window);
+    emit_options(&segment.options, view.options_mut());
+    out.extend_from_slice(&segment.payload);
+    TcpPacket::new_unchecked(&mut out[start..]).fill_checksum(&header.src.into(), &header.dst.into());
+    Ok(())
+}
+
+fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
+    view.set_fin(flags.contains(Flags::FIN));
+    view.set_syn(flags.contains(Flags::SYN));
+    view.set_rst(flags.contains(Flags::RST));
+    view.set_psh(flags.contains(Flags::PSH));
+    view.set_ack(flags.contains(Flags::ACK));
+    view.set_urg(flags.contains(Flags::URG));
+    view.set_ece(flags.contains(Flags::ECE));
+    view.set_cwr(flags.contains(Flags::CWR));
+}
+
+/// Writes the options in the order in which common stacks do, so that a data segment begins with
+/// NOP NOP timestamps, which their header prediction expects (RFC 7323 appendix A): MSS, SACK-permitted,
+/// timestamps, window scale, SACK. The padding of `space` is NOPs before the window scale if there is one,
+/// else after the MSS.
+fn emit_options(options: &Options, space: &mut [u8]) {
+    let mut rest = space;
+    let shift = options.window_scale;
+    let mut nops = options.padding();
+    if let Some(mss) = options.mss {
+        rest = TcpOption::MaxSegmentSize(mss).emit(rest);
+    }
+    while nops > 0 && shift.is_none() {
+        rest = TcpOption::NoOperation.emit(rest);
+        nops -= 1;
+    }
+    if options.sack_permitted {
+        rest = TcpOption::SackPermitted.emit(rest);
+    }
+    if let Some(Timestamps { value, echo }) = options.timestamps {
+        rest = TcpOption::TimeStamp { tsval: value, tsecr: echo }.emit(rest);
+    }
+    if let Some(shift) = shift {
+        for _ in 0..nops {
+            rest = TcpOption::NoOperation.emit(rest);
+        }
+        rest = TcpOption::WindowScale(shift).emit(rest);
+    }
+    if !options.sack.is_empty() {
+        let mut ranges = [None; 3];
+        for (range, block) in ranges.iter_mut().zip(options.sack.as_slice()) {
+            *range = Some((block.left.0, block.right.0));
+        }
+        TcpOption::SackRange(ranges).emit(rest);
+    }
+}
+
+/// Reads the segment that `payload` is, the whole payload of a packet with this header.
+///
+/// Every combination of flags is read as it stands; the state machine judges it. The urgent pointer and the
+/// reserved bits are not kept, unknown options are skipped, of one said twice the last counts, a window
+/// scale above 14 is read as 14 (RFC 7323 section 2.3), and of four SACK blocks the first three are kept.
+///
+/// Offsets in errors count from the start of `payload`.
+pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError> {
+    let (src, dst) = addresses(header)?;
+    if header.protocol != Protocol::TCP {
+        return Err(ParseError::at(Field::Protocol, 0));
+    }
+    if header.fragment.is_some_and(|fragment| fragment.offset != 0 || fragment.more) {
+        return Err(ParseError::at(Field::Fragment, 0));
+    }
+    if payload.len() < TCP_HEADER_LEN {
+        return Err(ParseError::at(Field::TcpHeader, 0));
+    }
+    if payload.len() > usize::from(u16::MAX) {
+        return Err(ParseError::at(Field::TcpLength, 0));
+    }
+    let view = TcpPacket::new_unchecked(&payload[..]);
+    let header_len = usize::from(view.header_len());
+    if header_len < TCP_HEADER_LEN || header_len > payload.len() {
+        return Err(ParseError::at(Field::TcpDataOffset, 12));
+    }
+    if !view.verify_checksum(&src, &dst) {
+        return Err(ParseError::at(Field::TcpChecksum, CHECKSUM_OFFSET));
+    }
+    Ok(Segment {
+        src_port: view.src_port(),
+        dst_port: view.dst_port(),
+        seq: SeqNumber(view.seq_number().0 as u32),
+        ack: SeqNumber(view.ack_number().0 as u32),
+        // The view offers the bits one by one; the octet is our [`Flags`] as it stands.
+        flags: Flags(payload[13]),
+        window: view.window_len(),
+        options: parse_options(view.options())?,
+        payload: payload.slice(header_len..),
+    })
+}
+
+/// smoltcp panics on a pseudo-header of two families, so they are looked at first.
+fn addresses(header: &Header) -> Result<(IpAddress, IpAddress), ParseError> {
+    match (header.src, header.dst) {
+        (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => {
+            Ok((header.src.into(), header.dst.into()))
+        }
+        _ => Err(ParseError::at(Field::Addresses, 0)),
+    }
+}
+
+fn parse_options(octets: &[u8]) -> Result<Options, ParseError> {
+    let mut options = Options::default();
+    let mut rest = octets;
+    while !rest.is_empty() {
+        let offset = TCP_HEADER_LEN + (octets.len() - rest.len());
+        let (next, option) = TcpOption::parse(rest).map_err(|_| ParseError::at(Field::TcpOption, offset))?;
+        match option {
+            TcpOption::EndOfList => break,
+            TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
+            TcpOption::MaxSegmentSize(mss) => options.mss = Some(mss),
+            TcpOption::WindowScale(shift) => options.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
+            TcpOption::SackPermitted => options.sack_permitted = true,
+            TcpOption::SackRange(ranges) => options.sack = ranges.iter().flatten().map(sack_block).collect(),
+            TcpOption::TimeStamp { tsval, tsecr } => {
+                options.timestamps = Some(Timestamps { value: tsval, echo: tsecr });
+            }
+        }
+        rest = next;
+    }
+    Ok(options)
+}
+
+fn sack_block(&(left, right): &(u32, u32)) -> SackBlock {
+    SackBlock { left: SeqNumber(left), right: SeqNumber(right) }
+}
