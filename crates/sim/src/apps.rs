@@ -1,5 +1,6 @@
 //! Ready applications.
 
 mod bulk;
+pub mod set;
 
 pub use bulk::{BulkSender, BulkSenderConfig, Keep, Outcome, Sink, Transfer, pattern};

@@ -113,7 +113,8 @@ fn an_mtu_step_is_crossed_in_pieces() {
 }
 
 fn trace_of(seed: u64) -> String {
-    let loss = LossModel::GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 };
+    let loss =
+        LossModel::GilbertElliott { good_to_bad: 0.02, bad_to_good: 0.3, loss_good: 0.0, loss_bad: 0.5 };
     let lossy = LinkConfig { loss, ..link() };
     let Chain { mut builder, nodes, .. } = chain(3, lossy, tcp::Config::default(), 50_000, seed);
     builder.fault(at(300), Fault::NodeFails(nodes[1], Failure::Silent));
@@ -210,7 +211,8 @@ fn a_hundred_connections_share_a_node() {
     let tcp = tcp::Config::default();
     let sink = builder.app(b, Instant::ZERO, Sink::new(80, tcp));
     let config = BulkSenderConfig { to: b, port: 80, bytes: Some(20_000), tcp };
-    let senders: Vec<_> = (0..100).map(|i| builder.app(a, at(i * 10), BulkSender::new(config.clone()))).collect();
+    let senders: Vec<_> =
+        (0..100).map(|i| builder.app(a, at(i * 10), BulkSender::new(config.clone()))).collect();
     let mut sim = builder.build();
     sim.run_until_idle();
     assert!(senders.iter().all(|s| sim.app::<BulkSender>(*s).outcome == Outcome::Done));

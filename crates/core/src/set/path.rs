@@ -10,25 +10,32 @@ pub(super) struct Stamp {
     pub(super) expected: Instant,
     delivered: u64,
     delivered_at: Instant,
+    /// When the chunk that was last acknowledged then had been written.
+    delivered_written: Instant,
     limited: Limited,
 }
 
 /// What kept the session from carrying more when a chunk was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Limited {
-    /// TCP's window was full: the rate that follows is the path's.
+enum Limited {
+    /// The pipe was full: the rate that follows is the path's.
     ByPath,
-    /// We had given it less than it would take: the rate that follows is a lower bound.
+    /// We had given it less than it carries: the rate that follows is a lower bound.
     ByUs,
 }
+
+/// Measurements of the rate during which it may grow fast.
+const STARTUP: u32 = 8;
 
 /// Delivery rate and latency of one session, from chunks written to chunks acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
     delivered: u64,
     delivered_at: Instant,
+    delivered_written: Instant,
     /// Octets per second.
     rate: Option<u64>,
+    samples: u32,
     latency: Option<Duration>,
     variation: Duration,
     min_latency: Duration,
@@ -41,7 +48,9 @@ impl Estimate {
         Self {
             delivered: 0,
             delivered_at: now,
+            delivered_written: now,
             rate: None,
+            samples: 0,
             latency: None,
             variation: Duration::ZERO,
             min_latency: Duration::MAX,
@@ -96,27 +105,47 @@ impl Estimate {
     }
 
     /// A chunk is written.
-    pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64, limited: Limited) -> Stamp {
+    pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64) -> Stamp {
         if outstanding == 0 {
             // After a pause the clock of the rate starts anew: idle time is not slowness.
             self.delivered_at = now;
+            self.delivered_written = now;
         }
-        let expected = now + self.time_for(outstanding, octets);
-        Stamp { written: now, expected, delivered: self.delivered, delivered_at: self.delivered_at, limited }
+        let pipe = self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 1_000_000_000));
+        let limited = if outstanding + octets > pipe { Limited::ByPath } else { Limited::ByUs };
+        Stamp {
+            written: now,
+            expected: now + self.time_for(outstanding, octets),
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            delivered_written: self.delivered_written,
+            limited,
+        }
     }
 
     /// A chunk of `octets` that only this session carried is acknowledged.
+    ///
+    /// The rate is that of draft-cheng-iccrg-delivery-rate-estimation: what was delivered since the chunk was
+    /// written, over the longer of the times that writing and acknowledging it took.
     pub(super) fn acknowledged(&mut self, now: Instant, stamp: &Stamp, octets: u64) {
         self.delivered += octets;
         self.delivered_at = now;
+        self.delivered_written = stamp.written;
         self.fold_latency(now.saturating_since(stamp.written));
-        let span = now.saturating_since(stamp.delivered_at).max(Duration::from_micros(1));
+        let writing = stamp.written.saturating_since(stamp.delivered_written);
+        let span = now.saturating_since(stamp.delivered_at).max(writing).max(Duration::from_micros(1));
         let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
-        self.rate = Some(match (self.rate, stamp.limited) {
+        self.fold_rate(sample, stamp.limited);
+    }
+
+    fn fold_rate(&mut self, sample: u64, limited: Limited) {
+        self.samples = self.samples.saturating_add(1);
+        self.rate = Some(match (self.rate, limited) {
             (None, _) => sample,
             // What we held back says only that the path can do at least this.
-            (Some(rate), Limited::ByUs) => rate.max(sample),
-            (Some(rate), Limited::ByPath) => (rate * 3 + sample) / 4,
+            (Some(rate), Limited::ByUs) if sample < rate => rate,
+            (Some(rate), _) if sample > rate && self.samples < STARTUP => sample,
+            (Some(rate), _) => (rate * 7 + sample) / 8,
         });
     }
 
@@ -157,7 +186,7 @@ mod tests {
         // 1000 octets every 100 ms, three chunks on the way: 10 kB/s at 300 ms.
         for i in 0..30u64 {
             let outstanding = 1000 * stamps.len() as u64;
-            stamps.push_back(path.stamp(at(i * 100), outstanding, 1000, Limited::ByPath));
+            stamps.push_back(path.stamp(at(i * 100), outstanding, 1000));
             if stamps.len() == 3 {
                 let stamp = stamps.pop_front().unwrap();
                 path.acknowledged(at(i * 100 + 100), &stamp, 1000);
@@ -171,9 +200,9 @@ mod tests {
     #[test]
     fn our_own_restraint_does_not_lower_the_rate() {
         let mut path = Estimate::new(at(0));
-        let first = path.stamp(at(0), 0, 1000, Limited::ByPath);
+        let first = path.stamp(at(0), 0, 1000);
         path.acknowledged(at(100), &first, 1000);
-        let second = path.stamp(at(1000), 0, 100, Limited::ByUs);
+        let second = path.stamp(at(1000), 0, 100);
         path.acknowledged(at(1100), &second, 100);
         assert_eq!(path.rate(), Some(10_000));
     }

@@ -278,6 +278,11 @@ impl Sender {
         })
     }
 
+    #[doc(hidden)]
+    pub fn debug(&self) -> alloc::string::String {
+        self.sessions.iter().map(|s| alloc::format!("{:?} out {} est {:?} room {} win {} unacked {} cwnd {} // ", s.state, s.outstanding, s.estimate, s.status.room(), s.status.peer_window, s.status.in_flight, s.status.cwnd)).collect()
+    }
+
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
     }

@@ -20,7 +20,7 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
-use super::path::{Estimate, Limited, Stamp};
+use super::path::{Estimate, Stamp};
 use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
@@ -284,8 +284,7 @@ impl TcpManager {
         }
         self.send(header.into(), out);
         self.send(octets, out);
-        let limited = if self.status.room() < self.status.mss / 2 { Limited::ByPath } else { Limited::ByUs };
-        let stamp = self.estimate.stamp(now, self.outstanding, length, limited);
+        let stamp = self.estimate.stamp(now, self.outstanding, length);
         self.chunks.push_back(Chunk { start, end: start + length, stamp, copied });
         self.outstanding += length;
         self.written += length;

@@ -133,6 +133,6 @@ impl Sender {
 
     fn overdue_at(&self, holder: usize, chunk: usize) -> Instant {
         let session = &self.sessions[holder];
-        session.chunks[chunk].stamp.expected + session.estimate.variation() * 2
+        session.chunks[chunk].stamp.expected + session.estimate.variation() * 4
     }
 }

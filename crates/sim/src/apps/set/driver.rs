@@ -1,0 +1,365 @@
+//! Between a SET machine and the TCP connections of its node.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_core::set::{
+    Effect, Leg, Receiver, Relay, Sender, StreamClose, StreamEvent, StreamId, StreamStatus,
+};
+use anabranch_core::tcp::{CloseReason, Config, Info};
+use anabranch_core::time::{Duration, Instant};
+use bytes::{Bytes, BytesMut};
+
+use crate::address::node_at;
+use crate::app::Ctx;
+use crate::stream::{self, ConnId};
+
+/// Octets read at once.
+const READ: usize = 64 * 1024;
+
+/// What the driver needs of a machine.
+pub(super) trait Machine {
+    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId>;
+    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent);
+    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus);
+    fn handle_round_trip(&mut self, _now: Instant, _stream: StreamId, _rtt: Duration) {}
+    fn handle_timeout(&mut self, now: Instant);
+    fn next_timeout(&self) -> Option<Instant>;
+    fn poll_effect(&mut self, now: Instant) -> Option<Effect>;
+}
+
+impl Machine for Sender {
+    fn handle_accepted(&mut self, _now: Instant) -> Option<StreamId> {
+        None
+    }
+    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        Sender::handle_stream(self, now, stream, event);
+    }
+    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
+        Sender::handle_status(self, now, stream, status);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        Sender::handle_timeout(self, now);
+    }
+    fn next_timeout(&self) -> Option<Instant> {
+        Sender::next_timeout(self)
+    }
+    fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
+        Sender::poll_effect(self, now)
+    }
+}
+
+impl Machine for Relay {
+    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId> {
+        Some(Relay::handle_accepted(self, now))
+    }
+    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        Relay::handle_stream(self, now, stream, event);
+    }
+    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
+        Relay::handle_status(self, now, stream, status);
+    }
+    fn handle_round_trip(&mut self, now: Instant, stream: StreamId, rtt: Duration) {
+        Relay::handle_round_trip(self, now, stream, rtt);
+    }
+    fn handle_timeout(&mut self, now: Instant) {
+        Relay::handle_timeout(self, now);
+    }
+    fn next_timeout(&self) -> Option<Instant> {
+        Relay::next_timeout(self)
+    }
+    fn poll_effect(&mut self, _now: Instant) -> Option<Effect> {
+        Relay::poll_effect(self)
+    }
+}
+
+impl Machine for Receiver {
+    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId> {
+        Some(Receiver::handle_accepted(self, now))
+    }
+    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
+        Receiver::handle_stream(self, now, stream, event);
+    }
+    fn handle_status(&mut self, _now: Instant, _stream: StreamId, _status: StreamStatus) {}
+    fn handle_timeout(&mut self, now: Instant) {
+        Receiver::handle_timeout(self, now);
+    }
+    fn next_timeout(&self) -> Option<Instant> {
+        Receiver::next_timeout(self)
+    }
+    fn poll_effect(&mut self, _now: Instant) -> Option<Effect> {
+        Receiver::poll_effect(self)
+    }
+}
+
+/// TCP options by leg.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Profiles {
+    pub(super) control: Config,
+    pub(super) wired: Config,
+    pub(super) wireless: Config,
+}
+
+impl Profiles {
+    pub(super) fn all(config: Config) -> Self {
+        Self { control: config, wired: config, wireless: config }
+    }
+
+    fn of(&self, leg: Leg) -> Config {
+        match leg {
+            Leg::Control => self.control,
+            Leg::Wired => self.wired,
+            Leg::Wireless => self.wireless,
+        }
+    }
+}
+
+/// What TCP did for a stream, or for several.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LegTotals {
+    /// Segments sent again.
+    pub retransmissions: u64,
+    /// Retransmission time-outs.
+    pub timeouts: u64,
+    /// Octets that the peer acknowledged.
+    pub bytes_acked: u64,
+    /// Smoothed round-trip time of the last of them that had one.
+    pub srtt: Option<Duration>,
+}
+
+impl LegTotals {
+    fn add(&mut self, info: &Info) {
+        self.retransmissions += info.retransmissions;
+        self.timeouts += info.timeouts;
+        self.bytes_acked += info.bytes_acked;
+        self.srtt = info.srtt.or(self.srtt);
+    }
+}
+
+#[derive(Debug)]
+enum Origin {
+    Dialled,
+    Accepted,
+}
+
+/// A stream and its connection. Stays after the end, for the figures.
+#[derive(Debug)]
+struct Line {
+    conn: Option<ConnId>,
+    origin: Origin,
+    /// What the connection's send buffer has no room for.
+    queue: VecDeque<Bytes>,
+    queued: u32,
+    closing: bool,
+    info: Option<Info>,
+}
+
+/// One machine on one node.
+#[derive(Debug)]
+pub(super) struct Driver<M> {
+    pub(super) machine: M,
+    profiles: Profiles,
+    lines: BTreeMap<StreamId, Line>,
+    streams: BTreeMap<ConnId, StreamId>,
+    delivered: Vec<Bytes>,
+    past: LegTotals,
+}
+
+impl<M: Machine> Driver<M> {
+    pub(super) fn new(machine: M, profiles: Profiles) -> Self {
+        Self {
+            machine,
+            profiles,
+            lines: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            delivered: Vec::new(),
+            past: LegTotals::default(),
+        }
+    }
+
+    /// The node starts anew: streams are gone, only figures stay.
+    pub(super) fn reset(&mut self, machine: M) {
+        self.past = self.totals_of_dialled();
+        self.machine = machine;
+        self.lines.clear();
+        self.streams.clear();
+    }
+
+    pub(super) fn totals_of(&self, stream: StreamId) -> LegTotals {
+        let mut totals = LegTotals::default();
+        if let Some(info) = self.lines.get(&stream).and_then(|l| l.info.as_ref()) {
+            totals.add(info);
+        }
+        totals
+    }
+
+    pub(super) fn totals_of_dialled(&self) -> LegTotals {
+        let mut totals = self.past;
+        let dialled = self.lines.values().filter(|l| matches!(l.origin, Origin::Dialled));
+        dialled.filter_map(|l| l.info.as_ref()).for_each(|info| totals.add(info));
+        totals
+    }
+
+    /// Moves what the machine delivered to `out`.
+    pub(super) fn take_delivered(&mut self, out: &mut BytesMut) {
+        self.delivered.drain(..).for_each(|octets| out.extend_from_slice(&octets));
+    }
+
+    pub(super) fn handle(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, event: stream::StreamEvent) {
+        let now = ctx.now();
+        if let stream::StreamEvent::Accepted { .. } = event {
+            match self.machine.handle_accepted(now) {
+                Some(stream) => self.insert(stream, conn, Origin::Accepted),
+                None => ctx.abort(conn),
+            }
+            return self.pump(ctx);
+        }
+        let Some(&stream) = self.streams.get(&conn) else { return };
+        match event {
+            stream::StreamEvent::Accepted { .. } => {}
+            stream::StreamEvent::Opened => {
+                self.machine.handle_stream(now, stream, StreamEvent::Opened);
+                if let Some(rtt) = ctx.info(conn).and_then(|i| i.srtt) {
+                    self.machine.handle_round_trip(now, stream, rtt);
+                }
+            }
+            stream::StreamEvent::Readable => self.read(ctx, stream, conn),
+            stream::StreamEvent::Writable => self.flush(ctx, stream),
+            stream::StreamEvent::PeerClosed => {
+                self.read(ctx, stream, conn);
+                self.machine.handle_stream(now, stream, StreamEvent::Ended);
+            }
+            stream::StreamEvent::Closed(reason) => {
+                self.read(ctx, stream, conn);
+                self.report(ctx, stream);
+                self.forget(stream);
+                self.machine.handle_stream(now, stream, StreamEvent::Closed(close_of(reason)));
+            }
+        }
+        self.report(ctx, stream);
+        self.pump(ctx);
+    }
+
+    pub(super) fn handle_timeout(&mut self, ctx: &mut Ctx<'_>) {
+        self.machine.handle_timeout(ctx.now());
+        self.pump(ctx);
+    }
+
+    /// Carries out what the machine wants until it wants nothing more, and sets the timer.
+    pub(super) fn pump(&mut self, ctx: &mut Ctx<'_>) {
+        while let Some(effect) = self.machine.poll_effect(ctx.now()) {
+            self.act(ctx, effect);
+        }
+        ctx.set_timer(self.machine.next_timeout());
+    }
+
+    fn insert(&mut self, stream: StreamId, conn: ConnId, origin: Origin) {
+        let line =
+            Line { conn: Some(conn), origin, queue: VecDeque::new(), queued: 0, closing: false, info: None };
+        self.lines.insert(stream, line);
+        self.streams.insert(conn, stream);
+    }
+
+    fn forget(&mut self, stream: StreamId) {
+        let Some(line) = self.lines.get_mut(&stream) else { return };
+        line.queue.clear();
+        line.queued = 0;
+        if let Some(conn) = line.conn.take() {
+            self.streams.remove(&conn);
+        }
+    }
+
+    fn read(&mut self, ctx: &mut Ctx<'_>, stream: StreamId, conn: ConnId) {
+        while let Some(octets) = ctx.read(conn, READ) {
+            self.machine.handle_stream(ctx.now(), stream, StreamEvent::Data(octets));
+        }
+    }
+
+    /// Tells the machine how a stream stands.
+    fn report(&mut self, ctx: &mut Ctx<'_>, stream: StreamId) {
+        let Some(line) = self.lines.get_mut(&stream) else { return };
+        let Some(info) = line.conn.and_then(|conn| ctx.info(conn)) else { return };
+        line.info = Some(info);
+        let status = StreamStatus {
+            cwnd: info.cwnd,
+            peer_window: info.peer_window,
+            in_flight: info.in_flight,
+            unsent: info.unsent.saturating_add(line.queued),
+            mss: u32::from(info.mss),
+            srtt: info.srtt,
+        };
+        self.machine.handle_status(ctx.now(), stream, status);
+    }
+
+    /// Gives the connection what it takes of the queue, and the end after it.
+    fn flush(&mut self, ctx: &mut Ctx<'_>, stream: StreamId) {
+        let Some(line) = self.lines.get_mut(&stream) else { return };
+        let Some(conn) = line.conn else { return };
+        while let Some(front) = line.queue.front_mut() {
+            match ctx.write(conn, front) {
+                Ok(n) => line.queued -= n as u32,
+                // The connection is over; its end will be reported.
+                Err(_) => return,
+            }
+            if !front.is_empty() {
+                return;
+            }
+            line.queue.pop_front();
+        }
+        if line.closing {
+            ctx.close(conn);
+        }
+    }
+
+    fn act(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
+        match effect {
+            Effect::Dial { stream, to, leg } => {
+                let target = node_at(to.ip());
+                let dialled =
+                    target.and_then(|node| ctx.connect(node, to.port(), self.profiles.of(leg)).ok());
+                match dialled {
+                    Some(conn) => self.insert(stream, conn, Origin::Dialled),
+                    None => {
+                        let refused = StreamEvent::Closed(StreamClose::Refused);
+                        self.machine.handle_stream(ctx.now(), stream, refused);
+                    }
+                }
+            }
+            Effect::Write { stream, octets } => {
+                if let Some(line) = self.lines.get_mut(&stream) {
+                    line.queued = line.queued.saturating_add(octets.len() as u32);
+                    line.queue.push_back(octets);
+                    self.flush(ctx, stream);
+                    self.report(ctx, stream);
+                }
+            }
+            Effect::LimitReceive { stream, octets } => {
+                if let Some(conn) = self.lines.get(&stream).and_then(|l| l.conn) {
+                    ctx.set_receive_buffer(conn, octets);
+                }
+            }
+            Effect::Shutdown { stream } => {
+                if let Some(line) = self.lines.get_mut(&stream) {
+                    line.closing = true;
+                    self.flush(ctx, stream);
+                }
+            }
+            Effect::Abort { stream } => {
+                self.report(ctx, stream);
+                if let Some(conn) = self.lines.get(&stream).and_then(|l| l.conn) {
+                    ctx.abort(conn);
+                }
+                self.forget(stream);
+            }
+            Effect::Deliver { octets } => self.delivered.push(octets),
+        }
+    }
+}
+
+fn close_of(reason: CloseReason) -> StreamClose {
+    match reason {
+        CloseReason::Graceful => StreamClose::Graceful,
+        CloseReason::Reset | CloseReason::Aborted => StreamClose::Reset,
+        CloseReason::Refused => StreamClose::Refused,
+        CloseReason::TimedOut => StreamClose::TimedOut,
+    }
+}
