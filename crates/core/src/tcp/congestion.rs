@@ -17,8 +17,10 @@ use crate::time::{Duration, Instant};
 pub(crate) struct View {
     /// Largest payload, in octets.
     pub(crate) mss: u32,
-    /// SND.NXT - SND.UNA in octets, as it was when the news (acknowledgement, loss, time-out) came.
+    /// SND.NXT - SND.UNA in octets when a loss, a time-out or the end of a recovery is told.
     pub(crate) in_flight: u32,
+    /// The most that was in flight in the window being acknowledged, in octets.
+    pub(crate) peak_flight: u32,
     /// The window never grows past this, in octets.
     pub(crate) limit: u32,
     /// Octets of the initial window.
@@ -52,9 +54,9 @@ impl View {
     #[inline]
     pub(crate) fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
         if cwnd < ssthresh {
-            self.in_flight.saturating_mul(2) >= cwnd
+            self.peak_flight.saturating_mul(2) >= cwnd
         } else {
-            self.in_flight.saturating_add(self.mss) > cwnd
+            self.peak_flight.saturating_add(self.mss) > cwnd
         }
     }
 

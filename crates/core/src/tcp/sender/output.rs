@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::timer::{Probe, Timer};
-use super::{Phase, Resend, Sender, StreamEnd, Timing};
+use super::{Peak, Phase, Resend, Sender, StreamEnd, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::Nagle;
 use crate::tcp::congestion::Controller;
@@ -222,6 +222,10 @@ impl Sender {
             self.nxt = end;
         }
         self.max = self.max.max(end);
+        let flight = self.in_flight();
+        if flight >= self.peak.flight || self.una.ge(self.peak.end) {
+            self.peak = Peak { flight, end: self.max };
+        }
         self.last_sent = now;
         self.ensure_timer(now);
         let mark = if run.fin > 0 {
