@@ -21,7 +21,7 @@ use bytes::Bytes;
 use self::queue::SendQueue;
 use self::timer::Timer;
 use super::config::{ByteCounting, Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, Controller, Repair, View};
+use super::congestion::{AnyController, Controller, Repair, Usage, View};
 use super::rtt::RttEstimator;
 use super::sack::Scoreboard;
 use crate::segment::SeqNumber;
@@ -79,10 +79,11 @@ struct Window {
     max: u32,
 }
 
-/// How far the congestion window was used: the most in flight until SND.UNA reaches `end`.
+/// How far the congestion window was used at the fullest moment, until SND.UNA reaches `end`.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     flight: u32,
+    usage: Usage,
     end: SeqNumber,
 }
 
@@ -162,7 +163,7 @@ impl Sender {
             inflation: 0,
             resend: Resend::Idle,
             scoreboard: Scoreboard::default(),
-            peak: Peak { flight: 0, end: iss },
+            peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
             retries: 0,
             last_sent: Instant::ZERO,
@@ -309,7 +310,7 @@ impl Sender {
         View {
             mss: self.mss,
             in_flight,
-            peak_flight: self.peak.flight,
+            usage: self.peak.usage,
             limit: self.limit(),
             initial_window: self.initial_window(),
             srtt: self.rtt.srtt(),
