@@ -80,7 +80,12 @@ impl<'a> Ctx<'a> {
     }
 
     /// As [`Ctx::listen`], with at most `backlog` connections half open; further SYNs are ignored.
-    pub fn listen_with_backlog(&mut self, port: u16, config: Config, backlog: u32) -> Result<(), ListenError> {
+    pub fn listen_with_backlog(
+        &mut self,
+        port: u16,
+        config: Config,
+        backlog: u32,
+    ) -> Result<(), ListenError> {
         self.world.hosts[self.node.index()].listen(self.app, port, config, backlog)
     }
 

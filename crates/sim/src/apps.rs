@@ -2,4 +2,4 @@
 
 mod bulk;
 
-pub use bulk::{BulkSender, BulkSenderConfig, Keep, Outcome, Sink, Transfer, pattern};
+pub use bulk::{BulkSender, BulkSenderConfig, Content, Keep, Outcome, Sink, Transfer, pattern};

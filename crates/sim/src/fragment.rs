@@ -21,7 +21,12 @@ pub const REASSEMBLY_BUFFER: u64 = 256 * 1024;
 
 /// Cuts a packet into pieces of at most `mtu` octets, in order; `number` gives each its packet number.
 /// `None` if the MTU has no room for 8 octets beside the header.
-pub fn split(packet: &Packet, mtu: u32, ip: IpVersion, mut number: impl FnMut() -> u64) -> Option<Vec<Packet>> {
+pub fn split(
+    packet: &Packet,
+    mtu: u32,
+    ip: IpVersion,
+    mut number: impl FnMut() -> u64,
+) -> Option<Vec<Packet>> {
     let room = mtu.checked_sub(ip.fragment_header_len())? & !7;
     if room == 0 {
         return None;
@@ -160,7 +165,8 @@ mod tests {
         // A second router cuts one piece again.
         let again = split(&pieces[3], 80, IpVersion::V6, || 2).unwrap();
         assert_eq!(again.len(), 3);
-        let mut all: Vec<_> = pieces.into_iter().enumerate().filter(|(i, _)| *i != 3).map(|(_, p)| p).collect();
+        let mut all: Vec<_> =
+            pieces.into_iter().enumerate().filter(|(i, _)| *i != 3).map(|(_, p)| p).collect();
         all.extend(again);
         all.reverse();
         let last = all.pop().unwrap();

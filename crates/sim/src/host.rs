@@ -218,7 +218,9 @@ impl Host {
 
     /// A segment for which there is no connection.
     pub(crate) fn handle_stranger(&mut self, now: Instant, src: NodeId, segment: Segment) -> Stranger {
-        let Some(listener) = self.listeners.get(&segment.dst_port) else { return Stranger::Unwanted(segment) };
+        let Some(listener) = self.listeners.get(&segment.dst_port) else {
+            return Stranger::Unwanted(segment);
+        };
         let (config, app, full) = (listener.config, listener.app, listener.half_open >= listener.backlog);
         let iss = self.iss();
         let Some(connection) = Connection::accept(now, config, &segment, iss) else {

@@ -15,19 +15,20 @@
 
 #![forbid(unsafe_code)]
 
-pub mod engine;
-pub mod random;
-pub mod packet;
-pub mod loss;
-pub mod link;
-pub mod routing;
-pub mod fragment;
-pub mod stream;
-pub mod event;
-pub mod trace;
-pub mod network;
-pub mod host;
-pub mod world;
 pub mod app;
 pub mod apps;
+pub mod engine;
+pub mod event;
+pub mod fragment;
+pub mod host;
+pub mod link;
+pub mod loss;
+pub mod network;
+pub mod packet;
+pub mod random;
+pub mod routing;
+pub mod scenario;
 pub mod sim;
+pub mod stream;
+pub mod trace;
+pub mod world;

@@ -147,7 +147,10 @@ pub struct Network {
 
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Network").field("config", &self.config).field("links", &self.links).finish_non_exhaustive()
+        f.debug_struct("Network")
+            .field("config", &self.config)
+            .field("links", &self.links)
+            .finish_non_exhaustive()
     }
 }
 
@@ -404,9 +407,7 @@ impl Network {
             self.next_packet - 1
         };
         let pieces = match self.config.fragmentation {
-            Fragmentation::Allowed => {
-                fragment::split(self.packets.peek(handle), mtu, self.config.ip, number)
-            }
+            Fragmentation::Allowed => fragment::split(self.packets.peek(handle), mtu, self.config.ip, number),
             Fragmentation::Forbidden => None,
         };
         let Some(pieces) = pieces else {

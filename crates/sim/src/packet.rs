@@ -135,7 +135,11 @@ impl Packet {
             Payload::Tcp(segment) => segment,
             Payload::Fragment(fragment) => &fragment.whole,
         };
-        if segment.payload.is_empty() && segment.flags == Flags::ACK { PacketKind::Ack } else { PacketKind::Data }
+        if segment.payload.is_empty() && segment.flags == Flags::ACK {
+            PacketKind::Ack
+        } else {
+            PacketKind::Data
+        }
     }
 }
 

@@ -109,11 +109,13 @@ mod tests {
     fn the_numbers_of_a_name_never_change() {
         let mut stream = Stream::new(1, 2, "link a-b", "loss");
         let bits: Vec<_> = (0..3).map(|_| stream.bits()).collect();
-        expect_test::expect!["[539c62f447b83617, e79323c7700d7ffc, e1a1540bf2b6979e]"].assert_eq(&format!("{bits:x?}"));
+        expect_test::expect!["[539c62f447b83617, e79323c7700d7ffc, e1a1540bf2b6979e]"]
+            .assert_eq(&format!("{bits:x?}"));
         let uniform = stream.uniform();
         let exponential = stream.exponential();
         let die: Vec<_> = (0..10).map(|_| stream.range(1..=6)).collect();
-        expect_test::expect!["0.7444306821641291 0.02435525975298513 [5, 3, 4, 6, 3, 2, 4, 6, 6, 6]"].assert_eq(&format!("{uniform:?} {exponential:?} {die:?}"));
+        expect_test::expect!["0.7444306821641291 0.02435525975298513 [5, 3, 4, 6, 3, 2, 4, 6, 6, 6]"]
+            .assert_eq(&format!("{uniform:?} {exponential:?} {die:?}"));
     }
 
     #[test]

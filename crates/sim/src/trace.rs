@@ -106,7 +106,8 @@ impl<W: io::Write + Send + 'static> TextTrace<W> {
 impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
         self.names = nodes.iter().map(|&n| n.to_owned()).collect();
-        self.links = links.iter().map(|(a, b)| format!("{}>{}", nodes[a.index()], nodes[b.index()])).collect();
+        self.links =
+            links.iter().map(|(a, b)| format!("{}>{}", nodes[a.index()], nodes[b.index()])).collect();
     }
 
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {

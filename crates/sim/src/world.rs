@@ -63,7 +63,10 @@ pub struct World {
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").field("now", &self.now).field("network", &self.network).finish_non_exhaustive()
+        f.debug_struct("World")
+            .field("now", &self.now)
+            .field("network", &self.network)
+            .finish_non_exhaustive()
     }
 }
 

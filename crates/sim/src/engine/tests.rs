@@ -61,7 +61,8 @@ enum Op {
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     // Spans of every order of magnitude, and many ties.
-    let ahead = prop_oneof![Just(0u64), 0..4u64, 0..5_000u64, (0..63u32, any::<u64>()).prop_map(|(s, n)| n >> s)];
+    let ahead =
+        prop_oneof![Just(0u64), 0..4u64, 0..5_000u64, (0..63u32, any::<u64>()).prop_map(|(s, n)| n >> s)];
     let op = prop_oneof![
         5 => ahead.clone().prop_map(|ahead| Op::Push { ahead }),
         3 => Just(Op::Pop),

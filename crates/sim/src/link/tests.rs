@@ -115,7 +115,8 @@ fn waiting_has_its_closed_form() {
 /// M/D/1: the mean wait is rho T / (2 (1 - rho)) (Pollaczek-Khinchine).
 #[test]
 fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
-    let mut link = link(LinkConfig { queue: QueueLimit::Packets(u32::MAX), delay: Duration::ZERO, ..config() });
+    let mut link =
+        link(LinkConfig { queue: QueueLimit::Packets(u32::MAX), delay: Duration::ZERO, ..config() });
     let mut stream = Stream::new(2, 0, "test", "arrivals");
     let h = handles(1)[0];
     let (mut now, mut waited, n, rho) = (Instant::ZERO, 0.0, 400_000, 0.8);
