@@ -3,4 +3,4 @@
 mod bulk;
 pub mod set;
 
-pub use bulk::{BulkSender, BulkSenderConfig, Keep, Outcome, Sink, Transfer, pattern};
+pub use bulk::{BulkSender, BulkSenderConfig, Content, Keep, Outcome, Sink, Transfer, pattern};

@@ -15,7 +15,10 @@
 
 #![forbid(unsafe_code)]
 
+<<<<<<< HEAD
 pub mod address;
+=======
+>>>>>>> sim
 pub mod app;
 pub mod apps;
 pub mod engine;
@@ -26,9 +29,15 @@ pub mod link;
 pub mod loss;
 pub mod network;
 pub mod packet;
+<<<<<<< HEAD
 pub mod pcapng;
 pub mod random;
 pub mod routing;
+=======
+pub mod random;
+pub mod routing;
+pub mod scenario;
+>>>>>>> sim
 pub mod sim;
 pub mod stream;
 pub mod trace;

@@ -16,6 +16,28 @@ pub fn pattern() -> Bytes {
     (0..PATTERN_LEN).map(|i| (i ^ i >> 8) as u8).collect::<Vec<_>>().into()
 }
 
+/// What a [`BulkSender`] sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Content {
+    /// That many octets of [`pattern`], over and over.
+    Pattern(u64),
+    /// [`pattern`], without end.
+    Endless,
+    /// These octets.
+    Data(Bytes),
+}
+
+impl Content {
+    /// How many octets; `None` without end.
+    pub fn len(&self) -> Option<u64> {
+        match self {
+            Self::Pattern(n) => Some(*n),
+            Self::Endless => None,
+            Self::Data(data) => Some(data.len() as u64),
+        }
+    }
+}
+
 /// What is sent where.
 #[derive(Clone, Debug)]
 pub struct BulkSenderConfig {
@@ -23,8 +45,8 @@ pub struct BulkSenderConfig {
     pub to: NodeId,
     /// Its port.
     pub port: u16,
-    /// Octets to send; `None` never ends.
-    pub bytes: Option<u64>,
+    /// What to send.
+    pub content: Content,
     /// How the connection behaves.
     pub tcp: Config,
 }
@@ -77,11 +99,16 @@ impl BulkSender {
     }
 
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
-        let total = self.config.bytes.unwrap_or(u64::MAX);
+        let total = self.config.content.len().unwrap_or(u64::MAX);
         while self.written < total {
-            let at = self.written as usize % PATTERN_LEN;
-            let len = (PATTERN_LEN - at).min(usize::try_from(total - self.written).unwrap_or(usize::MAX));
-            let mut data = self.pattern.slice(at..at + len);
+            let mut data = match &self.config.content {
+                Content::Data(data) => data.slice(self.written as usize..),
+                Content::Pattern(_) | Content::Endless => {
+                    let at = self.written as usize % PATTERN_LEN;
+                    let left = usize::try_from(total - self.written).unwrap_or(usize::MAX);
+                    self.pattern.slice(at..at + left.min(PATTERN_LEN - at))
+                }
+            };
             match ctx.write(id, &mut data) {
                 Ok(0) | Err(_) => return,
                 Ok(n) => self.written += n as u64,
@@ -108,7 +135,7 @@ impl App for BulkSender {
                 self.fill(ctx, id);
             }
             StreamEvent::Writable => {
-                if self.config.bytes.is_none_or(|total| self.written < total) {
+                if self.config.content.len().is_none_or(|total| self.written < total) {
                     self.fill(ctx, id);
                 } else {
                     self.info = ctx.info(id);

@@ -78,6 +78,13 @@ impl Star {
         }
     }
 
+    /// The paper's session set-up and TCP with today's striping.
+    pub(crate) fn lab(paths: &[Path], length: usize) -> Self {
+        let paper = SenderConfig::paper();
+        let set = SenderConfig { start: paper.start, open: paper.open, ..SenderConfig::default() };
+        Self { set, node: ReceiverConfig::default(), ..Self::paper(paths, length) }
+    }
+
     pub(crate) fn build(&self) -> Run {
         let ip = IpVersion::V6;
         let network = NetworkConfig { ip, metric: Metric::Delay, ..NetworkConfig::default() };

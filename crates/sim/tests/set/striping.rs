@@ -6,7 +6,7 @@ use super::star::*;
 
 #[test]
 fn probe() {
-    for (name, make) in [("modern", Star::new as fn(&[Path], usize) -> Star), ("paper", Star::paper)] {
+    for (name, make) in [("modern", Star::new as fn(&[Path], usize) -> Star), ("paper", Star::paper), ("lab", Star::lab)] {
         for length in [5_000, 42_000, 129_000, 1_000_000] {
             let l: Vec<f64> =
                 (1..=4).map(|n| make(&vec![path(256_000, 25, 0.0); n], length).latency()).collect();

@@ -1,0 +1,175 @@
+//! Scenario files: a network and what goes on in it, as TOML.
+//!
+//! Three layers: [`FileConfig`] is what was said, [`Scenario`] is what it means (every name bound, every
+//! value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`], which adds
+//! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
+
+pub mod file;
+pub mod record;
+pub mod tcp;
+pub mod units;
+
+mod check;
+mod error;
+mod plan;
+mod source;
+mod sweep;
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::{Duration, Instant};
+
+use crate::link::LinkConfig;
+use crate::network::NetworkConfig;
+use crate::packet::NodeId;
+use crate::sim::Fault;
+
+pub use error::{Place, ScenarioError, nearest};
+pub use file::{FileConfig, NodeKind};
+pub use plan::{Plan, PlannedTransfer};
+pub use source::Source;
+pub use sweep::Point;
+
+/// A scenario that can run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// What it is called in reports.
+    pub name: String,
+    /// Root of all random streams, unless told otherwise.
+    pub seed: u64,
+    /// When the simulation ends at the latest.
+    pub stop: Instant,
+    /// What holds for the network as a whole.
+    pub network: NetworkConfig,
+    /// The nodes; their index is their [`NodeId`].
+    pub nodes: Vec<NodeSpec>,
+    /// The links, one for each direction; their index is their [`crate::packet::LinkId`].
+    pub links: Vec<LinkSpec>,
+    /// Routes that differ from the shortest.
+    pub routes: Vec<RouteSpec>,
+    /// What is carried.
+    pub transfers: Vec<TransferSpec>,
+    /// What breaks, heals or changes, in the order of the file.
+    pub faults: Vec<(Instant, Fault)>,
+    resolved: FileConfig,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Its energy level, for the gateway table of SET.
+    pub energy: file::EnergyName,
+    /// Its first-hop neighbours in the low-power network, for the gateway table of SET.
+    pub neighbours: Vec<NodeId>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkSpec {
+    /// Where it starts.
+    pub from: NodeId,
+    /// Where it ends.
+    pub to: NodeId,
+    /// How it is.
+    pub config: LinkConfig,
+}
+
+/// A route that differs from the shortest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouteSpec {
+    /// The node that decides.
+    pub at: NodeId,
+    /// The destination that this is about.
+    pub to: NodeId,
+    /// The link that is taken.
+    pub link: crate::packet::LinkId,
+}
+
+/// What a transfer carries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ContentSpec {
+    /// That many octets, whatever they are.
+    Bytes(u64),
+    /// The content of a file, by the name that the scenario gives it.
+    File(String),
+    /// Octets without end.
+    Endless,
+}
+
+/// Octets that are carried from one node to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TransferSpec {
+    /// Its name in reports.
+    pub name: String,
+    /// The sender.
+    pub from: NodeId,
+    /// The receiver.
+    pub to: NodeId,
+    /// What.
+    pub content: ContentSpec,
+    /// When it begins.
+    pub start: Duration,
+    /// The TCP of the sender, and of its peer.
+    pub tcp: anabranch_core::tcp::Config,
+    /// How.
+    pub scheme: Scheme,
+}
+
+/// How octets are carried.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Scheme {
+    /// One TCP connection from end to end.
+    Tcp,
+    /// Two TCP connections, joined at a gateway.
+    Split {
+        /// The gateway.
+        gateway: NodeId,
+        /// The TCP between gateway and receiver.
+        wireless: anabranch_core::tcp::Config,
+    },
+    /// SET.
+    Set(SetSpec),
+}
+
+/// What a scenario says of a SET transfer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SetSpec {
+    /// Which gateways may be used.
+    pub gateways: Gateways,
+    /// The gateway through which the request goes.
+    pub default_gateway: Option<NodeId>,
+    /// The TCP between gateways and receiver.
+    pub wireless: anabranch_core::tcp::Config,
+    /// Further choices, as they were written.
+    pub options: BTreeMap<String, serde_json::Value>,
+}
+
+/// Which gateways may be used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Gateways {
+    /// As many as SET finds good.
+    All,
+    /// At most that many.
+    AtMost(u32),
+    /// These, the primary first.
+    These(Vec<NodeId>),
+}
+
+impl Scenario {
+    /// The node of that name.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
+    }
+
+    /// What was said, with every default filled in and every TCP profile complete, without sweep axes.
+    pub fn resolved(&self) -> &FileConfig {
+        &self.resolved
+    }
+}
+
+#[cfg(test)]
+mod tests;

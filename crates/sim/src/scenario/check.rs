@@ -1,0 +1,345 @@
+//! From what was said to what it means: every name is bound, every value is legal, or there is one error.
+
+mod transfers;
+
+use std::collections::BTreeMap;
+
+use anabranch_core::tcp;
+use anabranch_core::time::Instant;
+
+use super::error::{ScenarioError, nearest};
+use super::file::{
+    EventAction, EventSection, FailureName, FileConfig, FragmentationName, LinkSection, LossName, MetricName,
+};
+use super::source::{Source, Step, Tree};
+use super::tcp::TcpProfile;
+use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
+use crate::link::LinkConfig;
+use crate::loss::{LossFactors, LossModel};
+use crate::network::{Fragmentation, NetworkConfig};
+use crate::packet::{IpVersion, LinkId, NodeId};
+use crate::routing::Metric;
+use crate::sim::Fault;
+use crate::world::Failure;
+
+/// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
+const SMALLEST_MTU: u32 = 68;
+
+type Checked<T> = Result<T, ScenarioError>;
+
+impl Source {
+    /// Reads the scenario. A sweep is left aside: see [`Source::points`].
+    pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
+        self.scenario_of(self.tree()?)
+    }
+
+    pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
+        let mut file: FileConfig = self.read(tree.clone())?;
+        file.sweep.clear();
+        let mut checker = Checker { source: self, tree, nodes: BTreeMap::new(), profiles: BTreeMap::new() };
+        checker.scenario(file)
+    }
+}
+
+struct Checker<'s> {
+    source: &'s Source,
+    tree: Tree<'s>,
+    nodes: BTreeMap<String, NodeId>,
+    profiles: BTreeMap<String, tcp::Config>,
+}
+
+/// A path into the file.
+macro_rules! at {
+    ($($step:expr),* $(,)?) => { &[$(Step::from($step)),*] };
+}
+use at;
+
+impl Checker<'_> {
+    fn fault<T>(&self, path: &[Step], message: impl Into<String>, hint: Option<&str>) -> Checked<T> {
+        Err(self.source.error_at(&self.tree, path, message.into(), hint.map(str::to_owned)))
+    }
+
+    fn scenario(&mut self, mut file: FileConfig) -> Checked<Scenario> {
+        if file.stop.0.is_zero() {
+            return self.fault(at!["stop"], "the simulation would end before it begins", None);
+        }
+        let network = self.network(&file)?;
+        self.profiles(&mut file)?;
+        let nodes = self.nodes(&file)?;
+        let mut links = Vec::new();
+        for (i, section) in file.link.iter().enumerate() {
+            links.extend(self.link(i, section)?);
+        }
+        self.connected(&nodes, &links)?;
+        let routes = self.routes(&file, &links)?;
+        let mut scenario = Scenario {
+            name: file.name.clone(),
+            seed: file.seed,
+            stop: Instant::ZERO + file.stop.0,
+            network,
+            nodes,
+            links,
+            routes,
+            transfers: Vec::new(),
+            faults: Vec::new(),
+            resolved: file,
+        };
+        self.neighbours(&mut scenario)?;
+        self.transfers(&mut scenario)?;
+        for i in 0..scenario.resolved.event.len() {
+            let section = scenario.resolved.event[i].clone();
+            let at = Instant::ZERO + section.at.0;
+            let faults = self.event(i, &section, &scenario.links)?;
+            scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
+        }
+        Ok(scenario)
+    }
+
+    fn network(&self, file: &FileConfig) -> Checked<NetworkConfig> {
+        let section = &file.network;
+        let ip = match section.ip {
+            4 => IpVersion::V4,
+            6 => IpVersion::V6,
+            other => {
+                return self.fault(at!["network", "ip"], format!("expected 4 or 6, found {other}"), None);
+            }
+        };
+        if section.hop_limit == 0 {
+            return self.fault(at!["network", "hop_limit"], "a hop limit is in 1..=255", None);
+        }
+        Ok(NetworkConfig {
+            ip,
+            fragmentation: match section.fragmentation {
+                FragmentationName::Allowed => Fragmentation::Allowed,
+                FragmentationName::Forbidden => Fragmentation::Forbidden,
+            },
+            metric: match section.metric {
+                MetricName::Hops => Metric::Hops,
+                MetricName::Delay => Metric::Delay,
+            },
+            convergence: section.convergence.0,
+            hop_limit: section.hop_limit,
+        })
+    }
+
+    fn profiles(&mut self, file: &mut FileConfig) -> Checked<()> {
+        file.tcp.entry("default".to_owned()).or_default();
+        for (name, profile) in &mut file.tcp {
+            let config = match profile.config() {
+                Ok(config) => config,
+                Err((key, message)) => return self.fault(at!["tcp", name.as_str(), key], message, None),
+            };
+            *profile = TcpProfile::complete(&config);
+            self.profiles.insert(name.clone(), config);
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, file: &FileConfig) -> Checked<Vec<NodeSpec>> {
+        if file.node.is_empty() {
+            return self.fault(&[], "the network has no node", Some("add `[[node]]` with a `name`"));
+        }
+        let mut nodes = Vec::new();
+        for (i, section) in file.node.iter().enumerate() {
+            let at = at!["node", i, "name"];
+            if section.name.is_empty() {
+                return self.fault(at, "a node needs a name", None);
+            }
+            if self.nodes.insert(section.name.clone(), NodeId(i as u32)).is_some() {
+                let message = format!("there are two nodes of the name `{}`", section.name);
+                return self.fault(
+                    at,
+                    message,
+                    Some("names must differ, since links and transfers use them"),
+                );
+            }
+            nodes.push(NodeSpec {
+                name: section.name.clone(),
+                kind: section.kind,
+                energy: section.energy,
+                neighbours: Vec::new(),
+            });
+        }
+        Ok(nodes)
+    }
+
+    /// The node of a name, which stands at `path`.
+    fn node(&self, path: &[Step], name: &str) -> Checked<NodeId> {
+        if let Some(node) = self.nodes.get(name) {
+            return Ok(*node);
+        }
+        let hint = match nearest(name, self.nodes.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the nodes are {}", quoted(self.nodes.keys())),
+        };
+        self.fault(path, format!("there is no node `{name}`"), Some(&hint))
+    }
+
+    fn link(&self, i: usize, section: &LinkSection) -> Checked<[LinkSpec; 2]> {
+        let from = self.node(at!["link", i, "from"], &section.from)?;
+        let to = self.node(at!["link", i, "to"], &section.to)?;
+        if from == to {
+            return self.fault(at!["link", i, "to"], "a link joins two different nodes", None);
+        }
+        let there = LinkConfig {
+            rate: section.rate.0,
+            delay: section.delay.0,
+            queue: section.queue.0,
+            mtu: section.mtu,
+            loss: loss_model(section.loss),
+            loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
+        };
+        self.mtu(at!["link", i, "mtu"], there.mtu)?;
+        let mut back = there;
+        if let Some(other) = &section.back {
+            back.rate = other.rate.map_or(back.rate, |rate| rate.0);
+            back.delay = other.delay.map_or(back.delay, |span| span.0);
+            back.queue = other.queue.map_or(back.queue, |queue| queue.0);
+            back.mtu = other.mtu.unwrap_or(back.mtu);
+            back.loss = other.loss.map_or(back.loss, loss_model);
+            if let Some(factors) = other.loss_factors {
+                back.loss_factors = self.factors(at!["link", i, "back", "loss_factors"], factors)?;
+            }
+            self.mtu(at!["link", i, "back", "mtu"], back.mtu)?;
+        }
+        Ok([LinkSpec { from, to, config: there }, LinkSpec { from: to, to: from, config: back }])
+    }
+
+    fn mtu(&self, path: &[Step], mtu: u32) -> Checked<()> {
+        if mtu >= SMALLEST_MTU {
+            return Ok(());
+        }
+        let message =
+            format!("an MTU of {mtu} octets has no room for a packet; expected {SMALLEST_MTU} or more");
+        self.fault(path, message, None)
+    }
+
+    fn factors(&self, path: &[Step], section: super::file::FactorsSection) -> Checked<LossFactors> {
+        let legal = |factor: f64| factor.is_finite() && factor >= 0.0;
+        if legal(section.data) && legal(section.ack) {
+            return Ok(LossFactors { data: section.data, ack: section.ack });
+        }
+        self.fault(path, "a factor is a number from 0 on", None)
+    }
+
+    /// Every node can be reached from the first, over links in any direction.
+    fn connected(&self, nodes: &[NodeSpec], links: &[LinkSpec]) -> Checked<()> {
+        let mut reached = vec![false; nodes.len()];
+        reached[0] = true;
+        let mut open = vec![NodeId(0)];
+        while let Some(at) = open.pop() {
+            for link in links.iter().filter(|l| l.from == at) {
+                if !std::mem::replace(&mut reached[link.to.index()], true) {
+                    open.push(link.to);
+                }
+            }
+        }
+        let Some(lonely) = reached.iter().position(|r| !r) else { return Ok(()) };
+        let message = format!(
+            "the network is not connected: no link leads from `{}` to `{}`",
+            nodes[0].name, nodes[lonely].name
+        );
+        let hint = format!("add a `[[link]]` that joins `{}` to the others", nodes[lonely].name);
+        self.fault(at!["node", lonely, "name"], message, Some(&hint))
+    }
+
+    fn routes(&self, file: &FileConfig, links: &[LinkSpec]) -> Checked<Vec<RouteSpec>> {
+        let mut routes = Vec::new();
+        for (i, section) in file.route.iter().enumerate() {
+            let at = self.node(at!["route", i, "at"], &section.at)?;
+            let to = self.node(at!["route", i, "to"], &section.to)?;
+            let via = self.node(at!["route", i, "via"], &section.via)?;
+            let Some(link) = links.iter().position(|l| l.from == at && l.to == via) else {
+                let message = format!("`{}` has no link to `{}`", section.at, section.via);
+                return self.fault(at!["route", i, "via"], message, Some("a route goes via a neighbour"));
+            };
+            routes.push(RouteSpec { at, to, link: LinkId(link as u32) });
+        }
+        Ok(routes)
+    }
+
+    fn neighbours(&self, scenario: &mut Scenario) -> Checked<()> {
+        for i in 0..scenario.nodes.len() {
+            let said = scenario.resolved.node[i].neighbours.clone();
+            let mut found = Vec::new();
+            for (j, name) in said.iter().enumerate() {
+                found.push(self.node(at!["node", i, "neighbours", j], name)?);
+            }
+            if said.is_empty() && scenario.nodes[i].kind == NodeKind::Gateway {
+                let nearby = scenario.links.iter().filter(|l| l.from.index() == i).map(|l| l.to);
+                found = nearby.filter(|n| scenario.nodes[n.index()].kind == NodeKind::Node).collect();
+                found.dedup();
+                let name = |n: &NodeId| scenario.nodes[n.index()].name.clone();
+                scenario.resolved.node[i].neighbours = found.iter().map(name).collect();
+            }
+            scenario.nodes[i].neighbours = found;
+        }
+        Ok(())
+    }
+
+    fn event(&self, i: usize, section: &EventSection, links: &[LinkSpec]) -> Checked<Vec<Fault>> {
+        let node = || match &section.node {
+            Some(name) => self.node(at!["event", i, "node"], name),
+            None => self.fault(at!["event", i, "action"], "this action needs `node`", None),
+        };
+        let EventSection { from, to, .. } = section;
+        let ends = || match (from, to) {
+            (Some(from), Some(to)) => {
+                let a = self.node(at!["event", i, "from"], from)?;
+                let b = self.node(at!["event", i, "to"], to)?;
+                if links.iter().any(|l| l.from == a && l.to == b) {
+                    return Ok((a, b));
+                }
+                self.fault(at!["event", i, "to"], format!("there is no link from `{from}` to `{to}`"), None)
+            }
+            _ => self.fault(at!["event", i, "action"], "this action needs `from` and `to`", None),
+        };
+        let ids = |keep: &dyn Fn(&LinkSpec) -> bool| -> Vec<LinkId> {
+            let numbered = links.iter().enumerate().filter(|(_, l)| keep(l));
+            numbered.map(|(i, _)| LinkId(i as u32)).collect()
+        };
+        Ok(match section.action {
+            EventAction::FailNode => {
+                let failure = match section.how.unwrap_or(FailureName::Silent) {
+                    FailureName::Silent => Failure::Silent,
+                    FailureName::Reset => Failure::Reset,
+                };
+                vec![Fault::NodeFails(node()?, failure)]
+            }
+            EventAction::RecoverNode => vec![Fault::NodeRecovers(node()?)],
+            EventAction::LinkDown | EventAction::LinkUp => {
+                let (a, b) = ends()?;
+                let both = ids(&|l| (l.from == a && l.to == b) || (l.from == b && l.to == a));
+                let down = section.action == EventAction::LinkDown;
+                both.into_iter()
+                    .map(|id| if down { Fault::LinkDown(id) } else { Fault::LinkUp(id) })
+                    .collect()
+            }
+            EventAction::SetRate => {
+                let (a, b) = ends()?;
+                let Some(rate) = section.rate else {
+                    return self.fault(at!["event", i, "action"], "this action needs `rate`", None);
+                };
+                let one_way = ids(&|l| l.from == a && l.to == b);
+                one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
+            }
+        })
+    }
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn loss_model(name: LossName) -> LossModel {
+    match name {
+        LossName::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
+        LossName::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
+        LossName::GilbertElliott(section) => LossModel::GilbertElliott {
+            good_to_bad: section.good_to_bad.0,
+            bad_to_good: section.bad_to_good.0,
+            loss_good: section.loss_good.0,
+            loss_bad: section.loss_bad.0,
+        },
+    }
+}

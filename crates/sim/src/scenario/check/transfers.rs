@@ -1,0 +1,165 @@
+//! Checks of what is carried.
+
+use anabranch_core::tcp;
+
+use super::super::error::nearest;
+use super::super::file::{GatewaysName, TransferKind, TransferSection};
+use super::super::source::Step;
+use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
+use super::{Checked, Checker, at, quoted};
+use crate::packet::{LinkId, NodeId};
+use crate::routing::{Edge, Routes};
+
+/// What to do about no gateway.
+const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
+
+impl Checker<'_> {
+    pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
+        let routes = routes(scenario);
+        for i in 0..scenario.resolved.transfer.len() {
+            let mut section = scenario.resolved.transfer[i].clone();
+            let name = section.name.get_or_insert_with(|| format!("transfer {}", i + 1)).clone();
+            if scenario.transfers.iter().any(|t| t.name == name) {
+                let message = format!("there are two transfers of the name `{name}`");
+                return self.fault(at!["transfer", i, "name"], message, None);
+            }
+            let spec = self.transfer(i, name, &section, scenario)?;
+            if routes.next(spec.from, spec.to).is_none() {
+                let message = format!("no packet gets from `{}` to `{}`", section.from, section.to);
+                let hint = "hosts pass nothing on: make the nodes between routers";
+                return self.fault(at!["transfer", i, "to"], message, Some(hint));
+            }
+            scenario.transfers.push(spec);
+            scenario.resolved.transfer[i] = section;
+        }
+        Ok(())
+    }
+
+    fn transfer(
+        &self,
+        i: usize,
+        name: String,
+        section: &TransferSection,
+        scenario: &Scenario,
+    ) -> Checked<TransferSpec> {
+        let from = self.node(at!["transfer", i, "from"], &section.from)?;
+        let to = self.node(at!["transfer", i, "to"], &section.to)?;
+        if from == to {
+            return self.fault(at!["transfer", i, "to"], "sender and receiver are one node", None);
+        }
+        let content = match (&section.bytes, &section.file) {
+            (Some(_), Some(_)) => {
+                return self.fault(at!["transfer", i, "file"], "both `bytes` and `file` are given", None);
+            }
+            (Some(size), None) => ContentSpec::Bytes(size.0),
+            (None, Some(file)) => ContentSpec::File(file.clone()),
+            (None, None) if section.kind == TransferKind::Tcp => ContentSpec::Endless,
+            (None, None) => {
+                let hint = Some("only a TCP transfer may go on for ever");
+                return self.fault(at!["transfer", i, "kind"], "`bytes` or `file` is missing", hint);
+            }
+        };
+        let tcp = self.profile(at!["transfer", i, "tcp"], &section.tcp)?;
+        let scheme = self.scheme(i, section, tcp, scenario)?;
+        Ok(TransferSpec { name, from, to, content, start: section.start.0, tcp, scheme })
+    }
+
+    fn scheme(
+        &self,
+        i: usize,
+        section: &TransferSection,
+        tcp: tcp::Config,
+        scenario: &Scenario,
+    ) -> Checked<Scheme> {
+        let refused = [
+            ("tcp_wireless", section.tcp_wireless.is_some(), section.kind == TransferKind::Tcp),
+            ("default_gateway", section.default_gateway.is_some(), section.kind == TransferKind::Tcp),
+            ("gateways", section.gateways.is_some(), section.kind != TransferKind::Set),
+            ("options", !section.options.is_empty(), section.kind != TransferKind::Set),
+        ];
+        if let Some((key, ..)) = refused.iter().find(|(_, given, refused)| *given && *refused) {
+            let message = format!("`{key}` has no meaning for this kind of transfer");
+            return self.fault(at!["transfer", i, *key], message, None);
+        }
+        let wireless = match &section.tcp_wireless {
+            Some(name) => self.profile(at!["transfer", i, "tcp_wireless"], name)?,
+            None => tcp,
+        };
+        let default_gateway = match &section.default_gateway {
+            Some(name) => Some(self.gateway(at!["transfer", i, "default_gateway"], name, scenario)?),
+            None => None,
+        };
+        match section.kind {
+            TransferKind::Tcp => Ok(Scheme::Tcp),
+            TransferKind::Split => match default_gateway {
+                Some(gateway) => Ok(Scheme::Split { gateway, wireless }),
+                None => self.fault(at!["transfer", i, "kind"], "`default_gateway` is missing", None),
+            },
+            TransferKind::Set => {
+                let gateways = self.gateways(i, section, scenario)?;
+                let options = section.options.clone();
+                Ok(Scheme::Set(SetSpec { gateways, default_gateway, wireless, options }))
+            }
+        }
+    }
+
+    fn gateways(&self, i: usize, section: &TransferSection, scenario: &Scenario) -> Checked<Gateways> {
+        let at = at!["transfer", i, "gateways"];
+        match &section.gateways {
+            None => Ok(Gateways::All),
+            Some(GatewaysName::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
+            Some(GatewaysName::Count(n)) => {
+                let there = scenario.nodes.iter().filter(|n| n.kind == NodeKind::Gateway).count();
+                if *n as usize > there {
+                    let hint = Some("nodes of kind \"gateway\" count");
+                    return self.fault(at, format!("the network has {there} gateways, not {n}"), hint);
+                }
+                Ok(Gateways::AtMost(*n))
+            }
+            Some(GatewaysName::Names(names)) if names.is_empty() => {
+                self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE)
+            }
+            Some(GatewaysName::Names(names)) => {
+                let bind = |(j, name): (usize, &String)| {
+                    let at = at!["transfer", i, "gateways", j];
+                    if names[..j].contains(name) {
+                        return self.fault(at, format!("`{name}` is named twice"), None);
+                    }
+                    self.gateway(at, name, scenario)
+                };
+                names.iter().enumerate().map(bind).collect::<Checked<_>>().map(Gateways::These)
+            }
+        }
+    }
+
+    fn gateway(&self, path: &[Step], name: &str, scenario: &Scenario) -> Checked<NodeId> {
+        let node = self.node(path, name)?;
+        if scenario.nodes[node.index()].kind == NodeKind::Gateway {
+            return Ok(node);
+        }
+        self.fault(path, format!("`{name}` is no gateway"), Some("give that node `kind = \"gateway\"`"))
+    }
+
+    fn profile(&self, path: &[Step], name: &str) -> Checked<tcp::Config> {
+        if let Some(config) = self.profiles.get(name) {
+            return Ok(*config);
+        }
+        let hint = match nearest(name, self.profiles.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the profiles are {}; add `[tcp.{name}]`", quoted(self.profiles.keys())),
+        };
+        self.fault(path, format!("there is no TCP profile `{name}`"), Some(&hint))
+    }
+}
+
+fn routes(scenario: &Scenario) -> Routes {
+    let edge = |(i, l): (usize, &super::LinkSpec)| Edge {
+        link: LinkId(i as u32),
+        from: l.from,
+        to: l.to,
+        weight: 1,
+    };
+    let edges: Vec<_> = scenario.links.iter().enumerate().map(edge).collect();
+    let forwards = |n: NodeId| scenario.nodes[n.index()].kind != NodeKind::Host;
+    Routes::compute(scenario.nodes.len(), &edges, forwards)
+}

@@ -1,0 +1,436 @@
+//! What a scenario file says, word for word. What it means is [`super::Scenario`].
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::tcp::TcpProfile;
+use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
+
+/// A network and what goes on in it.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Anabranch scenario")]
+pub struct FileConfig {
+    /// What it is called in reports.
+    #[serde(default)]
+    pub name: String,
+    /// What it is about, for a reader.
+    #[serde(default)]
+    pub description: String,
+    /// Root of all random streams, unless the command line says another.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// The simulation ends at this time if it has not ended before.
+    #[serde(default = "an_hour")]
+    pub stop: Span,
+    /// What holds for the network as a whole.
+    #[serde(default)]
+    pub network: NetworkSection,
+    /// TCP profiles by name; "default" is for those who name none.
+    #[serde(default)]
+    pub tcp: BTreeMap<String, TcpProfile>,
+    /// The nodes.
+    #[serde(default)]
+    pub node: Vec<NodeSection>,
+    /// The links between them.
+    #[serde(default)]
+    pub link: Vec<LinkSection>,
+    /// Routes that differ from the shortest.
+    #[serde(default)]
+    pub route: Vec<RouteSection>,
+    /// What is carried.
+    #[serde(default)]
+    pub transfer: Vec<TransferSection>,
+    /// What breaks, heals or changes.
+    #[serde(default)]
+    pub event: Vec<EventSection>,
+    /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn an_hour() -> Span {
+    Span(anabranch_core::time::Duration::from_secs(3600))
+}
+
+/// What holds for the network as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkSection {
+    /// The Internet Protocol spoken: 4 (headers of 20 octets) or 6 (40).
+    pub ip: u8,
+    /// Whether a packet that exceeds the next link's MTU is cut there, or dropped.
+    pub fragmentation: FragmentationName,
+    /// What routing minimises.
+    pub metric: MetricName,
+    /// From a failure or recovery until routes follow it.
+    pub convergence: Span,
+    /// Hop limit of every packet, 1 to 255.
+    pub hop_limit: u8,
+}
+
+impl Default for NetworkSection {
+    fn default() -> Self {
+        let network = crate::network::NetworkConfig::default();
+        Self {
+            ip: 6,
+            fragmentation: FragmentationName::Allowed,
+            metric: MetricName::Hops,
+            convergence: Span(network.convergence),
+            hop_limit: network.hop_limit,
+        }
+    }
+}
+
+/// What happens to a packet that exceeds the next link's MTU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FragmentationName {
+    /// It is cut there and put together at the destination.
+    Allowed,
+    /// It is dropped.
+    Forbidden,
+}
+
+/// What routing minimises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MetricName {
+    /// The number of links.
+    Hops,
+    /// The sum of the links' delays.
+    Delay,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// An end system: it passes nothing on.
+    #[default]
+    Host,
+    /// It passes packets on.
+    Router,
+    /// It joins the low-power network to the Internet: passes packets on, and can relay SET sessions.
+    Gateway,
+    /// A node of the low-power network; passes packets on.
+    Node,
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSection {
+    /// Its name, by which all else calls it.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub kind: NodeKind,
+    /// Its energy level, for the gateway table of SET.
+    #[serde(default)]
+    pub energy: EnergyName,
+    /// Names of its first-hop neighbours in the low-power network, for the gateway table of SET. Where none
+    /// are given, the nodes of kind "node" next to it are.
+    #[serde(default)]
+    pub neighbours: Vec<String>,
+}
+
+/// An energy level, for the gateway table of SET (table 1 of the paper).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyName {
+    /// E+.
+    #[default]
+    High,
+    /// E-: depleted.
+    Low,
+}
+
+/// A link. Both directions are alike, unless `back` says otherwise.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSection {
+    /// Its name, for paths of `--set` and sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The node at one end.
+    pub from: String,
+    /// The node at the other end.
+    pub to: String,
+    /// Rate of each direction.
+    pub rate: Rate,
+    /// Delay of each direction, from the end of transmission to arrival.
+    pub delay: Span,
+    /// What waits for each transmitter at most.
+    #[serde(default = "hundred_packets")]
+    pub queue: QueueSize,
+    /// Largest IP packet in octets.
+    #[serde(default = "ethernet_mtu")]
+    pub mtu: u32,
+    /// How packets are lost: a probability, or a table for Gilbert-Elliott.
+    #[serde(default)]
+    pub loss: LossName,
+    /// Factors on the loss by kind of packet.
+    #[serde(default)]
+    pub loss_factors: FactorsSection,
+    /// What differs in the direction from `to` to `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<BackSection>,
+}
+
+fn hundred_packets() -> QueueSize {
+    QueueSize(crate::link::QueueLimit::Packets(100))
+}
+
+fn ethernet_mtu() -> u32 {
+    1500
+}
+
+/// What differs in a link's direction back.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackSection {
+    /// Rate.
+    pub rate: Option<Rate>,
+    /// Delay.
+    pub delay: Option<Span>,
+    /// What waits for the transmitter at most.
+    pub queue: Option<QueueSize>,
+    /// Largest IP packet in octets.
+    pub mtu: Option<u32>,
+    /// How packets are lost.
+    pub loss: Option<LossName>,
+    /// Factors on the loss by kind of packet.
+    pub loss_factors: Option<FactorsSection>,
+}
+
+/// Factors on the loss probability by kind of packet.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FactorsSection {
+    /// For packets with data, and those that open or close a connection.
+    pub data: f64,
+    /// For pure acknowledgements.
+    pub ack: f64,
+}
+
+impl Default for FactorsSection {
+    fn default() -> Self {
+        Self { data: 1.0, ack: 1.0 }
+    }
+}
+
+/// How packets are lost.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum LossName {
+    /// Each with this probability.
+    Bernoulli(Probability),
+    /// In bursts.
+    GilbertElliott(GilbertElliottSection),
+}
+
+impl Default for LossName {
+    fn default() -> Self {
+        Self::Bernoulli(Probability(0.0))
+    }
+}
+
+/// A channel of two states that steps before every packet.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GilbertElliottSection {
+    /// Probability to turn bad, per packet.
+    pub good_to_bad: Probability,
+    /// Probability to turn good, per packet.
+    pub bad_to_good: Probability,
+    /// Loss probability while good.
+    #[serde(default)]
+    pub loss_good: Probability,
+    /// Loss probability while bad.
+    #[serde(default = "certain")]
+    pub loss_bad: Probability,
+}
+
+fn certain() -> Probability {
+    Probability(1.0)
+}
+
+impl<'de> Deserialize<'de> for LossName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NumberOrTable;
+        impl<'de> Visitor<'de> for NumberOrTable {
+            type Value = LossName;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a probability such as 0.02 or \"2 %\", or a Gilbert-Elliott table")
+            }
+            fn visit_f64<E: serde::de::Error>(self, p: f64) -> Result<LossName, E> {
+                ProbabilityVisitor.visit_f64(p).map(LossName::Bernoulli)
+            }
+            fn visit_i64<E: serde::de::Error>(self, p: i64) -> Result<LossName, E> {
+                ProbabilityVisitor.visit_i64(p).map(LossName::Bernoulli)
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LossName, E> {
+                ProbabilityVisitor.visit_str(text).map(LossName::Bernoulli)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossName, A::Error> {
+                GilbertElliottSection::deserialize(MapAccessDeserializer::new(map))
+                    .map(LossName::GilbertElliott)
+            }
+        }
+        deserializer.deserialize_any(NumberOrTable)
+    }
+}
+
+impl JsonSchema for LossName {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let probability = generator.subschema_for::<Probability>();
+        let table = generator.subschema_for::<GilbertElliottSection>();
+        json_schema!({ "anyOf": [probability, table] })
+    }
+}
+
+/// A route that differs from the shortest.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSection {
+    /// The node that decides.
+    pub at: String,
+    /// The destination that this is about.
+    pub to: String,
+    /// The neighbour to which packets go.
+    pub via: String,
+}
+
+/// How octets are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferKind {
+    /// One TCP connection from end to end.
+    Tcp,
+    /// One TCP connection to a gateway, and another from there.
+    Split,
+    /// SET: several of those at once, through several gateways.
+    Set,
+}
+
+/// Gateways: how many, or which.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a number of gateways or a list of their names")]
+pub enum GatewaysName {
+    /// At most that many; SET chooses.
+    Count(u32),
+    /// These, the primary first.
+    Names(Vec<String>),
+}
+
+/// Octets that are carried from one node to another.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransferSection {
+    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How.
+    pub kind: TransferKind,
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// How much. One of `bytes` and `file` is given, or neither for a TCP transfer that never ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Size>,
+    /// The content of this file, relative to the scenario.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// When it begins.
+    #[serde(default = "at_once")]
+    pub start: Span,
+    /// The TCP profile.
+    #[serde(default = "default_profile")]
+    pub tcp: String,
+    /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_wireless: Option<String>,
+    /// The gateways: how many at most, or which. SET only; a split transfer takes `default_gateway`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateways: Option<GatewaysName>,
+    /// The gateway through which the request goes, and plain or split TCP. Split and SET only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_gateway: Option<String>,
+    /// Further choices of SET. SET only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, serde_json::Value>,
+}
+
+fn at_once() -> Span {
+    Span(anabranch_core::time::Duration::ZERO)
+}
+
+fn default_profile() -> String {
+    "default".to_owned()
+}
+
+/// What happens to the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventAction {
+    /// A node dies: needs `node`; `how` is "silent" if not given.
+    FailNode,
+    /// A node starts again: needs `node`.
+    RecoverNode,
+    /// A link goes down, both directions: needs `from` and `to`.
+    LinkDown,
+    /// A link comes up, both directions: needs `from` and `to`.
+    LinkUp,
+    /// The direction from `from` to `to` of a link gets another rate: needs `rate`.
+    SetRate,
+}
+
+/// How a node dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureName {
+    /// Nobody is told.
+    Silent,
+    /// It resets its connections first.
+    Reset,
+}
+
+/// Something that happens to the network at a given time.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventSection {
+    /// When.
+    pub at: Span,
+    /// What.
+    pub action: EventAction,
+    /// The node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// How a node dies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<FailureName>,
+    /// One end of the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The other end of the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The new rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+}

@@ -1,0 +1,109 @@
+//! From a scenario to a simulation about to begin.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::{Duration, Instant};
+use bytes::Bytes;
+
+use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
+use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
+use crate::event::AppId;
+use crate::network::Forwarding;
+use crate::packet::NodeId;
+use crate::sim::Builder;
+
+/// First of the ports on which receivers of TCP transfers listen, in the order of the file.
+const FIRST_PORT: u16 = 5_000;
+
+/// A simulation about to begin.
+#[derive(Debug)]
+pub struct Plan {
+    /// The network with its faults and TCP transfers; more can be added.
+    pub builder: Builder,
+    /// The TCP transfers.
+    pub transfers: Vec<PlannedTransfer>,
+    /// Indices of the transfers that are not plain TCP: whoever can, adds applications for them.
+    pub others: Vec<usize>,
+}
+
+/// A TCP transfer that will take place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlannedTransfer {
+    /// Its index in [`Scenario::transfers`].
+    pub index: usize,
+    /// Its [`BulkSender`].
+    pub sender: AppId,
+    /// Its [`Sink`].
+    pub sink: AppId,
+}
+
+impl Scenario {
+    /// Names of the files whose content is carried.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.transfers.iter().filter_map(|t| match &t.content {
+            ContentSpec::File(name) => Some(name.as_str()),
+            ContentSpec::Bytes(_) | ContentSpec::Endless => None,
+        })
+    }
+
+    /// Plans a run. `files` has the content of each of [`Scenario::files`].
+    ///
+    /// # Panics
+    ///
+    /// If a file is missing.
+    pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Plan {
+        let mut builder = Builder::new(self.network, seed, run);
+        for node in &self.nodes {
+            let forwarding = match node.kind {
+                NodeKind::Host => Forwarding::Off,
+                NodeKind::Router | NodeKind::Gateway | NodeKind::Node => Forwarding::On,
+            };
+            builder.node(&node.name, forwarding);
+        }
+        for link in &self.links {
+            builder.link(link.from, link.to, link.config);
+        }
+        for route in &self.routes {
+            builder.pin_route(route.at, route.to, route.link);
+        }
+        for (at, fault) in &self.faults {
+            builder.fault(*at, *fault);
+        }
+        let mut plan = Plan { builder, transfers: Vec::new(), others: Vec::new() };
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            match transfer.scheme {
+                Scheme::Tcp => plan.add_tcp(index, transfer, files),
+                Scheme::Split { .. } | Scheme::Set(_) => plan.others.push(index),
+            }
+        }
+        plan
+    }
+
+    /// One-way propagation delay and the slowest rate, in bit/s, over the given links.
+    pub fn path_figures(&self, links: &[crate::packet::LinkId]) -> (Duration, u64) {
+        let configs = links.iter().map(|l| &self.links[l.index()].config);
+        configs.fold((Duration::ZERO, u64::MAX), |(delay, rate), c| (delay + c.delay, rate.min(c.rate)))
+    }
+
+    /// All nodes of a kind.
+    pub fn nodes_of(&self, kind: NodeKind) -> impl Iterator<Item = NodeId> {
+        let nodes = self.nodes.iter().enumerate().filter(move |(_, n)| n.kind == kind);
+        nodes.map(|(i, _)| NodeId(i as u32))
+    }
+}
+
+impl Plan {
+    fn add_tcp(&mut self, index: usize, transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) {
+        let port = FIRST_PORT + index as u16;
+        let TransferSpec { tcp, to, .. } = *transfer;
+        let content = match &transfer.content {
+            ContentSpec::Bytes(n) => Content::Pattern(*n),
+            ContentSpec::Endless => Content::Endless,
+            ContentSpec::File(name) => Content::Data(files.get(name).cloned().expect("every file is given")),
+        };
+        let sink = self.builder.app(to, Instant::ZERO, Sink::new(port, tcp));
+        let sender = BulkSender::new(BulkSenderConfig { to, port, content, tcp });
+        let sender = self.builder.app(transfer.from, Instant::ZERO + transfer.start, sender);
+        self.transfers.push(PlannedTransfer { index, sender, sink });
+    }
+}

@@ -1,0 +1,247 @@
+//! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{HINT_MARK, Place, ScenarioError, hint_from, nearest};
+
+/// The text of a scenario and what is set on top of it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: String,
+    text: String,
+    overrides: Vec<String>,
+}
+
+/// A step of a path to a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
+impl From<usize> for Step {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// The tree.
+pub(super) type Tree<'s> = Spanned<DeTable<'s>>;
+/// A value in the tree.
+pub(super) type Node<'s> = Spanned<DeValue<'s>>;
+
+impl Source {
+    /// A scenario's text; `name` is what errors call it.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), overrides: Vec::new() }
+    }
+
+    /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
+    /// of tables an index, the `name` of one, or `*` for all. The value is TOML; what is not, is a string.
+    pub fn set(mut self, assignment: impl Into<String>) -> Self {
+        self.overrides.push(assignment.into());
+        self
+    }
+
+    /// The text as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Parses the text and applies the overrides.
+    pub(super) fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
+        let mut tree = DeTable::parse(&self.text).map_err(|e| self.error_at_span(&e))?;
+        let mut offset = self.text.len() + 1;
+        for assignment in &self.overrides {
+            let fault = |message: String, hint: Option<String>| ScenarioError {
+                place: Place::Override(assignment.clone()),
+                message,
+                hint,
+            };
+            let Some((path, value)) = assignment.split_once('=') else {
+                return Err(fault("expected `path=value`".to_owned(), None));
+            };
+            let text = || Spanned::new(0..value.len(), DeValue::String(value.trim().into()));
+            let value = DeValue::parse(value.trim()).unwrap_or_else(|_| text());
+            let value = moved(value, offset..offset + assignment.len());
+            apply(&mut tree, path.trim(), &value).map_err(|(message, hint)| fault(message, hint))?;
+            offset += assignment.len() + 1;
+        }
+        Ok(tree)
+    }
+
+    /// Reads a tree as a `T`.
+    pub(super) fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
+        T::deserialize(toml::Deserializer::from(tree)).map_err(|e| self.error_at_span(&e))
+    }
+
+    /// An error at the deepest value on `path` that was written down.
+    pub(super) fn error_at(
+        &self,
+        tree: &Tree<'_>,
+        path: &[Step],
+        message: String,
+        hint: Option<String>,
+    ) -> ScenarioError {
+        let place = self.span_of(tree, path).map_or_else(|| self.whole(), |span| self.place(span));
+        ScenarioError { place, message, hint }
+    }
+
+    fn span_of(&self, tree: &Tree<'_>, path: &[Step]) -> Option<Range<usize>> {
+        let (Step::Key(first), rest) = path.split_first()? else { return None };
+        let mut node = tree.get_ref().get(first.as_str())?;
+        for step in rest {
+            let next = match (node.get_ref(), step) {
+                (DeValue::Table(table), Step::Key(key)) => table.get(key.as_str()),
+                (DeValue::Array(array), Step::Index(index)) => array.get(*index),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        Some(node.span())
+    }
+
+    pub(super) fn error_at_span(&self, error: &toml::de::Error) -> ScenarioError {
+        let place = error.span().map_or_else(|| self.whole(), |span| self.place(span));
+        let message = error.message().trim_end();
+        // The hint of a unit travels in the message.
+        let (message, hint) = match message.split_once(HINT_MARK) {
+            Some((message, hint)) => (message.to_owned(), Some(hint.to_owned())),
+            None => (plain_words(message), hint_from(message)),
+        };
+        ScenarioError { place, message, hint }
+    }
+
+    fn whole(&self) -> Place {
+        Place::Whole { name: self.name.clone() }
+    }
+
+    fn place(&self, span: Range<usize>) -> Place {
+        let mut offset = self.text.len() + 1;
+        if span.start < offset {
+            let before = self.text.get(..span.start).unwrap_or(&self.text);
+            let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+            let line = before.matches('\n').count() + 1;
+            let column = before[line_start..].chars().count() + 1;
+            return Place::File { name: self.name.clone(), line, column, span };
+        }
+        for assignment in &self.overrides {
+            if span.start < offset + assignment.len() + 1 {
+                return Place::Override(assignment.clone());
+            }
+            offset += assignment.len() + 1;
+        }
+        self.whole()
+    }
+}
+
+/// A deserialiser's message without the words of its programmer.
+fn plain_words(message: &str) -> String {
+    let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
+    let types = [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
+    let named =
+        types.iter().find_map(|(name, max)| Some((message.strip_suffix(&format!("expected {name}"))?, max)));
+    match named {
+        Some((start, max)) => format!("{start}expected a whole number in 0..={max}"),
+        None => message,
+    }
+}
+
+/// Gives a value and all in it one span.
+fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
+    let inner = match value.into_inner() {
+        DeValue::Array(mut array) => {
+            for item in array.iter_mut() {
+                let taken = std::mem::replace(item, Spanned::new(0..0, DeValue::Boolean(false)));
+                *item = moved(taken, span.clone());
+            }
+            DeValue::Array(array)
+        }
+        DeValue::Table(table) => {
+            let entries = table.into_iter();
+            let entries = entries.map(|(key, value)| {
+                (Spanned::new(span.clone(), key.into_inner()), moved(value, span.clone()))
+            });
+            DeValue::Table(entries.collect())
+        }
+        plain => plain,
+    };
+    Spanned::new(span, inner)
+}
+
+/// What is wrong with a path, and a hint.
+type PathFault = (String, Option<String>);
+
+/// Sets the value at a dotted path, where there may be none yet.
+pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(), PathFault> {
+    let steps: Vec<&str> = path.split('.').collect();
+    if steps.iter().any(|step| step.is_empty()) {
+        return Err((format!("`{path}` is not a path of keys joined by dots"), None));
+    }
+    apply_to_table(tree.get_mut(), &steps, value)
+}
+
+fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {
+    let [key, rest @ ..] = steps else { return Ok(()) };
+    if let Some(slot) = table.get_mut(*key) {
+        return apply_to(slot, rest, value);
+    }
+    let mut new = match rest {
+        [] => value.clone(),
+        _ => Spanned::new(value.span(), DeValue::Table(DeTable::new())),
+    };
+    apply_to(&mut new, rest, value)?;
+    table.insert(Spanned::new(value.span(), (*key).to_owned().into()), new);
+    Ok(())
+}
+
+fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {
+    let [step, rest @ ..] = steps else {
+        *slot = value.clone();
+        return Ok(());
+    };
+    match slot.get_mut() {
+        DeValue::Table(table) => apply_to_table(table, steps, value),
+        DeValue::Array(items) if *step == "*" => {
+            items.iter_mut().try_for_each(|item| apply_to(item, rest, value))
+        }
+        DeValue::Array(items) => {
+            let count = items.len();
+            let named = |item: &Node<'_>| item.get_ref().get("name").is_some_and(|n| is_text(n, step));
+            let at = items.iter().position(named).or_else(|| step.parse().ok().filter(|i| *i < count));
+            let Some(at) = at else {
+                let names: Vec<String> =
+                    items.iter().filter_map(|i| text_of(i.get_ref().get("name")?)).collect();
+                let near = nearest(step, names.iter().map(String::as_str));
+                let hint = near.map_or_else(
+                    || format!("there are {count} entries, counted from 0; `*` means all"),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                return Err((format!("there is no entry `{step}` in that list"), Some(hint)));
+            };
+            items.get_mut(at).map_or(Ok(()), |item| apply_to(item, rest, value))
+        }
+        other => Err((format!("`{step}` cannot be set inside of a {}", other.type_str()), None)),
+    }
+}
+
+fn text_of(node: &Node<'_>) -> Option<String> {
+    node.get_ref().as_str().map(str::to_owned)
+}
+
+fn is_text(node: &Node<'_>, text: &str) -> bool {
+    node.get_ref().as_str() == Some(text)
+}

@@ -1,0 +1,75 @@
+//! Sweeps: every combination of the values on a scenario's axes.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::de::DeValue;
+
+use super::Scenario;
+use super::error::ScenarioError;
+use super::source::{Node, Source, Step, Tree, apply};
+
+/// One combination.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// The value on each axis, by its path.
+    pub axes: BTreeMap<String, serde_json::Value>,
+    /// The scenario with these values.
+    pub scenario: Scenario,
+}
+
+impl Source {
+    /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is no sweep.
+    pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
+        let mut tree = self.tree()?;
+        let axes = self.axes(&tree)?;
+        tree.get_mut().remove("sweep");
+        let mut points = vec![(BTreeMap::new(), tree)];
+        for (path, values) in axes {
+            let mut next = Vec::with_capacity(points.len() * values.len());
+            for (axes, tree) in points {
+                for (index, value) in values.iter().enumerate() {
+                    let mut tree: Tree<'_> = tree.clone();
+                    apply(&mut tree, &path, value).map_err(|(message, hint)| {
+                        let at = [Step::from("sweep"), Step::from(path.as_str()), Step::from(index)];
+                        self.tree().map_or_else(|e| e, |whole| self.error_at(&whole, &at, message, hint))
+                    })?;
+                    let mut axes = axes.clone();
+                    axes.insert(path.clone(), self.plain(value)?);
+                    next.push((axes, tree));
+                }
+            }
+            points = next;
+        }
+        let point = |(axes, tree)| Ok(Point { axes, scenario: self.scenario_of(tree)? });
+        points.into_iter().map(point).collect()
+    }
+
+    fn axes<'s>(&'s self, tree: &Tree<'s>) -> Result<Vec<(String, Vec<Node<'s>>)>, ScenarioError> {
+        let Some(sweep) = tree.get_ref().get("sweep") else { return Ok(Vec::new()) };
+        let fault = |at: &[Step], message: &str| {
+            let hint = Some("an axis is `\"path\" = [value, value]`".to_owned());
+            Err(self.error_at(tree, at, message.to_owned(), hint))
+        };
+        let Some(table) = sweep.get_ref().as_table() else {
+            return fault(&["sweep".into()], "expected a table of axes");
+        };
+        let mut axes = Vec::new();
+        for (path, values) in table {
+            let path = path.get_ref().to_string();
+            let at = [Step::from("sweep"), Step::from(path.as_str())];
+            match values.get_ref() {
+                DeValue::Array(values) if !values.is_empty() => axes.push((path, values.to_vec())),
+                DeValue::Array(_) => return fault(&at, "an axis needs at least one value"),
+                _ => return fault(&at, "expected a list of values"),
+            }
+        }
+        Ok(axes)
+    }
+
+    fn plain(&self, value: &Node<'_>) -> Result<serde_json::Value, ScenarioError> {
+        let deserializer = toml::de::ValueDeserializer::from(value.clone());
+        let plain = serde_json::Value::deserialize(deserializer);
+        plain.map_err(|e| self.error_at_span(&e))
+    }
+}

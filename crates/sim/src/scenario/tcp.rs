@@ -1,0 +1,363 @@
+//! TCP profiles: every choice of [`tcp::Config`], each of which may be left to a base.
+
+use anabranch_core::tcp::{
+    self, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery, RtoConfig,
+    SackRole,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units::{Limit, Size, Span};
+
+/// Where a profile starts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Base {
+    /// A present-day host: initial window of RFC 6928, SACK, timestamps, scaling.
+    #[default]
+    Modern,
+    /// The TCP of the SET paper: initial window 1, window limit 64, 3 s time-outs, no options.
+    Paper,
+}
+
+/// When a lost SYN, FIN or segment has gone unanswered, how long the next wait is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackoffName {
+    /// Twice as long each time.
+    Double,
+    /// The same again.
+    Constant,
+}
+
+/// Which side of SACK is played.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SackName {
+    /// Neither.
+    Off,
+    /// Blocks are sent, and ignored when they come.
+    Receiver,
+    /// Blocks are used, and none sent.
+    Sender,
+    /// Both.
+    Both,
+}
+
+/// What is sent again after a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryName {
+    /// SACK-based recovery where the peer sends blocks, else NewReno.
+    Newreno,
+    /// BSD Reno; after a time-out everything past the hole (go-back-N).
+    RenoGoBackN,
+}
+
+/// How the congestion window grows and shrinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CongestionName {
+    /// RFC 5681 and 6582.
+    Newreno,
+    /// RFC 9438.
+    Cubic,
+}
+
+/// The congestion window at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a number of segments or \"rfc6928\"")]
+pub enum InitialWindowName {
+    /// That many segments.
+    Segments(u16),
+    /// A rule with a name.
+    Rule(InitialWindowRule),
+}
+
+/// A rule for the congestion window at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InitialWindowRule {
+    /// min(10 MSS, max(2 MSS, 14600)) octets.
+    Rfc6928,
+}
+
+/// A size, or no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a size such as \"64 kB\", or \"none\"")]
+pub enum SizeLimit {
+    /// That many octets.
+    Size(Size),
+    /// No limit.
+    None(NoLimit),
+}
+
+/// No limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoLimit {
+    /// The word for it.
+    None,
+}
+
+/// A TCP profile. What is not said is as in the base.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpProfile {
+    /// Where the profile starts from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// Largest payload that is sent and accepted, in octets, 1 to 65495.
+    pub mss: Option<u16>,
+    /// Congestion window at the start: segments, or "rfc6928".
+    pub initial_window: Option<InitialWindowName>,
+    /// Slow-start threshold at the start: a size, or "none".
+    pub initial_ssthresh: Option<SizeLimit>,
+    /// Upper limit of the congestion window in segments, or "none".
+    pub window_limit: Option<Limit>,
+    /// What one acknowledgement is worth when the window grows: most segments that it adds in slow start
+    /// (1 or 2), or "off" for one segment whatever it covers.
+    pub byte_counting: Option<Limit>,
+    /// Retransmission time-out before the first measurement.
+    pub rto_initial: Option<Span>,
+    /// Lower bound of the retransmission time-out.
+    pub rto_min: Option<Span>,
+    /// Upper bound of the retransmission time-out, back-off included.
+    pub rto_max: Option<Span>,
+    /// What a time-out does to the next.
+    pub rto_backoff: Option<BackoffName>,
+    /// Segments per acknowledgement, or "off" for one each at once.
+    pub delayed_ack: Option<Limit>,
+    /// How long an acknowledgement may wait, at most 500 ms.
+    pub delayed_ack_timeout: Option<Span>,
+    /// Which side of SACK is played.
+    pub sack: Option<SackName>,
+    /// Offer timestamps.
+    pub timestamps: Option<bool>,
+    /// Window scale shift count, 0 to 14, or "off".
+    pub window_scale: Option<Limit>,
+    /// Nagle's algorithm.
+    pub nagle: Option<bool>,
+    /// Limited transmit (RFC 3042).
+    pub limited_transmit: Option<bool>,
+    /// What is sent again after a loss.
+    pub recovery: Option<RecoveryName>,
+    /// How the congestion window grows and shrinks.
+    pub congestion: Option<CongestionName>,
+    /// Octets that can be written beyond what is acknowledged.
+    pub send_buffer: Option<Size>,
+    /// Octets held for the application; the window offered never exceeds it.
+    pub receive_buffer: Option<Size>,
+    /// How long TIME-WAIT lasts.
+    pub time_wait: Option<Span>,
+    /// Time-outs in a row before a connection attempt is given up.
+    pub syn_retries: Option<u8>,
+    /// Time-outs in a row before a connection is given up.
+    pub data_retries: Option<u8>,
+}
+
+/// What is wrong with a profile: the key, and why.
+pub(super) type ProfileFault = (&'static str, String);
+
+impl TcpProfile {
+    /// What the profile means.
+    pub(super) fn config(&self) -> Result<tcp::Config, ProfileFault> {
+        self.check()?;
+        let base = match self.base.unwrap_or_default() {
+            Base::Modern => tcp::Config::default(),
+            Base::Paper => tcp::Config::paper(),
+        };
+        let octets = |size: Option<Size>, key, or: u32| match size {
+            Some(size) => u32::try_from(size.0).map_err(|_| (key, format!("{size} is more than 4 GiB"))),
+            None => Ok(or),
+        };
+        let initial_ssthresh = match self.initial_ssthresh {
+            Some(SizeLimit::Size(size)) => Some(octets(Some(size), "initial_ssthresh", 0)?),
+            Some(SizeLimit::None(_)) => None,
+            None => base.initial_ssthresh,
+        };
+        let byte_counting = match self.byte_counting {
+            Some(Limit(Some(limit))) => ByteCounting::On { limit: limit as u8 },
+            Some(Limit(None)) => ByteCounting::Off,
+            None => base.byte_counting,
+        };
+        Ok(tcp::Config {
+            mss: self.mss.unwrap_or(base.mss),
+            initial_window: self.initial_window.map_or(base.initial_window, Into::into),
+            initial_ssthresh,
+            window_limit: self.window_limit.map_or(base.window_limit, |limit| limit.0),
+            byte_counting,
+            rto: self.rto(base.rto)?,
+            delayed_ack: self.delayed_ack(base.delayed_ack),
+            sack: self.sack.map_or(base.sack, Into::into),
+            timestamps: self.timestamps.unwrap_or(base.timestamps),
+            window_scale: self.window_scale.map_or(base.window_scale, |s| s.0.map(|n| n as u8)),
+            nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
+            limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
+            recovery: self.recovery.map_or(base.recovery, Into::into),
+            congestion: self.congestion.map_or(base.congestion, Into::into),
+            send_buffer: octets(self.send_buffer, "send_buffer", base.send_buffer)?,
+            receive_buffer: octets(self.receive_buffer, "receive_buffer", base.receive_buffer)?,
+            time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
+            syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
+            data_retries: self.data_retries.unwrap_or(base.data_retries),
+        })
+    }
+
+    fn check(&self) -> Result<(), ProfileFault> {
+        let fault = |key, text: &str| Err((key, text.to_owned()));
+        match self {
+            Self { mss: Some(0 | 65_496..), .. } => fault("mss", "an MSS is in 1..=65495"),
+            Self { window_limit: Some(Limit(Some(0))), .. } => {
+                fault("window_limit", "a window of no segment sends nothing")
+            }
+            Self { initial_window: Some(InitialWindowName::Segments(0)), .. } => {
+                fault("initial_window", "a window of no segment sends nothing")
+            }
+            Self { byte_counting: Some(Limit(Some(0 | 3..))), .. } => {
+                fault("byte_counting", "expected 1, 2 or \"off\"")
+            }
+            Self { delayed_ack: Some(Limit(Some(0 | 256..))), .. } => {
+                fault("delayed_ack", "expected 1 to 255 segments, or \"off\"")
+            }
+            Self { window_scale: Some(Limit(Some(15..))), .. } => {
+                fault("window_scale", "a shift count is in 0..=14")
+            }
+            Self { send_buffer: Some(Size(0)), .. } => fault("send_buffer", "an empty buffer sends nothing"),
+            Self { receive_buffer: Some(Size(0)), .. } => {
+                fault("receive_buffer", "an empty buffer receives nothing")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn rto(&self, base: RtoConfig) -> Result<RtoConfig, ProfileFault> {
+        let rto = RtoConfig {
+            initial: self.rto_initial.map_or(base.initial, |span| span.0),
+            min: self.rto_min.map_or(base.min, |span| span.0),
+            max: self.rto_max.map_or(base.max, |span| span.0),
+            backoff: match self.rto_backoff {
+                Some(BackoffName::Double) => Backoff::Double,
+                Some(BackoffName::Constant) => Backoff::Constant,
+                None => base.backoff,
+            },
+        };
+        if rto.min.is_zero() {
+            return Err(("rto_min", "a time-out of zero repeats for ever".to_owned()));
+        }
+        if rto.max < rto.min {
+            let text = format!("{} is less than rto_min = {}", Span(rto.max), Span(rto.min));
+            return Err(("rto_max", text));
+        }
+        Ok(rto)
+    }
+
+    fn delayed_ack(&self, base: DelayedAck) -> DelayedAck {
+        let (segments, timeout) = match base {
+            DelayedAck::Off => (1, anabranch_core::time::Duration::from_millis(200)),
+            DelayedAck::Every { segments, timeout } => (segments, timeout),
+        };
+        let timeout = self.delayed_ack_timeout.map_or(timeout, |span| span.0);
+        match self.delayed_ack {
+            Some(Limit(None)) => DelayedAck::Off,
+            Some(Limit(Some(n))) => DelayedAck::Every { segments: n as u8, timeout },
+            None if base == DelayedAck::Off => base,
+            None => DelayedAck::Every { segments, timeout },
+        }
+    }
+
+    /// The profile that says all of `config`.
+    pub(super) fn complete(config: &tcp::Config) -> Self {
+        let (delayed_ack, delayed_ack_timeout) = match config.delayed_ack {
+            DelayedAck::Off => (Limit(None), None),
+            DelayedAck::Every { segments, timeout } => (Limit(Some(segments.into())), Some(Span(timeout))),
+        };
+        let ssthresh = |octets: u32| SizeLimit::Size(Size(octets.into()));
+        Self {
+            base: None,
+            mss: Some(config.mss),
+            initial_window: Some(config.initial_window.into()),
+            initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), ssthresh)),
+            window_limit: Some(Limit(config.window_limit)),
+            byte_counting: Some(match config.byte_counting {
+                ByteCounting::Off => Limit(None),
+                ByteCounting::On { limit } => Limit(Some(limit.into())),
+            }),
+            rto_initial: Some(Span(config.rto.initial)),
+            rto_min: Some(Span(config.rto.min)),
+            rto_max: Some(Span(config.rto.max)),
+            rto_backoff: Some(match config.rto.backoff {
+                Backoff::Double => BackoffName::Double,
+                Backoff::Constant => BackoffName::Constant,
+            }),
+            delayed_ack: Some(delayed_ack),
+            delayed_ack_timeout,
+            sack: Some(config.sack.into()),
+            timestamps: Some(config.timestamps),
+            window_scale: Some(Limit(config.window_scale.map(u32::from))),
+            nagle: Some(config.nagle == Nagle::On),
+            limited_transmit: Some(config.limited_transmit),
+            recovery: Some(config.recovery.into()),
+            congestion: Some(config.congestion.into()),
+            send_buffer: Some(Size(config.send_buffer.into())),
+            receive_buffer: Some(Size(config.receive_buffer.into())),
+            time_wait: Some(Span(config.time_wait)),
+            syn_retries: Some(config.syn_retries),
+            data_retries: Some(config.data_retries),
+        }
+    }
+}
+
+/// Names of the file for values of the core, both ways.
+macro_rules! names {
+    ($($file:ident <=> $core:ident { $($name:ident = $value:ident),* $(,)? })*) => { $(
+        impl From<$file> for $core {
+            fn from(name: $file) -> Self {
+                match name { $($file::$name => Self::$value),* }
+            }
+        }
+        impl From<$core> for $file {
+            fn from(value: $core) -> Self {
+                match value { $($core::$value => Self::$name),* }
+            }
+        }
+    )* };
+}
+
+names! {
+    SackName <=> SackRole { Off = Off, Receiver = Receiver, Sender = Sender, Both = Both }
+    RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
+    CongestionName <=> CongestionAlgorithm { Newreno = NewReno, Cubic = Cubic }
+}
+
+impl From<InitialWindowName> for InitialWindow {
+    fn from(name: InitialWindowName) -> Self {
+        match name {
+            InitialWindowName::Segments(n) => Self::Segments(n),
+            InitialWindowName::Rule(InitialWindowRule::Rfc6928) => Self::Rfc6928,
+        }
+    }
+}
+
+impl From<InitialWindow> for InitialWindowName {
+    fn from(value: InitialWindow) -> Self {
+        match value {
+            InitialWindow::Segments(n) => Self::Segments(n),
+            InitialWindow::Rfc6928 => Self::Rule(InitialWindowRule::Rfc6928),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complete_profile_means_the_same() {
+        for config in [tcp::Config::default(), tcp::Config::paper()] {
+            assert_eq!(TcpProfile::complete(&config).config(), Ok(config));
+        }
+        let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
+        assert_eq!(TcpProfile::complete(&off).config(), Ok(off));
+    }
+}

@@ -1,0 +1,418 @@
+use std::collections::BTreeMap;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+const GOOD: &str = r#"
+name = "three hops"
+
+[network]
+ip = 6
+
+[tcp.slow]
+base = "paper"
+mss = 1000
+
+[[node]]
+name = "cn"
+
+[[node]]
+name = "gw1"
+kind = "gateway"
+
+[[node]]
+name = "gw2"
+kind = "gateway"
+energy = "low"
+
+[[node]]
+name = "sn"
+kind = "node"
+
+[[link]]
+name = "wired1"
+from = "cn"
+to = "gw1"
+rate = "100 Mbit/s"
+delay = "10 ms"
+
+[[link]]
+from = "cn"
+to = "gw2"
+rate = "100 Mbit/s"
+delay = "10 ms"
+
+[[link]]
+name = "radio1"
+from = "gw1"
+to = "sn"
+rate = "256 kbit/s"
+delay = "25 ms"
+queue = "64 kB"
+loss = "1 %"
+back = { rate = "128 kbit/s", loss = { good_to_bad = 0.01, bad_to_good = 0.2 } }
+
+[[link]]
+from = "gw2"
+to = "sn"
+rate = "256 kbit/s"
+delay = "25 ms"
+
+[[transfer]]
+kind = "tcp"
+from = "cn"
+to = "sn"
+bytes = "129 kB"
+tcp = "slow"
+
+[[transfer]]
+name = "update"
+kind = "set"
+from = "cn"
+to = "sn"
+bytes = "5 kB"
+gateways = ["gw2", "gw1"]
+default_gateway = "gw1"
+
+[[event]]
+at = "60 s"
+action = "fail-node"
+node = "gw2"
+how = "reset"
+"#;
+
+fn good() -> Source {
+    Source::new("good.toml", GOOD)
+}
+
+/// Replaces the only occurrence of `from` and shows the error.
+fn check(from: &str, to: &str, expected: Expect) {
+    assert_eq!(GOOD.matches(from).count(), 1, "`{from}` must stand for one place");
+    let error = Source::new("bad.toml", GOOD.replace(from, to)).scenario().unwrap_err();
+    expected.assert_eq(&error.to_string());
+}
+
+fn check_set(assignment: &str, expected: Expect) {
+    expected.assert_eq(&good().set(assignment).scenario().unwrap_err().to_string());
+}
+
+#[test]
+fn names_are_bound_and_defaults_filled_in() {
+    let scenario = good().scenario().unwrap();
+    let radio = scenario.links[4];
+    assert_eq!((radio.from, radio.to, radio.config.rate), (NodeId(1), NodeId(3), 256_000));
+    assert_eq!(radio.config.queue, crate::link::QueueLimit::Bytes(64_000));
+    let back = scenario.links[5].config;
+    assert_eq!((back.rate, back.queue), (128_000, radio.config.queue));
+    assert!(matches!(back.loss, crate::loss::LossModel::GilbertElliott { loss_bad: 1.0, .. }));
+    assert_eq!(scenario.transfers[0].name, "transfer 1");
+    assert_eq!(scenario.transfers[0].tcp.mss, 1000);
+    let Scheme::Set(set) = &scenario.transfers[1].scheme else { panic!("not SET") };
+    assert_eq!(set.gateways, Gateways::These(vec![NodeId(2), NodeId(1)]));
+    assert_eq!(scenario.nodes[1].neighbours, [NodeId(3)]);
+    let failure = Fault::NodeFails(NodeId(2), crate::world::Failure::Reset);
+    assert_eq!(scenario.faults, [(Instant::from_nanos(60_000_000_000), failure)]);
+}
+
+#[test]
+fn the_resolved_scenario_is_a_scenario_and_means_the_same() {
+    let scenario = good().scenario().unwrap();
+    let again = Source::new("resolved.toml", scenario.to_toml()).scenario().unwrap();
+    assert_eq!(again, scenario);
+    assert_eq!(again.hash(), scenario.hash());
+}
+
+#[test]
+fn the_hash_follows_the_meaning() {
+    let hash = |source: Source| source.scenario().unwrap().hash();
+    let base = hash(good());
+    assert_eq!(base, hash(Source::new("other.toml", format!("# A comment.\n{GOOD}"))));
+    assert_eq!(base, hash(good().set("seed=7")));
+    assert_eq!(base, hash(good().set("link.wired1.rate=0.1 Gbit/s")));
+    assert_ne!(base, hash(good().set("link.wired1.rate=99 Mbit/s")));
+    expect!["ad3b2b902022790c2c4f44ddf0794761da99fe706da285faee58bb696c5e0a7c"].assert_eq(&base);
+}
+
+#[test]
+fn overrides_reach_everything() {
+    let source = good()
+        .set("link.radio1.rate = \"56 kbit/s\"")
+        .set("link.*.mtu=1280")
+        .set("link.0.delay=1ms")
+        .set("network.ip=4")
+        .set("tcp.default.sack=off")
+        .set("transfer.update.gateways=2");
+    let scenario = source.scenario().unwrap();
+    assert_eq!(scenario.links[4].config.rate, 56_000);
+    assert!(scenario.links.iter().all(|l| l.config.mtu == 1280));
+    assert_eq!(scenario.links[0].config.delay, Duration::from_millis(1));
+    assert_eq!(scenario.network.ip, crate::packet::IpVersion::V4);
+    assert!(matches!(&scenario.transfers[1].scheme, Scheme::Set(set) if set.gateways == Gateways::AtMost(2)));
+}
+
+#[test]
+fn a_sweep_is_every_combination() {
+    let text = format!("{GOOD}\n[sweep]\n\"link.*.mtu\" = [1280, 1500]\n\"network.ip\" = [4, 6]\n");
+    let points = Source::new("sweep.toml", text).points().unwrap();
+    let axes: Vec<_> = points.iter().map(|p| serde_json::to_string(&p.axes).unwrap()).collect();
+    expect![[r#"
+        {"link.*.mtu":1280,"network.ip":4}
+        {"link.*.mtu":1280,"network.ip":6}
+        {"link.*.mtu":1500,"network.ip":4}
+        {"link.*.mtu":1500,"network.ip":6}"#]]
+    .assert_eq(&axes.join("\n"));
+    assert_eq!(points[1].scenario.links[0].config.mtu, 1280);
+    assert_eq!(good().points().unwrap().len(), 1);
+}
+
+#[test]
+fn a_bad_sweep_is_an_error_with_its_place() {
+    let points = |sweep: &str| {
+        let source = Source::new("sweep.toml", format!("{GOOD}\n[sweep]\n{sweep}\n"));
+        source.points().unwrap_err().to_string()
+    };
+    let all = [
+        points("\"link.*.mtu\" = []"),
+        points("\"link.*.mtu\" = 5"),
+        points("\"link.*.mtu\" = [1500, \"big\"]"),
+        points("\"link.radio2.mtu\" = [1500]"),
+    ];
+    expect![[r#"
+        sweep.toml:79:16: an axis needs at least one value
+          hint: an axis is `"path" = [value, value]`
+        sweep.toml:79:16: expected a list of values
+          hint: an axis is `"path" = [value, value]`
+        sweep.toml:79:23: invalid type: string "big", expected a whole number in 0..=4294967295
+        sweep.toml:79:22: there is no entry `radio2` in that list
+          hint: did you mean `radio1`?"#]]
+    .assert_eq(&all.join("\n"));
+}
+
+#[test]
+fn errors_of_form_have_a_place_and_a_hint() {
+    check(
+        "queue = \"64 kB\"",
+        "qeue = \"64 kB\"",
+        expect![[r#"
+        bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `back`
+          hint: did you mean `queue`?"#]],
+    );
+    check(
+        "queue = \"64 kB\"",
+        "queue = \"64 packet5\"",
+        expect![[r#"
+        bad.toml:46:9: unknown unit `packet5`, expected one of `packets`, `packet`, `B`, `kB`, `KiB`, `MB`, `MiB`, `GB`, `GiB`
+          hint: did you mean `packets`?"#]],
+    );
+    check("queue = \"64 kB\"", "rate = \"1 bit/s\"", expect!["bad.toml:46:1: duplicate key"]);
+    check("loss = \"1 %\"", "loss = 1.5", expect!["bad.toml:47:8: 1.5 is not a probability in 0..=1"]);
+    check(
+        "loss = \"1 %\"",
+        "loss = { good_to_bad = 0.1 }",
+        expect!["bad.toml:47:8: missing key `bad_to_good`"],
+    );
+    check(
+        "mss = 1000",
+        "mss = -1",
+        expect!["bad.toml:9:7: invalid value: integer `-1`, expected a whole number in 0..=65535"],
+    );
+    check("[network]", "[network", expect!["bad.toml:4:9: unclosed table, expected `]`"]);
+    check(
+        "base = \"paper\"",
+        "base = \"papers\"",
+        expect![[r#"
+        bad.toml:8:8: unknown variant `papers`, expected `modern` or `paper`
+          hint: did you mean `paper`?"#]],
+    );
+    check(
+        "kind = \"tcp\"",
+        "kind = \"udp\"",
+        expect![[r#"
+        bad.toml:57:8: unknown variant `udp`, expected one of `tcp`, `split`, `set`
+          hint: did you mean `tcp`?"#]],
+    );
+    check(
+        "bytes = \"129 kB\"",
+        "bytes = 129",
+        expect![[r#"bad.toml:60:9: invalid type: integer `129`, expected a size such as "129 kB""#]],
+    );
+}
+
+#[test]
+fn a_wrong_rate_is_an_error() {
+    for (rate, expected) in [
+        (
+            "\"-256 kbit/s\"",
+            expect![[r#"
+            bad.toml:44:8: `-256 kbit/s` is negative
+              hint: leave out the sign: no quantity is negative"#]],
+        ),
+        (
+            "\"0 bit/s\"",
+            expect![[r#"
+            bad.toml:44:8: `0 bit/s` is zero
+              hint: to stop a link, take it down with an `[[event]]`"#]],
+        ),
+        (
+            "\"256 kbps\"",
+            expect![[r#"
+            bad.toml:44:8: unknown unit `kbps`, expected one of `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`
+              hint: did you mean `kbit/s`?"#]],
+        ),
+        (
+            "\"256\"",
+            expect![[r#"
+            bad.toml:44:8: `256` has no unit; expected a rate such as "250 kbit/s"
+              hint: add the unit, in one string with the number"#]],
+        ),
+        (
+            "256",
+            expect![[r#"bad.toml:44:8: invalid type: integer `256`, expected a rate such as "250 kbit/s""#]],
+        ),
+    ] {
+        let text = GOOD.replacen("\"256 kbit/s\"", rate, 1);
+        let error = Source::new("bad.toml", text).scenario().unwrap_err();
+        expected.assert_eq(&error.to_string());
+    }
+}
+
+#[test]
+fn errors_of_meaning_have_a_place_and_a_hint() {
+    check(
+        "node = \"gw2\"",
+        "node = \"gw3\"",
+        expect![[r#"
+        bad.toml:75:8: there is no node `gw3`
+          hint: did you mean `gw1`?"#]],
+    );
+    check(
+        "name = \"gw2\"\n",
+        "name = \"gw1\"\n",
+        expect![[r#"
+        bad.toml:19:8: there are two nodes of the name `gw1`
+          hint: names must differ, since links and transfers use them"#]],
+    );
+    check("ip = 6", "ip = 5", expect!["bad.toml:5:6: expected 4 or 6, found 5"]);
+    check(
+        "queue = \"64 kB\"",
+        "mtu = 0",
+        expect!["bad.toml:46:7: an MTU of 0 octets has no room for a packet; expected 68 or more"],
+    );
+    check("mss = 1000", "mss = 0", expect!["bad.toml:9:7: an MSS is in 1..=65495"]);
+    check(
+        "tcp = \"slow\"",
+        "tcp = \"slwo\"",
+        expect![[r#"
+        bad.toml:61:7: there is no TCP profile `slwo`
+          hint: did you mean `slow`?"#]],
+    );
+    check(
+        "tcp = \"slow\"",
+        "gateways = 2",
+        expect!["bad.toml:61:12: `gateways` has no meaning for this kind of transfer"],
+    );
+    check(
+        "[\"gw2\", \"gw1\"]",
+        "[\"gw2\", \"sn\"]",
+        expect![[r#"
+        bad.toml:69:20: `sn` is no gateway
+          hint: give that node `kind = "gateway"`"#]],
+    );
+    check(
+        "[\"gw2\", \"gw1\"]",
+        "0",
+        expect![[r#"
+        bad.toml:69:12: SET needs at least one gateway
+          hint: say 1 or more, name them, or leave `gateways` out to use all"#]],
+    );
+    check(
+        "[\"gw2\", \"gw1\"]",
+        "3",
+        expect![[r#"
+        bad.toml:69:12: the network has 2 gateways, not 3
+          hint: nodes of kind "gateway" count"#]],
+    );
+    check(
+        "bytes = \"5 kB\"\n",
+        "",
+        expect![[r#"
+        bad.toml:65:8: `bytes` or `file` is missing
+          hint: only a TCP transfer may go on for ever"#]],
+    );
+    check("node = \"gw2\"\n", "", expect!["bad.toml:74:10: this action needs `node`"]);
+    check(
+        "[[node]]\nname = \"sn\"",
+        "[[node]]\nname = \"lost\"\n[[node]]\nname = \"sn\"",
+        expect![[r#"
+        bad.toml:24:8: the network is not connected: no link leads from `cn` to `lost`
+          hint: add a `[[link]]` that joins `lost` to the others"#]],
+    );
+}
+
+#[test]
+fn errors_of_overrides_name_them() {
+    check_set(
+        "link.0.rate=fast",
+        expect![[
+            r#"--set link.0.rate=fast: `fast` does not begin with a number; expected a rate such as "250 kbit/s""#
+        ]],
+    );
+    check_set(
+        "link.9.rate=1 bit/s",
+        expect![[r#"
+        --set link.9.rate=1 bit/s: there is no entry `9` in that list
+          hint: there are 4 entries, counted from 0; `*` means all"#]],
+    );
+    check_set(
+        "link.radio.rate=1 bit/s",
+        expect![[r#"
+        --set link.radio.rate=1 bit/s: there is no entry `radio` in that list
+          hint: did you mean `radio1`?"#]],
+    );
+    check_set(
+        "stpo=1 s",
+        expect![[r#"
+        --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `node`, `link`, `route`, `transfer`, `event`, `sweep`
+          hint: did you mean `stop`?"#]],
+    );
+    check_set(
+        "stop.x=1 s",
+        expect![[r#"--set stop.x=1 s: invalid type: map, expected a span of time such as "25 ms""#]],
+    );
+    check_set("stop", expect!["--set stop: expected `path=value`"]);
+    check_set(
+        "transfer.0.to=nobody",
+        expect![[r#"
+        --set transfer.0.to=nobody: there is no node `nobody`
+          hint: the nodes are `cn`, `gw1`, `gw2`, `sn`"#]],
+    );
+    check_set(
+        "node.gw1.kind=host",
+        expect![[r#"
+        good.toml:70:19: `gw1` is no gateway
+          hint: give that node `kind = "gateway"`"#]],
+    );
+}
+
+#[test]
+fn a_scenario_runs_and_says_its_figures() {
+    let source = good().set("link.*.loss=0").set("transfer.0.bytes=10 kB");
+    let scenario = source.scenario().unwrap();
+    let (sim, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let value = |name: &str| metrics[name].value.unwrap();
+    assert_eq!(value("transfer.transfer 1.delivered"), 1.0);
+    assert_eq!(value("transfer.transfer 1.delivered_bytes"), 10_000.0);
+    assert!((0.5..2.0).contains(&value("transfer.transfer 1.latency_s")));
+    assert!(sim.now() <= scenario.stop);
+    let (_, again) = scenario.run(1, 0, &BTreeMap::new());
+    assert_eq!(metrics, again);
+}
+
+#[test]
+fn the_schema_knows_every_key() {
+    let schema = record::json_schema().to_string();
+    for key in ["gateways", "loss_factors", "rto_initial", "convergence", "good_to_bad", "sweep"] {
+        assert!(schema.contains(&format!("\"{key}\"")), "{key}");
+    }
+}
