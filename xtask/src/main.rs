@@ -1,2 +1,57 @@
-//! xtask
-fn main() {}
+//! The repository's own rules and chores as code: `cargo xtask <command>`.
+//!
+//! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
+//! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated;
+//! [`cargo`] starts cargo, [`failure`] is how a command fails. No dependencies, so that the first build of a fresh clone is short.
+
+mod cargo;
+mod chores;
+mod failure;
+mod suite;
+mod tidy;
+
+use failure::{Failure, expect_none};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test                      everything that tests: unit, integration and documentation tests, the examples
+  tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
+  fuzz [--seconds N]        every fuzz target for N seconds (default 60)
+  campaign NAME [ARGS...]   a long measuring campaign of anabranch-lab
+  bench [ARGS...]           the benchmarks; ARGS go to cargo bench
+  gen [--check]             regenerate the generated files, or check that none is stale
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let outcome = match command {
+        "test" => expect_none(rest).and_then(|()| suite::run()),
+        "tidy" => expect_none(rest).and_then(|()| tidy::run()),
+        "fuzz" => chores::fuzz(rest),
+        "campaign" => chores::campaign(rest),
+        "bench" => chores::bench(rest),
+        "gen" => chores::generate(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => Err(Failure::Usage(format!("there is no command `{other}`"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Job(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            eprint!("error: {message}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

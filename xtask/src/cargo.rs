@@ -1,0 +1,51 @@
+//! Starting cargo from the workspace's root.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the workspace, whatever directory xtask was started in.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A cargo command with the given arguments, to be run in the root: the cargo that started xtask.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Runs `command`, its output going straight through.
+pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
+    let status = command.status().map_err(|error| cannot_start(&command, &error))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::Job(format!("{} ended with {status}", said(&command))))
+    }
+}
+
+/// Runs `command` and returns what it printed on stdout; stderr goes straight through.
+pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, Failure> {
+    command.stderr(std::process::Stdio::inherit());
+    let output = command.output().map_err(|error| cannot_start(&command, &error))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(Failure::Job(format!("{} ended with {}", said(&command), output.status)))
+    }
+}
+
+/// The failure of a command that did not even start.
+pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+    Failure::Job(format!("cannot start {}: {error}", said(command)))
+}
+
+/// The command as one would type it.
+fn said(command: &Command) -> String {
+    let words = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
+    format!("`cargo {}`", words.collect::<Vec<_>>().join(" "))
+}

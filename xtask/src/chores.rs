@@ -1,0 +1,117 @@
+//! The longer jobs: fuzzing, campaigns, benchmarks, generated files.
+
+use crate::cargo;
+use crate::failure::{Failure, expect_none};
+
+/// A file that a program writes: `cargo run --quiet --package PACKAGE -- ARGS` prints its content.
+struct Generated {
+    /// Where it is kept, from the root.
+    path: &'static str,
+    package: &'static str,
+    args: &'static [&'static str],
+}
+
+/// Every generated file of the repository.
+const GENERATED: &[Generated] = &[];
+
+/// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.
+pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
+    let seconds = seconds(args)?;
+    if !cargo::root().join("fuzz/Cargo.toml").exists() {
+        eprintln!("SKIPPED: there is no package anabranch-fuzz under fuzz/ yet");
+        return Ok(());
+    }
+    let program = ["run", "--release", "--locked", "--package", "anabranch-fuzz", "--"];
+    let list = cargo::output(cargo::command(&[&program[..], &["list"]].concat()))?;
+    let list = String::from_utf8_lossy(&list).into_owned();
+    let targets: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if targets.is_empty() {
+        return Err(Failure::Job("anabranch-fuzz lists no target".into()));
+    }
+    for target in &targets {
+        println!("fuzz {target}: {seconds} s");
+        cargo::run(cargo::command(&[&program[..], &[target, "--seconds", &seconds]].concat()))?;
+    }
+    println!("{} fuzz targets ran clean", targets.len());
+    Ok(())
+}
+
+/// The N of `--seconds N`, or 60.
+fn seconds(args: &[String]) -> Result<String, Failure> {
+    match args {
+        [] => Ok("60".into()),
+        [flag, n] if flag == "--seconds" && n.parse::<u64>().is_ok_and(|n| n > 0) => Ok(n.clone()),
+        _ => Err(Failure::Usage("fuzz takes `--seconds N` with a whole N above zero, or nothing".into())),
+    }
+}
+
+/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-lab.
+pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
+    if args.is_empty() {
+        return Err(Failure::Usage("campaign needs the name of a campaign".into()));
+    }
+    let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
+    command.args(["--example", "campaign", "--"]).args(args);
+    cargo::run(command)
+}
+
+/// `bench [ARGS...]`: `cargo bench` over the workspace.
+pub(crate) fn bench(args: &[String]) -> Result<(), Failure> {
+    let mut command = cargo::command(&["bench", "--workspace", "--locked"]);
+    command.args(args);
+    cargo::run(command)
+}
+
+/// `gen [--check]`: writes the generated files, or says which are stale.
+pub(crate) fn generate(args: &[String]) -> Result<(), Failure> {
+    let check = match args {
+        [flag, rest @ ..] if flag == "--check" => expect_none(rest).map(|()| true)?,
+        rest => expect_none(rest).map(|()| false)?,
+    };
+    let mut stale = Vec::new();
+    for file in GENERATED {
+        let mut command = cargo::command(&["run", "--quiet", "--locked", "--package", file.package, "--"]);
+        command.args(file.args);
+        let content = cargo::output(command)?;
+        let path = cargo::root().join(file.path);
+        if std::fs::read(&path).is_ok_and(|now| now == content) {
+            continue;
+        }
+        if check {
+            stale.push(file.path);
+        } else {
+            let written = std::fs::write(&path, content);
+            written.map_err(|error| Failure::Job(format!("cannot write {}: {error}", file.path)))?;
+            println!("wrote {}", file.path);
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Job(format!("stale: {}; run `cargo xtask gen`", stale.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn fuzz_takes_whole_seconds_above_zero() {
+        assert_eq!(seconds(&[]), Ok("60".into()));
+        assert_eq!(seconds(&args(&["--seconds", "5"])), Ok("5".into()));
+        for bad in [&["--seconds"][..], &["--seconds", "0"], &["--seconds", "x"], &["5"]] {
+            assert!(matches!(seconds(&args(bad)), Err(Failure::Usage(_))), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_campaign_needs_a_name_and_gen_knows_one_flag() {
+        assert!(matches!(campaign(&[]), Err(Failure::Usage(_))));
+        assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));
+        assert!(matches!(generate(&args(&["--check", "x"])), Err(Failure::Usage(_))));
+    }
+}
