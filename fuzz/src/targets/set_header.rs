@@ -1,6 +1,8 @@
 //! SET messages: a stream cut anywhere says the same, and what is read can be written and read again.
 
-use anabranch_wire::set::{self, DecodeError, Decoder, Item};
+use std::mem::{self, Discriminant};
+
+use anabranch_wire::set::{self, DecodeError, Decoder, Item, Message};
 use bytes::Bytes;
 
 use crate::probe::Probe;
@@ -60,8 +62,17 @@ fn joined(items: &[Item]) -> Vec<Item> {
     joined
 }
 
-/// Which message, without its fields.
-fn kind(item: &Item) -> String {
-    let debug = format!("{item:?}");
-    debug.chars().filter(|letter| !letter.is_ascii_digit()).take(40).collect()
+/// Which message, and how many rows or ranges it has.
+fn kind(item: &Item) -> (Option<Discriminant<Message>>, usize) {
+    match item {
+        Item::Data { octets, .. } => (None, octets.len().min(20)),
+        Item::Message(message) => {
+            let rows = match message {
+                Message::Accept(accept) => accept.gateways.len(),
+                Message::Ack(ack) => ack.held.len(),
+                _ => 0,
+            };
+            (Some(mem::discriminant(message)), rows)
+        }
+    }
 }

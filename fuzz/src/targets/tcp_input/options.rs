@@ -47,7 +47,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
 }
 
 fn rto(octets: &mut Unstructured<'_>) -> Result<RtoConfig> {
-    let min = octets.int_in_range(1..=1000)?;
+    // Longer than the round trip of a network that has become perfect, 2 ms.
+    let min = octets.int_in_range(5..=1000)?;
     Ok(RtoConfig {
         initial: Duration::from_millis(octets.int_in_range(min..=3000)?),
         min: Duration::from_millis(min),

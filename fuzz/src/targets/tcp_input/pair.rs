@@ -148,15 +148,21 @@ impl Pair {
     fn settle(&mut self, probe: &mut Probe) {
         probe.say(|| "the network is perfect from here on");
         for end in &mut self.ends {
+            // Also of a connection that is still to be made.
+            end.config.receive_buffer = 100_000;
             if let Some(connection) = &mut end.connection {
                 connection.set_receive_buffer(100_000, probe);
             }
         }
-        for _ in 0..MAX_ROUNDS {
+        let (mut idle, mut last) = (0, None);
+        while idle < MAX_IDLE_ROUNDS {
             self.poll(probe);
             if self.is_settled() {
                 break;
             }
+            let progress = Some(self.ends.each_ref().map(End::progress));
+            idle = if progress == last { idle + 1 } else { 0 };
+            last = progress;
             if self.network.is_empty() && !self.time_out(probe) {
                 break;
             }
@@ -202,13 +208,21 @@ impl End {
         self.connection.as_ref().map(|connection| connection.state() as u8)
     }
 
+    /// What changes when things move.
+    fn progress(&self) -> Option<(State, u64, u64)> {
+        let info = self.connection.as_ref()?.info();
+        Some((info.state, info.bytes_acked, info.bytes_received))
+    }
+
     fn peer_closed(&self) -> bool {
         self.connection.as_ref().is_some_and(|connection| connection.peer_closed)
     }
 
     fn write(&mut self, len: usize, probe: &mut Probe) {
         let Some(connection) = &mut self.connection else { return };
-        let octets: Bytes = (self.written..self.written + len as u64).map(octet).collect();
+        let most = MOST_WRITTEN.min(MOST_SEGMENTS * u64::from(connection.info().mss));
+        let end = most.min(self.written + len as u64).max(self.written);
+        let octets: Bytes = (self.written..end).map(octet).collect();
         self.written += connection.write(octets, probe) as u64;
     }
 
@@ -236,5 +250,9 @@ fn octet(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Enough for everything in a buffer at one segment a round.
-const MAX_ROUNDS: usize = 20_000;
+/// A round is a round trip or a time-out, and without loss each brings something new.
+const MAX_IDLE_ROUNDS: usize = 200;
+/// No end writes more, in octets, so that a run stays short.
+const MOST_WRITTEN: u64 = 30_000;
+/// Nor more, in segments.
+const MOST_SEGMENTS: u64 = 100;
