@@ -21,9 +21,11 @@ impl Scoreboard {
     /// (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
     pub(crate) fn update(&mut self, una: SeqNumber, max: SeqNumber, reported: &[SackBlock]) -> bool {
         let mut news = false;
+        // Offsets, since the comparisons of sequence numbers hold only near each other.
+        let offset = |seq: SeqNumber| seq.0.wrapping_sub(una.0);
         for block in reported {
-            let sane = block.left.lt(block.right) && block.left.ge(una) && block.right.le(max);
-            news |= sane && self.add(*block);
+            let (left, right) = (offset(block.left), offset(block.right));
+            news |= left < right && right <= offset(max) && self.add(*block);
         }
         news
     }
