@@ -1,0 +1,84 @@
+//! The fuzzer's command line: `list`, or a target and how long it runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anabranch_fuzz::probe::Probe;
+use anabranch_fuzz::runner::{self, Budget};
+use anabranch_fuzz::targets::{TARGETS, Target};
+use anabranch_fuzz::{crash, targets};
+use clap::Parser;
+
+/// Runs a fuzz target for a while, or one input again.
+#[derive(Parser, Debug)]
+#[command(name = "anabranch-fuzz")]
+struct Arguments {
+    /// `list` prints the names of all targets, one a line; or one of those names.
+    target: String,
+    /// How long to run.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+    /// Which inputs are tried, with the target's corpus: the same seed, the same order.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Runs this input alone, tells each step, and lets the panic through.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "seed"])]
+    replay: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.target == "list" {
+        TARGETS.iter().for_each(|target| println!("{}", target.name));
+        return ExitCode::SUCCESS;
+    }
+    let Some(target) = targets::find(&arguments.target) else {
+        let names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        return usage(&format!("no target is called {}; there are {}", arguments.target, names.join(", ")));
+    };
+    match &arguments.replay {
+        Some(file) => replay(target, file),
+        None => run(target, &arguments),
+    }
+}
+
+fn replay(target: &Target, file: &Path) -> ExitCode {
+    match fs::read(file) {
+        Ok(input) => {
+            (target.run)(&input, &mut Probe::narrating());
+            println!("{}: no panic", target.name);
+            ExitCode::SUCCESS
+        }
+        Err(error) => usage(&format!("cannot read {}: {error}", file.display())),
+    }
+}
+
+fn run(target: &Target, arguments: &Arguments) -> ExitCode {
+    let corpus = match runner::corpus(target) {
+        Ok(corpus) => corpus,
+        Err(error) => return usage(&format!("cannot read the corpus of {}: {error}", target.name)),
+    };
+    let budget = Budget::Time(Duration::from_secs(arguments.seconds));
+    let report = runner::run(target, &corpus, arguments.seed, budget);
+    println!(
+        "{}: {} executions, {} features, {} inputs kept, seed {}",
+        target.name, report.executions, report.features, report.kept, arguments.seed
+    );
+    let Some(crash) = report.crash else { return ExitCode::SUCCESS };
+    println!("panic at {}: {}", crash.failure.place, crash.failure.message);
+    match crash::store(&runner::crash_directory(), target.name, &crash.input) {
+        Ok(file) => {
+            let replay = format!("-- {} --replay {}", target.name, file.display());
+            println!("replay: cargo run --release -p anabranch-fuzz {replay}");
+        }
+        Err(error) => println!("its input cannot be stored ({error}): {:02x?}", crash.input),
+    }
+    ExitCode::FAILURE
+}
+
+fn usage(message: &str) -> ExitCode {
+    eprintln!("anabranch-fuzz: {message}");
+    ExitCode::from(2)
+}

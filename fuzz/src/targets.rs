@@ -1,0 +1,32 @@
+//! What is fuzzed. A target is a function that panics when something is wrong.
+
+mod ip_tcp;
+mod scenario;
+mod set_header;
+mod tcp_input;
+
+use crate::probe::Probe;
+
+/// One thing to fuzz.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name on the command line; its corpus lies under `corpus/NAME`.
+    pub name: &'static str,
+    /// Runs it on one input. Panics when a check fails, and for nothing else.
+    pub run: fn(&[u8], &mut Probe),
+    /// Inputs are not made longer.
+    pub max_len: usize,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "ip_tcp", run: ip_tcp::run, max_len: 2048 },
+    Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
+    Target { name: "set_header", run: set_header::run, max_len: 2048 },
+    Target { name: "scenario", run: scenario::run, max_len: 4096 },
+];
+
+/// The target of that name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}

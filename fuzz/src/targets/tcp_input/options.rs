@@ -1,0 +1,67 @@
+//! Configurations, within what their documentation allows.
+
+use anabranch_core::tcp::{
+    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery,
+    RtoConfig, SackRole,
+};
+use anabranch_core::time::Duration;
+use arbitrary::{Result, Unstructured};
+
+/// Any legal configuration with buffers small enough that a run stays short.
+pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
+    if octets.ratio(1, 8)? {
+        return Ok(if octets.arbitrary()? { Config::default() } else { Config::paper() });
+    }
+    let mss = *octets.choose(&[1, 7, 100, 536, 1440, 1460, 9000, 65495])?;
+    let most = if mss < 100 { 2000 } else { 70_000 };
+    Ok(Config {
+        mss,
+        initial_window: *octets.choose(&[
+            InitialWindow::Segments(1),
+            InitialWindow::Segments(3),
+            InitialWindow::Segments(u16::MAX),
+            InitialWindow::Rfc6928,
+        ])?,
+        initial_ssthresh: *octets.choose(&[None, Some(0), Some(2000), Some(u32::MAX)])?,
+        window_limit: *octets.choose(&[None, Some(1), Some(4), Some(64)])?,
+        rto: rto(octets)?,
+        delayed_ack: delayed_ack(octets)?,
+        sack: *octets.choose(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both])?,
+        timestamps: octets.arbitrary()?,
+        window_scale: *octets.choose(&[None, Some(0), Some(1), Some(7), Some(14)])?,
+        nagle: *octets.choose(&[Nagle::On, Nagle::Off])?,
+        limited_transmit: octets.arbitrary()?,
+        recovery: *octets.choose(&[Recovery::NewReno, Recovery::RenoGoBackN])?,
+        congestion: *octets.choose(&[CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic])?,
+        byte_counting: *octets.choose(&[
+            ByteCounting::Off,
+            ByteCounting::On { limit: 1 },
+            ByteCounting::On { limit: 2 },
+        ])?,
+        send_buffer: octets.int_in_range(0..=most)?,
+        receive_buffer: octets.int_in_range(0..=most)?,
+        time_wait: Duration::from_millis(octets.int_in_range(1..=60_000)?),
+        syn_retries: octets.int_in_range(0..=6)?,
+        data_retries: octets.int_in_range(0..=15)?,
+    })
+}
+
+fn rto(octets: &mut Unstructured<'_>) -> Result<RtoConfig> {
+    // Longer than the round trip of a network that has become perfect, 2 ms.
+    let min = octets.int_in_range(5..=1000)?;
+    Ok(RtoConfig {
+        initial: Duration::from_millis(octets.int_in_range(min..=3000)?),
+        min: Duration::from_millis(min),
+        max: Duration::from_millis(octets.int_in_range(min..=64_000)?),
+        backoff: *octets.choose(&[Backoff::Double, Backoff::Constant])?,
+    })
+}
+
+fn delayed_ack(octets: &mut Unstructured<'_>) -> Result<DelayedAck> {
+    Ok(match octets.int_in_range(0..=4)? {
+        0 => DelayedAck::Off,
+        segments => {
+            DelayedAck::Every { segments, timeout: Duration::from_millis(octets.int_in_range(1..=500)?) }
+        }
+    })
+}

@@ -1,0 +1,63 @@
+//! Inputs on which a target never ends.
+
+use std::process;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::crash;
+use crate::runner::crash_directory;
+
+/// No execution may take longer; they take microseconds.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Ends the process when one execution takes longer than 20 s, and leaves its input behind: there is no
+/// other way out of a loop in safe code. Stops when dropped.
+#[derive(Debug)]
+pub struct Watchdog {
+    present: Arc<Mutex<Present>>,
+    _alive: Sender<()>,
+}
+
+/// The execution that is under way.
+#[derive(Debug, Default)]
+struct Present {
+    serial: u64,
+    input: Vec<u8>,
+}
+
+impl Watchdog {
+    /// Watches the executions of one target.
+    pub fn new(target: &'static str) -> Self {
+        let present = Arc::new(Mutex::new(Present::default()));
+        let (alive, gone) = mpsc::channel();
+        let watched = Arc::clone(&present);
+        thread::spawn(move || watch(target, &watched, &gone));
+        Self { present, _alive: alive }
+    }
+
+    /// An execution begins, and with it the one before is over.
+    pub fn begin(&self, input: &[u8]) {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        present.serial += 1;
+        present.input.clear();
+        present.input.extend_from_slice(input);
+    }
+}
+
+fn watch(target: &str, present: &Mutex<Present>, gone: &Receiver<()>) {
+    let mut last = 0;
+    while gone.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+        let present = present.lock().unwrap_or_else(PoisonError::into_inner);
+        if present.serial == last && last > 0 {
+            eprintln!("{target}: an execution does not end");
+            match crash::store(&crash_directory(), target, &present.input) {
+                Ok(file) => eprintln!("input: {}", file.display()),
+                Err(error) => eprintln!("its input cannot be stored: {error}"),
+            }
+            process::exit(1);
+        }
+        last = present.serial;
+    }
+}

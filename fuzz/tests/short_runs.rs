@@ -1,0 +1,64 @@
+//! Every target, briefly, with a fixed seed: `cargo test` runs what the fuzzer runs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use anabranch_fuzz::crash;
+use anabranch_fuzz::probe::Probe;
+use anabranch_fuzz::runner::{self, Budget, Report};
+use anabranch_fuzz::targets::{self, Target};
+
+fn short_run(name: &str, executions: u64) {
+    let target = targets::find(name).unwrap();
+    let corpus = runner::corpus(target).unwrap();
+    let report = runner::run(target, &corpus, 1, Budget::Executions(executions));
+    if let Some(crash) = report.crash {
+        let file = crash::store(&runner::crash_directory(), name, &crash.input).unwrap();
+        panic!("{:?}\nreplay: -- {name} --replay {}", crash.failure, file.display());
+    }
+    assert_eq!(report.executions, executions);
+    assert!(report.features > 0);
+}
+
+#[test]
+fn ip_tcp() {
+    short_run("ip_tcp", 20_000);
+}
+
+#[test]
+fn tcp_input() {
+    short_run("tcp_input", 2_000);
+}
+
+#[test]
+fn set_header() {
+    short_run("set_header", 20_000);
+}
+
+#[test]
+fn scenario() {
+    short_run("scenario", 2_000);
+}
+
+/// Panics once the input holds `?` before `!`, and not for anything else.
+const FAULTY: Target = Target {
+    name: "faulty",
+    run: |input, probe| {
+        probe.feature(input.contains(&b'?'));
+        let question = input.iter().position(|octet| *octet == b'?');
+        if let Some(at) = question {
+            assert!(!input[at..].contains(&b'!'), "found");
+        }
+    },
+    max_len: 64,
+};
+
+#[test]
+fn the_runner_finds_a_fault_and_makes_it_small() {
+    let run = || runner::run(&FAULTY, &[], 7, Budget::Executions(100_000));
+    let report: Report = run();
+    assert_eq!(report, run(), "the same seed, the same run");
+    let crash = report.crash.unwrap();
+    assert_eq!((&crash.input[..], crash.failure.message.as_str()), (&b"?!"[..], "found"));
+    assert!(crash.failure.place.contains("short_runs.rs"), "{}", crash.failure.place);
+    assert!(crash::execute(&FAULTY, b"!?", &mut Probe::quiet()).is_ok());
+}
