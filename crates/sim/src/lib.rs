@@ -9,16 +9,14 @@
 //! * [`engine`] is the event queue, [`random`] the named random streams;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
+//! * [`address`] gives nodes addresses, [`pcapng`] writes captures;
 //! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches;
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.
 
 #![forbid(unsafe_code)]
 
-<<<<<<< HEAD
 pub mod address;
-=======
->>>>>>> sim
 pub mod app;
 pub mod apps;
 pub mod engine;
@@ -29,15 +27,10 @@ pub mod link;
 pub mod loss;
 pub mod network;
 pub mod packet;
-<<<<<<< HEAD
 pub mod pcapng;
 pub mod random;
 pub mod routing;
-=======
-pub mod random;
-pub mod routing;
 pub mod scenario;
->>>>>>> sim
 pub mod sim;
 pub mod stream;
 pub mod trace;
