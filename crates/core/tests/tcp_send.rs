@@ -399,7 +399,7 @@ fn time_out_goes_back_with_one_segment() {
             1.100 > . 3001:4001 ack 501 win 8000
             1.100 ! Writable
             1.200 ! Writable
-            1.200 = cwnd 2
+            1.200 = cwnd 3
         "#]],
     );
 }
