@@ -105,7 +105,7 @@ fn any_config(prng: &mut Prng) -> Config {
 
 #[test]
 fn any_wire_delivers_bit_exact_and_tears_down() {
-    let failures: Vec<String> = (0..SEEDS).filter_map(|seed| transfer(seed).err()).collect();
+    let failures: Vec<String> = (0..SEEDS).chain(FORMER).filter_map(|seed| transfer(seed).err()).collect();
     assert!(failures.is_empty(), "{} of {SEEDS}; first: {}", failures.len(), failures[0]);
 }
 
@@ -169,3 +169,5 @@ fn recoveries_compared_on_one_wire() {
 }
 
 const SEEDS: u64 = 2_000;
+/// Seeds that have failed once: both ends probed and neither heard the other.
+const FORMER: [u64; 1] = [16_331];
