@@ -111,7 +111,8 @@ impl Estimate {
             self.delivered_at = now;
             self.delivered_written = now;
         }
-        let pipe = self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 1_000_000_000));
+        let pipe =
+            self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 1_000_000_000));
         let limited = if outstanding + octets > pipe { Limited::ByPath } else { Limited::ByUs };
         Stamp {
             written: now,

@@ -280,7 +280,26 @@ impl Sender {
 
     #[doc(hidden)]
     pub fn debug(&self) -> alloc::string::String {
-        self.sessions.iter().map(|s| alloc::format!("{:?} out {} est {:?} room {} win {} unacked {} cwnd {} // ", s.state, s.outstanding, s.estimate, s.status.room(), s.status.peer_window, s.status.in_flight, s.status.cwnd)).collect()
+        self.sessions
+            .iter()
+            .map(|s| {
+                alloc::format!(
+                    "[{:?}{} out {} chunks {} copied {} w {} d {} rate {:?} lat {:?} var {} room {}] ",
+                    s.state,
+                    if s.suspect { "?" } else { "" },
+                    s.outstanding,
+                    s.chunks.len(),
+                    s.chunks.iter().filter(|c| c.copied).count(),
+                    s.written,
+                    s.estimate.delivered(),
+                    s.estimate.rate(),
+                    s.estimate.latency(),
+                    s.estimate.variation(),
+                    s.status.room()
+                )
+            })
+            .collect::<alloc::string::String>()
+            + &alloc::format!("unassigned {}", self.unassigned.octets())
     }
 
     fn is_over(&self) -> bool {
@@ -288,7 +307,9 @@ impl Sender {
     }
 
     fn stall_deadline(&self) -> Instant {
-        self.progress + self.config.stall
+        // A gateway may take long to pass on what it holds, and without SET nothing tells us that it does.
+        let patience = if self.config.plan == Plan::Stripe { 1 } else { 10 };
+        self.progress + self.config.stall * patience
     }
 
     fn length(&self) -> u64 {

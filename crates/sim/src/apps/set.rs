@@ -65,7 +65,9 @@ impl SetSender {
     }
 
     #[doc(hidden)]
-    pub fn debug(&self) -> String { self.driver.as_ref().map_or(String::new(), |d| d.machine.debug()) }
+    pub fn debug(&self) -> String {
+        self.driver.as_ref().map_or(String::new(), |d| d.machine.debug())
+    }
 
     /// Octets that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {

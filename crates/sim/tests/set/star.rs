@@ -81,7 +81,7 @@ impl Star {
     /// The paper's session set-up and TCP with today's striping.
     pub(crate) fn lab(paths: &[Path], length: usize) -> Self {
         let paper = SenderConfig::paper();
-        let set = SenderConfig { start: paper.start, open: paper.open, ..SenderConfig::default() };
+        let set = SenderConfig { start: paper.start, ..SenderConfig::default() };
         Self { set, node: ReceiverConfig::default(), ..Self::paper(paths, length) }
     }
 
@@ -143,7 +143,7 @@ pub(crate) struct Run {
     sim: Option<Simulation>,
     pub(crate) gateways: Vec<NodeId>,
     pub(crate) sender: AppId,
-    node: AppId,
+    pub(crate) node: AppId,
     file: Bytes,
 }
 
@@ -171,7 +171,7 @@ impl Run {
     }
 
     pub(crate) fn latency(&self) -> f64 {
-        assert_eq!(self.sender().outcome(), Some(Outcome::Delivered));
+        assert_eq!(self.sender().outcome(), Some(Outcome::Delivered), "{} at {}: {}", self.sender().delivered(), self.sim().now(), self.sender().debug());
         assert!(self.node().delivered == self.file);
         self.node().completed.expect("complete").as_secs_f64()
     }

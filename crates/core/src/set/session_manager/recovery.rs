@@ -2,7 +2,7 @@
 //! again on the others, and an idle session carries a copy of the chunk that holds up the rest.
 
 use super::{Reinjection, Sender};
-use crate::set::tcp_manager::{Ending, TcpManager};
+use crate::set::tcp_manager::{Chunk, Ending, TcpManager};
 use crate::time::{Duration, Instant};
 
 impl Sender {
@@ -68,71 +68,93 @@ impl Sender {
         if self.config.reinjection == Reinjection::Off {
             return;
         }
-        while let Some((holder, chunk)) = self.last_expected() {
-            if !self.copy(now, holder, chunk) {
-                let overdue = self.overdue_at(holder, chunk);
-                self.rescue_at = Some(overdue).filter(|at| *at > now);
+        while let Some((holder, chunk)) = self.last_expected(now) {
+            if !self.copy(now, holder, chunk, Margin::Idle) {
+                // What we expect of the holder may turn out wrong: look again.
+                self.rescue_at = Some(now + RESCUE_PERIOD);
                 return;
             }
         }
     }
 
-    /// Copies the first octets that the node lacks, if they are overdue, before new ones are given out.
+    /// Copies the first octets that the node lacks before new ones are given out, if that clearly helps: the
+    /// others are running into the end of the node's buffer.
     pub(super) fn rescue_late(&mut self, now: Instant) {
         if self.config.reinjection == Reinjection::Off {
             return;
         }
-        while let Some((holder, chunk)) = self.last_expected().filter(|(h, c)| self.overdue_at(*h, *c) <= now)
-        {
-            if !self.copy(now, holder, chunk) {
+        while let Some((holder, chunk)) = self.first_missing() {
+            if !self.copy(now, holder, chunk, Margin::Busy) {
                 return;
             }
         }
     }
 
-    /// Gives a copy of a chunk to the session that helps most; false if none does.
-    fn copy(&mut self, now: Instant, holder: usize, chunk: usize) -> bool {
+    /// Gives a copy of a chunk to the session that would have it there first, if that is before the original by
+    /// the margin; false if none would.
+    fn copy(&mut self, now: Instant, holder: usize, chunk: usize, margin: Margin) -> bool {
         let (start, end) = {
             let c = &self.sessions[holder].chunks[chunk];
             (c.start, c.end)
         };
-        let Some(helper) = self.helper_for(now, holder, chunk, end - start) else { return false };
+        self.view_paths(end - start);
+        let views = self.views.iter().enumerate();
+        let able = views.filter(|(i, v)| *i != holder && v.usable && v.chunk >= end - start);
+        let Some((helper, view)) = able.min_by_key(|(_, v)| v.time_for_chunk) else { return false };
+        let needed = match margin {
+            Margin::Idle => view.time_for_chunk.mul_ratio(5, 4),
+            Margin::Busy => view.time_for_chunk * 2,
+        };
+        if needed >= self.remaining(now, holder, chunk) {
+            return false;
+        }
         self.sessions[holder].chunks[chunk].copied = true;
         self.write(now, helper, start, end, true);
         true
     }
 
-    /// The chunk without a copy that holds up the rest: at the end of the file the one that is expected
-    /// last; against a full node buffer the first.
-    fn last_expected(&self) -> Option<(usize, usize)> {
-        let blocked = !self.unassigned.is_empty();
-        let all =
-            self.sessions.iter().enumerate().flat_map(|(s, session)| {
-                session.chunks.iter().enumerate().map(move |(c, chunk)| (s, c, chunk))
-            });
-        let single = all.filter(|(s, _, chunk)| !chunk.copied && self.sessions[*s].is_alive());
-        let found = if blocked {
-            single.min_by_key(|(_, _, chunk)| chunk.start)
-        } else {
-            single.max_by_key(|(_, _, chunk)| chunk.stamp.expected)
-        };
-        found.map(|(s, c, _)| (s, c))
-    }
-
-    /// The session that would have a copy there first, and clearly before the original.
-    fn helper_for(&mut self, now: Instant, holder: usize, chunk: usize, octets: u64) -> Option<usize> {
-        self.view_paths(octets);
-        let expected = self.sessions[holder].chunks[chunk].stamp.expected;
-        let overdue = now >= self.overdue_at(holder, chunk);
-        let views = self.views.iter().enumerate();
-        let able = views.filter(|(i, v)| *i != holder && v.usable && v.chunk >= octets);
-        let (helper, view) = able.min_by_key(|(_, v)| v.time_for_chunk)?;
-        let there = now + view.time_for_chunk.mul_ratio(5, 4);
-        (overdue || there < expected).then_some(helper)
-    }
-
-    fn overdue_at(&self, holder: usize, chunk: usize) -> Instant {
+    /// How long a chunk will still take: what we said when it was written, or, if that has come to nothing,
+    /// what is before it on its session at the rate of today.
+    fn remaining(&self, now: Instant, holder: usize, chunk: usize) -> Duration {
         let session = &self.sessions[holder];
-        session.chunks[chunk].stamp.expected + session.estimate.variation() * 4
+        let ahead: u64 = session.chunks.iter().take(chunk).map(|c| c.end - c.start).sum();
+        let this = &session.chunks[chunk];
+        let promised = this.stamp.expected.saturating_since(now);
+        let age = now.saturating_since(this.stamp.written);
+        let drain = session.estimate.time_for(ahead, this.end - this.start).saturating_sub(age.min(promised));
+        promised.max(drain)
+    }
+
+    /// Chunks that only one living session carries.
+    fn single_chunks(&self) -> impl Iterator<Item = (usize, usize, &Chunk)> + '_ {
+        let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
+        let all = alive
+            .flat_map(|(s, session)| session.chunks.iter().enumerate().map(move |(c, chunk)| (s, c, chunk)));
+        all.filter(|(_, _, chunk)| !chunk.copied)
+    }
+
+    /// The chunk that holds up the rest: at the end of the file the one that is expected last; against a full
+    /// node buffer the first.
+    fn last_expected(&self, now: Instant) -> Option<(usize, usize)> {
+        if !self.unassigned.is_empty() {
+            return self.first_missing();
+        }
+        self.single_chunks().max_by_key(|(s, c, _)| self.remaining(now, *s, *c)).map(|(s, c, _)| (s, c))
+    }
+
+    fn first_missing(&self) -> Option<(usize, usize)> {
+        self.single_chunks().min_by_key(|(_, _, chunk)| chunk.start).map(|(s, c, _)| (s, c))
     }
 }
+
+/// How clearly a copy must beat the original.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Margin {
+    /// The helper has nothing else to do.
+    Idle,
+    /// The helper would carry something new instead.
+    Busy,
+}
+
+/// How often an idle session looks again for something to copy.
+const RESCUE_PERIOD: Duration = Duration::from_millis(50);

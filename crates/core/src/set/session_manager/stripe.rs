@@ -15,6 +15,9 @@ const FIRST_CHUNKS: u64 = 8;
 const PROBE_CHUNKS: u64 = 1;
 /// Chunks on top of what fills a known path.
 const SPARE_CHUNKS: u64 = 2;
+/// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
+/// segments of the smallest wireless connection.
+const SMALLEST_CHUNK: u64 = 324;
 
 impl Sender {
     /// Gives sessions what they may have until nobody may have more.
@@ -32,7 +35,7 @@ impl Sender {
                 // Somebody is late, and the others are running into the end of the node's buffer.
                 self.rescue_late(now);
             }
-            self.view_paths(end - next.start);
+            self.view_paths((end - next.start).min(self.grain()));
             let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
             let choice = match self.config.striping {
                 StripingPolicy::Window => Window.choose(&self.views, &file),
@@ -51,6 +54,16 @@ impl Sender {
         self.sessions[index].write(now, start, octets, copied, &mut self.effects);
     }
 
+    /// The largest chunk to cut now: half of a session's part of what is left.
+    fn grain(&self) -> u64 {
+        match self.config.striping {
+            StripingPolicy::Window => u64::MAX,
+            StripingPolicy::Predictive => {
+                (self.unassigned.octets() / (2 * self.selected.max(1) as u64)).max(SMALLEST_CHUNK)
+            }
+        }
+    }
+
     /// Fills `self.views`: what each session would get of `available` octets.
     pub(super) fn view_paths(&mut self, available: u64) {
         let first_open = self.sessions.iter().position(TcpManager::is_alive);
@@ -65,7 +78,8 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open),
+                StripingPolicy::Predictive if Some(i) == first_open => enough_for(session, FIRST_CHUNKS),
+                StripingPolicy::Predictive => enough_for(session, PROBE_CHUNKS),
             };
             let chunk = if usable && session.outstanding < bound { chunk_for(session, available) } else { 0 };
             PathView {
@@ -90,14 +104,13 @@ impl Sender {
     }
 }
 
-/// Octets on its way beyond which a session gets no more.
-fn enough_for(session: &TcpManager, first: bool) -> u64 {
-    let chunks = match (session.estimate.rate(), first) {
-        (Some(_), _) => SPARE_CHUNKS,
-        (None, true) => FIRST_CHUNKS,
-        (None, false) => PROBE_CHUNKS,
-    };
-    session.estimate.enough(chunks * u64::from(session.status.mss))
+/// Octets on its way beyond which a session gets no more; before anything is known of it, so many `chunks`.
+fn enough_for(session: &TcpManager, chunks: u64) -> u64 {
+    let chunk = u64::from(session.status.mss);
+    match session.estimate.rate() {
+        Some(_) => session.estimate.enough(SPARE_CHUNKS * chunk),
+        None => chunks * chunk,
+    }
 }
 
 /// A chunk fills one segment of the wired connection with its header; less only where the window or the file
