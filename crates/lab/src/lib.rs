@@ -1,1 +1,3 @@
 //! anabranch-lab
+
+pub mod stats;
