@@ -6,7 +6,10 @@ use std::process::Command;
 
 /// The root of the workspace, whatever directory xtask was started in.
 pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // What cargo says now comes first: with a target directory that several work trees share, what it said
+    // at compile time may be another tree.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let here = Path::new(&here);
     here.parent().unwrap_or(here).to_path_buf()
 }
 

@@ -1,1 +1,4 @@
 //! anabranch-lab
+
+pub mod plot;
+pub mod stats;

@@ -1,0 +1,232 @@
+//! What can be said after a number of runs: never a bare mean, always how sure it is.
+//!
+//! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated), shares of
+//! successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at all).
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use thiserror::Error;
+
+/// The standard normal law's quantile at 97.5 %.
+const Z_975: f64 = 1.959_963_984_540_054;
+
+/// A metric over the runs of one point, in the metric's own unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the mean's 95 % confidence interval; `None` after a single run, which says
+    /// nothing about how far the next one may lie.
+    pub ci95: Option<f64>,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// How many runs there were.
+    pub runs: usize,
+}
+
+/// Why there is nothing to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum StatsError {
+    /// Not one run.
+    #[error("there is no run to summarise")]
+    Empty,
+    /// A value is infinite or no number.
+    #[error("run {run} has no finite value")]
+    NotFinite {
+        /// The run, from 0.
+        run: usize,
+    },
+    /// Two schemes were not compared on the same runs.
+    #[error("a paired comparison needs the same runs on both sides, not {left} and {right}")]
+    Unpaired {
+        /// Runs of the first.
+        left: usize,
+        /// Runs of the second.
+        right: usize,
+    },
+    /// More successes than trials, or no trial.
+    #[error("{successes} successes in {trials} trials are no share")]
+    NoShare {
+        /// Successes counted.
+        successes: u64,
+        /// Trials counted.
+        trials: u64,
+    },
+}
+
+impl Summary {
+    /// The summary of one value per run.
+    ///
+    /// # Errors
+    /// [`StatsError::Empty`] without a run, [`StatsError::NotFinite`] for a value that is no number.
+    pub fn of(values: &[f64]) -> Result<Self, StatsError> {
+        if let Some(run) = values.iter().position(|value| !value.is_finite()) {
+            return Err(StatsError::NotFinite { run });
+        }
+        let runs = values.len();
+        if runs == 0 {
+            return Err(StatsError::Empty);
+        }
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // Rounding may carry the mean of equal values past them.
+        let mean = (values.iter().sum::<f64>() / runs as f64).clamp(min, max);
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let freedom = (runs - 1) as f64;
+        let ci95 = student_975(runs - 1).map(|t| t * (squares / freedom / runs as f64).sqrt());
+        Ok(Self { mean, ci95, min, max, runs })
+    }
+
+    /// The interval of the mean as (low, high); `None` after a single run.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        self.ci95.map(|half| (self.mean - half, self.mean + half))
+    }
+
+    /// Whether the interval leaves zero out: for the [`paired`] difference of two schemes, whether they
+    /// differ at the 5 % level.
+    pub fn excludes_zero(&self) -> bool {
+        self.interval().is_some_and(|(low, high)| low > 0.0 || high < 0.0)
+    }
+}
+
+/// The summary of `left - right`, run by run. Both saw the same channel in the same run, so that the
+/// channel's part in the variance cancels.
+///
+/// # Errors
+/// [`StatsError::Unpaired`] for different numbers of runs; else as [`Summary::of`].
+pub fn paired(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
+    if left.len() != right.len() {
+        return Err(StatsError::Unpaired { left: left.len(), right: right.len() });
+    }
+    let differences: Vec<f64> = left.iter().zip(right).map(|(left, right)| left - right).collect();
+    Summary::of(&differences)
+}
+
+/// A share of successes with Wilson's 95 % score interval (Wilson 1927).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Successes per trial.
+    pub share: f64,
+    /// The interval's lower end, at least 0.
+    pub low: f64,
+    /// The interval's upper end, at most 1.
+    pub high: f64,
+}
+
+/// The share of `successes` in `trials`.
+///
+/// # Errors
+/// [`StatsError::NoShare`] without a trial or with more successes than trials.
+pub fn wilson(successes: u64, trials: u64) -> Result<Share, StatsError> {
+    if trials == 0 || successes > trials {
+        return Err(StatsError::NoShare { successes, trials });
+    }
+    let (n, share) = (trials as f64, successes as f64 / trials as f64);
+    let z2 = Z_975 * Z_975;
+    let centre = share + z2 / (2.0 * n);
+    let half = Z_975 * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+    let end = |value: f64| (value / (1.0 + z2 / n)).clamp(0.0, 1.0);
+    // At none and at all the ends are 0 and 1 exactly; rounding would leave them a little inside.
+    let low = if successes == 0 { 0.0 } else { end(centre - half) };
+    let high = if successes == trials { 1.0 } else { end(centre + half) };
+    Ok(Share { share, low, high })
+}
+
+/// Student's t quantile at 97.5 % for that many degrees of freedom; `None` for zero.
+fn student_975(freedom: usize) -> Option<f64> {
+    if freedom == 0 {
+        return None;
+    }
+    StudentsT::new(0.0, 1.0, freedom as f64).ok().map(|law| law.inverse_cdf(0.975))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn near(value: f64, published: f64, slack: f64) {
+        assert!((value - published).abs() <= slack, "{value} against {published}");
+    }
+
+    /// Student's data of 1908: hours of sleep gained by ten patients with either of two drugs.
+    const SLEEP: [[f64; 10]; 2] = [
+        [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+        [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
+    ];
+
+    #[test]
+    fn student_s_quantiles_are_the_printed_table_s() {
+        for (freedom, published) in [
+            (1, 12.706),
+            (2, 4.303),
+            (3, 3.182),
+            (4, 2.776),
+            (5, 2.571),
+            (9, 2.262),
+            (10, 2.228),
+            (19, 2.093),
+            (29, 2.045),
+            (60, 2.000),
+            (120, 1.980),
+            (1_000_000, 1.960),
+        ] {
+            near(student_975(freedom).expect("at least one degree"), published, 0.0005);
+        }
+    }
+
+    #[test]
+    fn the_sleep_data_s_paired_interval_is_the_published_one() {
+        let difference = paired(&SLEEP[0], &SLEEP[1]).expect("ten pairs");
+        let (low, high) = difference.interval().expect("more than one run");
+        near(difference.mean, -1.58, 1e-12);
+        near(low, -2.459_885_8, 1e-6);
+        near(high, -0.700_114_2, 1e-6);
+        assert!(difference.excludes_zero());
+        // Unpaired, each on its own, the drugs cannot be told apart: the first gains 0.75 +- 1.28 hours.
+        let first = Summary::of(&SLEEP[0]).expect("ten runs");
+        near(first.mean, 0.75, 1e-12);
+        near(first.ci95.expect("ten runs"), 1.279_782_7, 1e-5);
+        assert!(!first.excludes_zero());
+        assert_eq!((first.min, first.max, first.runs), (-1.6, 3.7, 10));
+    }
+
+    #[test]
+    fn a_single_run_has_no_interval_and_equal_runs_have_none_to_speak_of() {
+        let one = Summary::of(&[3.5]).expect("a run");
+        assert_eq!(one, Summary { mean: 3.5, ci95: None, min: 3.5, max: 3.5, runs: 1 });
+        assert!(!one.excludes_zero());
+        let equal = Summary::of(&[0.1; 30]).expect("runs");
+        assert_eq!((equal.mean, equal.ci95), (0.1, Some(0.0)));
+    }
+
+    #[test]
+    fn nothing_is_said_about_nothing() {
+        assert_eq!(Summary::of(&[]), Err(StatsError::Empty));
+        assert_eq!(Summary::of(&[1.0, f64::NAN]), Err(StatsError::NotFinite { run: 1 }));
+        assert_eq!(Summary::of(&[f64::INFINITY]), Err(StatsError::NotFinite { run: 0 }));
+        assert_eq!(paired(&[1.0], &[]), Err(StatsError::Unpaired { left: 1, right: 0 }));
+        assert_eq!(wilson(0, 0), Err(StatsError::NoShare { successes: 0, trials: 0 }));
+        assert_eq!(wilson(3, 2), Err(StatsError::NoShare { successes: 3, trials: 2 }));
+    }
+
+    #[test]
+    fn wilson_s_intervals_are_newcombe_s() {
+        // R. G. Newcombe, "Two-sided confidence intervals for the single proportion", 1998, table I, method 3.
+        for (successes, trials, low, high) in [
+            (81, 263, 0.2553, 0.3662),
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+            (1, 29, 0.0061, 0.1718),
+        ] {
+            let share = wilson(successes, trials).expect("a share");
+            near(share.low, low, 0.00005);
+            near(share.high, high, 0.00005);
+        }
+        let all = wilson(20, 20).expect("a share");
+        near(all.low, 1.0 - 0.1611, 0.00005);
+        assert_eq!((all.share, all.high), (1.0, 1.0));
+    }
+}
