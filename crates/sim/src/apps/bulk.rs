@@ -29,7 +29,7 @@ pub enum Content {
 
 impl Content {
     /// How many octets; `None` without end.
-    pub fn len(&self) -> Option<u64> {
+    pub fn octets(&self) -> Option<u64> {
         match self {
             Self::Pattern(n) => Some(*n),
             Self::Endless => None,
@@ -99,7 +99,7 @@ impl BulkSender {
     }
 
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
-        let total = self.config.content.len().unwrap_or(u64::MAX);
+        let total = self.config.content.octets().unwrap_or(u64::MAX);
         while self.written < total {
             let mut data = match &self.config.content {
                 Content::Data(data) => data.slice(self.written as usize..),
@@ -135,7 +135,7 @@ impl App for BulkSender {
                 self.fill(ctx, id);
             }
             StreamEvent::Writable => {
-                if self.config.content.len().is_none_or(|total| self.written < total) {
+                if self.config.content.octets().is_none_or(|total| self.written < total) {
                     self.fill(ctx, id);
                 } else {
                     self.info = ctx.info(id);
