@@ -33,10 +33,19 @@ fn transfer(seed: u64) -> Result<(), String> {
                 Verdict::Pass
             }
         });
-    pair.client.outbox = chunked(&data[0]);
-    pair.server.outbox = chunked(&data[1]);
+    pair.client.outbox = data[0].clone();
+    pair.server.outbox = data[1].clone();
     (pair.client.closes, pair.server.closes) = (true, true);
-    let over = pair.run_to_end(Instant::ZERO + Duration::from_secs(40_000));
+    (pair.client.chunk, pair.server.chunk) = (prng.pick(&[0, 7, 333, 5_000]), prng.pick(&[0, 100]));
+    let dawdles = prng.pick(&[0, 0, 50, 90]);
+    let over = pair.run_until(Instant::ZERO + Duration::from_secs(40_000), |pair| {
+        pair.client.reads = !prng.chance(dawdles);
+        pair.server.reads = !prng.chance(dawdles);
+        let over = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Closed(_)));
+        over(&pair.client.events) && over(&pair.server.events)
+    });
+    (pair.client.reads, pair.server.reads) = (true, true);
+    pair.settle();
     let summary = format!(
         "seed {seed} loss {loss} reorder {reorder} dup {duplicate} sizes {sizes:?}\n{client:?}\n{server:?}\n{:?}\n{:?}",
         pair.client.connection.as_ref().map(|c| c.info()),
@@ -57,10 +66,6 @@ fn transfer(seed: u64) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn chunked(data: &Bytes) -> Bytes {
-    data.clone()
 }
 
 fn any_config(prng: &mut Prng) -> Config {
@@ -116,4 +121,4 @@ fn clean_wire_closes_gracefully_at_both_ends() {
     assert_eq!(pair.client.tcp().info().retransmissions, 0);
 }
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 2_000;

@@ -17,8 +17,10 @@ use crate::time::{Duration, Instant};
 pub(crate) struct View {
     /// Largest payload, in octets.
     pub(crate) mss: u32,
-    /// SND.NXT - SND.UNA in octets, as it was when the news (acknowledgement, loss, time-out) came.
+    /// SND.NXT - SND.UNA in octets when a loss, a time-out or the end of a recovery is told.
     pub(crate) in_flight: u32,
+    /// How far the window being acknowledged was used.
+    pub(crate) usage: Usage,
     /// The window never grows past this, in octets.
     pub(crate) limit: u32,
     /// Octets of the initial window.
@@ -29,6 +31,15 @@ pub(crate) struct View {
     pub(crate) byte_counting: ByteCounting,
     /// How the loss at hand is repaired.
     pub(crate) repair: Repair,
+}
+
+/// How far a congestion window was used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Usage {
+    /// No further segment fitted.
+    Full,
+    /// At most so many octets were in flight.
+    Partial { peak: u32 },
 }
 
 /// How losses are repaired and with them the occasion of a controller's call.
@@ -47,14 +58,13 @@ pub(crate) enum Repair {
 }
 
 impl View {
-    /// The sender was held back by its congestion window, so that the window is worth growing
-    /// (RFC 7661 section 4.2 in spirit: in slow start half of it in use suffices).
+    /// The window is worth growing: it held the sender back, or in slow start half of it was in use
+    /// (RFC 7661 section 4.2 in spirit).
     #[inline]
     pub(crate) fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
-        if cwnd < ssthresh {
-            self.in_flight.saturating_mul(2) >= cwnd
-        } else {
-            self.in_flight.saturating_add(self.mss) > cwnd
+        match self.usage {
+            Usage::Full => true,
+            Usage::Partial { peak } => cwnd < ssthresh && peak.saturating_mul(2) >= cwnd,
         }
     }
 

@@ -220,14 +220,14 @@ impl Receiver {
                     self.push(next);
                 }
                 // RFC 5681 section 4.2: at once when a hole is filled.
-                self.delay.now();
+                self.delay.in_order();
             }
         }
         if self.fin == Fin::At(self.nxt) {
             self.fin = Fin::Reached;
             self.nxt += 1;
             self.edge = self.edge.max(self.nxt);
-            self.delay.now();
+            self.delay.in_order();
             arrival = Arrival::End;
         }
         arrival

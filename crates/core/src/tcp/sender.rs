@@ -21,7 +21,7 @@ use bytes::Bytes;
 use self::queue::SendQueue;
 use self::timer::Timer;
 use super::config::{ByteCounting, Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, Controller, Repair, View};
+use super::congestion::{AnyController, Controller, Repair, Usage, View};
 use super::rtt::RttEstimator;
 use super::sack::Scoreboard;
 use crate::segment::SeqNumber;
@@ -51,11 +51,14 @@ pub(crate) struct Sender {
     /// Where the last loss episode ended (RFC 6582 section 3.2).
     recover: SeqNumber,
     dup_acks: u32,
+    /// What was in flight at the first of them.
+    flight_before: u32,
     /// What duplicate acknowledgements add to the window, in octets.
     inflation: u32,
     /// SND.UNA is to be sent again out of turn.
     resend: Resend,
     scoreboard: Scoreboard,
+    peak: Peak,
     timer: Timer,
     /// Time-outs or unanswered probes in a row.
     retries: u32,
@@ -74,6 +77,14 @@ struct Window {
     ack: SeqNumber,
     /// MAX.SND.WND.
     max: u32,
+}
+
+/// How far the congestion window was used at the fullest moment, until SND.UNA reaches `end`.
+#[derive(Clone, Copy, Debug)]
+struct Peak {
+    flight: u32,
+    usage: Usage,
+    end: SeqNumber,
 }
 
 /// Whether the stream has an end yet.
@@ -148,9 +159,11 @@ impl Sender {
             phase: Phase::Open,
             recover: iss,
             dup_acks: 0,
+            flight_before: 0,
             inflation: 0,
             resend: Resend::Idle,
             scoreboard: Scoreboard::default(),
+            peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
             retries: 0,
             last_sent: Instant::ZERO,
@@ -297,6 +310,7 @@ impl Sender {
         View {
             mss: self.mss,
             in_flight,
+            usage: self.peak.usage,
             limit: self.limit(),
             initial_window: self.initial_window(),
             srtt: self.rtt.srtt(),

@@ -32,7 +32,7 @@ impl Connection {
         self.take_syn(now, &segment);
         if acks {
             self.syn_due = false;
-            self.rx.acknowledge();
+            self.rx.acknowledge_once();
             self.establish();
             let text = Segment { seq: segment.seq + 1, ..segment };
             self.process_text(now, text);

@@ -26,16 +26,23 @@ impl AckDelay {
     /// A segment with `len` octets came in order and filled no hole.
     #[inline]
     pub(super) fn segment(&mut self, now: Instant, len: u32) {
-        let DelayedAck::Every { segments, timeout } = self.policy else { return self.now() };
+        let DelayedAck::Every { segments, timeout } = self.policy else { return self.in_order() };
         self.largest = self.largest.max(len);
         if len >= self.largest {
             self.segments = self.segments.saturating_add(1);
         }
         if self.segments >= segments.max(1) {
-            self.due = self.due.max(1);
+            self.in_order();
         } else if self.waiting.is_none() {
             self.waiting = Some(now + timeout);
         }
+    }
+
+    /// One is owed without delay for what came in order: RCV.NXT has moved, so that what was owed before would
+    /// only look like duplicates.
+    #[inline]
+    pub(super) fn in_order(&mut self) {
+        self.due = 1;
     }
 
     /// One more is owed without delay.

@@ -39,13 +39,12 @@ impl Sender {
         let dup = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
-        let news = self.uses_sack() && !a.sack.is_empty() && {
-            self.scoreboard.update(a.ack.max(self.una), self.max, a.sack.as_slice())
-        };
+        let reports = self.uses_sack() && !a.sack.is_empty();
+        let news = reports && self.scoreboard.update(a.ack.max(self.una), self.max, a.sack.as_slice());
         let moved = a.ack.gt(self.una);
         if moved {
             self.advance(now, a);
-        } else if matches!(self.timer, Timer::Retransmit(_)) && (news || (dup && a.sack.is_empty())) {
+        } else if matches!(self.timer, Timer::Retransmit(_)) && (news || (dup && !reports)) {
             self.duplicate(now);
         }
         self.leave_persist();
@@ -105,7 +104,6 @@ impl Sender {
     /// SND.UNA moves.
     #[inline]
     fn advance(&mut self, now: Instant, a: &Acknowledgement) {
-        let flight = self.in_flight();
         self.take_sample(now, a);
         let octets = (a.ack.distance(self.base).max(0) as u32).min(self.queue.len());
         self.queue.advance(octets);
@@ -118,17 +116,17 @@ impl Sender {
         self.retries = 0;
         self.keep_guards_near();
         match self.phase {
-            Phase::Open => self.open_ack(now, flight, acked),
+            Phase::Open => self.open_ack(now, acked),
             Phase::Fast(partial) => self.fast_ack(now, acked, partial),
             Phase::Sack => self.sack_ack(now),
         }
     }
 
-    fn open_ack(&mut self, now: Instant, flight: u32, acked: u32) {
+    fn open_ack(&mut self, now: Instant, acked: u32) {
         self.dup_acks = 0;
         self.inflation = 0;
         self.restart_timer(now);
-        let view = self.view(flight, self.repair());
+        let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_ack(now, &view, acked);
     }
 
@@ -161,6 +159,7 @@ impl Sender {
     fn leave_recovery(&mut self, now: Instant) {
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_recovered(now, &view);
+        self.peak.flight = 0;
         self.phase = Phase::Open;
         self.resend = Resend::Idle;
         self.dup_acks = 0;
@@ -171,11 +170,14 @@ impl Sender {
     fn duplicate(&mut self, now: Instant) {
         match self.phase {
             Phase::Open => {
+                if self.dup_acks == 0 {
+                    self.flight_before = self.in_flight();
+                }
                 self.dup_acks = self.dup_acks.saturating_add(1);
                 let lost = self.scoreboard.lost_edge(self.mss).is_some_and(|edge| edge.gt(self.una));
                 if (self.dup_acks >= DUP_THRESH || lost) && self.beyond_recover() {
                     self.enter_recovery(now);
-                } else if self.config.limited_transmit {
+                } else if self.config.limited_transmit && self.nxt == self.max {
                     // RFC 3042: two segments beyond the window at most, and only new data.
                     self.inflation = self.dup_acks.min(DUP_THRESH - 1).saturating_mul(self.mss);
                 }
@@ -199,7 +201,8 @@ impl Sender {
         self.recover = self.max;
         self.timing = Timing::Spoiled;
         self.resend = Resend::Una;
-        let flight = self.in_flight();
+        // RFC 5681 section 3.2 step 2: without what limited transmit has added.
+        let flight = self.in_flight().min(self.flight_before);
         if self.scoreboard.is_empty() {
             self.phase = Phase::Fast(Partial::None);
             self.inflation = DUP_THRESH * self.mss;

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::timer::{Probe, Timer};
-use super::{Phase, Resend, Sender, StreamEnd, Timing};
+use super::{Peak, Phase, Resend, Sender, StreamEnd, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::Nagle;
-use crate::tcp::congestion::Controller;
+use crate::tcp::congestion::{Controller, Usage};
 use crate::time::Instant;
 
 /// A run of the stream to put into a segment.
@@ -222,6 +222,7 @@ impl Sender {
             self.nxt = end;
         }
         self.max = self.max.max(end);
+        self.note_peak();
         self.last_sent = now;
         self.ensure_timer(now);
         let mark = if run.fin > 0 {
@@ -233,6 +234,17 @@ impl Sender {
         };
         let payload = self.queue.slice(seq.distance(self.base).max(0) as u32, run.data);
         Outgoing { seq, payload, mark }
+    }
+
+    /// Remembers how full the congestion window was.
+    #[inline]
+    fn note_peak(&mut self) {
+        let flight = self.in_flight();
+        if flight >= self.peak.flight || self.una.ge(self.peak.end) {
+            let full = flight.saturating_add(self.mss) > self.cwnd();
+            let usage = if full { Usage::Full } else { Usage::Partial { peak: flight } };
+            self.peak = Peak { flight, usage, end: self.max };
+        }
     }
 
     /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts.
