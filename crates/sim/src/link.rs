@@ -342,7 +342,8 @@ impl Link {
             self.free_at = first.start;
             for i in waiting_from..self.flights.len() {
                 let flight = self.flights[i];
-                self.metrics.busy = self.metrics.busy - flight.end(self.config.delay).saturating_since(flight.start);
+                self.metrics.busy =
+                    self.metrics.busy - flight.end(self.config.delay).saturating_since(flight.start);
                 self.flights[i] = self.schedule(self.free_at, flight);
             }
         }
