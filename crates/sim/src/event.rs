@@ -1,5 +1,8 @@
 //! What can be pending.
 
+use anabranch_core::time::Instant;
+
+use crate::engine::EventQueue;
 use crate::packet::{LinkId, NodeId};
 
 /// An application, by its index over the whole simulation.
@@ -35,4 +38,103 @@ pub enum Event {
     Converged,
 }
 
-const _: () = assert!(size_of::<Event>() <= 16, "an event is copied often");
+/// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
+/// by field and loaded as a whole costs more than all else that the queue does with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Packed {
+    /// What it is, and above that one number.
+    head: u64,
+    /// Two further numbers.
+    tail: u64,
+}
+
+impl From<Event> for Packed {
+    #[inline]
+    fn from(event: Event) -> Self {
+        let (tag, a, b, c) = match event {
+            Event::Arrival { link, generation } => (0, link.0, generation, 0),
+            Event::Connection { node, slot, generation } => (1, node.0, slot, generation),
+            Event::Start(app) => (2, app.0, 0, 0),
+            Event::Timer(app) => (3, app.0, 0, 0),
+            Event::Fault(index) => (4, index, 0, 0),
+            Event::Converged => (5, 0, 0, 0),
+        };
+        Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
+    }
+}
+
+impl From<Packed> for Event {
+    #[inline]
+    fn from(packed: Packed) -> Self {
+        let (a, b, c) = ((packed.head >> 32) as u32, packed.tail as u32, (packed.tail >> 32) as u32);
+        match packed.head as u32 {
+            0 => Self::Arrival { link: LinkId(a), generation: b },
+            1 => Self::Connection { node: NodeId(a), slot: b, generation: c },
+            2 => Self::Start(AppId(a)),
+            3 => Self::Timer(AppId(a)),
+            4 => Self::Fault(a),
+            _ => Self::Converged,
+        }
+    }
+}
+
+/// The events of a run in the order in which they will happen.
+#[derive(Debug, Default)]
+pub struct Agenda {
+    queue: EventQueue<Packed>,
+}
+
+impl Agenda {
+    /// Schedules an event, after everything already scheduled for that instant; see [`EventQueue::push`].
+    #[inline]
+    pub fn push(&mut self, at: Instant, event: Event) {
+        self.queue.push(at, event.into());
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Instant, Event)> {
+        self.pop_until(Instant::FAR_FUTURE)
+    }
+
+    /// Takes the next event if it is not after `stop`.
+    #[inline]
+    pub fn pop_until(&mut self, stop: Instant) -> Option<(Instant, Event)> {
+        self.queue.pop_until(stop).map(|(at, packed)| (at, packed.into()))
+    }
+
+    /// When the next event happens.
+    pub fn peek_time(&mut self) -> Option<Instant> {
+        self.queue.peek_time()
+    }
+
+    /// Nothing is pending.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Events scheduled since the start.
+    pub fn scheduled(&self) -> u64 {
+        self.queue.scheduled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_loses_nothing() {
+        let (link, node, slot, generation) = (LinkId(u32::MAX), NodeId(7), u32::MAX - 1, u32::MAX);
+        for event in [
+            Event::Arrival { link, generation },
+            Event::Connection { node, slot, generation },
+            Event::Start(AppId(3)),
+            Event::Timer(AppId(u32::MAX)),
+            Event::Fault(9),
+            Event::Converged,
+        ] {
+            assert_eq!(Event::from(Packed::from(event)), event);
+        }
+    }
+}

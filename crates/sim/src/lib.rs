@@ -6,7 +6,7 @@
 //!
 //! Code map, from the ground up; nothing imports downward in this list:
 //!
-//! * [`engine`] is the event queue, [`random`] the named random streams;
+//! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
 //! * [`address`] gives nodes addresses, [`pcapng`] writes captures;

@@ -103,16 +103,30 @@ pub struct LinkMetrics {
     pub busy: Duration,
 }
 
+/// A packet in the link; small, since there are many. It leaves the transmitter at `arrival - delay`.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     /// Leaves the queue.
     start: Instant,
-    /// Leaves the transmitter.
-    end: Instant,
     arrival: Instant,
     handle: PacketHandle,
-    len: u32,
-    lost: bool,
+    /// Octets; the highest bit marks a packet that the channel loses.
+    len_and_fate: u32,
+}
+
+/// The bit of [`InFlight::len_and_fate`] for a lost packet.
+const LOST: u32 = 1 << 31;
+
+impl InFlight {
+    #[inline]
+    fn len(&self) -> u32 {
+        self.len_and_fate & !LOST
+    }
+
+    /// Leaves the transmitter.
+    fn end(&self, delay: Duration) -> Instant {
+        Instant::from_nanos(self.arrival.as_nanos() - delay.as_nanos())
+    }
 }
 
 /// The head of a link's list, taken out at its arrival time.
@@ -144,7 +158,8 @@ pub struct Link {
     to: NodeId,
     config: LinkConfig,
     up: bool,
-    channel: Channel,
+    /// `None` loses nothing. Apart, since it is large and often absent.
+    channel: Option<Box<Channel>>,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
     /// How many of `flights`, from the back, still waited when last looked at.
@@ -164,7 +179,8 @@ impl Link {
             to,
             config,
             up: true,
-            channel: Channel::new(config.loss, config.loss_factors, stream),
+            channel: (config.loss != LossModel::None)
+                .then(|| Box::new(Channel::new(config.loss, config.loss_factors, stream))),
             metrics: LinkMetrics::default(),
             flights: VecDeque::new(),
             waiting: 0,
@@ -229,7 +245,7 @@ impl Link {
         (self.waiting, self.waiting_bytes)
     }
 
-    /// Offers a packet of `len` octets.
+    /// Offers a packet of `len` octets, fewer than 2^31.
     #[inline]
     pub fn offer(&mut self, now: Instant, handle: PacketHandle, len: u32, kind: PacketKind) -> Offer {
         if !self.up {
@@ -256,9 +272,10 @@ impl Link {
             self.waiting_bytes = 0;
         }
         self.metrics.enqueued += 1;
-        let lost = self.channel.loses(kind);
+        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses(kind));
         let start = if idle { now } else { self.free_at };
-        let flight = self.schedule(start, InFlight { start, end: start, arrival: start, handle, len, lost });
+        let len_and_fate = if lost { len | LOST } else { len };
+        let flight = self.schedule(start, InFlight { start, arrival: start, handle, len_and_fate });
         self.flights.push_back(flight);
         if self.flights.len() == 1 { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
     }
@@ -275,16 +292,17 @@ impl Link {
         // Everything in the list may have left the queue without anyone having looked.
         if self.waiting > self.flights.len() {
             self.waiting -= 1;
-            self.waiting_bytes -= u64::from(flight.len);
+            self.waiting_bytes -= u64::from(flight.len());
         }
-        if flight.lost {
+        let lost = flight.len_and_fate & LOST != 0;
+        if lost {
             self.metrics.dropped_loss += 1;
         } else {
             self.metrics.delivered += 1;
-            self.metrics.delivered_bytes += u64::from(flight.len);
+            self.metrics.delivered_bytes += u64::from(flight.len());
         }
         let next = self.flights.front().map(|f| f.arrival);
-        Arrival { handle: flight.handle, lost: flight.lost, next }
+        Arrival { handle: flight.handle, lost, next }
     }
 
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
@@ -296,10 +314,11 @@ impl Link {
 
     /// Drops what has not left the transmitter, as [`Link::take_down`] does, but stays up.
     pub fn cut(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        let kept = self.flights.partition_point(|f| f.end <= now);
+        let delay = self.config.delay;
+        let kept = self.flights.partition_point(|f| f.end(delay) <= now);
         self.metrics.cut += (self.flights.len() - kept) as u64;
         for flight in self.flights.range(kept..) {
-            let unused = flight.end.saturating_since(flight.start.max(now));
+            let unused = flight.end(delay).saturating_since(flight.start.max(now));
             self.metrics.busy = self.metrics.busy - unused;
         }
         self.flights.drain(kept..).map(|f| f.handle).for_each(cut);
@@ -323,7 +342,8 @@ impl Link {
             self.free_at = first.start;
             for i in waiting_from..self.flights.len() {
                 let flight = self.flights[i];
-                self.metrics.busy = self.metrics.busy - flight.end.saturating_since(flight.start);
+                self.metrics.busy =
+                    self.metrics.busy - flight.end(self.config.delay).saturating_since(flight.start);
                 self.flights[i] = self.schedule(self.free_at, flight);
             }
         }
@@ -333,11 +353,11 @@ impl Link {
     /// Gives a flight its times from its start on, and occupies the transmitter.
     #[inline]
     fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
-        let transmission = transmission_time(flight.len, self.config.rate);
+        let transmission = transmission_time(flight.len(), self.config.rate);
         let end = start + transmission;
         self.free_at = end;
         self.metrics.busy += transmission;
-        InFlight { start, end, arrival: end + self.config.delay, ..flight }
+        InFlight { start, arrival: end + self.config.delay, ..flight }
     }
 
     fn restart(&mut self) -> Option<Instant> {
@@ -354,7 +374,7 @@ impl Link {
                 break;
             }
             self.waiting -= 1;
-            self.waiting_bytes -= u64::from(first.len);
+            self.waiting_bytes -= u64::from(first.len());
         }
     }
 }

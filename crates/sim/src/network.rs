@@ -12,8 +12,7 @@ use std::fmt;
 use anabranch_core::segment::Segment;
 use anabranch_core::time::{Duration, Instant};
 
-use crate::engine::EventQueue;
-use crate::event::Event;
+use crate::event::{Agenda, Event};
 use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
 use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload};
@@ -141,7 +140,7 @@ pub struct Network {
     known_nodes: Vec<bool>,
     changes: VecDeque<(Instant, Change)>,
     /// What happens next, in the network and elsewhere.
-    pub events: EventQueue<Event>,
+    pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
 }
 
@@ -168,7 +167,7 @@ impl Network {
             known_links: Vec::new(),
             known_nodes: Vec::new(),
             changes: VecDeque::new(),
-            events: EventQueue::new(),
+            events: Agenda::default(),
             observers: Vec::new(),
         }
     }

@@ -10,7 +10,7 @@ use anabranch_core::segment::Segment;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// One direction of a link, by its index. [`crate::network::Network::connect`] gives both directions of a
+/// One direction of a link, by its index. [`crate::sim::Builder::cable`] gives both directions of a
 /// cable consecutive indices.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);

@@ -1,7 +1,7 @@
 //! Everything of a run but its applications: the network, the TCP hosts on its nodes, and the time.
 //!
 //! An event leads to segments and time-outs for connections; a connection that was touched is *dirty*. What
-//! applications should learn becomes a [`Notice`]. The run loop hands out all notices, then looks after all
+//! applications should learn becomes a notice. The run loop hands out all notices, then looks after all
 //! dirty connections (segments out, time-outs armed, the closed forgotten), and repeats until neither is
 //! left. So what an application does on a notice is in the acknowledgement that follows.
 

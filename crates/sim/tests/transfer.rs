@@ -122,8 +122,8 @@ fn trace_of(seed: u64) -> String {
     let mut sim = builder.build();
     sim.observe(TextTrace::new(Vec::new()));
     sim.run_until_idle();
-    let trace = sim.take_observer::<TextTrace<Vec<u8>>>().unwrap();
-    String::from_utf8(trace.finish().unwrap()).unwrap()
+    let trace = sim.take_observer::<TextTrace<Vec<u8>>>().expect("it was added");
+    String::from_utf8(trace.finish().expect("memory takes all")).expect("a trace is text")
 }
 
 #[test]

@@ -11,6 +11,10 @@ use crate::stream::{ConnId, StreamEvent};
 /// Octets that repeat in what a [`BulkSender`] without data sends.
 const PATTERN_LEN: usize = 1 << 16;
 
+/// A sender writes again when no more than this is unsent, so that it writes large pieces while the network
+/// is the limit, and at once what was acknowledged while its buffer is.
+const LOW_WATER: u32 = 32 * 1024;
+
 /// The first octets that a [`BulkSender`] without data sends; they repeat every 65,536.
 pub fn pattern() -> Bytes {
     (0..PATTERN_LEN).map(|i| (i ^ i >> 8) as u8).collect::<Vec<_>>().into()
@@ -29,7 +33,7 @@ pub enum Content {
 
 impl Content {
     /// How many octets; `None` without end.
-    pub fn len(&self) -> Option<u64> {
+    pub fn octets(&self) -> Option<u64> {
         match self {
             Self::Pattern(n) => Some(*n),
             Self::Endless => None,
@@ -99,7 +103,7 @@ impl BulkSender {
     }
 
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
-        let total = self.config.content.len().unwrap_or(u64::MAX);
+        let total = self.config.content.octets().unwrap_or(u64::MAX);
         while self.written < total {
             let mut data = match &self.config.content {
                 Content::Data(data) => data.slice(self.written as usize..),
@@ -135,10 +139,12 @@ impl App for BulkSender {
                 self.fill(ctx, id);
             }
             StreamEvent::Writable => {
-                if self.config.content.len().is_none_or(|total| self.written < total) {
-                    self.fill(ctx, id);
+                self.info = ctx.info(id);
+                if self.config.content.octets().is_none_or(|total| self.written < total) {
+                    if self.info.is_some_and(|info| info.unsent <= LOW_WATER) {
+                        self.fill(ctx, id);
+                    }
                 } else {
-                    self.info = ctx.info(id);
                     let acked = self.info.map_or(0, |info| info.bytes_acked);
                     if acked >= self.written && self.outcome == Outcome::Pending {
                         self.outcome = Outcome::Done;
