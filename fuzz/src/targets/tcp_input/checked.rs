@@ -194,8 +194,8 @@ impl Checked {
     /// What holds between any two calls.
     fn check(&mut self, probe: &mut Probe) {
         let info = self.info();
-        // Rounding up to the unit of the scale may promise less than one unit too much.
-        let room = self.buffer.saturating_add((1 << self.shift) - 1);
+        // Rounding up to the unit of the scale may promise one unit too much.
+        let room = self.buffer.saturating_add(if self.shift == 0 { 0 } else { 1 << self.shift });
         assert!(info.readable <= room, "{}: {} readable of {room}", self.name, info.readable);
         let held = u64::from(info.in_flight) + u64::from(info.unsent);
         // SYN and FIN are in flight too.
