@@ -180,9 +180,12 @@ impl Checked {
             return;
         }
         self.acked = segment.ack;
-        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.shift };
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let shift = if is_syn { 0 } else { self.shift };
+        // A SYN cannot say more than that, whatever was said before it was repeated.
+        let says_all_it_can = is_syn && segment.window == u16::MAX;
         let edge = segment.ack + (u32::from(segment.window) << shift);
-        if let Some(last) = self.edge {
+        if let Some(last) = self.edge.filter(|_| !says_all_it_can) {
             let retreat = last.distance(edge);
             // Rounding to the unit of the scale may cost less than one unit (RFC 7323 section 2.4).
             let excused = if self.shift == 0 { 0 } else { (1 << self.shift) - 1 };
