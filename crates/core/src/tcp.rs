@@ -5,7 +5,7 @@
 //! RFC 9438 CUBIC. Not implemented: urgent data (RFC 6093: ignored), keep-alives, ECN (RFC 3168), D-SACK
 //! (RFC 2883), path MTU discovery, Fast Open.
 //!
-//! A [`Connection`] is a sending half ([`sender`]) and a receiving half ([`receiver`]) that know nothing of
+//! A [`Connection`] is a sending half (`sender`) and a receiving half (`receiver`) that know nothing of
 //! states, under the states, which know nothing of windows.
 
 mod config;

@@ -267,6 +267,47 @@ fn closed_takes_nothing() {
     );
 }
 
+/// The state machine as a table: what each state becomes by each event.
+#[test]
+fn state_by_event_table() {
+    let events = [
+        ("SYN", "< S RCV:RCV win 8000"),
+        ("SYN-ACK", "< S. 500:500 ack SND win 8000"),
+        ("ACK", "< . RCV:RCV ack SND win 8000"),
+        ("FIN", "< F. RCV:RCV ack 1001 win 8000"),
+        ("FIN+ACK", "< F. RCV:RCV ack SND win 8000"),
+        ("RST", "< R. RCV:RCV ack SND win 0"),
+        ("close", "close"),
+        ("abort", "abort"),
+    ];
+    let early: [(&str, MakeScene); 2] =
+        [("syn_sent", Scene::syn_sent), ("syn_received", Scene::syn_received)];
+    let mut out = String::new();
+    for (name, scene) in early.into_iter().chain(synchronised()) {
+        let closed = ["close_wait", "closing", "last_ack", "time_wait"].contains(&name);
+        let finished = name.starts_with("fin_wait") || ["closing", "last_ack", "time_wait"].contains(&name);
+        let (rcv, snd) = (if closed { "502" } else { "501" }, if finished { "1002" } else { "1001" });
+        out += &format!("{name}:");
+        for (event, action) in events {
+            let mut scene = scene(plain());
+            scene.run(&format!("0 {}", action.replace("RCV", rcv).replace("SND", snd)));
+            out += &format!(" {event} {:?};", scene.connection.state());
+        }
+        out.push('\n');
+    }
+    expect![[r#"
+        syn_sent: SYN SynReceived; SYN-ACK Established; ACK SynSent; FIN SynSent; FIN+ACK SynSent; RST Closed; close Closed; abort Closed;
+        syn_received: SYN SynReceived; SYN-ACK Established; ACK Established; FIN CloseWait; FIN+ACK CloseWait; RST Closed; close SynReceived; abort Closed;
+        established: SYN Established; SYN-ACK Established; ACK Established; FIN CloseWait; FIN+ACK CloseWait; RST Closed; close FinWait1; abort Closed;
+        fin_wait_1: SYN FinWait1; SYN-ACK FinWait1; ACK FinWait2; FIN Closing; FIN+ACK TimeWait; RST Closed; close FinWait1; abort Closed;
+        fin_wait_2: SYN FinWait2; SYN-ACK FinWait2; ACK FinWait2; FIN TimeWait; FIN+ACK TimeWait; RST Closed; close FinWait2; abort Closed;
+        close_wait: SYN CloseWait; SYN-ACK CloseWait; ACK CloseWait; FIN CloseWait; FIN+ACK CloseWait; RST Closed; close LastAck; abort Closed;
+        closing: SYN Closing; SYN-ACK Closing; ACK TimeWait; FIN Closing; FIN+ACK TimeWait; RST Closed; close Closing; abort Closed;
+        last_ack: SYN LastAck; SYN-ACK LastAck; ACK Closed; FIN LastAck; FIN+ACK Closed; RST Closed; close LastAck; abort Closed;
+        time_wait: SYN TimeWait; SYN-ACK TimeWait; ACK TimeWait; FIN TimeWait; FIN+ACK TimeWait; RST Closed; close TimeWait; abort Closed;
+    "#]].assert_eq(&out);
+}
+
 /// Every synchronised state against the four kinds of reset: at RCV.NXT, in the window, before and after it.
 #[test]
 fn resets_count_only_at_rcv_nxt() {

@@ -207,7 +207,7 @@ fn any_config(prng: &mut Prng) -> Config {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_state_any_input_holds(seed in any::<u64>(), ops in prop::collection::vec(any_op(), 1..60)) {

@@ -261,6 +261,23 @@ fn zero_window_acknowledgements_keep_to_what_the_peer_expects() {
 }
 
 #[test]
+fn zero_window_probes_of_both_ends_do_not_blind_them() {
+    // The peer probes with octet 501, which we take; its ACK of our probe then seems one octet old.
+    check(
+        Scene::established(plain()).quietly("0 < . 501:501 ack 1001 win 0\n0 write 1500"),
+        "1.1 < . 501:502 ack 1001 win 0
+         1.2 < . 501:501 ack 1002 win 4000",
+        expect![[r#"
+            1.000 > . 1001:1002 ack 501 win 8000
+            1.100 > . 1001:1001 ack 502 win 7999
+            1.100 ! Readable
+            1.200 > . 1002:2002 ack 502 win 7999
+            1.200 ! Writable
+        "#]],
+    );
+}
+
+#[test]
 fn zero_window_with_data_in_flight_becomes_probing() {
     check(
         Scene::established(ten()),
@@ -399,7 +416,7 @@ fn time_out_goes_back_with_one_segment() {
             1.100 > . 3001:4001 ack 501 win 8000
             1.100 ! Writable
             1.200 ! Writable
-            1.200 = cwnd 2
+            1.200 = cwnd 3
         "#]],
     );
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anabranch_core::segment::{Segment, SeqNumber};
 use anabranch_core::tcp::{Config, Connection, Event};
 use anabranch_core::time::{Duration, Instant};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 /// An end of the wire.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,6 +61,8 @@ pub struct Side {
     pub connection: Option<Connection>,
     /// Written as room allows; then the direction is closed if `closes`.
     pub outbox: Bytes,
+    /// Most octets handed over in one write; 0 is no limit.
+    pub chunk: usize,
     /// Close after the outbox is written.
     pub closes: bool,
     /// Whether to read at once what arrives.
@@ -225,9 +227,10 @@ impl Side {
     fn act(&mut self, now: Instant) {
         let Some(connection) = &mut self.connection else { return };
         while !self.outbox.is_empty() {
-            match connection.write(&mut self.outbox) {
+            let most = if self.chunk == 0 { self.outbox.len() } else { self.chunk.min(self.outbox.len()) };
+            match connection.write(&mut self.outbox.slice(..most)) {
                 Ok(0) | Err(_) => break,
-                Ok(_) => {}
+                Ok(n) => self.outbox.advance(n),
             }
         }
         if self.closes && self.outbox.is_empty() {

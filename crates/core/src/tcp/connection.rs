@@ -5,6 +5,9 @@ mod handshake;
 mod input;
 mod output;
 mod stamps;
+mod types;
+
+pub use types::{CloseReason, Event, Info, State, WriteError};
 
 use bytes::Bytes;
 
@@ -15,116 +18,7 @@ use super::Config;
 use super::receiver::Receiver;
 use super::sender::{Expired, Sender};
 use crate::segment::{Flags, Options, Segment, SeqNumber};
-use crate::time::{Duration, Instant};
-
-/// The states of RFC 9293 section 3.3.2. LISTEN belongs to whoever holds the port: see
-/// [`Connection::accept`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
-    /// We have sent a SYN.
-    SynSent,
-    /// We have received and sent a SYN.
-    SynReceived,
-    /// Data flows.
-    Established,
-    /// We have closed; our FIN is not acknowledged.
-    FinWait1,
-    /// Our FIN is acknowledged; the peer may still send.
-    FinWait2,
-    /// The peer has closed; we may still send.
-    CloseWait,
-    /// Both have closed at once; our FIN is not acknowledged.
-    Closing,
-    /// The peer has closed, then we; our FIN is not acknowledged.
-    LastAck,
-    /// All is acknowledged; old duplicates die out.
-    TimeWait,
-    /// Nothing is left.
-    Closed,
-}
-
-/// Why a connection is closed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CloseReason {
-    /// Both directions were closed and acknowledged.
-    Graceful,
-    /// The peer reset an open connection.
-    Reset,
-    /// The peer refused our SYN.
-    Refused,
-    /// R2 time-outs in a row went unanswered.
-    TimedOut,
-    /// We called [`Connection::abort`].
-    Aborted,
-}
-
-/// What the owner of a connection learns, in order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The handshake is done.
-    Established,
-    /// There is something for [`Connection::read`].
-    Readable,
-    /// Octets were acknowledged: there is room for [`Connection::write`] again, and windows have moved.
-    Writable,
-    /// The peer has sent FIN, and everything before it can be read.
-    PeerClosed,
-    /// The connection is over; nothing follows.
-    Closed(CloseReason),
-}
-
-/// Why octets are not accepted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// [`Connection::close`] was called: no more can be sent.
-    #[error("the sending direction is closed")]
-    Closing,
-    /// The connection is over.
-    #[error("the connection is closed")]
-    Closed,
-}
-
-/// A connection's figures, as TCP_INFO of Linux has them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Info {
-    /// State.
-    pub state: State,
-    /// Largest payload that we send, in octets.
-    pub mss: u16,
-    /// Congestion window in octets, the window limit applied.
-    pub cwnd: u32,
-    /// Slow-start threshold in octets; `u32::MAX` is unbounded.
-    pub ssthresh: u32,
-    /// The window that the peer last offered, in octets, counted from SND.UNA.
-    pub peer_window: u32,
-    /// Octets sent and not acknowledged (SND.NXT - SND.UNA).
-    pub in_flight: u32,
-    /// Octets written and not yet sent.
-    pub unsent: u32,
-    /// Octets that can be read.
-    pub readable: u32,
-    /// Smoothed round-trip time, once measured.
-    pub srtt: Option<Duration>,
-    /// Mean deviation of the round-trip time.
-    pub rttvar: Duration,
-    /// Smallest round-trip time measured.
-    pub min_rtt: Option<Duration>,
-    /// Present retransmission time-out, back-off included.
-    pub rto: Duration,
-    /// Segments sent again.
-    pub retransmissions: u64,
-    /// Retransmission time-outs.
-    pub timeouts: u64,
-    /// Fast retransmits (entries into recovery).
-    pub fast_retransmits: u64,
-    /// Octets of ours that the peer has acknowledged.
-    pub bytes_acked: u64,
-    /// Octets received in order.
-    pub bytes_received: u64,
-    /// Segments received that were dropped: out of window, bad acknowledgement, after the end.
-    pub segments_dropped: u64,
-}
+use crate::time::Instant;
 
 /// One TCP connection.
 ///

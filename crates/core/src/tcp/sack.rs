@@ -170,3 +170,138 @@ fn len(block: &SackBlock) -> u32 {
 pub(crate) const DUP_THRESH: u32 = 3;
 /// More blocks than any window here needs; a peer cannot make us keep more.
 const MAX_BLOCKS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const UNA: SeqNumber = SeqNumber(u32::MAX - 30);
+    const SPACE: u32 = 80;
+    const MSS: u32 = 4;
+
+    /// The scoreboard against a bit per octet: RFC 6675 section 4 word by word.
+    struct Oracle {
+        held: Vec<bool>,
+        una: u32,
+    }
+
+    impl Oracle {
+        fn octets_and_runs_above(&self, from: u32) -> (u32, u32) {
+            let tail = &self.held[from as usize..];
+            let octets = tail.iter().filter(|held| **held).count() as u32;
+            let starts = (0..tail.len()).filter(|&i| tail[i] && (i == 0 || !tail[i - 1])).count();
+            (octets, starts as u32)
+        }
+
+        fn is_lost(&self, octet: u32) -> bool {
+            let (octets, runs) = self.octets_and_runs_above(octet);
+            runs >= DUP_THRESH || octets > (DUP_THRESH - 1) * MSS
+        }
+
+        fn pipe(&self, high_rxt: u32) -> u32 {
+            let mut pipe = 0;
+            for octet in self.una..SPACE {
+                if !self.held[octet as usize] {
+                    pipe += u32::from(!self.is_lost(octet)) + u32::from(octet < high_rxt);
+                }
+            }
+            pipe
+        }
+
+        fn next_lost(&self, high_rxt: u32) -> Option<u32> {
+            (self.una.max(high_rxt)..SPACE).find(|&o| !self.held[o as usize] && self.is_lost(o))
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Report(u32, u32),
+        Advance(u32),
+        Resend,
+        Forget,
+    }
+
+    fn any_op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            8 => (0..SPACE, 1..12_u32).prop_map(|(at, n)| Op::Report(at, n)),
+            1 => (0..SPACE / 8).prop_map(Op::Advance),
+            2 => Just(Op::Resend),
+            1 => Just(Op::Forget),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn scoreboard_agrees_with_a_bit_per_octet(ops in prop::collection::vec(any_op(), 1..60)) {
+            let mut board = Scoreboard::default();
+            board.begin_recovery(UNA);
+            let mut oracle = Oracle { held: vec![false; SPACE as usize], una: 0 };
+            let (mut high_rxt, max) = (0, UNA + SPACE);
+            for op in ops {
+                let una = UNA + oracle.una;
+                match op {
+                    Op::Report(at, n) => {
+                        let block = SackBlock { left: UNA + at, right: UNA + (at + n) };
+                        let range = at as usize..(at + n) as usize;
+                        let sane = at >= oracle.una && at + n <= SPACE;
+                        let news = sane && oracle.held[range.clone()].iter().any(|held| !held);
+                        prop_assert_eq!(board.update(una, max, &[block]), news);
+                        if sane {
+                            oracle.held[range].fill(true);
+                        }
+                    }
+                    Op::Advance(n) => {
+                        oracle.una = (oracle.una + n).min(SPACE);
+                        oracle.held[..oracle.una as usize].fill(false);
+                        board.advance(UNA + oracle.una);
+                    }
+                    Op::Resend => {
+                        let hole = board.next_lost(una, MSS);
+                        let left = oracle.next_lost(high_rxt);
+                        prop_assert_eq!(hole.map(|hole| hole.left), left.map(|at| UNA + at));
+                        if let Some(hole) = hole {
+                            let end = hole.right.min(hole.left + MSS);
+                            board.retransmitted(end);
+                            high_rxt = end.distance(UNA) as u32;
+                        }
+                    }
+                    Op::Forget => {
+                        board.clear();
+                        oracle.held.fill(false);
+                    }
+                }
+                let una = UNA + oracle.una;
+                prop_assert_eq!(board.is_empty(), !oracle.held.contains(&true));
+                prop_assert_eq!(board.pipe(una, max, MSS), oracle.pipe(high_rxt));
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_not_taken() {
+        let mut board = Scoreboard::default();
+        let at = |n: u32| UNA + n;
+        for (left, right) in
+            [(at(9), at(5)), (at(5), at(5)), (UNA - 9, at(5)), (at(70), at(90)), (at(1 << 31), at(9))]
+        {
+            assert!(!board.update(UNA, at(SPACE), &[SackBlock { left, right }]));
+        }
+        assert!(board.is_empty());
+    }
+
+    #[test]
+    fn rescue_takes_the_last_unreported_segment_once() {
+        let mut board = Scoreboard::default();
+        board.begin_recovery(UNA);
+        board.update(UNA, UNA + 40, &[SackBlock { left: UNA + 10, right: UNA + 20 }]);
+        let rescue = board.rescue(UNA, UNA + 40, MSS);
+        assert_eq!(rescue, Some(SackBlock { left: UNA + 36, right: UNA + 40 }));
+        assert_eq!(board.rescue(UNA, UNA + 40, MSS), None);
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::events::Pending;
 use super::{CloseReason, Connection, State, reset_for, stamps};
-use crate::segment::{Flags, Segment};
+use crate::segment::{Flags, Segment, SeqNumber};
 use crate::tcp::receiver::Arrival;
 use crate::tcp::sender::{Acknowledgement, Progress};
 use crate::time::{Duration, Instant};
@@ -66,7 +66,9 @@ impl Connection {
     }
 
     /// First, the sequence number (RFC 9293 section 3.10.7.4): what lies wholly outside of the window is
-    /// answered and dropped. While our window is closed a segment at RCV.NXT still has its ACK processed.
+    /// answered and dropped. While our window is closed a segment at RCV.NXT still has its ACK processed, and
+    /// always one that may come from a peer who probes: it cannot know whether we took its last octet, so when
+    /// both ends probe and every acknowledgement seems old, neither would ever hear the other.
     #[inline]
     fn check_sequence(&mut self, now: Instant, segment: &mut Segment) -> Check {
         let (nxt, window) = (self.rx.nxt(), self.rx.window());
@@ -87,17 +89,16 @@ impl Connection {
             // A reset at RCV.NXT counts however small the window is.
             return if segment.seq == nxt { Ok(()) } else { Err(Dropped) };
         }
-        if window == 0 && segment.seq == nxt {
-            self.rx.acknowledge();
-            segment.payload.clear();
-            segment.flags = Flags(segment.flags.0 & !Flags::FIN.0);
-            return Ok(());
-        }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             // Our last ACK was lost.
             self.wait(now);
         }
         self.answer_unacceptable(now, segment);
+        if (window == 0 && segment.seq == nxt) || is_probe(segment, nxt) {
+            segment.payload.clear();
+            segment.flags = Flags(segment.flags.0 & !Flags::FIN.0);
+            return Ok(());
+        }
         Err(Dropped)
     }
 
@@ -252,6 +253,12 @@ impl Connection {
             self.rx.acknowledge_once();
         }
     }
+}
+
+/// A window probe of which we have the octet, or an acknowledgement by someone who has sent one.
+#[inline]
+fn is_probe(segment: &Segment, nxt: SeqNumber) -> bool {
+    segment.seq + 1 == nxt && segment.seq_len() <= 1 && !segment.flags.contains(Flags::SYN)
 }
 
 /// How many challenge ACKs leave (RFC 5961 section 7: 10 in 5 s).

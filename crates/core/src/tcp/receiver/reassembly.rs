@@ -105,3 +105,56 @@ impl Piece {
 
 /// A peer cannot make us keep more handles, however small its segments.
 const MAX_PIECES: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const START: SeqNumber = SeqNumber(u32::MAX - 40);
+    const SPACE: u32 = 100;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn pieces_agree_with_a_bit_per_octet(
+            ops in prop::collection::vec((0..SPACE, 1..20_u32, prop::bool::weighted(0.2)), 1..60),
+        ) {
+            let mut held = [false; SPACE as usize];
+            let mut nxt = 0;
+            let mut buffer = Reassembly::default();
+            for (at, n, fills) in ops {
+                if fills {
+                    // What RCV.NXT lacks arrives in order.
+                    nxt = (nxt + n).min(SPACE);
+                    while let Some(data) = buffer.pop(START + nxt) {
+                        let expected: Vec<u8> = (nxt..nxt + data.len() as u32).map(|i| i as u8).collect();
+                        prop_assert_eq!(&data[..], &expected[..]);
+                        nxt += data.len() as u32;
+                    }
+                    held[..nxt as usize].fill(false);
+                } else {
+                    let (from, to) = (at.max(nxt + 1), (at + n).min(SPACE));
+                    if from >= to {
+                        continue;
+                    }
+                    buffer.insert(START + from, (from..to).map(|i| i as u8).collect::<Vec<_>>().into());
+                    held[from as usize..to as usize].fill(true);
+                    let first = buffer.blocks().as_slice()[0];
+                    prop_assert!(first.left.le(START + from) && first.right.ge(START + to));
+                }
+                let mut bits = [false; SPACE as usize];
+                for run in &buffer.runs {
+                    let range = run.left.distance(START).max(nxt as i32) as usize..run.right.distance(START) as usize;
+                    prop_assert!(bits[range.clone()].iter().all(|bit| !bit), "runs overlap");
+                    bits[range].fill(true);
+                }
+                prop_assert_eq!(bits, held);
+                let octets: usize = buffer.pieces.iter().map(|p| p.data.len()).sum();
+                prop_assert_eq!(octets, held.iter().filter(|bit| **bit).count());
+            }
+        }
+    }
+}

@@ -159,6 +159,7 @@ impl Sender {
     fn leave_recovery(&mut self, now: Instant) {
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_recovered(now, &view);
+        self.peak.flight = 0;
         self.phase = Phase::Open;
         self.resend = Resend::Idle;
         self.dup_acks = 0;
@@ -176,7 +177,7 @@ impl Sender {
                 let lost = self.scoreboard.lost_edge(self.mss).is_some_and(|edge| edge.gt(self.una));
                 if (self.dup_acks >= DUP_THRESH || lost) && self.beyond_recover() {
                     self.enter_recovery(now);
-                } else if self.config.limited_transmit {
+                } else if self.config.limited_transmit && self.nxt == self.max {
                     // RFC 3042: two segments beyond the window at most, and only new data.
                     self.inflation = self.dup_acks.min(DUP_THRESH - 1).saturating_mul(self.mss);
                 }

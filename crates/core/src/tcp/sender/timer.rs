@@ -90,6 +90,7 @@ impl Sender {
         self.dup_acks = 0;
         self.inflation = 0;
         self.scoreboard.clear();
+        self.peak.flight = 0;
         self.nxt = self.una;
     }
 
