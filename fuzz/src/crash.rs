@@ -3,12 +3,13 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::fs;
+use std::hash::Hasher;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use crate::probe::Probe;
+use crate::probe::{Fnv, Probe};
 use crate::targets::Target;
 
 /// A panic.
@@ -114,10 +115,9 @@ pub fn minimise(target: &Target, input: Vec<u8>, failure: Failure, tries: usize)
 /// Writes the input under `directory`; the name says the target and is the same for the same octets.
 pub fn store(directory: &Path, target: &str, input: &[u8]) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;
-    // FNV-1a, which will be the same tomorrow.
-    let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
-    });
+    let mut hash = Fnv::default();
+    hash.write(input);
+    let hash = hash.finish();
     let file = directory.join(format!("{target}-{hash:016x}"));
     fs::write(&file, input)?;
     Ok(file)

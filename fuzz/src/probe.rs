@@ -1,7 +1,7 @@
 //! What a target tells of itself while it runs.
 
 use std::fmt::Display;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 /// Collects the features of one execution: the stand-in for code coverage.
 ///
@@ -26,10 +26,10 @@ impl Probe {
 
     /// This was reached.
     pub fn feature(&mut self, feature: impl Hash) {
-        // Which features share a number may differ between compilers: it steers the search, no result.
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = Fnv::default();
         feature.hash(&mut hasher);
-        self.features.push(hasher.finish() as u16);
+        let hash = hasher.finish();
+        self.features.push((hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48) as u16);
     }
 
     /// One step, for a reader of a replay.
@@ -47,5 +47,27 @@ impl Probe {
     /// Ready for the next execution.
     pub fn clear(&mut self) {
         self.features.clear();
+    }
+}
+
+/// FNV-1a, which will be the same tomorrow: the standard library promises that of none of its own.
+#[derive(Clone, Debug)]
+pub struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, octets: &[u8]) {
+        for octet in octets {
+            self.0 = (self.0 ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }

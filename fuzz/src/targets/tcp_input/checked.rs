@@ -180,9 +180,12 @@ impl Checked {
             return;
         }
         self.acked = segment.ack;
-        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.shift };
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let shift = if is_syn { 0 } else { self.shift };
+        // A SYN cannot say more than that, whatever was said before it was repeated.
+        let says_all_it_can = is_syn && segment.window == u16::MAX;
         let edge = segment.ack + (u32::from(segment.window) << shift);
-        if let Some(last) = self.edge {
+        if let Some(last) = self.edge.filter(|_| !says_all_it_can) {
             let retreat = last.distance(edge);
             // Rounding to the unit of the scale may cost less than one unit (RFC 7323 section 2.4).
             let excused = if self.shift == 0 { 0 } else { (1 << self.shift) - 1 };
@@ -194,8 +197,8 @@ impl Checked {
     /// What holds between any two calls.
     fn check(&mut self, probe: &mut Probe) {
         let info = self.info();
-        // Rounding up to the unit of the scale may promise less than one unit too much.
-        let room = self.buffer.saturating_add((1 << self.shift) - 1);
+        // Rounding up to the unit of the scale may promise one unit too much.
+        let room = self.buffer.saturating_add(if self.shift == 0 { 0 } else { 1 << self.shift });
         assert!(info.readable <= room, "{}: {} readable of {room}", self.name, info.readable);
         let held = u64::from(info.in_flight) + u64::from(info.unsent);
         // SYN and FIN are in flight too.

@@ -154,15 +154,20 @@ impl Pair {
                 connection.set_receive_buffer(100_000, probe);
             }
         }
-        let (mut idle, mut last) = (0, None);
-        while idle < MAX_IDLE_ROUNDS {
+        let longest = self.ends.each_ref().map(|end| end.config.rto.max.max(end.config.rto.initial));
+        let patience = longest[0].max(longest[1]) * 4;
+        let (mut idle, mut last, mut since) = (0, None, self.now);
+        while idle < MAX_IDLE_ROUNDS || self.now.saturating_since(since) < patience {
+            self.ends.iter_mut().for_each(|end| end.read(usize::MAX, probe));
             self.poll(probe);
             if self.is_settled() {
                 break;
             }
             let progress = Some(self.ends.each_ref().map(End::progress));
-            idle = if progress == last { idle + 1 } else { 0 };
-            last = progress;
+            idle += 1;
+            if progress != last {
+                (idle, last, since) = (0, progress, self.now);
+            }
             if self.network.is_empty() && !self.time_out(probe) {
                 break;
             }
@@ -171,7 +176,6 @@ impl Pair {
                 self.deliver(0, probe);
                 self.poll(probe);
             }
-            self.ends.iter_mut().for_each(|end| end.read(usize::MAX, probe));
         }
         self.judge(probe);
     }
