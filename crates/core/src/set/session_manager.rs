@@ -278,30 +278,6 @@ impl Sender {
         })
     }
 
-    #[doc(hidden)]
-    pub fn debug(&self) -> alloc::string::String {
-        self.sessions
-            .iter()
-            .map(|s| {
-                alloc::format!(
-                    "[{:?}{} out {} chunks {} copied {} w {} d {} rate {:?} lat {:?} var {} room {}] ",
-                    s.state,
-                    if s.suspect { "?" } else { "" },
-                    s.outstanding,
-                    s.chunks.len(),
-                    s.chunks.iter().filter(|c| c.copied).count(),
-                    s.written,
-                    s.estimate.delivered(),
-                    s.estimate.rate(),
-                    s.estimate.latency(),
-                    s.estimate.variation(),
-                    s.status.room()
-                )
-            })
-            .collect::<alloc::string::String>()
-            + &alloc::format!("unassigned {}", self.unassigned.octets())
-    }
-
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
     }

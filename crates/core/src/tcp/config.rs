@@ -38,7 +38,8 @@ pub struct Config {
     pub byte_counting: ByteCounting,
     /// Octets that `write` accepts beyond what is acknowledged.
     pub send_buffer: u32,
-    /// Octets that the receiver holds for the application; the window offered never exceeds it.
+    /// Octets that the receiver holds for the application. The window offered exceeds it by less than one unit of
+    /// the window scale: it is rounded up, so that a small buffer does not turn into no window at all.
     pub receive_buffer: u32,
     /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
     pub time_wait: Duration,

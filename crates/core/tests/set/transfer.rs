@@ -90,8 +90,9 @@ fn the_paper_s_sessions_open_one_after_another_after_the_setack() {
     for session in &sessions {
         let establishment = session.establishment.expect("open").as_millis();
         assert!((90..=140).contains(&establishment), "{establishment} ms");
-        assert!(session.written > 5_000, "{sessions:#?}");
     }
+    // Window striping gives most to whoever is there first: the reason for the predictive one.
+    assert!(sessions.windows(2).all(|pair| pair[0].written >= pair[1].written), "{sessions:#?}");
 }
 
 #[test]

@@ -64,11 +64,6 @@ impl SetSender {
         self.driver.as_ref()?.machine.outcome()
     }
 
-    #[doc(hidden)]
-    pub fn debug(&self) -> String {
-        self.driver.as_ref().map_or(String::new(), |d| d.machine.debug())
-    }
-
     /// Octets that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.machine.delivered())

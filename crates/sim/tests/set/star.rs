@@ -171,7 +171,14 @@ impl Run {
     }
 
     pub(crate) fn latency(&self) -> f64 {
-        assert_eq!(self.sender().outcome(), Some(Outcome::Delivered), "{} at {}: {}", self.sender().delivered(), self.sim().now(), self.sender().debug());
+        assert_eq!(
+            self.sender().outcome(),
+            Some(Outcome::Delivered),
+            "{} at {}: {}",
+            self.sender().delivered(),
+            self.sim().now(),
+            self.sender().debug()
+        );
         assert!(self.node().delivered == self.file);
         self.node().completed.expect("complete").as_secs_f64()
     }

@@ -92,7 +92,8 @@ impl Connection {
             seq,
             ack: if answers { self.rx.nxt() } else { Default::default() },
             flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
-            window: self.rx.syn_window(),
+            // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it back.
+            window: if answers { self.rx.window().min(0xffff) as u16 } else { self.rx.syn_window() },
             options: if answers { self.answer(now) } else { self.offer(now) },
             ..Segment::default()
         })
