@@ -171,14 +171,8 @@ impl Run {
     }
 
     pub(crate) fn latency(&self) -> f64 {
-        assert_eq!(
-            self.sender().outcome(),
-            Some(Outcome::Delivered),
-            "{} at {}: {}",
-            self.sender().delivered(),
-            self.sim().now(),
-            self.sender().debug()
-        );
+        let delivered = self.sender().delivered();
+        assert_eq!(self.sender().outcome(), Some(Outcome::Delivered), "{delivered} octets at {}", self.sim().now());
         assert!(self.node().delivered == self.file);
         self.node().completed.expect("complete").as_secs_f64()
     }
