@@ -1,2 +1,61 @@
-//! The program `anabranch`.
-fn main() {}
+//! The program `anabranch`. It parses, calls the simulator, the laboratory and the models, and prints; it
+//! decides nothing about protocols or networks.
+//!
+//! The result goes to standard output, progress and errors to standard error.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod lab;
+mod output;
+mod plan;
+mod push;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+
+/// Reliable transport for lossy, low-power networks that reach the Internet through several gateways.
+///
+/// Exit codes: 0 done; 1 the job failed (not delivered, a check broken); 2 usage or bad input; 3 a privilege
+/// or device is missing; 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Deliver a file to a node through several gateways of a simulated network
+    Push(push::Arguments),
+    /// Simulate a scenario file
+    Run(run::Arguments),
+    /// The papers' experiments: one point or grid, or every published figure beside ours
+    #[command(subcommand)]
+    Lab(lab::Command),
+    /// The closed-form models
+    #[command(subcommand)]
+    Plan(plan::Command),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Push(arguments) => push::main(&arguments),
+        Command::Run(arguments) => run::main(&arguments),
+        Command::Lab(command) => lab::main(&command),
+        Command::Plan(command) => plan::main(&command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Pipe) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.code())
+        }
+    }
+}

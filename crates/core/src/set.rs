@@ -31,7 +31,7 @@ pub mod tcp_manager;
 pub use anabranch_wire::set::{Energy, Gateway, Layout, Neighbour, Plan, RefuseReason, TransferId};
 pub use ranges::RangeSet;
 pub use receiver::{Receiver, ReceiverConfig, Striping as NodeStriping};
-pub use relay::{Relay, RelayConfig};
+pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
     Failure, OpenWhen, Outcome, Reinjection, Sender, SenderConfig, SessionReport, Start, StripingPolicy,
 };

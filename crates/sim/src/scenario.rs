@@ -6,6 +6,7 @@
 
 pub mod file;
 pub mod record;
+pub mod set;
 pub mod tcp;
 pub mod units;
 
@@ -14,8 +15,6 @@ mod error;
 mod plan;
 mod source;
 mod sweep;
-
-use std::collections::BTreeMap;
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -26,7 +25,7 @@ use crate::sim::Fault;
 
 pub use error::{Place, ScenarioError, nearest};
 pub use file::{FileConfig, NodeKind};
-pub use plan::{Plan, PlannedTransfer};
+pub use plan::{Plan, Planned, PlannedSet, PlannedTransfer};
 pub use source::Source;
 pub use sweep::Point;
 
@@ -124,28 +123,23 @@ pub struct TransferSpec {
 pub enum Scheme {
     /// One TCP connection from end to end.
     Tcp,
-    /// Two TCP connections, joined at a gateway.
-    Split {
-        /// The gateway.
-        gateway: NodeId,
-        /// The TCP between gateway and receiver.
-        wireless: anabranch_core::tcp::Config,
-    },
-    /// SET.
+    /// A request to the node, and then what [`SetSpec::plan`] says.
     Set(SetSpec),
 }
 
-/// What a scenario says of a SET transfer.
+/// What a scenario says of a transfer that begins with a request.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SetSpec {
+    /// SET sessions, or one of the baselines.
+    pub plan: anabranch_core::set::Plan,
     /// Which gateways may be used.
     pub gateways: Gateways,
     /// The gateway through which the request goes.
     pub default_gateway: Option<NodeId>,
     /// The TCP between gateways and receiver.
     pub wireless: anabranch_core::tcp::Config,
-    /// Further choices, as they were written.
-    pub options: BTreeMap<String, serde_json::Value>,
+    /// Further choices.
+    pub set: set::SetSection,
 }
 
 /// Which gateways may be used.

@@ -259,6 +259,16 @@ impl Sender {
         }
     }
 
+    /// A connection is open over which the file can travel.
+    pub fn is_established(&self) -> bool {
+        match self.phase {
+            Phase::Requesting(_) => false,
+            Phase::Plain(_) => true,
+            Phase::Sessions => self.sessions.iter().any(|s| s.state == State::Opened),
+            Phase::Ended(outcome) => outcome == Outcome::Delivered,
+        }
+    }
+
     /// Octets that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.delivered

@@ -49,6 +49,9 @@ pub struct SetSender {
     driver: Option<Driver<Sender>>,
     /// When the request was made.
     pub started: Option<Instant>,
+    /// When the connection that carries the octets was open: the first session, or for the baselines the plain
+    /// connection, once the node had answered.
+    pub established: Option<Instant>,
     /// When the sender knew the outcome.
     pub finished: Option<Instant>,
 }
@@ -56,7 +59,7 @@ pub struct SetSender {
 impl SetSender {
     /// A sender that begins when it is started.
     pub fn new(config: SetSenderConfig) -> Self {
-        Self { config, driver: None, started: None, finished: None }
+        Self { config, driver: None, started: None, established: None, finished: None }
     }
 
     /// How the transfer ended, once it has.
@@ -75,7 +78,15 @@ impl SetSender {
         driver.machine.sessions().map(|s| (s.clone(), driver.totals_of(s.stream))).collect()
     }
 
+    /// Segments that this node's TCP sent again for the transfer.
+    pub fn retransmissions(&self) -> u64 {
+        self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
+    }
+
     fn after(&mut self, ctx: &mut Ctx<'_>) {
+        if self.established.is_none() && self.driver.as_ref().is_some_and(|d| d.machine.is_established()) {
+            self.established = Some(ctx.now());
+        }
         if self.finished.is_none() && self.outcome().is_some() {
             self.finished = Some(ctx.now());
             if self.config.stop_when_over {

@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::set::SetSection;
 use super::tcp::TcpProfile;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 
@@ -319,9 +320,11 @@ pub struct RouteSection {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferKind {
-    /// One TCP connection from end to end.
+    /// One TCP connection from end to end, without a request.
     Tcp,
-    /// One TCP connection to a gateway, and another from there.
+    /// A request, as SET makes it, and then TCP from end to end: the gateways only route and fragment.
+    EndToEnd,
+    /// A request, and then one TCP connection to a gateway and another from there.
     Split,
     /// SET: several of those at once, through several gateways.
     Set,
@@ -365,15 +368,15 @@ pub struct TransferSection {
     /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
-    /// The gateways: how many at most, or which. SET only; a split transfer takes `default_gateway`.
+    /// The gateways: how many at most, or which; for split, of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewaysName>,
-    /// The gateway through which the request goes, and plain or split TCP. Split and SET only.
+    /// The gateway through which the request goes, and plain TCP. Not for kind "tcp", which takes routes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_gateway: Option<String>,
-    /// Further choices of SET. SET only.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, serde_json::Value>,
+    /// Further choices of SET. Not for kind "tcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<SetSection>,
 }
 
 fn at_once() -> Span {

@@ -1,10 +1,13 @@
 //! From a scenario to a simulation about to begin.
 
+mod set;
+
 use std::collections::BTreeMap;
 
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 
+pub use self::set::PlannedSet;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
@@ -18,12 +21,21 @@ const FIRST_PORT: u16 = 5_000;
 /// A simulation about to begin.
 #[derive(Debug)]
 pub struct Plan {
-    /// The network with its faults and TCP transfers; more can be added.
+    /// The network with its faults and applications; more can be added.
     pub builder: Builder,
-    /// The TCP transfers.
+    /// What will take place in it.
+    pub planned: Planned,
+}
+
+/// What will take place in a simulation, to find it again after the run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Planned {
+    /// The plain TCP transfers.
     pub transfers: Vec<PlannedTransfer>,
-    /// Indices of the transfers that are not plain TCP: whoever can, adds applications for them.
-    pub others: Vec<usize>,
+    /// The transfers that begin with a request.
+    pub sets: Vec<PlannedSet>,
+    /// The relays, one on every gateway if there is such a transfer.
+    pub relays: Vec<(NodeId, AppId)>,
 }
 
 /// A TCP transfer that will take place.
@@ -69,13 +81,14 @@ impl Scenario {
         for (at, fault) in &self.faults {
             builder.fault(*at, *fault);
         }
-        let mut plan = Plan { builder, transfers: Vec::new(), others: Vec::new() };
+        let mut plan = Plan { builder, planned: Planned::default() };
         for (index, transfer) in self.transfers.iter().enumerate() {
             match transfer.scheme {
                 Scheme::Tcp => plan.add_tcp(index, transfer, files),
-                Scheme::Split { .. } | Scheme::Set(_) => plan.others.push(index),
+                Scheme::Set(_) => {}
             }
         }
+        self.plan_sets(&mut plan, files);
         plan
     }
 
@@ -104,6 +117,6 @@ impl Plan {
         let sink = self.builder.app(to, Instant::ZERO, Sink::new(port, tcp));
         let sender = BulkSender::new(BulkSenderConfig { to, port, content, tcp });
         let sender = self.builder.app(transfer.from, Instant::ZERO + transfer.start, sender);
-        self.transfers.push(PlannedTransfer { index, sender, sink });
+        self.planned.transfers.push(PlannedTransfer { index, sender, sink });
     }
 }

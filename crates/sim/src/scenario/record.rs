@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::tcp::Info;
+use anabranch_core::time::{Duration, Instant};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::file::FileConfig;
-use super::{Plan, PlannedTransfer, Scenario};
+use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
+use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, Outcome, Sink};
 use crate::sim::Simulation;
 
@@ -50,12 +52,15 @@ impl Scenario {
         digest.iter().map(|octet| format!("{octet:02x}")).collect()
     }
 
-    /// The figures of a run: of each TCP transfer (`transfer.NAME.…`), of each direction of a link
+    /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
     /// (`link.A>B.…`).
-    pub fn metrics(&self, plan: &[PlannedTransfer], sim: &Simulation) -> Metrics {
+    pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let mut metrics = Metrics::new();
-        for planned in plan {
+        for planned in &plan.transfers {
             self.transfer_metrics(&mut metrics, planned, sim);
+        }
+        for planned in &plan.sets {
+            self.set_metrics(&mut metrics, planned, plan, sim);
         }
         let network = &sim.world().network;
         for link in network.links() {
@@ -104,13 +109,80 @@ impl Scenario {
         put(metrics, &place, "srtt_s", srtt, "s");
     }
 
-    /// Runs a scenario of plain TCP transfers to its end, for one seed and run number.
+    fn set_metrics(&self, metrics: &mut Metrics, planned: &PlannedSet, plan: &Planned, sim: &Simulation) {
+        let place = format!("transfer.{}", self.transfers[planned.index].name);
+        let figures = SetFigures::of(planned, plan, sim);
+        put(metrics, &place, "latency_s", figures.latency.map(|d| d.as_secs_f64()), "s");
+        put(metrics, &place, "establishment_s", figures.establishment.map(|d| d.as_secs_f64()), "s");
+        put(metrics, &place, "goodput_bit_per_s", figures.goodput(), "bit/s");
+        put(metrics, &place, "delivered_bytes", Some(figures.delivered as f64), "B");
+        put(metrics, &place, "delivered", Some(f64::from(u8::from(figures.latency.is_some()))), "1");
+        put(metrics, &place, "retransmissions", Some(figures.retransmissions as f64), "1");
+        put(metrics, &place, "sessions", Some(figures.sessions as f64), "1");
+        put(metrics, &place, "gateway_drops", Some(figures.gateway_drops as f64), "1");
+        put(metrics, &place, "gateway_queue_peak_bytes", Some(figures.gateway_queue_peak_bytes as f64), "B");
+    }
+
+    /// Runs a scenario to its end, for one seed and run number.
     pub fn run(&self, seed: u64, run: u64, files: &BTreeMap<String, bytes::Bytes>) -> (Simulation, Metrics) {
-        let Plan { builder, transfers, .. } = self.plan(seed, run, files);
+        let Plan { builder, planned } = self.plan(seed, run, files);
         let mut sim = builder.build();
         sim.run_until(self.stop);
-        let metrics = self.metrics(&transfers, &sim);
+        let metrics = self.metrics(&planned, &sim);
         (sim, metrics)
+    }
+}
+
+/// The figures of a transfer that began with a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SetFigures {
+    /// From the request until the last octet was delivered in order; `None` if that did not happen.
+    pub latency: Option<Duration>,
+    /// From the request until the first session was open (for the baselines: until the node had answered and
+    /// the connection that carries the octets was open); `None` if that did not happen.
+    pub establishment: Option<Duration>,
+    /// Octets that came out of the node's receive buffer.
+    pub delivered: u64,
+    /// Segments that TCP sent again: this sender's, and all that the gateways sent to nodes.
+    pub retransmissions: u64,
+    /// Sessions that were called.
+    pub sessions: usize,
+    /// Packets that the gateways' queues refused.
+    pub gateway_drops: u64,
+    /// The most that waited in one of the gateways' queues, in octets.
+    pub gateway_queue_peak_bytes: u64,
+}
+
+impl SetFigures {
+    /// Reads them after, or during, a run.
+    pub fn of(planned: &PlannedSet, plan: &Planned, sim: &Simulation) -> Self {
+        let sender = sim.app::<SetSender>(planned.sender);
+        let node = sim.app::<SetNode>(planned.node);
+        let since_start = |t: Instant| Some(t.saturating_since(sender.started?));
+        let mut figures = Self {
+            latency: node.completed.and_then(since_start),
+            establishment: sender.established.and_then(since_start),
+            delivered: node.delivered.len() as u64,
+            retransmissions: sender.retransmissions(),
+            sessions: sender.sessions().len(),
+            ..Self::default()
+        };
+        for (gateway, relay) in &plan.relays {
+            figures.retransmissions += sim.app::<SetRelay>(*relay).wireless_totals().retransmissions;
+            let out = sim.world().network.links().iter().filter(|l| l.from() == *gateway);
+            for link in out {
+                figures.gateway_drops += link.metrics().dropped_full;
+                figures.gateway_queue_peak_bytes =
+                    figures.gateway_queue_peak_bytes.max(link.metrics().peak_bytes);
+            }
+        }
+        figures
+    }
+
+    /// Octets delivered over the latency, in bit/s.
+    pub fn goodput(&self) -> Option<f64> {
+        let seconds = self.latency?.as_secs_f64();
+        (seconds > 0.0).then(|| self.delivered as f64 * 8.0 / seconds)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks of what is carried.
 
+use anabranch_core::set::Plan;
 use anabranch_core::tcp;
 
 use super::super::error::nearest;
@@ -19,6 +20,11 @@ impl Checker<'_> {
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
             let name = section.name.get_or_insert_with(|| format!("transfer {}", i + 1)).clone();
+            if let Some(other) = self.shares_receiver(&section, scenario)? {
+                let message = format!("`{}` takes one transfer with a request at a time", section.to);
+                let hint = format!("`{other}` goes there too: send to another node, or with kind = \"tcp\"");
+                return self.fault(at!["transfer", i, "to"], message, Some(&hint));
+            }
             if scenario.transfers.iter().any(|t| t.name == name) {
                 let message = format!("there are two transfers of the name `{name}`");
                 return self.fault(at!["transfer", i, "name"], message, None);
@@ -33,6 +39,15 @@ impl Checker<'_> {
             scenario.resolved.transfer[i] = section;
         }
         Ok(())
+    }
+
+    /// The name of a transfer with a request to the same node.
+    fn shares_receiver(&self, section: &TransferSection, scenario: &Scenario) -> Checked<Option<String>> {
+        let with_request = |t: &&TransferSpec| matches!(t.scheme, Scheme::Set(_));
+        let mut others = scenario.transfers.iter().filter(with_request);
+        let name = |t: &TransferSpec| scenario.nodes[t.to.index()].name == section.to;
+        let wanted = section.kind != TransferKind::Tcp;
+        Ok(others.find(|t| wanted && name(t)).map(|t| t.name.clone()))
     }
 
     fn transfer(
@@ -71,11 +86,13 @@ impl Checker<'_> {
         tcp: tcp::Config,
         scenario: &Scenario,
     ) -> Checked<Scheme> {
+        let kind = section.kind;
+        let plain = matches!(kind, TransferKind::Tcp | TransferKind::EndToEnd);
         let refused = [
-            ("tcp_wireless", section.tcp_wireless.is_some(), section.kind == TransferKind::Tcp),
-            ("default_gateway", section.default_gateway.is_some(), section.kind == TransferKind::Tcp),
-            ("gateways", section.gateways.is_some(), section.kind != TransferKind::Set),
-            ("options", !section.options.is_empty(), section.kind != TransferKind::Set),
+            ("tcp_wireless", section.tcp_wireless.is_some(), plain),
+            ("gateways", section.gateways.is_some(), plain),
+            ("default_gateway", section.default_gateway.is_some(), kind == TransferKind::Tcp),
+            ("set", section.set.is_some(), kind == TransferKind::Tcp),
         ];
         if let Some((key, ..)) = refused.iter().find(|(_, given, refused)| *given && *refused) {
             let message = format!("`{key}` has no meaning for this kind of transfer");
@@ -89,18 +106,25 @@ impl Checker<'_> {
             Some(name) => Some(self.gateway(at!["transfer", i, "default_gateway"], name, scenario)?),
             None => None,
         };
-        match section.kind {
-            TransferKind::Tcp => Ok(Scheme::Tcp),
-            TransferKind::Split => match default_gateway {
-                Some(gateway) => Ok(Scheme::Split { gateway, wireless }),
-                None => self.fault(at!["transfer", i, "kind"], "`default_gateway` is missing", None),
-            },
-            TransferKind::Set => {
-                let gateways = self.gateways(i, section, scenario)?;
-                let options = section.options.clone();
-                Ok(Scheme::Set(SetSpec { gateways, default_gateway, wireless, options }))
+        let plan = match kind {
+            TransferKind::Tcp => return Ok(Scheme::Tcp),
+            TransferKind::EndToEnd => Plan::EndToEnd,
+            TransferKind::Split => Plan::Split,
+            TransferKind::Set => Plan::Stripe,
+        };
+        let set = section.set.unwrap_or_default();
+        for (key, size) in [("node_buffer", set.node_buffer), ("gateway_buffer", set.gateway_buffer)] {
+            if size.0 == 0 || size.0 > u64::from(u32::MAX) {
+                let message = format!("`{key}` is not between 1 octet and 4 GiB");
+                return self.fault(at!["transfer", i, "set", key], message, None);
             }
         }
+        if plan != Plan::EndToEnd && !scenario.nodes.iter().any(|n| n.kind == NodeKind::Gateway) {
+            let hint = Some("give a node between sender and receiver `kind = \"gateway\"`");
+            return self.fault(at!["transfer", i, "kind"], "the network has no gateway", hint);
+        }
+        let gateways = self.gateways(i, section, scenario)?;
+        Ok(Scheme::Set(SetSpec { plan, gateways, default_gateway, wireless, set }))
     }
 
     fn gateways(&self, i: usize, section: &TransferSection, scenario: &Scenario) -> Checked<Gateways> {

@@ -1,0 +1,170 @@
+//! Transfers that begin with a request: SET and its baselines.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::set::gateways::Count;
+use anabranch_core::set::{Energy, Gateway, Neighbour, Plan as SetPlan, SenderConfig};
+use anabranch_core::time::Instant;
+use bytes::Bytes;
+
+use super::super::file::EnergyName;
+use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
+use super::Plan;
+use crate::address::address_of;
+use crate::apps::pattern;
+use crate::apps::set::{GATEWAY_PORT, SetNode, SetRelay, SetSender, SetSenderConfig};
+use crate::event::AppId;
+use crate::packet::{LinkId, NodeId};
+
+/// A transfer with a request that will take place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PlannedSet {
+    /// Its index in [`Scenario::transfers`].
+    pub index: usize,
+    /// Its [`SetSender`].
+    pub sender: AppId,
+    /// Its [`SetNode`].
+    pub node: AppId,
+}
+
+impl Scenario {
+    pub(super) fn plan_sets(&self, plan: &mut Plan, files: &BTreeMap<String, Bytes>) {
+        let sets = self.transfers.iter().enumerate().filter_map(|(i, t)| match &t.scheme {
+            Scheme::Set(spec) => Some((i, t, spec)),
+            Scheme::Tcp => None,
+        });
+        for (index, transfer, spec) in sets {
+            if plan.planned.relays.is_empty() {
+                // The gateways serve all transfers alike, as the first of them has it.
+                let relay = spec.set.relay(transfer.tcp.mss);
+                for gateway in self.nodes_of(NodeKind::Gateway) {
+                    let app = SetRelay::new(relay, transfer.tcp, spec.wireless);
+                    plan.planned.relays.push((gateway, plan.builder.app(gateway, Instant::ZERO, app)));
+                }
+            }
+            self.plan_set(plan, index, transfer, spec, files);
+        }
+    }
+
+    fn plan_set(
+        &self,
+        plan: &mut Plan,
+        index: usize,
+        transfer: &TransferSpec,
+        spec: &SetSpec,
+        files: &BTreeMap<String, Bytes>,
+    ) {
+        if let Some(gateway) = spec.default_gateway {
+            self.pin(plan, transfer, gateway);
+        }
+        let mut receiver = spec.set.receiver(spec.wireless.mss);
+        receiver.gateways = self.gateway_table(transfer.to, &spec.gateways);
+        let node = plan.builder.app(transfer.to, Instant::ZERO, SetNode::new(receiver, transfer.tcp));
+        let gateways = match spec.gateways {
+            Gateways::AtMost(n) => Count::AtMost(n as usize),
+            Gateways::All | Gateways::These(_) => Count::AtMost(usize::MAX),
+        };
+        let sender = SetSender::new(SetSenderConfig {
+            node: transfer.to,
+            file: content(&transfer.content, files),
+            set: SenderConfig { plan: spec.plan, gateways, ..spec.set.sender() },
+            wired: transfer.tcp,
+            control: transfer.tcp,
+            ip: self.network.ip,
+            stop_when_over: false,
+        });
+        let sender = plan.builder.app(transfer.from, Instant::ZERO + transfer.start, sender);
+        plan.planned.sets.push(PlannedSet { index, sender, node });
+    }
+
+    /// The table that `node` would have found by neighbour discovery (Table 1 of the paper): hops over the
+    /// links, which all count as one.
+    pub fn gateway_table(&self, node: NodeId, which: &Gateways) -> Vec<Gateway> {
+        let allowed = |id: &NodeId| match which {
+            Gateways::All | Gateways::AtMost(_) => true,
+            Gateways::These(names) => names.contains(id),
+        };
+        let hops = self.hops_from(node);
+        let mut table: Vec<Gateway> = self
+            .nodes_of(NodeKind::Gateway)
+            .filter(allowed)
+            .filter_map(|id| hops[id.index()].map(|hops| self.gateway_row(id, hops)))
+            .collect();
+        if let Gateways::These(names) = which {
+            // They are to be taken in the order in which they were named.
+            let order = |g: &Gateway| names.iter().position(|n| n.0 as u16 == g.id);
+            table.sort_by_key(order);
+            let nearest = table.iter().map(|g| g.hops).min().unwrap_or(1);
+            table.iter_mut().for_each(|g| g.hops = nearest);
+        }
+        table
+    }
+
+    fn gateway_row(&self, id: NodeId, hops: u8) -> Gateway {
+        let spec = &self.nodes[id.index()];
+        let energy = |name: EnergyName| match name {
+            EnergyName::High => Energy::High,
+            EnergyName::Low => Energy::Low,
+        };
+        let neighbour =
+            |n: &NodeId| Neighbour { id: n.0 as u16, energy: energy(self.nodes[n.index()].energy) };
+        Gateway {
+            id: id.0 as u16,
+            address: (address_of(self.network.ip, id), GATEWAY_PORT).into(),
+            energy: energy(spec.energy),
+            hops,
+            neighbours: spec.neighbours.iter().map(neighbour).collect(),
+        }
+    }
+
+    /// Links from each node to `node`, through nodes of the low-power network only.
+    fn hops_from(&self, node: NodeId) -> Vec<Option<u8>> {
+        let mut hops = vec![None; self.nodes.len()];
+        hops[node.index()] = Some(0u8);
+        let mut edge = vec![node];
+        while let Some(at) = edge.pop() {
+            let next = hops[at.index()].map_or(u8::MAX, |h| h.saturating_add(1));
+            for link in self.links.iter().filter(|l| l.to == at) {
+                let from = &mut hops[link.from.index()];
+                if from.is_none_or(|h| h > next) {
+                    *from = Some(next);
+                    if self.nodes[link.from.index()].kind == NodeKind::Node {
+                        edge.push(link.from);
+                    }
+                }
+            }
+        }
+        hops
+    }
+
+    /// Makes what the sender sends to the receiver itself go through `gateway`, and back, while that is up.
+    fn pin(&self, plan: &mut Plan, transfer: &TransferSpec, gateway: NodeId) {
+        for (end, other) in [(transfer.from, transfer.to), (transfer.to, transfer.from)] {
+            let link = self.links.iter().position(|l| l.from == end && l.to == gateway);
+            if let Some(link) = link {
+                plan.builder.pin_route(end, other, LinkId(link as u32));
+            }
+        }
+    }
+
+    /// The transfers that stripe.
+    pub fn striped(&self) -> impl Iterator<Item = &TransferSpec> {
+        self.transfers.iter().filter(|t| matches!(&t.scheme, Scheme::Set(s) if s.plan == SetPlan::Stripe))
+    }
+}
+
+fn content(spec: &ContentSpec, files: &BTreeMap<String, Bytes>) -> Bytes {
+    match spec {
+        ContentSpec::Bytes(n) => {
+            let pattern = pattern();
+            let n = *n as usize;
+            if n <= pattern.len() {
+                pattern.slice(..n)
+            } else {
+                pattern.iter().copied().cycle().take(n).collect()
+            }
+        }
+        ContentSpec::File(name) => files.get(name).cloned().expect("every file is given"),
+        ContentSpec::Endless => unreachable!("only plain TCP goes on for ever"),
+    }
+}
