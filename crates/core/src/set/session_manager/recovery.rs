@@ -4,15 +4,14 @@
 use alloc::vec::Vec;
 
 use super::{Reinjection, Sender};
-use crate::set::tcp_manager::{Chunk, Ending, TcpManager};
+use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
 impl Sender {
     /// The octets on `index`'s way that the node does not have are free to be given to others.
     pub(super) fn take_back(&mut self, index: usize) {
         let Self { sessions, unassigned, acknowledged, .. } = self;
-        for chunk in &mut sessions[index].chunks {
-            chunk.copied = true;
+        for chunk in &sessions[index].chunks {
             unassigned.insert(chunk.start, chunk.end);
         }
         for range in acknowledged.as_slice() {
@@ -24,13 +23,13 @@ impl Sender {
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
-        let drain = session.estimate.time_for(session.outstanding, 1);
+        let drain = session.estimate.time_for(session.outstanding(), 1);
         self.config.silence.max(self.request_time * 8).max(usual * 4).max(drain * 4)
     }
 
     /// When `session` becomes suspect, or if it is, when it is given up.
     fn silent_at(&self, session: &TcpManager) -> Option<Instant> {
-        if !session.is_alive() || session.outstanding == 0 {
+        if !session.is_alive() || session.outstanding() == 0 {
             return None;
         }
         let silence = self.silence_of(session);
@@ -115,34 +114,46 @@ impl Sender {
         if needed >= held.remaining || margin == Margin::Busy && !held.late {
             return;
         }
-        for session in &mut self.sessions {
-            for chunk in session.chunks.iter_mut().filter(|c| c.start == held.start && c.end == held.end) {
-                chunk.copied = true;
-            }
-        }
-        self.write(now, helper, held.start, held.end, true);
+        self.write(now, helper, held.start, held.end);
     }
 
-    /// How long a chunk will still take on its session: what we said when it was written. If that has come to
-    /// nothing, what is before it at the rate of today, and no less than it has taken so far: who is late by so
-    /// much may be late by as much again.
-    fn remaining(now: Instant, session: &TcpManager, ahead: u64, chunk: &Chunk) -> Duration {
+    /// How long a chunk will still take on its session: what we said when it was written, or what is before it
+    /// at the rate of today. If it is late, no less than it has taken so far: who is late by so much may be late
+    /// by as much again.
+    fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
         let promised = chunk.stamp.expected.saturating_since(now);
-        if !promised.is_zero() {
-            return promised;
+        let length = chunk.end - chunk.start;
+        let ahead = session.before_end_of(chunk).saturating_sub(length);
+        if promised.is_zero() {
+            let drain = session.estimate.time_for(ahead, length);
+            drain.max(now.saturating_since(chunk.stamp.written))
+        } else {
+            promised.max(session.estimate.drain(ahead))
         }
-        let drain = session.estimate.time_for(ahead, chunk.end - chunk.start);
-        drain.max(now.saturating_since(chunk.stamp.written))
+    }
+
+    /// Once another session is open, one that has been given octets early and is not open half as long again
+    /// after its call keeps nobody waiting: its octets travel again.
+    pub(super) fn pass_over_unopened(&mut self, now: Instant) {
+        let Some(fastest) = self.sessions.iter().filter_map(|s| s.establishment).min() else { return };
+        let overdue = |s: &TcpManager| {
+            matches!(s.state, State::OpenWait { .. })
+                && !s.suspect
+                && s.written > 0
+                && now.saturating_since(s.called) > fastest.mul_ratio(3, 2)
+        };
+        if let Some(index) = self.sessions.iter().position(overdue) {
+            self.sessions[index].suspect = true;
+            self.take_back(index);
+        }
     }
 
     /// The chunks on their way that may have a copy more, first to last.
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
-            let mut ahead = 0;
-            for chunk in &session.chunks {
-                let remaining = Self::remaining(now, session, ahead, chunk);
-                ahead += chunk.end - chunk.start;
+            for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
+                let remaining = Self::remaining(now, session, chunk);
                 let late = chunk.stamp.expected <= now;
                 all.push(Held { start: chunk.start, end: chunk.end, remaining, late, carriers: bit(index) });
             }

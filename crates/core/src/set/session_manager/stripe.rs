@@ -23,6 +23,7 @@ impl Sender {
         if self.config.plan == Plan::Split {
             return self.pour();
         }
+        self.pass_over_unopened(now);
         while let Some(next) = self.unassigned.next_from(0) {
             // No octet may lie further ahead than the node's buffer reaches.
             let end = next.end.min(self.delivered + self.buffer);
@@ -42,14 +43,14 @@ impl Sender {
             let Some(index) = choice else { break };
             let end = next.start + self.views[index].chunk;
             self.unassigned.remove(next.start, end);
-            self.write(now, index, next.start, end, false);
+            self.write(now, index, next.start, end);
         }
         self.rescue(now);
     }
 
-    pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64, copied: bool) {
+    pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64) {
         let octets = self.file.slice(start as usize..end as usize);
-        self.sessions[index].write(now, start, octets, copied, &mut self.effects);
+        self.sessions[index].write(now, start, octets, &mut self.effects);
     }
 
     /// The largest chunk to cut now: half of a session's part of what is left.
@@ -78,13 +79,14 @@ impl Sender {
                 StripingPolicy::Window => u64::MAX,
                 StripingPolicy::Predictive => enough_for(session, Some(i) == first_open),
             };
-            let chunk = if usable && session.outstanding < bound { chunk_for(session, available) } else { 0 };
+            let chunk =
+                if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
             PathView {
                 room: session.status.room(),
                 chunk,
-                outstanding: session.outstanding,
+                outstanding: session.outstanding(),
                 rate: session.estimate.rate(),
-                time_for_chunk: session.estimate.time_for(session.outstanding, chunk.max(1)),
+                time_for_chunk: session.estimate.time_for(session.outstanding(), chunk.max(1)),
                 usable,
             }
         }));
