@@ -20,6 +20,9 @@ use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
+/// A session is young for that many times [`ReceiverConfig::ack_every`].
+const YOUNG: u64 = 4;
+
 /// Whether the node takes SET sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Striping {
@@ -361,9 +364,12 @@ impl Receiver {
         }
         let (every, delay) = (u64::from(self.config.ack_every), self.config.ack_delay);
         let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
-        if session.pending >= every {
+        let whole = session.pending > 0 && session.decoder.is_between_messages();
+        // The first chunks tell the sender what the session is worth: it shall not wait for that.
+        let young = session.received < every * YOUNG;
+        if session.pending >= every || whole && young {
             self.acknowledge(stream);
-        } else if session.pending > 0 && session.decoder.is_between_messages() {
+        } else if whole {
             session.ack_due = session.ack_due.or(Some(now + delay));
         }
     }

@@ -15,6 +15,10 @@ fn dbg() {
         let a: &anabranch_sim::apps::set::SetSender = sim.app(r.sender);
         let n: &anabranch_sim::apps::set::SetNode = sim.app(r.node);
         let v: Vec<_> = a.sessions().iter().map(|(s, _)| format!("[{} {:?} out {} w {} d {} rate {:?} lat {:?}]", s.gateway, s.state, s.outstanding, s.written, s.delivered, s.rate, s.latency.map(|l|l.as_millis()))).collect();
+        let net = &sim.world().network;
+        let tcp: Vec<_> = r.gateways.iter().map(|g| sim.world().connections(*g).map(|c| { let i = sim.world().info(*g, c).unwrap(); format!("{}/{}/s{}/f{}/u{}/r{}/t{}/w{}", i.cwnd, i.mss, i.ssthresh.min(99999), i.in_flight, i.unsent, i.retransmissions, i.timeouts, i.peer_window) }).collect::<Vec<_>>()).collect();
+        let drops: Vec<_> = net.links().iter().map(|l| (l.metrics().dropped_full, l.metrics().dropped_loss)).collect();
+        eprintln!("{:.1} TCP {tcp:?} {drops:?}", t as f64 / 10.0);
         eprintln!("{:.1} {} true {} {}", t as f64 / 10.0, a.delivered(), n.delivered.len(), v.join(" "));
         if a.finished.is_some() { break; }
     }

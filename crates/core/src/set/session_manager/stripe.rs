@@ -11,6 +11,8 @@ use crate::time::Instant;
 const HEADER: u64 = 24;
 /// Chunks that the first session may have on its way before anything is known of it.
 const FIRST_CHUNKS: u64 = 8;
+/// Chunks that any other may have.
+const PROBE_CHUNKS: u64 = 4;
 /// Chunks on top of what fills a known path.
 const SPARE_CHUNKS: u64 = 2;
 /// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
@@ -77,7 +79,7 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open),
+                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open && session.state == State::Opened),
             };
             let chunk =
                 if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
@@ -104,13 +106,13 @@ impl Sender {
 }
 
 /// Octets on its way at which a session gets no more. Before anything is known of it, the first session may fill
-/// a window as TCP does; any other has to show with two chunks what it is.
+/// a window as TCP does; any other has to show with less what it is.
 fn enough_for(session: &TcpManager, first: bool) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), first) {
         (Some(_), _) => session.estimate.enough(SPARE_CHUNKS * chunk),
         (None, true) => FIRST_CHUNKS * chunk,
-        (None, false) => chunk,
+        (None, false) => PROBE_CHUNKS * chunk,
     }
 }
 
