@@ -1,6 +1,6 @@
 //! The core's SET machines on simulated nodes: [`SetSender`], [`SetRelay`], [`SetNode`].
 //!
-//! What they share is [`driver`]: streams are TCP connections of the node's host.
+//! What they share is their driver: streams are TCP connections of the node's host.
 
 mod driver;
 
