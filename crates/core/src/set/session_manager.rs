@@ -68,6 +68,10 @@ pub struct SessionReport {
     pub written: u64,
     /// Octets of the file that only it carried and that the node acknowledged.
     pub delivered: u64,
+    /// Octets of the file on its way.
+    pub outstanding: u64,
+    /// Octets per second that it delivers.
+    pub rate: Option<u64>,
     /// Smoothed time from writing a chunk to the node's acknowledgement.
     pub latency: Option<Duration>,
     /// From opening the wired connection to SETACK.
@@ -282,6 +286,8 @@ impl Sender {
             state: s.state,
             written: s.written,
             delivered: s.estimate.delivered(),
+            outstanding: s.outstanding,
+            rate: s.estimate.rate(),
             latency: s.estimate.latency(),
             establishment: s.establishment,
             stream: s.stream,

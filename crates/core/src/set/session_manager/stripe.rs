@@ -11,8 +11,6 @@ use crate::time::Instant;
 const HEADER: u64 = 24;
 /// Chunks that the first session may have on its way before anything is known of it.
 const FIRST_CHUNKS: u64 = 8;
-/// And any other, which has to show first what it is.
-const PROBE_CHUNKS: u64 = 1;
 /// Chunks on top of what fills a known path.
 const SPARE_CHUNKS: u64 = 2;
 /// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
@@ -78,8 +76,7 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive if Some(i) == first_open => enough_for(session, FIRST_CHUNKS),
-                StripingPolicy::Predictive => enough_for(session, PROBE_CHUNKS),
+                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open),
             };
             let chunk = if usable && session.outstanding < bound { chunk_for(session, available) } else { 0 };
             PathView {
@@ -104,12 +101,14 @@ impl Sender {
     }
 }
 
-/// Octets on its way beyond which a session gets no more; before anything is known of it, so many `chunks`.
-fn enough_for(session: &TcpManager, chunks: u64) -> u64 {
+/// Octets on its way at which a session gets no more. Before anything is known of it, the first session may fill
+/// a window as TCP does; any other has to show with two chunks what it is.
+fn enough_for(session: &TcpManager, first: bool) -> u64 {
     let chunk = u64::from(session.status.mss);
-    match session.estimate.rate() {
-        Some(_) => session.estimate.enough(SPARE_CHUNKS * chunk),
-        None => chunks * chunk,
+    match (session.estimate.rate(), first) {
+        (Some(_), _) => session.estimate.enough(SPARE_CHUNKS * chunk),
+        (None, true) => FIRST_CHUNKS * chunk,
+        (None, false) => chunk,
     }
 }
 
