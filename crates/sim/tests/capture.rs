@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 #[path = "set/star.rs"]
-#[allow(dead_code, reason = "the star has more than these tests need")]
 mod star;
 
 use std::collections::BTreeSet;

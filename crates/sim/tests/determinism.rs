@@ -1,7 +1,6 @@
 //! Same seed and run, same bytes: of the trace and of the capture, whatever runs beside it.
 
 #[path = "set/star.rs"]
-#[allow(dead_code, reason = "the star has more than these tests need")]
 mod star;
 
 use std::thread;

@@ -41,12 +41,7 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64) -> World {
 fn whichever_gateway_is_left_brings_the_file_home() {
     for seed in 0..1000 {
         let world = run_with_deaths(seed, 1, 20_000);
-        assert_eq!(
-            world.sender.outcome(),
-            Some(Outcome::Delivered),
-            "seed {seed}: {:#?}",
-            world.sender.sessions().collect::<Vec<_>>()
-        );
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {}", world.describe());
         assert!(world.delivered == file(100_000), "seed {seed}");
     }
 }
