@@ -1,11 +1,244 @@
-//! `anabranch push`.
+//! `anabranch push`: deliver a file to a node through several gateways of a simulated network.
 
+mod faults;
+mod network;
+mod progress;
+mod report;
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anabranch_core::set::Outcome;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
+use anabranch_sim::capture::Capture;
+use anabranch_sim::scenario::record::SetFigures;
+use anabranch_sim::scenario::{Plan, Planned, Scenario};
+use anabranch_sim::sim::{Pause, Simulation};
+use bytes::Bytes;
+use clap::Args;
+
+use self::faults::GatewayFault;
+use self::network::Scheme;
+use self::report::{Compared, Report};
 use crate::error::Error;
+use crate::output;
+
+/// Simulated time between two looks at the progress.
+const STEP: Duration = Duration::from_millis(100);
 
 /// Options of `push`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The file to deliver
+    file: PathBuf,
+    /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
+    /// three gateways
+    #[arg(long, value_name = "FILE.toml")]
+    network: Option<PathBuf>,
+    /// Use at most that many gateways [default: all that SET finds good]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    gateways: Option<u32>,
+    /// Write what the node has received to this file
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// Compare with TCP from end to end, with split TCP, and with SET through 1, 2, ... gateways
+    #[arg(long)]
+    compare: bool,
+    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections first
+    #[arg(long, value_name = "GATEWAY@TIME", value_parser = faults::parse)]
+    fail: Option<faults::Faults>,
+    /// Root of all random streams [default: that of the network]
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+    /// Write every packet to this pcapng file, for Wireshark
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
 
-pub(crate) fn main(_arguments: &Arguments) -> Result<(), Error> {
-    Err(Error::job("not here yet"))
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let file = read(&arguments.file)?;
+    let network = network::load(arguments.network.as_deref())?;
+    let scenario = network::scenario(&network, arguments.gateways)?;
+    let faults = arguments.fail.as_ref().map_or(&[][..], |f| &f.0);
+    network::check_faults(&scenario, faults)?;
+    // What cannot be written is said before the work begins.
+    for path in [&arguments.out, &arguments.pcap].into_iter().flatten() {
+        check_writable(path)?;
+    }
+    let seed = arguments.seed.unwrap_or(scenario.seed);
+    let capture = arguments.pcap.as_deref().map(open_capture).transpose()?;
+
+    let mut push = Push::new(&scenario, seed, &file, faults);
+    if let Some(file) = capture {
+        push.sim.observe(Capture::new(BufWriter::new(file), scenario.network.ip));
+    }
+    let bars = progress::Bars::new(arguments.quiet, &scenario, file.len() as u64);
+    push.run(&scenario, &bars);
+    if let Some(path) = &arguments.pcap {
+        push.finish_capture(path)?;
+    }
+    let compare =
+        if arguments.compare { compare(&network, &scenario, seed, &file, faults)? } else { Vec::new() };
+    let report = Report::new(&push, &scenario, &file, compare);
+    if let (Some(path), true) = (&arguments.out, report.verified) {
+        write_whole(path, push.delivered())?;
+    }
+    if arguments.json {
+        output::json(&report)?
+    } else {
+        output::text(&report.to_string())?
+    }
+    push.verdict(&scenario, &report)
+}
+
+/// One transfer in one simulation.
+struct Push {
+    sim: Simulation,
+    planned: Planned,
+}
+
+impl Push {
+    fn new(scenario: &Scenario, seed: u64, file: &Bytes, faults: &[GatewayFault]) -> Self {
+        let files = network::contents(scenario, file);
+        let Plan { mut builder, planned } = scenario.plan(seed, 0, &files);
+        for fault in faults {
+            builder.fault(Instant::ZERO + fault.at, fault.bound(scenario));
+        }
+        Self { sim: builder.build(), planned }
+    }
+
+    fn run(&mut self, scenario: &Scenario, bars: &progress::Bars) {
+        let mut next = Instant::ZERO;
+        while self.sender().outcome().is_none() && next < scenario.stop {
+            next += STEP;
+            // Nothing pending, and no outcome: nothing will ever happen again.
+            let idle = self.sim.run_until(next) == Pause::Idle;
+            bars.update(&self.sender().sessions(), self.sender().delivered());
+            if idle && self.sender().outcome().is_none() {
+                break;
+            }
+        }
+        bars.finish();
+        // The end of the connections belongs to the picture, and to the capture.
+        self.sim.run_until(self.sim.now() + Duration::from_secs(5));
+    }
+
+    fn finish_capture(&mut self, path: &Path) -> Result<(), Error> {
+        let capture = self.sim.take_observer::<Capture<BufWriter<fs::File>>>();
+        match capture.map(Capture::finish) {
+            None | Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => {
+                // A capture that ends in the middle would pass for the whole.
+                let _ = fs::remove_file(path);
+                Err(Error::job(format!("cannot write {}: {error}", path.display())))
+            }
+        }
+    }
+
+    fn sender(&self) -> &SetSender {
+        self.sim.app(self.planned.sets[0].sender)
+    }
+
+    fn node(&self) -> &SetNode {
+        self.sim.app(self.planned.sets[0].node)
+    }
+
+    /// Segments that a gateway's TCP sent again to nodes.
+    fn wireless_retransmissions(&self, gateway: u16) -> u64 {
+        let relay = self.planned.relays.iter().find(|(node, _)| node.0 == u32::from(gateway));
+        relay.map_or(0, |(_, app)| self.sim.app::<SetRelay>(*app).wireless_totals().retransmissions)
+    }
+
+    fn figures(&self) -> SetFigures {
+        SetFigures::of(&self.planned.sets[0], &self.planned, &self.sim)
+    }
+
+    /// What came out of the node's receive buffer.
+    fn delivered(&self) -> &[u8] {
+        &self.node().delivered
+    }
+
+    fn verdict(&self, scenario: &Scenario, report: &Report) -> Result<(), Error> {
+        let got = format!("{} of {} octets were delivered", report.delivered_bytes, report.bytes);
+        match self.sender().outcome() {
+            Some(Outcome::Delivered) if report.verified => Ok(()),
+            Some(Outcome::Delivered) => Err(Error::job("what was delivered is not the file")),
+            Some(Outcome::Failed(failure)) => Err(Error::job(format!("not delivered: {failure}; {got}"))
+                .with_hint("`--gateways`, `--fail` and the network decide what is left")),
+            None => Err(Error::job(format!("not delivered within {}; {got}", text_of(scenario.stop)))
+                .with_hint("raise `stop` in the network's file")),
+        }
+    }
+}
+
+/// Every scheme on the same network, seed and faults.
+fn compare(
+    network: &network::Network,
+    scenario: &Scenario,
+    seed: u64,
+    file: &Bytes,
+    faults: &[GatewayFault],
+) -> Result<Vec<Compared>, Error> {
+    let most = network::gateway_count(scenario);
+    let mut schemes = vec![(Scheme::EndToEnd, 1), (Scheme::Split, 1)];
+    schemes.extend((1..=most).map(|n| (Scheme::Set, n)));
+    schemes
+        .into_iter()
+        .map(|(scheme, gateways)| {
+            let scenario = network::with_scheme(network, scheme, gateways)?;
+            let mut push = Push::new(&scenario, seed, file, faults);
+            push.run(&scenario, &progress::Bars::none());
+            let latency_s = push.figures().latency.map(|d| d.as_secs_f64());
+            Ok(Compared { scheme: scheme.name(), gateways, latency_s })
+        })
+        .collect()
+}
+
+fn read(path: &Path) -> Result<Bytes, Error> {
+    let octets = if path == Path::new("-") {
+        let mut octets = Vec::new();
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut octets).map(|_| octets)
+    } else {
+        fs::read(path)
+    };
+    octets
+        .map(Bytes::from)
+        .map_err(|e| Error::unreadable(path, &e).with_hint("name a file that you may read"))
+}
+
+/// Whether a file can be put there, without putting one.
+fn check_writable(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
+            .with_hint("name a file in it"));
+    }
+    tempfile::NamedTempFile::new_in(folder(path)).map(drop).map_err(|e| Error::unwritable(path, &e))
+}
+
+fn open_capture(path: &Path) -> Result<fs::File, Error> {
+    fs::File::create(path).map_err(|e| Error::unwritable(path, &e))
+}
+
+/// Writes a file that is there whole or not at all.
+fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
+    let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
+    file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|e| failed(e.error))
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn text_of(at: Instant) -> String {
+    format!("{} s", at.as_secs_f64())
 }

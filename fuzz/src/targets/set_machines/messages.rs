@@ -83,7 +83,8 @@ pub(super) fn ack(octets: &mut Unstructured<'_>, length: u64) -> Result<Ack> {
         held.push(Range { start, end });
         at = end;
     }
-    Ok(Ack { delivered, held })
+    let received = octets.int_in_range(0..=1 << 20)?;
+    Ok(Ack { delivered, received, held })
 }
 
 /// A data chunk: its header and its octets, which are those of [`octet_at`].
