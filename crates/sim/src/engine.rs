@@ -166,22 +166,22 @@ impl<E: Copy> EventQueue<E> {
             self.head = 0;
         }
         let pending = &self.front[self.head..];
-        let later = pending.iter().rev().take_while(|e| e.time > entry.time).count();
-        if later > LONG_SHIFT {
-            self.cut_front(later);
+        if pending.len() > LONG_SHIFT && pending[pending.len() - 1 - LONG_SHIFT].time > entry.time {
+            let at = self.head + pending.partition_point(|e| e.time <= entry.time);
+            self.cut_front(at);
             self.front.push(entry);
             return;
         }
         if self.head > SLOTS * LONG_SHIFT && self.head * 2 > self.front.len() {
             self.front.drain(..mem::take(&mut self.head));
         }
-        let at = self.front.len() - later;
-        self.front.insert(at, entry);
+        self.front.push(entry);
+        sift_down(&mut self.front[self.head..]);
     }
 
-    /// Gives the last `n` events of the front, which are later than all others in it, back to the slots.
-    fn cut_front(&mut self, n: usize) {
-        let at = self.front.len() - n;
+    /// Gives the events of the front from `at` on, which are later than all others in it, back to the slots.
+    #[cold]
+    fn cut_front(&mut self, at: usize) {
         let first = self.front[at].time;
         if first < self.base {
             self.lower_base(first);
@@ -281,15 +281,21 @@ fn level_of(differ: u64) -> usize {
 
 /// By time; stable, so that equal times keep their sequence.
 fn sort<E: Copy>(entries: &mut [Entry<E>]) {
-    for i in 1..entries.len() {
-        let entry = entries[i];
-        let mut at = i;
-        while at > 0 && entries[at - 1].time > entry.time {
-            entries[at] = entries[at - 1];
-            at -= 1;
-        }
-        entries[at] = entry;
+    for end in 2..=entries.len() {
+        sift_down(&mut entries[..end]);
     }
+}
+
+/// Moves the last entry before those that are later; all others are in order.
+#[inline]
+fn sift_down<E: Copy>(entries: &mut [Entry<E>]) {
+    let Some(mut at) = entries.len().checked_sub(1) else { return };
+    let entry = entries[at];
+    while at > 0 && entries[at - 1].time > entry.time {
+        entries[at] = entries[at - 1];
+        at -= 1;
+    }
+    entries[at] = entry;
 }
 
 #[cfg(test)]

@@ -172,7 +172,12 @@ impl Run {
 
     pub(crate) fn latency(&self) -> f64 {
         let delivered = self.sender().delivered();
-        assert_eq!(self.sender().outcome(), Some(Outcome::Delivered), "{delivered} octets at {}", self.sim().now());
+        assert_eq!(
+            self.sender().outcome(),
+            Some(Outcome::Delivered),
+            "{delivered} octets at {}",
+            self.sim().now()
+        );
         assert!(self.node().delivered == self.file);
         self.node().completed.expect("complete").as_secs_f64()
     }
