@@ -110,8 +110,6 @@ struct InFlight {
     start: Instant,
     arrival: Instant,
     handle: PacketHandle,
-    /// The channel loses it.
-    lost: bool,
 }
 
 impl InFlight {
@@ -247,7 +245,7 @@ impl Link {
 
     /// Offers a packet.
     #[inline]
-    pub fn offer(&mut self, now: Instant, handle: PacketHandle) -> Offer {
+    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
         let len = handle.wire_len;
         if !self.up {
             self.metrics.dropped_down += 1;
@@ -273,9 +271,9 @@ impl Link {
             self.waiting_bytes = 0;
         }
         self.metrics.enqueued += 1;
-        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
+        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
         let start = if idle { now } else { self.free_at };
-        let flight = self.schedule(start, InFlight { start, arrival: start, handle, lost });
+        let flight = self.schedule(start, InFlight { start, arrival: start, handle });
         let first = self.flights.is_empty();
         self.flights.push_back(flight);
         if first { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
@@ -295,14 +293,18 @@ impl Link {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(flight.len());
         }
-        if flight.lost {
+        if flight.handle.lost {
             self.metrics.dropped_loss += 1;
         } else {
             self.metrics.delivered += 1;
             self.metrics.delivered_bytes += u64::from(flight.len());
         }
         let next = self.flights.front().map(|f| f.arrival);
-        Arrival { handle: flight.handle, lost: flight.lost, next }
+        if next.is_none() {
+            // Begins at its first place again, which is in the cache; else it would wander through all of them.
+            self.flights.clear();
+        }
+        Arrival { handle: flight.handle, lost: flight.handle.lost, next }
     }
 
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.

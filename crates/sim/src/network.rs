@@ -374,16 +374,17 @@ impl Network {
 
     #[inline]
     fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
-        let packet = self.packets.remove(handle);
         let node = &mut self.nodes[at.index()];
-        let segment = match packet.payload {
-            Payload::Tcp(segment) => segment,
-            Payload::Fragment(piece) => {
-                node.reassembly.handle_fragment(now, packet.src, packet.identification, piece)?
+        let (src, segment) = match self.packets.remove_segment(handle) {
+            Some(whole) => whole,
+            None => {
+                let Packet { src, identification, payload, .. } = self.packets.remove(handle);
+                let Payload::Fragment(piece) = payload else { return None };
+                (src, node.reassembly.handle_fragment(now, src, identification, piece)?)
             }
         };
         node.metrics.received += 1;
-        Some(Delivery { node: at, src: packet.src, segment })
+        Some(Delivery { node: at, src, segment })
     }
 
     /// Puts a packet on the next link of its way.

@@ -3,6 +3,7 @@
 //! to know.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use anabranch_core::segment::Segment;
@@ -157,6 +158,8 @@ pub struct PacketHandle {
     pub(crate) hop_limit: u8,
     /// What a loss model takes it for.
     pub(crate) kind: PacketKind,
+    /// The link that it is in will lose it.
+    pub(crate) lost: bool,
 }
 
 /// All packets under way.
@@ -183,7 +186,7 @@ impl PacketSlab {
                 slot
             }
         };
-        PacketHandle { slot, dst, wire_len, hop_limit, kind }
+        PacketHandle { slot, dst, wire_len, hop_limit, kind, lost: false }
     }
 
     /// Takes a packet out.
@@ -197,6 +200,19 @@ impl PacketSlab {
         self.free.push(handle.slot);
         packet.hop_limit = handle.hop_limit;
         packet
+    }
+
+    /// Takes out a packet that carries a whole segment: its source and the segment, without a copy of the rest.
+    /// `None`, and nothing taken, if it is a fragment.
+    #[inline]
+    pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, Segment)> {
+        let slot = &mut self.slots[handle.slot as usize];
+        let Packet { src, payload, .. } = slot.as_mut().expect("a handle is used once");
+        let Payload::Tcp(segment) = payload else { return None };
+        let taken = (*src, mem::take(segment));
+        *slot = None;
+        self.free.push(handle.slot);
+        Some(taken)
     }
 
     /// Looks at a packet.
