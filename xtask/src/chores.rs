@@ -1,4 +1,4 @@
-//! The longer jobs: fuzzing, campaigns, benchmarks, generated files.
+//! The longer jobs: fuzzing, campaigns, generated files.
 
 use crate::cargo;
 use crate::failure::{Failure, expect_none};
@@ -52,13 +52,6 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     }
     let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
     command.args(["--example", "campaign", "--"]).args(args);
-    cargo::run(command)
-}
-
-/// `bench [ARGS...]`: `cargo bench` over the workspace.
-pub(crate) fn bench(args: &[String]) -> Result<(), Failure> {
-    let mut command = cargo::command(&["bench", "--workspace", "--locked"]);
-    command.args(args);
     cargo::run(command)
 }
 

@@ -1,9 +1,11 @@
 //! The repository's own rules and chores as code: `cargo xtask <command>`.
 //!
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
-//! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated;
+//! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated,
+//! [`bench`] the benchmarks;
 //! [`cargo`] starts cargo, [`failure`] is how a command fails. No dependencies, so that the first build of a fresh clone is short.
 
+mod bench;
 mod cargo;
 mod chores;
 mod failure;
@@ -20,7 +22,7 @@ usage: cargo xtask <command>
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long measuring campaign of anabranch-lab
-  bench [ARGS...]           the benchmarks; ARGS go to cargo bench
+  bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
   gen [--check]             regenerate the generated files, or check that none is stale
 ";
 
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
-        "bench" => chores::bench(rest),
+        "bench" => bench::run(rest),
         "gen" => chores::generate(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

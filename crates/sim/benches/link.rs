@@ -3,7 +3,7 @@
 use anabranch_core::segment::Segment;
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
+use anabranch_sim::apps::Sink;
 use anabranch_sim::event::Event;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::loss::LossModel;
@@ -12,6 +12,10 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+mod support;
+
+use support::one_hop;
 
 /// Packets per measured iteration.
 const PACKETS: u64 = 10_000;
@@ -52,20 +56,6 @@ fn packet(c: &mut Criterion) {
         });
     }
     group.finish();
-}
-
-fn one_hop() -> Simulation {
-    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
-    let [a, b] = ["a", "b"].map(|n| builder.node(n, Forwarding::Off));
-    builder.cable(a, b, LinkConfig::new(100_000_000, Duration::from_millis(1)));
-    let tcp =
-        tcp::Config { delayed_ack: tcp::DelayedAck::Off, window_limit: Some(32), ..tcp::Config::default() };
-    builder.app(b, Instant::ZERO, Sink::new(80, tcp));
-    let config = BulkSenderConfig { to: b, port: 80, content: Content::Endless, tcp };
-    builder.app(a, Instant::ZERO, BulkSender::new(config));
-    let mut sim = builder.build();
-    sim.run_until(Instant::ZERO + Duration::from_secs(1));
-    sim
 }
 
 /// A data segment there and its acknowledgement back, with all of both TCPs, applications and timers.

@@ -116,10 +116,14 @@ impl<E: Copy> EventQueue<E> {
     pub fn push(&mut self, at: Instant, event: E) {
         let time = at.as_nanos();
         assert!(self.last.is_none_or(|(now, _)| time >= now), "an event is scheduled in the past");
-        let entry = Entry { time, sequence: self.next_sequence, event };
+        let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.len += 1;
-        if time <= self.front_last { self.insert_front(entry) } else { self.insert_slot(entry) }
+        if time <= self.front_last {
+            self.insert_front(time, sequence, event);
+        } else {
+            self.insert_slot(time, sequence, event);
+        }
     }
 
     /// The time of the next event.
@@ -159,36 +163,48 @@ impl<E: Copy> EventQueue<E> {
         Some((Instant::from_nanos(entry.time), entry.event))
     }
 
-    /// Into its place in the front, behind its equals: its sequence is the highest.
-    fn insert_front(&mut self, entry: Entry<E>) {
+    /// Into its place in the front, behind its equals: its sequence is the highest. Takes the parts of an entry
+    /// so that they stay in registers until there; an entry that is put together in memory and moved at once
+    /// waits for its own stores.
+    fn insert_front(&mut self, time: u64, sequence: u64, event: E) {
         if self.head == self.front.len() {
             self.front.clear();
             self.head = 0;
         }
         let pending = &self.front[self.head..];
-        let later = pending.iter().rev().take_while(|e| e.time > entry.time).count();
-        if later > LONG_SHIFT {
-            self.cut_front(later);
-            self.front.push(entry);
+        if pending.len() > LONG_SHIFT && pending[pending.len() - 1 - LONG_SHIFT].time > time {
+            let at = self.head + pending.partition_point(|e| e.time <= time);
+            self.cut_front(at);
+            self.front.push(Entry { time, sequence, event });
             return;
         }
         if self.head > SLOTS * LONG_SHIFT && self.head * 2 > self.front.len() {
             self.front.drain(..mem::take(&mut self.head));
         }
-        let at = self.front.len() - later;
-        self.front.insert(at, entry);
+        let mut at = self.front.len();
+        match self.front.last() {
+            Some(&last) if at > self.head && last.time > time => self.front.push(last),
+            _ => return self.front.push(Entry { time, sequence, event }),
+        }
+        at -= 1;
+        while at > self.head && self.front[at - 1].time > time {
+            self.front[at] = self.front[at - 1];
+            at -= 1;
+        }
+        self.front[at] = Entry { time, sequence, event };
     }
 
-    /// Gives the last `n` events of the front, which are later than all others in it, back to the slots.
-    fn cut_front(&mut self, n: usize) {
-        let at = self.front.len() - n;
+    /// Gives the events of the front from `at` on, which are later than all others in it, back to the slots.
+    #[cold]
+    fn cut_front(&mut self, at: usize) {
         let first = self.front[at].time;
         if first < self.base {
             self.lower_base(first);
         }
         self.front_last = first - 1;
         for i in at..self.front.len() {
-            self.insert_slot(self.front[i]);
+            let Entry { time, sequence, event } = self.front[i];
+            self.insert_slot(time, sequence, event);
         }
         self.front.truncate(at);
     }
@@ -202,7 +218,7 @@ impl<E: Copy> EventQueue<E> {
         for lower in (0..level).filter(|l| below >> l & 1 == 1) {
             while self.levels[lower].occupied != 0 {
                 let (_, _, mut taken) = self.take_slot(lower);
-                taken.iter().for_each(|&entry| self.insert_slot(entry));
+                taken.iter().for_each(|e| self.insert_slot(e.time, e.sequence, e.event));
                 taken.clear();
                 self.spare.push(taken);
             }
@@ -210,9 +226,9 @@ impl<E: Copy> EventQueue<E> {
     }
 
     #[inline]
-    fn insert_slot(&mut self, entry: Entry<E>) {
-        let level = level_of(entry.time ^ self.base);
-        let slot = (entry.time >> (level as u32 * BITS)) as usize & (SLOTS - 1);
+    fn insert_slot(&mut self, time: u64, sequence: u64, event: E) {
+        let level = level_of(time ^ self.base);
+        let slot = (time >> (level as u32 * BITS)) as usize & (SLOTS - 1);
         self.occupied |= 1 << level;
         let level = &mut self.levels[level];
         let bit = 1 << slot;
@@ -223,7 +239,7 @@ impl<E: Copy> EventQueue<E> {
                 *slot = buffer;
             }
         }
-        slot.push(entry);
+        slot.push(Entry { time, sequence, event });
     }
 
     /// Fills the empty front from the first slot; false when nothing is pending.
@@ -242,7 +258,7 @@ impl<E: Copy> EventQueue<E> {
                 self.front.extend_from_slice(&taken);
                 self.front_last = last;
             } else {
-                taken.iter().for_each(|&entry| self.insert_slot(entry));
+                taken.iter().for_each(|e| self.insert_slot(e.time, e.sequence, e.event));
             }
             taken.clear();
             self.spare.push(taken);
@@ -282,13 +298,15 @@ fn level_of(differ: u64) -> usize {
 /// By time; stable, so that equal times keep their sequence.
 fn sort<E: Copy>(entries: &mut [Entry<E>]) {
     for i in 1..entries.len() {
-        let entry = entries[i];
+        let Entry { time, sequence, event } = entries[i];
         let mut at = i;
-        while at > 0 && entries[at - 1].time > entry.time {
+        while at > 0 && entries[at - 1].time > time {
             entries[at] = entries[at - 1];
             at -= 1;
         }
-        entries[at] = entry;
+        if at < i {
+            entries[at] = Entry { time, sequence, event };
+        }
     }
 }
 

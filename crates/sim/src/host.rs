@@ -143,7 +143,7 @@ impl Host {
 
     /// The connection in a slot.
     #[inline]
-    pub(crate) fn entry(&mut self, slot: u32) -> Option<&mut Entry> {
+    fn entry(&mut self, slot: u32) -> Option<&mut Entry> {
         self.slots.get_mut(slot as usize)?.entry.as_mut()
     }
 

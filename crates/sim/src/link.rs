@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::loss::{Channel, LossFactors, LossModel};
-use crate::packet::{NodeId, PacketHandle, PacketKind};
+use crate::packet::{NodeId, PacketHandle};
 use crate::random::Stream;
 
 /// What a drop-tail queue holds at most.
@@ -110,17 +110,12 @@ struct InFlight {
     start: Instant,
     arrival: Instant,
     handle: PacketHandle,
-    /// Octets; the highest bit marks a packet that the channel loses.
-    len_and_fate: u32,
 }
-
-/// The bit of [`InFlight::len_and_fate`] for a lost packet.
-const LOST: u32 = 1 << 31;
 
 impl InFlight {
     #[inline]
     fn len(&self) -> u32 {
-        self.len_and_fate & !LOST
+        self.handle.wire_len
     }
 
     /// Leaves the transmitter.
@@ -167,6 +162,8 @@ pub struct Link {
     waiting_bytes: u64,
     /// When the transmitter is free.
     free_at: Instant,
+    /// Length and transmission time of the last packet: most are alike, and a division is slow.
+    last_transmission: (u32, Duration),
     /// Counts the rebuilds of the list, which make the pending arrival event void.
     generation: u32,
 }
@@ -186,6 +183,7 @@ impl Link {
             waiting: 0,
             waiting_bytes: 0,
             free_at: Instant::ZERO,
+            last_transmission: (0, Duration::ZERO),
             generation: 0,
         }
     }
@@ -245,9 +243,10 @@ impl Link {
         (self.waiting, self.waiting_bytes)
     }
 
-    /// Offers a packet of `len` octets, fewer than 2^31.
+    /// Offers a packet.
     #[inline]
-    pub fn offer(&mut self, now: Instant, handle: PacketHandle, len: u32, kind: PacketKind) -> Offer {
+    pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+        let len = handle.wire_len;
         if !self.up {
             self.metrics.dropped_down += 1;
             return Offer::Refused(LinkDrop::Down);
@@ -272,12 +271,12 @@ impl Link {
             self.waiting_bytes = 0;
         }
         self.metrics.enqueued += 1;
-        let lost = self.channel.as_mut().is_some_and(|channel| channel.loses(kind));
+        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
         let start = if idle { now } else { self.free_at };
-        let len_and_fate = if lost { len | LOST } else { len };
-        let flight = self.schedule(start, InFlight { start, arrival: start, handle, len_and_fate });
+        let flight = self.schedule(start, InFlight { start, arrival: start, handle });
+        let first = self.flights.is_empty();
         self.flights.push_back(flight);
-        if self.flights.len() == 1 { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
+        if first { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
     }
 
     /// Takes the packet that arrives now, the head of the list.
@@ -294,15 +293,18 @@ impl Link {
             self.waiting -= 1;
             self.waiting_bytes -= u64::from(flight.len());
         }
-        let lost = flight.len_and_fate & LOST != 0;
-        if lost {
+        if flight.handle.lost {
             self.metrics.dropped_loss += 1;
         } else {
             self.metrics.delivered += 1;
             self.metrics.delivered_bytes += u64::from(flight.len());
         }
         let next = self.flights.front().map(|f| f.arrival);
-        Arrival { handle: flight.handle, lost, next }
+        if next.is_none() {
+            // Begins at its first place again, which is in the cache; else it would wander through all of them.
+            self.flights.clear();
+        }
+        Arrival { handle: flight.handle, lost: flight.handle.lost, next }
     }
 
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
@@ -337,6 +339,7 @@ impl Link {
     /// [`Link::take_down`].
     pub fn set_rate(&mut self, now: Instant, rate: u64) -> Option<Instant> {
         self.config.rate = rate;
+        self.last_transmission = (0, Duration::ZERO);
         let waiting_from = self.flights.partition_point(|f| f.start <= now);
         if let Some(first) = self.flights.get(waiting_from) {
             self.free_at = first.start;
@@ -353,7 +356,10 @@ impl Link {
     /// Gives a flight its times from its start on, and occupies the transmitter.
     #[inline]
     fn schedule(&mut self, start: Instant, flight: InFlight) -> InFlight {
-        let transmission = transmission_time(flight.len(), self.config.rate);
+        if self.last_transmission.0 != flight.len() {
+            self.last_transmission = (flight.len(), transmission_time(flight.len(), self.config.rate));
+        }
+        let transmission = self.last_transmission.1;
         let end = start + transmission;
         self.free_at = end;
         self.metrics.busy += transmission;

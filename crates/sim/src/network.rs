@@ -344,62 +344,65 @@ impl Network {
         let arrival = this.arrive(now);
         let at = this.to();
         self.schedule_arrival(link, arrival.next);
+        let mut handle = arrival.handle;
         let point = if arrival.lost { Point::Dropped(LinkDrop::Loss) } else { Point::Received };
-        self.watch(now, link, point, arrival.handle);
+        self.watch(now, link, point, handle);
         if arrival.lost {
-            self.packets.remove(arrival.handle);
+            self.packets.remove(handle);
             return None;
         }
         let node = &mut self.nodes[at.index()];
         if !node.up {
-            self.drop_at(now, at, NodeDrop::Down, arrival.handle);
+            self.drop_at(now, at, NodeDrop::Down, handle);
             return None;
         }
-        let packet = self.packets.peek_mut(arrival.handle);
-        if packet.dst == at {
-            return self.receive(now, at, arrival.handle);
+        if handle.dst == at {
+            return self.receive(now, at, handle);
         }
-        if packet.hop_limit <= 1 {
-            self.drop_at(now, at, NodeDrop::HopLimit, arrival.handle);
+        if handle.hop_limit <= 1 {
+            self.drop_at(now, at, NodeDrop::HopLimit, handle);
             return None;
         }
-        packet.hop_limit -= 1;
+        handle.hop_limit -= 1;
         if node.forwarding == Forwarding::Off {
-            self.drop_at(now, at, NodeDrop::NoRoute, arrival.handle);
+            self.drop_at(now, at, NodeDrop::NoRoute, handle);
             return None;
         }
         node.metrics.forwarded += 1;
-        self.send_on(now, at, arrival.handle);
+        self.send_on(now, at, handle);
         None
     }
 
+    #[inline]
     fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
-        let packet = self.packets.remove(handle);
         let node = &mut self.nodes[at.index()];
-        let segment = match packet.payload {
-            Payload::Tcp(segment) => segment,
-            Payload::Fragment(piece) => {
-                node.reassembly.handle_fragment(now, packet.src, packet.identification, piece)?
+        let (src, segment) = match self.packets.remove_segment(handle) {
+            Some(whole) => whole,
+            None => {
+                let Packet { src, identification, payload, .. } = self.packets.remove(handle);
+                let Payload::Fragment(piece) = payload else { return None };
+                (src, node.reassembly.handle_fragment(now, src, identification, piece)?)
             }
         };
         node.metrics.received += 1;
-        Some(Delivery { node: at, src: packet.src, segment })
+        Some(Delivery { node: at, src, segment })
     }
 
     /// Puts a packet on the next link of its way.
+    #[inline]
     fn send_on(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
-        let packet = self.packets.peek(handle);
-        let Some(link) = self.routes.next(at, packet.dst) else {
+        let Some(link) = self.routes.next(at, handle.dst) else {
             self.drop_at(now, at, NodeDrop::NoRoute, handle);
             return;
         };
-        if packet.wire_len <= self.links[link.index()].mtu() {
+        if handle.wire_len <= self.links[link.index()].mtu() {
             self.transmit(now, link, handle);
         } else {
             self.send_in_pieces(now, at, link, handle);
         }
     }
 
+    #[cold]
     fn send_in_pieces(&mut self, now: Instant, at: NodeId, link: LinkId, handle: PacketHandle) {
         let mtu = self.links[link.index()].mtu();
         let number = || {
@@ -425,9 +428,8 @@ impl Network {
 
     #[inline]
     fn transmit(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
-        let packet = self.packets.peek(handle);
         let this = &mut self.links[link.index()];
-        match this.offer(now, handle, packet.wire_len, packet.kind()) {
+        match this.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
                 let generation = this.generation();
                 self.events.push(arrival, Event::Arrival { link, generation });

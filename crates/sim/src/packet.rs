@@ -1,7 +1,9 @@
 //! What moves through the network: packets, and the slab that holds them. Packets never move in memory
-//! between sender and receiver; links and queues pass [`PacketHandle`]s.
+//! between sender and receiver; links and queues pass [`PacketHandle`]s, which tell a router all that it has
+//! to know.
 
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 use anabranch_core::segment::Segment;
@@ -143,9 +145,22 @@ impl Packet {
     }
 }
 
-/// Where a packet is in the [`PacketSlab`].
+/// Where a packet is in the [`PacketSlab`], and what routers and links read of it: so many packets are under
+/// way that each look at one would miss the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PacketHandle(u32);
+pub struct PacketHandle {
+    slot: u32,
+    /// The node that shall get it.
+    pub(crate) dst: NodeId,
+    /// Octets on the wire.
+    pub(crate) wire_len: u32,
+    /// Routers that may still forward it. Counts here; [`PacketSlab`] writes it back.
+    pub(crate) hop_limit: u8,
+    /// What a loss model takes it for.
+    pub(crate) kind: PacketKind,
+    /// The link that it is in will lose it.
+    pub(crate) lost: bool,
+}
 
 /// All packets under way.
 #[derive(Debug, Default)]
@@ -158,13 +173,20 @@ impl PacketSlab {
     /// Puts a packet in.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketHandle {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(packet);
-            return PacketHandle(slot);
-        }
-        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 packets are under way");
-        self.slots.push(Some(packet));
-        PacketHandle(slot)
+        let Packet { dst, wire_len, hop_limit, .. } = packet;
+        let kind = packet.kind();
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(packet);
+                slot
+            }
+            None => {
+                let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 packets are under way");
+                self.slots.push(Some(packet));
+                slot
+            }
+        };
+        PacketHandle { slot, dst, wire_len, hop_limit, kind, lost: false }
     }
 
     /// Takes a packet out.
@@ -174,21 +196,31 @@ impl PacketSlab {
     /// If the handle is stale, as in the other methods.
     #[inline]
     pub fn remove(&mut self, handle: PacketHandle) -> Packet {
-        let packet = self.slots[handle.0 as usize].take().expect("a handle is used once");
-        self.free.push(handle.0);
+        let mut packet = self.slots[handle.slot as usize].take().expect("a handle is used once");
+        self.free.push(handle.slot);
+        packet.hop_limit = handle.hop_limit;
         packet
+    }
+
+    /// Takes out a packet that carries a whole segment: its source and the segment, without a copy of the rest.
+    /// `None`, and nothing taken, if it is a fragment.
+    #[inline]
+    pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, Segment)> {
+        let slot = &mut self.slots[handle.slot as usize];
+        let Packet { src, payload, .. } = slot.as_mut().expect("a handle is used once");
+        let Payload::Tcp(segment) = payload else { return None };
+        let taken = (*src, mem::take(segment));
+        *slot = None;
+        self.free.push(handle.slot);
+        Some(taken)
     }
 
     /// Looks at a packet.
     #[inline]
-    pub fn peek(&self, handle: PacketHandle) -> &Packet {
-        self.slots[handle.0 as usize].as_ref().expect("a handle is used once")
-    }
-
-    /// Changes a packet in place.
-    #[inline]
-    pub fn peek_mut(&mut self, handle: PacketHandle) -> &mut Packet {
-        self.slots[handle.0 as usize].as_mut().expect("a handle is used once")
+    pub fn peek(&mut self, handle: PacketHandle) -> &Packet {
+        let packet = self.slots[handle.slot as usize].as_mut().expect("a handle is used once");
+        packet.hop_limit = handle.hop_limit;
+        packet
     }
 
     /// Packets held.

@@ -139,23 +139,30 @@ impl World {
     fn deliver(&mut self, delivery: Delivery) {
         let Delivery { node, src, segment } = delivery;
         let host = &mut self.hosts[node.index()];
-        let slot = match host.find(src, &segment) {
-            Some(slot) => slot,
-            None => match host.handle_stranger(self.now, src, segment) {
-                Stranger::Accepted(slot) => {
-                    let id = host.id(slot);
-                    self.touch(node, id);
-                    return;
-                }
-                Stranger::Unwanted(segment) => return self.refuse(node, src, &segment),
-                Stranger::Overloaded => return,
-            },
+        let Some(slot) = host.find(src, &segment) else {
+            return self.deliver_to_listener(node, src, segment);
         };
         let id = host.id(slot);
-        let entry = host.entry(slot).expect("the table names connections that exist");
+        let entry = host.get(id).expect("the table names connections that exist");
         entry.connection.handle_segment(self.now, segment);
+        if !entry.dirty {
+            entry.dirty = true;
+            self.dirty.push((node, id));
+        }
         self.collect(node, id);
-        self.touch(node, id);
+    }
+
+    #[cold]
+    fn deliver_to_listener(&mut self, node: NodeId, src: NodeId, segment: Segment) {
+        let host = &mut self.hosts[node.index()];
+        match host.handle_stranger(self.now, src, segment) {
+            Stranger::Accepted(slot) => {
+                let id = host.id(slot);
+                self.touch(node, id);
+            }
+            Stranger::Unwanted(segment) => self.refuse(node, src, &segment),
+            Stranger::Overloaded => {}
+        }
     }
 
     fn refuse(&mut self, node: NodeId, src: NodeId, segment: &Segment) {
@@ -250,17 +257,15 @@ impl World {
     /// Turns a connection's events into notices; true if there were any.
     fn collect(&mut self, node: NodeId, id: ConnId) -> bool {
         let host = &mut self.hosts[node.index()];
-        let mut news = false;
-        while let Some(entry) = host.get(id)
-            && let Some(event) = entry.connection.poll_event()
-        {
+        let Some(entry) = host.get(id) else { return false };
+        let (mut news, mut accepted) = (false, false);
+        while let Some(event) = entry.connection.poll_event() {
             let app = entry.app;
             let event = match event {
                 tcp::Event::Established if entry.origin == Origin::Ours => StreamEvent::Opened,
                 tcp::Event::Established => {
-                    let accepted = StreamEvent::Accepted { port: entry.local_port, peer: entry.remote };
-                    host.opened(id.slot);
-                    accepted
+                    accepted = true;
+                    StreamEvent::Accepted { port: entry.local_port, peer: entry.remote }
                 }
                 tcp::Event::Readable => StreamEvent::Readable,
                 tcp::Event::Writable => StreamEvent::Writable,
@@ -269,6 +274,9 @@ impl World {
             };
             news = true;
             self.notices.push_back(Notice { app, id, event });
+        }
+        if accepted {
+            host.opened(id.slot);
         }
         news
     }

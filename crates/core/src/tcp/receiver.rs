@@ -251,6 +251,10 @@ impl Receiver {
         }
         let data = if front.len() <= max { self.ready.pop_front()? } else { front.split_to(max) };
         self.ready_len -= data.len() as u32;
+        if self.ready_len == 0 {
+            // An emptied queue begins at its first place again, which is in the cache.
+            self.ready.clear();
+        }
         Some(data)
     }
 

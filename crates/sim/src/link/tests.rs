@@ -26,6 +26,11 @@ fn handles(n: usize) -> Vec<PacketHandle> {
     (0..n).map(|_| slab.insert(packet())).collect()
 }
 
+fn of_length(mut handle: PacketHandle, octets: u32) -> PacketHandle {
+    handle.wire_len = octets;
+    handle
+}
+
 fn at(ms: u64) -> Instant {
     Instant::ZERO + MS * ms
 }
@@ -34,14 +39,14 @@ fn at(ms: u64) -> Instant {
 fn packets_queue_behind_each_other_and_the_last_is_refused() {
     let mut link = link(config());
     let h = handles(4);
-    assert_eq!(link.offer(at(0), h[0], 1000, PacketKind::Data), Offer::AcceptedFirst(at(11)));
-    assert_eq!(link.offer(at(0), h[1], 1000, PacketKind::Data), Offer::Accepted);
-    assert_eq!(link.offer(at(0), h[2], 1000, PacketKind::Data), Offer::Accepted);
-    assert_eq!(link.offer(at(0), h[3], 1000, PacketKind::Data), Offer::Refused(LinkDrop::QueueFull));
+    assert_eq!(link.offer(at(0), h[0]), Offer::AcceptedFirst(at(11)));
+    assert_eq!(link.offer(at(0), h[1]), Offer::Accepted);
+    assert_eq!(link.offer(at(0), h[2]), Offer::Accepted);
+    assert_eq!(link.offer(at(0), h[3]), Offer::Refused(LinkDrop::QueueFull));
     assert_eq!(link.queued(at(0)), (2, 2000));
     // The first wait ends with the first transmission.
     assert_eq!(link.queued(at(1)), (1, 1000));
-    assert_eq!(link.offer(at(1), h[3], 1000, PacketKind::Data), Offer::Accepted);
+    assert_eq!(link.offer(at(1), h[3]), Offer::Accepted);
     let mut due = Some(at(11));
     let mut arrivals = Vec::new();
     while let Some(now) = due {
@@ -58,8 +63,7 @@ fn packets_queue_behind_each_other_and_the_last_is_refused() {
 fn a_limit_in_octets_counts_octets() {
     let mut link = link(LinkConfig { queue: QueueLimit::Bytes(1500), ..config() });
     let h = handles(1)[0];
-    let offers: Vec<_> =
-        [1000, 1000, 501, 500].iter().map(|n| link.offer(at(0), h, *n, PacketKind::Data)).collect();
+    let offers: Vec<_> = [1000, 1000, 501, 500].iter().map(|n| link.offer(at(0), of_length(h, *n))).collect();
     assert_eq!(offers[2], Offer::Refused(LinkDrop::QueueFull));
     assert_eq!(offers[3], Offer::Accepted);
     assert_eq!(link.metrics().peak_bytes, 1500);
@@ -70,15 +74,15 @@ fn going_down_cuts_what_has_not_left() {
     let mut link = link(config());
     let h = handles(3);
     for handle in &h {
-        link.offer(at(0), *handle, 1000, PacketKind::Data);
+        link.offer(at(0), *handle);
     }
     let mut cut = Vec::new();
     let next = link.take_down(at(1), |handle| cut.push(handle));
     assert_eq!((next, cut), (Some(at(11)), vec![h[1], h[2]]));
     assert_eq!(link.generation(), 1);
-    assert_eq!(link.offer(at(2), h[1], 1000, PacketKind::Data), Offer::Refused(LinkDrop::Down));
+    assert_eq!(link.offer(at(2), h[1]), Offer::Refused(LinkDrop::Down));
     link.bring_up();
-    assert_eq!(link.offer(at(3), h[1], 1000, PacketKind::Data), Offer::Accepted);
+    assert_eq!(link.offer(at(3), h[1]), Offer::Accepted);
     assert_eq!(link.arrive(at(11)).next, Some(at(14)));
     assert_eq!((link.metrics().cut, link.metrics().busy), (2, MS * 2));
 }
@@ -88,7 +92,7 @@ fn a_new_rate_holds_from_the_next_transmission() {
     let mut link = link(config());
     let h = handles(3);
     for handle in &h {
-        link.offer(at(0), *handle, 1000, PacketKind::Data);
+        link.offer(at(0), *handle);
     }
     // The first is on its way; the other two go ten times as slow.
     assert_eq!(link.set_rate(Instant::from_nanos(500_000), 800_000), Some(at(11)));
@@ -104,7 +108,7 @@ fn waiting_has_its_closed_form() {
         let mut link = link(LinkConfig { queue: QueueLimit::Packets(1000), ..config() });
         let h = handles(1)[0];
         for n in 0..100 {
-            link.offer(Instant::ZERO + Duration::from_micros(gap_us * n), h, 1000, PacketKind::Data);
+            link.offer(Instant::ZERO + Duration::from_micros(gap_us * n), h);
         }
         let last = link.flights.back().unwrap();
         let offered = Instant::ZERO + Duration::from_micros(gap_us * 99);
@@ -126,7 +130,7 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
             let due = link.flights[0].arrival;
             link.arrive(due);
         }
-        link.offer(now, h, 1000, PacketKind::Data);
+        link.offer(now, h);
         waited += link.flights.back().unwrap().start.saturating_since(now).as_secs_f64();
     }
     let expected = rho * 1e-3 / (2.0 * (1.0 - rho));

@@ -64,7 +64,8 @@ impl Connection {
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
         let window = u32::from(syn.window);
-        let a = Acknowledgement { seq: syn.seq, ack, window, sack: options.sack, len: 1, echo: None };
+        let a =
+            Acknowledgement { seq: syn.seq, ack, window, sack: options.sack.as_slice(), len: 1, echo: None };
         self.tx.handle_syn(now, &a);
     }
 

@@ -15,16 +15,9 @@ type Check = Result<(), Dropped>;
 struct Dropped;
 
 impl Connection {
-    pub(super) fn segment_in_window(&mut self, now: Instant, segment: Segment) {
-        let passed = self.check_syn_received(segment).and_then(|mut segment| {
-            self.check_timestamps(now, &segment)?;
-            self.check_sequence(now, &mut segment)?;
-            self.check_flags(now, &segment)?;
-            self.check_ack(now, &segment)?;
-            Ok(segment)
-        });
-        match passed {
-            Ok(segment) => {
+    pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) {
+        match self.check(now, &mut segment) {
+            Ok(()) => {
                 self.process_ack(now, &segment);
                 self.process_text(now, segment);
             }
@@ -32,22 +25,33 @@ impl Connection {
         }
     }
 
+    #[inline]
+    fn check(&mut self, now: Instant, segment: &mut Segment) -> Check {
+        self.check_syn_received(segment)?;
+        self.check_timestamps(now, segment)?;
+        self.check_sequence(now, segment)?;
+        self.check_flags(now, segment)?;
+        self.check_ack(now, segment)
+    }
+
     /// The peer's SYN again, or in a simultaneous open its SYN-ACK (RFC 9293 section 3.5 figure 7): by then
     /// the SYN itself lies before the window and only its ACK counts.
-    fn check_syn_received(&mut self, segment: Segment) -> Result<Segment, Dropped> {
+    #[inline]
+    fn check_syn_received(&mut self, segment: &mut Segment) -> Check {
         let syn = segment.flags.contains(Flags::SYN) && segment.seq == self.rx.irs();
         if self.state != State::SynReceived || !syn || segment.flags.contains(Flags::RST) {
-            return Ok(segment);
+            return Ok(());
         }
         if !segment.flags.contains(Flags::ACK) {
             // Our SYN-ACK was lost.
             self.syn_due = true;
             return Err(Dropped);
         }
-        let flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        segment.seq += 1;
+        segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
         // The peer waits for our SYN-ACK's twin: an acknowledgement.
         self.rx.acknowledge();
-        Ok(Segment { seq: segment.seq + 1, flags, ..segment })
+        Ok(())
     }
 
     /// PAWS (RFC 7323 section 5.3), and section 3.2: once agreed on, no segment comes without timestamps.
@@ -161,7 +165,7 @@ impl Connection {
             seq: segment.seq,
             ack: segment.ack,
             window: u32::from(segment.window) << self.send_shift,
-            sack: segment.options.sack,
+            sack: segment.options.sack.as_slice(),
             len: segment.seq_len(),
             echo: echo.and_then(|theirs| stamps::round_trip(now, theirs.echo)),
         };

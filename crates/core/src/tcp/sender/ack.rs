@@ -2,7 +2,7 @@
 
 use super::timer::Timer;
 use super::{Partial, Phase, Resend, Sender, Timing};
-use crate::segment::{SackBlocks, SeqNumber};
+use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::{Recovery, SackRole};
 use crate::tcp::congestion::Controller;
 use crate::tcp::sack::DUP_THRESH;
@@ -10,13 +10,13 @@ use crate::time::{Duration, Instant};
 
 /// The acknowledging part of a segment that has passed all checks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acknowledgement {
+pub(crate) struct Acknowledgement<'a> {
     pub(crate) seq: SeqNumber,
     /// SEG.ACK, at most SND.MAX.
     pub(crate) ack: SeqNumber,
     /// SEG.WND, scaled.
     pub(crate) window: u32,
-    pub(crate) sack: SackBlocks,
+    pub(crate) sack: &'a [SackBlock],
     /// SEG.LEN: a segment that carries something is no duplicate acknowledgement.
     pub(crate) len: u32,
     /// The round trip by the timestamp echoed (RFC 7323 section 4).
@@ -33,14 +33,14 @@ pub(crate) enum Progress {
 
 impl Sender {
     /// RFC 9293 section 3.10.7.4, fifth, and RFC 5681 section 3.
-    pub(crate) fn handle_ack(&mut self, now: Instant, a: &Acknowledgement) -> Progress {
+    pub(crate) fn handle_ack(&mut self, now: Instant, a: &Acknowledgement<'_>) -> Progress {
         let right = self.una + self.window.wnd;
         let cwnd = self.cwnd();
         let dup = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
         let reports = self.uses_sack() && !a.sack.is_empty();
-        let news = reports && self.scoreboard.update(a.ack.max(self.una), self.max, a.sack.as_slice());
+        let news = reports && self.scoreboard.update(a.ack.max(self.una), self.max, a.sack);
         let moved = a.ack.gt(self.una);
         if moved {
             self.advance(now, a);
@@ -53,7 +53,7 @@ impl Sender {
     }
 
     /// The handshake gives the first window, never scaled; and the SYN is acknowledged or not.
-    pub(crate) fn handle_syn(&mut self, now: Instant, a: &Acknowledgement) {
+    pub(crate) fn handle_syn(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         self.window.wnd = a.window;
         self.window.max = self.window.max.max(a.window);
         self.window.seq = a.seq;
@@ -85,13 +85,13 @@ impl Sender {
 
     /// RFC 5681 section 2, DUPLICATE ACKNOWLEDGMENT.
     #[inline]
-    fn is_duplicate(&self, a: &Acknowledgement) -> bool {
+    fn is_duplicate(&self, a: &Acknowledgement<'_>) -> bool {
         a.ack == self.una && a.len == 0 && a.window == self.window.wnd && self.max.gt(self.una)
     }
 
     /// SND.WL1 and SND.WL2 keep old segments from updating the window (RFC 9293 section 3.10.7.4).
     #[inline]
-    fn update_window(&mut self, a: &Acknowledgement) {
+    fn update_window(&mut self, a: &Acknowledgement<'_>) {
         let newer = self.window.seq.lt(a.seq) || (self.window.seq == a.seq && self.window.ack.le(a.ack));
         if newer && a.ack.ge(self.una) {
             self.window.wnd = a.window;
@@ -103,7 +103,7 @@ impl Sender {
 
     /// SND.UNA moves.
     #[inline]
-    fn advance(&mut self, now: Instant, a: &Acknowledgement) {
+    fn advance(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         self.take_sample(now, a);
         let octets = (a.ack.distance(self.base).max(0) as u32).min(self.queue.len());
         self.queue.advance(octets);
@@ -217,7 +217,7 @@ impl Sender {
 
     /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.
     #[inline]
-    fn take_sample(&mut self, now: Instant, a: &Acknowledgement) {
+    fn take_sample(&mut self, now: Instant, a: &Acknowledgement<'_>) {
         match (self.timing, a.echo) {
             (Timing::Running { end, at }, _) => {
                 if a.ack.ge(end) {
