@@ -29,7 +29,6 @@ pub(super) struct Report {
     establishment_s: Option<f64>,
     goodput_bit_per_s: Option<f64>,
     gateways: Vec<GatewayLine>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     compare: Vec<Compared>,
 }
 
@@ -38,7 +37,7 @@ pub(super) struct Report {
 struct GatewayLine {
     name: String,
     state: &'static str,
-    /// Octets of the file that came through it, copies included.
+    /// Octets of the file that it was given, copies included.
     bytes: u64,
     /// From writing a chunk to the node's acknowledgement of it, smoothed.
     srtt_s: Option<f64>,
@@ -82,7 +81,7 @@ impl GatewayLine {
         Self {
             name: scenario.nodes.get(node).map_or_else(|| format!("#{node}"), |n| n.name.clone()),
             state: state_name(session.state),
-            bytes: session.delivered,
+            bytes: session.written,
             srtt_s: session.latency.map(|d| d.as_secs_f64()),
             retransmissions: wired.retransmissions + push.wireless_retransmissions(session.gateway),
         }
