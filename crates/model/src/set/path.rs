@@ -15,7 +15,7 @@ pub struct Parts {
     pub stall: f64,
     /// By how much the wired stage is slower than the wireless one (S7); 0 in the paper.
     pub wired_limit: f64,
-    /// `RTT2/2`: the last segment reaches the node.
+    /// `RTT2/2`, and the last segment's time on further links: it reaches the node.
     pub last_segment: f64,
 }
 
@@ -65,8 +65,11 @@ impl<'a> Lane<'a> {
     /// K_2, equation (7), and the gateway's stalls.
     pub fn wireless_flight(&self, segments: u64) -> Flight {
         let time = self.path.wireless_segment_time();
-        let ack =
-            ack_time(&self.transfer.window, time, self.path.wireless_rtt, self.transfer.reading.ack_time);
+        // Beyond the first link a segment and its ACK take their time on the air again.
+        let rtt = self.path.wireless_rtt
+            + self.path.relaying()
+            + self.path.wireless_crossing(self.path.wireless_control);
+        let ack = ack_time(&self.transfer.window, time, rtt, self.transfer.reading.ack_time);
         self.wireless.flight(segments, time, ack)
     }
 
@@ -85,7 +88,7 @@ impl<'a> Lane<'a> {
             transmission: counted as f64 * path.wireless_segment_time(),
             stall: self.wireless_flight(segments).stall,
             wired_limit: 0.0,
-            last_segment: path.wireless_rtt / 2.0,
+            last_segment: path.wireless_rtt / 2.0 + path.relaying(),
         };
         if self.transfer.reading.wired_stage == WiredStage::MayLimit {
             parts.wired_limit = (self.wired_stage(segments) - parts.total()).max(0.0);
@@ -106,6 +109,7 @@ impl<'a> Lane<'a> {
             + path.wired_rtt / 2.0
             + path.processing
             + path.wireless_rtt / 2.0
+            + path.relaying()
     }
 
     /// T_1 and the wired T_ACK, seconds.

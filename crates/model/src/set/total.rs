@@ -110,18 +110,21 @@ pub fn best_gateways(transfer: &Transfer) -> Result<Best, ModelError> {
 
 /// Each path's establishment and the time at which its session is open (S12).
 fn sessions(transfer: &Transfer, paths: &[Path]) -> Result<Vec<(Establishment, f64)>, ModelError> {
-    let mut open = transfer.request;
+    let (mut open, mut called) = (transfer.request, transfer.request);
     let mut opened: Vec<(Establishment, f64)> = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
-        let establishment = Establishment::of(path, transfer.reading.open_wait);
+        let establishment = Establishment::of(path, transfer.reading.open_wait, transfer.reading.handshake);
         open += establishment.total();
         if !open.is_finite() {
             return Err(ModelError::Endless { gateway: i + 1 });
         }
         let start = match (transfer.reading.starts, opened.first()) {
             (SessionStarts::Together, Some(&(_, first))) => first,
-            _ => open,
+            (SessionStarts::Together | SessionStarts::OneAfterAnother, _) => open,
+            (SessionStarts::Staggered, _) => called + establishment.total(),
+            (SessionStarts::AtOnce, _) => transfer.request + establishment.total(),
         };
+        called += path.wired_rtt;
         opened.push((establishment, start));
     }
     Ok(opened)

@@ -45,14 +45,14 @@ fn s2_the_queue_builds_up_above_a_utilisation_of_one() {
 #[test]
 fn s3_the_open_wait_state_is_one_wireless_round_trip() {
     let path = paper_path();
-    rounds_to(Establishment::of(&path, OpenWait::Counted).total(), "0.165");
-    rounds_to(Establishment::of(&path, OpenWait::Omitted).total(), "0.115");
+    rounds_to(Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck).total(), "0.165");
+    rounds_to(Establishment::of(&path, OpenWait::Omitted, HandshakeEnd::LastAck).total(), "0.115");
 }
 
 #[test]
 fn losses_of_the_establishment_double_their_timeouts() {
     let mut path = paper_path();
-    let lossless = Establishment::of(&path, OpenWait::Counted);
+    let lossless = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck);
     path.handshake = Handshake {
         wired_timeout: 1.0,
         wireless_timeout: 10.0,
@@ -67,7 +67,7 @@ fn losses_of_the_establishment_double_their_timeouts() {
             set_ack: 2,
         },
     };
-    let lossy = Establishment::of(&path, OpenWait::Counted);
+    let lossy = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck);
     rounds_to(lossy.wired - lossless.wired, "11.000");
     rounds_to(lossy.wireless - lossless.wireless, "160.000");
     rounds_to(lossy.set_ack - lossless.set_ack, "300.000");
