@@ -122,7 +122,7 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
         let outcomes = experiment::run_all(experiment, points, arguments.runs as usize, arguments.seed)?;
         for outcome in outcomes {
             if arguments.json {
-                output::json(&outcome.json())?;
+                output::json(&outcome.record())?;
             } else {
                 output::text(&table(&outcome, &varied, std::mem::take(&mut header)))?;
             }

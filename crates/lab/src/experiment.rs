@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub use error::{ParameterError, RunError};
 pub use grid::{grid, settings};
-pub use outcome::{MetricSummary, Outcome, run, run_all};
+pub use outcome::{MetricSummary, Outcome, Record, run, run_all};
 
 /// A parameter of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

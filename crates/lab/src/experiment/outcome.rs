@@ -1,7 +1,10 @@
 //! Runs of a point, summed up.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Chance, Experiment, Metric, Point, RunError, json_value};
 use crate::stats::{StatsError, Summary};
@@ -38,16 +41,16 @@ impl MetricSummary {
         self.values.iter().filter(|v| v.is_none()).count()
     }
 
-    fn json(&self) -> Value {
-        let mut object = match &self.summary {
-            Some(s) => json!({ "mean": s.mean, "ci95": s.ci95, "min": s.min, "max": s.max }),
-            None => json!({ "mean": null, "ci95": null, "min": null, "max": null }),
-        };
-        object["unit"] = self.metric.unit.into();
-        if self.missing() > 0 {
-            object["missing"] = self.missing().into();
+    fn record(&self) -> MetricRecord {
+        let s = self.summary.as_ref();
+        MetricRecord {
+            mean: s.map(|s| s.mean),
+            ci95: s.and_then(|s| s.ci95),
+            min: s.map(|s| s.min),
+            max: s.map(|s| s.max),
+            unit: self.metric.unit,
+            missing: self.missing(),
         }
-        object
     }
 }
 
@@ -71,21 +74,44 @@ impl Outcome {
         self.parameters.iter().find(|(n, _)| *n == name).map(|(_, text)| text.as_str())
     }
 
-    /// The object that `lab run --json` prints. `missing` counts runs without a value and is left out if there
-    /// are none.
-    pub fn json(&self) -> Value {
-        let parameters: Map<String, Value> =
-            self.parameters.iter().map(|(name, text)| ((*name).to_owned(), json_value(text))).collect();
-        let metrics: Map<String, Value> =
-            self.metrics.iter().map(|m| (m.metric.name.to_owned(), m.json())).collect();
-        json!({
-            "experiment": self.experiment,
-            "params": parameters,
-            "runs": self.runs,
-            "seed": self.seed,
-            "metrics": metrics,
-        })
+    /// The object that `lab run --json` prints.
+    pub fn record(&self) -> Record {
+        let parameters = self.parameters.iter().map(|(name, text)| (*name, json_value(text)));
+        Record {
+            experiment: self.experiment,
+            params: parameters.collect(),
+            runs: self.runs,
+            seed: self.seed,
+            metrics: self.metrics.iter().map(|m| (m.metric.name, m.record())).collect(),
+        }
     }
+}
+
+/// An outcome as a program reads it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Record {
+    experiment: &'static str,
+    params: BTreeMap<&'static str, Value>,
+    runs: usize,
+    seed: u64,
+    metrics: BTreeMap<&'static str, MetricRecord>,
+}
+
+/// A metric as a program reads it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct MetricRecord {
+    mean: Option<f64>,
+    ci95: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    unit: &'static str,
+    /// Runs without a value; left out if there are none.
+    #[serde(skip_serializing_if = "is_none")]
+    missing: usize,
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Runs one point `runs` times (at least once), on all threads.

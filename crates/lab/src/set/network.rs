@@ -55,6 +55,8 @@ impl Config {
             mss: Some(mss),
             // Twelve octets a segment that a 127-octet frame does not have.
             timestamps: Some(false),
+            // The node is no host with more memory than its buffer: nobody offers more before it has spoken.
+            receive_buffer: (self.node_buffer.0 < 65_535).then_some(self.node_buffer),
             ..TcpProfile::default()
         };
         FileConfig {

@@ -34,3 +34,18 @@ fn probe() {
         }
     }
 }
+
+#[test]
+fn probe2() {
+    let args = ["file=42kB,129kB", "node_buffer=0.25kB,1kB,2kB,4kB,16kB", "gateways=1", "scheme=split,set"];
+    let points = grid(&Set, &args).unwrap();
+    for o in run_all(&Set, &points, 1, 1).unwrap() {
+        eprintln!(
+            "{:?} {:?} {:?} {:?}",
+            o.parameter("file"),
+            o.parameter("node_buffer"),
+            o.parameter("scheme"),
+            (o.mean("latency_s"), o.mean("model_latency_s"), o.mean("retransmissions"))
+        );
+    }
+}
