@@ -25,7 +25,7 @@ pub mod total;
 pub mod windows;
 
 pub use error::ModelError;
-pub use parameters::{Handshake, HandshakeLosses, Path, Striping, Transfer, Window};
+pub use parameters::{Handshake, HandshakeLosses, Path, Probing, Striping, Transfer, Window};
 pub use reading::{
     AckTime, AvoidanceIndex, BufferShare, HandshakeEnd, OpenWait, OtherPaths, QueueLaw, Reading,
     SessionStarts, TransmissionCount, WiredStage, WiredWindow,

@@ -1,7 +1,9 @@
 //! The same transfer for the closed form: section 5 with what assumption (3) leaves out.
 
-use anabranch_model::set::{self as model, OpenWait, Path, Reading, SessionStarts, Transfer, Window};
-use anabranch_sim::scenario::set::{OpenName, OpenWaitName};
+use anabranch_model::set::{
+    self as model, OpenWait, Path, Probing, Reading, SessionStarts, Transfer, Window,
+};
+use anabranch_sim::scenario::set::{OpenName, OpenWaitName, StripingName};
 use anabranch_sim::scenario::units::Span;
 
 use super::config::{Config, Scheme, TcpName};
@@ -44,6 +46,10 @@ impl Config {
             request: plain.gateways[0]
                 .request_time_of(overhead(self.ip) + REQUEST, overhead(self.ip) + self.answer()),
             node_buffer,
+            probing: match self.striping {
+                StripingName::Predictive => Some(PROBING),
+                StripingName::Window => None,
+            },
             reading: Reading { starts, open_wait, ..Reading::protocol() },
             ..plain
         }
@@ -88,5 +94,7 @@ impl Config {
     }
 }
 
+/// What the predictive striping puts at stake: eight wired segments on the first session, one on any other.
+const PROBING: Probing = Probing { first: 8 * WIRED_MSS as u64, others: WIRED_MSS as u64 };
 /// Octets of a request.
 const REQUEST: u32 = 14;

@@ -49,3 +49,41 @@ fn probe2() {
         );
     }
 }
+
+#[test]
+fn probe3() {
+    for (f, r, d, n) in [
+        ("5kB", "56kbit/s", "5ms", "2"),
+        ("5kB", "56kbit/s", "5ms", "3"),
+        ("5kB", "56kbit/s", "25ms", "3"),
+        ("5kB", "128kbit/s", "5ms", "3"),
+        ("5kB", "256kbit/s", "5ms", "2"),
+        ("5kB", "256kbit/s", "5ms", "3"),
+        ("42kB", "1.2Mbit/s", "5ms", "3"),
+    ] {
+        let mut st = Settings::defaults(&Set);
+        st.set("file", f).unwrap();
+        st.set("wireless_rate", r).unwrap();
+        st.set("wireless_delay", d).unwrap();
+        st.set("gateways", n).unwrap();
+        let c = Config::understand(&st).unwrap();
+        let scenario = c.scenario().unwrap();
+        let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new());
+        let mut sim = builder.build();
+        let first = planned.sets[0];
+        while sim.app::<SetSender>(first.sender).outcome().is_none() && sim.step() {}
+        let fig = SetFigures::of(&first, &planned, &sim);
+        let m = anabranch_model::set::latency(&c.model(Equations::Protocol), c.gateways).unwrap();
+        eprintln!(
+            "{f} {r} {d} {n}: sim {:.3} model {:.3} shares {:?} sim {:?}",
+            fig.latency.unwrap().as_secs_f64(),
+            m.total,
+            m.paths.iter().map(|p| (p.wireless_segments * 81, p.finish)).collect::<Vec<_>>(),
+            sim.app::<SetSender>(first.sender)
+                .sessions()
+                .iter()
+                .map(|s| format!("{:?}", s.0))
+                .collect::<Vec<_>>()
+        );
+    }
+}

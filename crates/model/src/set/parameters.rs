@@ -215,6 +215,16 @@ pub enum Striping {
     Equal,
 }
 
+/// What sessions are given before anything is known of them. The paper's striping fills windows and probes
+/// nothing; ours puts no more than this at stake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probing {
+    /// Octets for the first session, which is open before the others are and takes them at once.
+    pub first: u64,
+    /// Octets for each other session; more follow when the node's acknowledgement of these is back.
+    pub others: u64,
+}
+
 /// A file on its way to one node through one or more gateways.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
@@ -233,6 +243,8 @@ pub struct Transfer {
     pub request: f64,
     /// How the file is divided.
     pub striping: Striping,
+    /// What a session is given before it is known, with dynamic striping; `None` for no such limit.
+    pub probing: Option<Probing>,
     /// Which form of the equations holds.
     pub reading: Reading,
 }
@@ -249,6 +261,7 @@ impl Transfer {
             disorder: 0.0,
             request: 0.0,
             striping: Striping::default(),
+            probing: None,
             reading: Reading::default(),
         }
     }

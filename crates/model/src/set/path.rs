@@ -11,7 +11,7 @@ pub struct Parts {
     pub first_segment: f64,
     /// `m_2 T_g`: the gateway transmits.
     pub transmission: f64,
-    /// The gateway waits for ACKs between windows.
+    /// The gateway waits for ACKs between windows, and for what follows the probe.
     pub stall: f64,
     /// By how much the wired stage is slower than the wireless one (S7); 0 in the paper.
     pub wired_limit: f64,
@@ -33,6 +33,8 @@ pub struct Lane<'a> {
     transfer: &'a Transfer,
     wired: Windows,
     wireless: Windows,
+    /// Segments after which this session waits to be known.
+    probe: Option<u64>,
 }
 
 impl<'a> Lane<'a> {
@@ -47,7 +49,14 @@ impl<'a> Lane<'a> {
             transfer,
             wired: Windows::new(transfer.window, wired, avoidance),
             wireless: Windows::new(transfer.window, receive, avoidance),
+            probe: None,
         })
+    }
+
+    /// The same as one that first carries `octets` and the rest when they are acknowledged by the node.
+    #[must_use]
+    pub fn probed(self, octets: u64) -> Self {
+        Self { probe: Some(octets.div_ceil(u64::from(self.path.wireless_mss))), ..self }
     }
 
     /// m_1 for `segments` wireless segments.
@@ -86,7 +95,7 @@ impl<'a> Lane<'a> {
         let mut parts = Parts {
             first_segment: path.wired_segment_time() + path.wired_rtt / 2.0 + path.processing,
             transmission: counted as f64 * path.wireless_segment_time(),
-            stall: self.wireless_flight(segments).stall,
+            stall: self.wireless_flight(segments).stall + self.probing(segments),
             wired_limit: 0.0,
             last_segment: path.wireless_rtt / 2.0 + path.relaying(),
         };
@@ -94,6 +103,19 @@ impl<'a> Lane<'a> {
             parts.wired_limit = (self.wired_stage(segments) - parts.total()).max(0.0);
         }
         parts
+    }
+
+    /// Seconds that the gateway has nothing to send while the node's first acknowledgement travels to the
+    /// correspondent node and the next wired segment comes: both round trips.
+    fn probing(&self, segments: u64) -> f64 {
+        match self.probe {
+            Some(probe) if segments > probe => {
+                let acknowledged = self.path.wireless_crossing(self.path.wireless_control);
+                let last = self.path.relaying();
+                self.path.wireless_rtt + self.path.wired_rtt + last + acknowledged + self.wired_times().0
+            }
+            Some(_) | None => 0.0,
+        }
     }
 
     /// Seconds until the share is through if the gateway never waits for an ACK, only for the wire: each

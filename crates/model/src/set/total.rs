@@ -2,7 +2,7 @@
 
 use super::error::ModelError;
 use super::establishment::Establishment;
-use super::parameters::{Path, Striping, Transfer};
+use super::parameters::{Path, Probing, Striping, Transfer};
 use super::path::{Lane, Parts, receive_window};
 use super::reading::{OtherPaths, SessionStarts};
 use super::striping::{Stripe, dynamic, equal};
@@ -142,8 +142,23 @@ fn stripes<'a>(
     opened
         .iter()
         .enumerate()
-        .map(|(i, &(_, start))| Ok(Stripe { start, mss: paths[i].wireless_mss, lane: lane(i)? }))
+        .map(|(i, &(_, start))| {
+            let (least, lane) = match transfer.probing {
+                Some(probing) if i == 0 => (taken_first(transfer, paths, probing), lane(i)?),
+                Some(probing) => (0, lane(i)?.probed(probing.others)),
+                None => (0, lane(i)?),
+            };
+            Ok(Stripe { start, mss: paths[i].wireless_mss, least, lane })
+        })
         .collect()
+}
+
+/// Segments that the first session takes before another is known: all that the others' probes leave, up to
+/// its own limit.
+fn taken_first(transfer: &Transfer, paths: &[Path], probing: Probing) -> u64 {
+    let others = probing.others.saturating_mul(paths.len() as u64 - 1);
+    let octets = transfer.octets.saturating_sub(others).min(probing.first);
+    octets / u64::from(paths[0].wireless_mss)
 }
 
 /// Everything about path `i` (from 0) once the shares are known.

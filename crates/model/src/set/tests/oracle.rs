@@ -106,6 +106,7 @@ fn dynamic_striping_is_optimal() {
         let stripe = |(i, path)| Stripe {
             start: 0.3 * i as f64,
             mss: 81,
+            least: 0,
             lane: Lane::new(&transfer, path, 3).expect("no zero window"),
         };
         let stripes: Vec<Stripe> = transfer.gateways.iter().enumerate().map(stripe).collect();
