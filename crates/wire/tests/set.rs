@@ -38,17 +38,16 @@ fn join() -> impl Strategy<Value = Join> {
 }
 
 fn ack() -> impl Strategy<Value = Ack> {
-    (0u64..1 << 40, proptest::collection::vec((1u64..1 << 30, 1u64..1 << 30), 0..=MAX_RANGES)).prop_map(
-        |(delivered, steps)| {
-            let mut at = delivered;
-            let held = steps.into_iter().map(|(gap, length)| {
-                let start = at + gap;
-                at = start + length;
-                Range { start, end: at }
-            });
-            Ack { delivered, held: held.collect() }
-        },
-    )
+    let steps = proptest::collection::vec((1u64..1 << 30, 1u64..1 << 30), 0..=MAX_RANGES);
+    (0u64..1 << 40, 0u64..1 << 62, steps).prop_map(|(delivered, received, steps)| {
+        let mut at = delivered;
+        let held = steps.into_iter().map(|(gap, length)| {
+            let start = at + gap;
+            at = start + length;
+            Range { start, end: at }
+        });
+        Ack { delivered, received, held: held.collect() }
+    })
 }
 
 fn message() -> impl Strategy<Value = Message> {
@@ -191,8 +190,8 @@ fn the_documented_examples_hold() {
 
     out.clear();
     let held = vec![Range { start: 3000, end: 3100 }];
-    encode(&Message::Ack(Ack { delivered: 2544, held }), &mut out);
-    assert_eq!(out, [0x81, 0x49, 0xf0, 0x41, 0xc8, 0x40, 0x64]);
+    encode(&Message::Ack(Ack { delivered: 2544, received: 60, held }), &mut out);
+    assert_eq!(out, [0x81, 0x49, 0xf0, 60, 0x41, 0xc8, 0x40, 0x64]);
 }
 
 #[test]

@@ -78,19 +78,18 @@ impl Estimate {
         self.variation
     }
 
-    /// Octets acknowledged that this session carried.
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
+    /// How long `octets` take at the measured rate; no time before the first measurement.
+    pub(super) fn drain(&self, octets: u64) -> Duration {
+        self.rate.map_or(Duration::ZERO, |r| {
+            Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, r.max(1)))
+        })
     }
 
     /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the shortest
     /// time a chunk ever took. Before the first measurement: one supposed latency for each chunk ahead.
     pub(super) fn time_for(&self, outstanding: u64, octets: u64) -> Duration {
         match self.rate {
-            Some(rate) => {
-                let drain = saturating_ratio(outstanding + octets, 1_000_000_000, rate);
-                Duration::from_nanos(drain).max(self.min_latency)
-            }
+            Some(_) => self.drain(outstanding + octets).max(self.min_latency),
             None => self.supposed * (1 + outstanding / octets.max(1)),
         }
     }

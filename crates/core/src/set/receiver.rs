@@ -20,6 +20,9 @@ use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
+/// A session is young for that many times [`ReceiverConfig::ack_every`].
+const YOUNG: u64 = 4;
+
 /// Whether the node takes SET sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Striping {
@@ -107,7 +110,9 @@ struct Session {
     decoder: Decoder,
     quality: Quality,
     limit: u32,
-    /// Octets since the last acknowledgement on this session.
+    /// Octets of chunks so far.
+    received: u64,
+    /// Those since the last acknowledgement on this session.
     pending: u64,
     ack_due: Option<Instant>,
 }
@@ -303,7 +308,14 @@ impl Receiver {
             self.limit(stream, self.config.buffer);
             return self.read(now, stream, decoder.into_rest());
         }
-        let session = Session { decoder, quality: Quality::default(), limit: 0, pending: 0, ack_due: None };
+        let session = Session {
+            decoder,
+            quality: Quality::default(),
+            limit: 0,
+            received: 0,
+            pending: 0,
+            ack_due: None,
+        };
         self.streams.insert(stream, Role::Session(session));
         self.share(now);
         self.read_session(now, stream);
@@ -317,6 +329,7 @@ impl Receiver {
                 Ok(Some(Item::Data { offset, octets })) => {
                     let n = octets.len() as u64;
                     session.quality.received(n);
+                    session.received += n;
                     session.pending += n;
                     if !self.store(now, offset, octets) {
                         return self.reject(stream);
@@ -351,22 +364,27 @@ impl Receiver {
         }
         let (every, delay) = (u64::from(self.config.ack_every), self.config.ack_delay);
         let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
-        if session.pending >= every {
+        let whole = session.pending > 0 && session.decoder.is_between_messages();
+        // The first chunks tell the sender what the session is worth: it shall not wait for that.
+        let young = session.received < every * YOUNG;
+        if session.pending >= every || whole && young {
             self.acknowledge(stream);
-        } else if session.pending > 0 && session.decoder.is_between_messages() {
+        } else if whole {
             session.ack_due = session.ack_due.or(Some(now + delay));
         }
     }
 
     fn acknowledge(&mut self, stream: StreamId) {
         let Some(transfer) = &self.transfer else { return };
-        let held = transfer.reorder.ranges().take(MAX_RANGES).collect();
-        let ack = Ack { delivered: transfer.reorder.delivered(), held };
-        self.send(stream, &Message::Ack(ack));
+        let (delivered, held) =
+            (transfer.reorder.delivered(), transfer.reorder.ranges().take(MAX_RANGES).collect());
+        let mut received = delivered;
         if let Some(Role::Session(session)) = self.streams.get_mut(&stream) {
             session.pending = 0;
             session.ack_due = None;
+            received = session.received;
         }
+        self.send(stream, &Message::Ack(Ack { delivered, received, held }));
     }
 
     fn read_plain(&mut self, now: Instant, stream: StreamId, start: u64, octets: Bytes) {

@@ -66,8 +66,12 @@ pub struct SessionReport {
     pub state: State,
     /// Octets of the file that it was given, copies included.
     pub written: u64,
-    /// Octets of the file that only it carried and that the node acknowledged.
+    /// Octets of the file that it brought to the node, copies included.
     pub delivered: u64,
+    /// Octets of the file on its way.
+    pub outstanding: u64,
+    /// Octets per second that it delivers.
+    pub rate: Option<u64>,
     /// Smoothed time from writing a chunk to the node's acknowledgement.
     pub latency: Option<Duration>,
     /// From opening the wired connection to SETACK.
@@ -281,7 +285,9 @@ impl Sender {
             address: s.gateway.address,
             state: s.state,
             written: s.written,
-            delivered: s.estimate.delivered(),
+            delivered: s.received,
+            outstanding: s.outstanding(),
+            rate: s.estimate.rate(),
             latency: s.estimate.latency(),
             establishment: s.establishment,
             stream: s.stream,
@@ -312,7 +318,10 @@ impl Sender {
         match notice {
             Notice::Opened => self.progress = now,
             Notice::Closed => self.lose(now, index),
-            Notice::Read(ack) => self.acknowledge(now, &ack),
+            Notice::Read(ack) => {
+                self.sessions[index].handle_received(now, ack.received);
+                self.acknowledge(now, &ack);
+            }
         }
     }
 
@@ -422,9 +431,6 @@ impl Sender {
         for range in self.acknowledged.as_slice() {
             self.unassigned.remove(range.start, range.end);
         }
-        for session in &mut self.sessions {
-            session.settle(now, |start, end| self.acknowledged.covers(start, end));
-        }
         if self.acknowledged.octets() == self.length() {
             self.delivered = self.length();
             self.finish(Outcome::Delivered);
@@ -438,7 +444,6 @@ impl Sender {
         }
         self.take_back(index);
         self.sessions[index].chunks.clear();
-        self.sessions[index].outstanding = 0;
         let gateway = self.sessions[index].gateway.clone();
         let refused =
             matches!(self.sessions[index].state, State::Closed(Ending::Refused(_) | Ending::Protocol));

@@ -83,14 +83,14 @@ pub struct Common {
     pub set_tries: u8,
 }
 
-/// A chunk that this session carries and that is not acknowledged.
+/// A chunk that is on this session's way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunk {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) stamp: Stamp,
-    /// Another session carries the same octets: whose acknowledgement comes cannot be told.
-    pub(super) copied: bool,
+    /// Octets that this session had carried with it.
+    upto: u64,
 }
 
 /// One session.
@@ -103,10 +103,10 @@ pub struct TcpManager {
     pub(super) status: StreamStatus,
     pub(super) estimate: Estimate,
     pub(super) chunks: VecDeque<Chunk>,
-    /// Octets in `chunks`.
-    pub(super) outstanding: u64,
     /// Octets of the file written in all, copies included.
     pub(super) written: u64,
+    /// Octets of those that the node has received on this session.
+    pub(super) received: u64,
     /// When a message last came, or the first of the present chunks was written.
     pub(super) heard: Instant,
     /// Its chunks were taken back because nothing was heard.
@@ -138,8 +138,8 @@ impl TcpManager {
             status: StreamStatus::default(),
             estimate: Estimate::new(now),
             chunks: VecDeque::new(),
-            outstanding: 0,
             written: 0,
+            received: 0,
             heard: now,
             suspect: false,
             establishment: None,
@@ -153,7 +153,7 @@ impl TcpManager {
     /// `release()`: everything is delivered. What is still on its way is a copy, so it is cut off.
     pub fn release(&mut self, out: &mut VecDeque<Effect>) {
         match self.state {
-            State::Opened if self.outstanding == 0 => {
+            State::Opened if self.outstanding() == 0 => {
                 out.push_back(Effect::Shutdown { stream: self.stream });
                 self.state = State::Released;
             }
@@ -266,28 +266,30 @@ impl TcpManager {
     }
 
     /// `write()` for a chunk of the file at `start`.
-    pub(super) fn write(
-        &mut self,
-        now: Instant,
-        start: u64,
-        octets: Bytes,
-        copied: bool,
-        out: &mut VecDeque<Effect>,
-    ) {
+    pub(super) fn write(&mut self, now: Instant, start: u64, octets: Bytes, out: &mut VecDeque<Effect>) {
         let length = octets.len() as u64;
         let addresses = PaperAddresses { intermediate: self.gateway.address, last: self.common.node };
         let mut header = Vec::with_capacity(24);
         wire::data_header(self.common.layout, &addresses, start, self.next_offset, length, &mut header);
         self.next_offset = start + length;
-        if self.outstanding == 0 {
+        if self.outstanding() == 0 {
             self.heard = now;
         }
         self.send(header.into(), out);
         self.send(octets, out);
-        let stamp = self.estimate.stamp(now, self.outstanding, length);
-        self.chunks.push_back(Chunk { start, end: start + length, stamp, copied });
-        self.outstanding += length;
+        let stamp = self.estimate.stamp(now, self.outstanding(), length);
         self.written += length;
+        self.chunks.push_back(Chunk { start, end: start + length, stamp, upto: self.written });
+    }
+
+    /// Octets on this session's way, needed or not: they come before what is written next.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.written - self.received
+    }
+
+    /// Octets that come before the end of `chunk` on this session's way.
+    pub(super) fn before_end_of(&self, chunk: &Chunk) -> u64 {
+        chunk.upto - self.received
     }
 
     /// Octets of the plain file, without a header.
@@ -332,21 +334,12 @@ impl TcpManager {
         }
     }
 
-    /// Forgets the chunks that `covered` says the node has, and learns from those that only it carried.
-    pub(super) fn settle(&mut self, now: Instant, covered: impl Fn(u64, u64) -> bool) {
-        let Self { chunks, outstanding, estimate, .. } = self;
-        chunks.retain(|chunk| {
-            if !covered(chunk.start, chunk.end) {
-                return true;
-            }
-            let octets = chunk.end - chunk.start;
-            *outstanding -= octets;
-            if !chunk.copied {
-                estimate.acknowledged(now, &chunk.stamp, octets);
-            }
-            false
-        });
-        // With nothing left to be silent about, it may show itself again.
-        self.suspect &= self.outstanding > 0;
+    /// The node has received so many octets on this session: its stream is in order, so we know which.
+    pub(super) fn handle_received(&mut self, now: Instant, received: u64) {
+        // More than was written, or less than before, is a lie that harms nobody but its author.
+        self.received = received.clamp(self.received, self.written);
+        while let Some(chunk) = self.chunks.pop_front_if(|c| c.upto <= self.received) {
+            self.estimate.acknowledged(now, &chunk.stamp, chunk.end - chunk.start);
+        }
     }
 }

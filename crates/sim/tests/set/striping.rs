@@ -5,6 +5,13 @@ use anabranch_core::set::{Plan, SenderConfig};
 use super::star::*;
 
 #[test]
+fn probe_cpu() {
+    for _ in 0..20 {
+        Star::new(&vec![path(256_000, 25, 0.0); 3], 129_000).latency();
+    }
+}
+
+#[test]
 fn probe() {
     for (name, make) in
         [("modern", Star::new as fn(&[Path], usize) -> Star), ("paper", Star::paper), ("lab", Star::lab)]

@@ -274,6 +274,7 @@ fn join(cursor: &mut Cursor<'_>, flags: u8) -> Result<Join, Stop> {
 
 fn ack(cursor: &mut Cursor<'_>, ranges: u8) -> Result<Ack, Stop> {
     let delivered = cursor.varint()?;
+    let received = cursor.varint()?;
     let mut at = delivered;
     let mut held = Vec::with_capacity(usize::from(ranges));
     for _ in 0..ranges {
@@ -285,7 +286,7 @@ fn ack(cursor: &mut Cursor<'_>, ranges: u8) -> Result<Ack, Stop> {
         held.push(Range { start, end });
         at = end;
     }
-    Ok(Ack { delivered, held })
+    Ok(Ack { delivered, received, held })
 }
 
 struct Cursor<'a> {

@@ -83,6 +83,7 @@ fn put_ack(out: &mut Vec<u8>, ack: &Ack) {
     let ranges = ack.held.len().min(MAX_RANGES);
     out.push(kind::ACK << 4 | ranges as u8);
     varint::put(out, ack.delivered);
+    varint::put(out, ack.received);
     let mut at = ack.delivered;
     for range in ack.held.iter().take(ranges) {
         varint::put(out, range.start - at);

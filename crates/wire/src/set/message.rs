@@ -179,6 +179,9 @@ pub struct Range {
 pub struct Ack {
     /// Everything before this octet is delivered.
     pub delivered: u64,
+    /// Octets of chunks that have come on this stream, whether new or not: it delivers in order, so the sender
+    /// knows what of it is still on its way.
+    pub received: u64,
     /// Beyond it, what is held: ascending, apart from each other, at most [`MAX_RANGES`].
     pub held: Vec<Range>,
 }

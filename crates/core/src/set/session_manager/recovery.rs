@@ -1,16 +1,17 @@
 //! What SET does beyond the paper when a session disappoints: octets of a lost or silent session travel
 //! again on the others, and an idle session carries a copy of the chunk that holds up the rest.
 
+use alloc::vec::Vec;
+
 use super::{Reinjection, Sender};
-use crate::set::tcp_manager::{Chunk, Ending, TcpManager};
+use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
 impl Sender {
     /// The octets on `index`'s way that the node does not have are free to be given to others.
     pub(super) fn take_back(&mut self, index: usize) {
         let Self { sessions, unassigned, acknowledged, .. } = self;
-        for chunk in &mut sessions[index].chunks {
-            chunk.copied = true;
+        for chunk in &sessions[index].chunks {
             unassigned.insert(chunk.start, chunk.end);
         }
         for range in acknowledged.as_slice() {
@@ -22,13 +23,13 @@ impl Sender {
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
-        let drain = session.estimate.time_for(session.outstanding, 1);
+        let drain = session.estimate.time_for(session.outstanding(), 1);
         self.config.silence.max(self.request_time * 8).max(usual * 4).max(drain * 4)
     }
 
     /// When `session` becomes suspect, or if it is, when it is given up.
     fn silent_at(&self, session: &TcpManager) -> Option<Instant> {
-        if !session.is_alive() || session.outstanding == 0 {
+        if !session.is_alive() || session.outstanding() == 0 {
             return None;
         }
         let silence = self.silence_of(session);
@@ -68,12 +69,10 @@ impl Sender {
         if self.config.reinjection == Reinjection::Off {
             return;
         }
-        while let Some((holder, chunk)) = self.last_expected(now) {
-            if !self.copy(now, holder, chunk, Margin::Idle) {
-                // What we expect of the holder may turn out wrong: look again.
-                self.rescue_at = Some(now + RESCUE_PERIOD);
-                return;
-            }
+        let order = if self.unassigned.is_empty() { Order::LongestFirst } else { Order::FirstFirst };
+        if self.copy_all(now, order, Margin::Idle) {
+            // What we expect of the carriers may turn out wrong: look again.
+            self.rescue_at = Some(now + RESCUE_PERIOD);
         }
     }
 
@@ -83,68 +82,122 @@ impl Sender {
         if self.config.reinjection == Reinjection::Off {
             return;
         }
-        while let Some((holder, chunk)) = self.first_missing() {
-            if !self.copy(now, holder, chunk, Margin::Busy) {
-                return;
-            }
+        self.copy_all(now, Order::FirstFirst, Margin::Busy);
+    }
+
+    /// Copies what helps, in that order; false if nothing is on its way that could be copied.
+    fn copy_all(&mut self, now: Instant, order: Order, margin: Margin) -> bool {
+        let mut on_the_way = self.on_the_way(now);
+        match order {
+            Order::FirstFirst => {}
+            Order::LongestFirst => on_the_way.sort_by_key(|h| core::cmp::Reverse(h.remaining)),
         }
+        for held in &on_the_way {
+            self.copy(now, held, margin);
+        }
+        !on_the_way.is_empty()
     }
 
     /// Gives a copy of a chunk to the session that would have it there first, if that is before the original by
-    /// the margin; false if none would.
-    fn copy(&mut self, now: Instant, holder: usize, chunk: usize, margin: Margin) -> bool {
-        let (start, end) = {
-            let c = &self.sessions[holder].chunks[chunk];
-            (c.start, c.end)
-        };
-        self.view_paths(end - start);
+    /// the margin. A session that has shown its rate is preferred to one that has not.
+    fn copy(&mut self, now: Instant, held: &Held, margin: Margin) {
+        let octets = held.end - held.start;
+        self.view_paths(octets);
         let views = self.views.iter().enumerate();
-        let able = views.filter(|(i, v)| *i != holder && v.usable && v.chunk >= end - start);
-        let Some((helper, view)) = able.min_by_key(|(_, v)| v.time_for_chunk) else { return false };
+        let able = views.filter(|(i, v)| held.carriers & bit(*i) == 0 && v.usable && v.chunk >= octets);
+        let best = able.min_by_key(|(_, v)| (v.rate.is_none(), v.time_for_chunk));
+        let Some((helper, view)) = best else { return };
         let needed = match margin {
             Margin::Idle => view.time_for_chunk.mul_ratio(5, 4),
             Margin::Busy => view.time_for_chunk * 2,
         };
-        if needed >= self.remaining(now, holder, chunk) {
-            return false;
+        if needed >= held.remaining || margin == Margin::Busy && !held.late {
+            return;
         }
-        self.sessions[holder].chunks[chunk].copied = true;
-        self.write(now, helper, start, end, true);
-        true
+        self.write(now, helper, held.start, held.end);
     }
 
-    /// How long a chunk will still take: what we said when it was written, or, if that has come to nothing,
-    /// what is before it on its session at the rate of today.
-    fn remaining(&self, now: Instant, holder: usize, chunk: usize) -> Duration {
-        let session = &self.sessions[holder];
-        let ahead: u64 = session.chunks.iter().take(chunk).map(|c| c.end - c.start).sum();
-        let this = &session.chunks[chunk];
-        let promised = this.stamp.expected.saturating_since(now);
-        let age = now.saturating_since(this.stamp.written);
-        let drain = session.estimate.time_for(ahead, this.end - this.start).saturating_sub(age.min(promised));
-        promised.max(drain)
-    }
-
-    /// Chunks that only one living session carries.
-    fn single_chunks(&self) -> impl Iterator<Item = (usize, usize, &Chunk)> + '_ {
-        let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
-        let all = alive
-            .flat_map(|(s, session)| session.chunks.iter().enumerate().map(move |(c, chunk)| (s, c, chunk)));
-        all.filter(|(_, _, chunk)| !chunk.copied)
-    }
-
-    /// The chunk that holds up the rest: at the end of the file the one that is expected last; against a full
-    /// node buffer the first.
-    fn last_expected(&self, now: Instant) -> Option<(usize, usize)> {
-        if !self.unassigned.is_empty() {
-            return self.first_missing();
+    /// How long a chunk will still take on its session: what we said when it was written, or what is before it
+    /// at the rate of today. If it is late, no less than it has taken so far: who is late by so much may be late
+    /// by as much again.
+    fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
+        let promised = chunk.stamp.expected.saturating_since(now);
+        let length = chunk.end - chunk.start;
+        let ahead = session.before_end_of(chunk).saturating_sub(length);
+        if promised.is_zero() {
+            let drain = session.estimate.time_for(ahead, length);
+            drain.max(now.saturating_since(chunk.stamp.written))
+        } else {
+            promised.max(session.estimate.drain(ahead))
         }
-        self.single_chunks().max_by_key(|(s, c, _)| self.remaining(now, *s, *c)).map(|(s, c, _)| (s, c))
     }
 
-    fn first_missing(&self) -> Option<(usize, usize)> {
-        self.single_chunks().min_by_key(|(_, _, chunk)| chunk.start).map(|(s, c, _)| (s, c))
+    /// Once another session is open, one that has been given octets early and is not open half as long again
+    /// after its call keeps nobody waiting: its octets travel again.
+    pub(super) fn pass_over_unopened(&mut self, now: Instant) {
+        let Some(fastest) = self.sessions.iter().filter_map(|s| s.establishment).min() else { return };
+        let overdue = |s: &TcpManager| {
+            matches!(s.state, State::OpenWait { .. })
+                && !s.suspect
+                && s.written > 0
+                && now.saturating_since(s.called) > fastest.mul_ratio(3, 2)
+        };
+        if let Some(index) = self.sessions.iter().position(overdue) {
+            self.sessions[index].suspect = true;
+            self.take_back(index);
+        }
     }
+
+    /// The chunks on their way that may have a copy more, first to last.
+    fn on_the_way(&self, now: Instant) -> Vec<Held> {
+        let mut all: Vec<Held> = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
+            for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
+                let remaining = Self::remaining(now, session, chunk);
+                let late = chunk.stamp.expected <= now;
+                all.push(Held { start: chunk.start, end: chunk.end, remaining, late, carriers: bit(index) });
+            }
+        }
+        all.sort_unstable_by_key(|h| (h.start, h.end));
+        all.dedup_by(|next, kept| {
+            let same = next.start == kept.start && next.end == kept.end;
+            if same {
+                kept.remaining = kept.remaining.min(next.remaining);
+                kept.late &= next.late;
+                kept.carriers |= next.carriers;
+            }
+            same
+        });
+        all.retain(|h| h.carriers.count_ones() < MOST_CARRIERS);
+        all
+    }
+}
+
+/// A chunk on its way, on one session or several.
+#[derive(Debug)]
+struct Held {
+    start: u64,
+    end: u64,
+    /// Until the first of its carriers has it there.
+    remaining: Duration,
+    /// It should have been there by now.
+    late: bool,
+    /// A bit for each session.
+    carriers: u64,
+}
+
+/// The bit of a session; those past the 64th share the last.
+fn bit(session: usize) -> u64 {
+    1 << session.min(63)
+}
+
+/// Which chunk is looked at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Order {
+    /// The first that the node lacks: against a full node buffer it holds up the rest.
+    FirstFirst,
+    /// The one that will take longest: at the end of the file it decides.
+    LongestFirst,
 }
 
 /// How clearly a copy must beat the original.
@@ -152,9 +205,11 @@ impl Sender {
 enum Margin {
     /// The helper has nothing else to do.
     Idle,
-    /// The helper would carry something new instead.
+    /// The helper would carry something new instead: only what is late gets a copy.
     Busy,
 }
 
 /// How often an idle session looks again for something to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
+/// Sessions that may carry the same chunk.
+const MOST_CARRIERS: u32 = 3;

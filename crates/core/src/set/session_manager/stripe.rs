@@ -11,8 +11,8 @@ use crate::time::Instant;
 const HEADER: u64 = 24;
 /// Chunks that the first session may have on its way before anything is known of it.
 const FIRST_CHUNKS: u64 = 8;
-/// And any other, which has to show first what it is.
-const PROBE_CHUNKS: u64 = 1;
+/// Chunks that any other may have.
+const PROBE_CHUNKS: u64 = 4;
 /// Chunks on top of what fills a known path.
 const SPARE_CHUNKS: u64 = 2;
 /// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
@@ -25,6 +25,7 @@ impl Sender {
         if self.config.plan == Plan::Split {
             return self.pour();
         }
+        self.pass_over_unopened(now);
         while let Some(next) = self.unassigned.next_from(0) {
             // No octet may lie further ahead than the node's buffer reaches.
             let end = next.end.min(self.delivered + self.buffer);
@@ -44,14 +45,14 @@ impl Sender {
             let Some(index) = choice else { break };
             let end = next.start + self.views[index].chunk;
             self.unassigned.remove(next.start, end);
-            self.write(now, index, next.start, end, false);
+            self.write(now, index, next.start, end);
         }
         self.rescue(now);
     }
 
-    pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64, copied: bool) {
+    pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64) {
         let octets = self.file.slice(start as usize..end as usize);
-        self.sessions[index].write(now, start, octets, copied, &mut self.effects);
+        self.sessions[index].write(now, start, octets, &mut self.effects);
     }
 
     /// The largest chunk to cut now: half of a session's part of what is left.
@@ -78,16 +79,16 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive if Some(i) == first_open => enough_for(session, FIRST_CHUNKS),
-                StripingPolicy::Predictive => enough_for(session, PROBE_CHUNKS),
+                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open && session.state == State::Opened),
             };
-            let chunk = if usable && session.outstanding < bound { chunk_for(session, available) } else { 0 };
+            let chunk =
+                if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
             PathView {
                 room: session.status.room(),
                 chunk,
-                outstanding: session.outstanding,
+                outstanding: session.outstanding(),
                 rate: session.estimate.rate(),
-                time_for_chunk: session.estimate.time_for(session.outstanding, chunk.max(1)),
+                time_for_chunk: session.estimate.time_for(session.outstanding(), chunk.max(1)),
                 usable,
             }
         }));
@@ -104,12 +105,14 @@ impl Sender {
     }
 }
 
-/// Octets on its way beyond which a session gets no more; before anything is known of it, so many `chunks`.
-fn enough_for(session: &TcpManager, chunks: u64) -> u64 {
+/// Octets on its way at which a session gets no more. Before anything is known of it, the first session may fill
+/// a window as TCP does; any other has to show with less what it is.
+fn enough_for(session: &TcpManager, first: bool) -> u64 {
     let chunk = u64::from(session.status.mss);
-    match session.estimate.rate() {
-        Some(_) => session.estimate.enough(SPARE_CHUNKS * chunk),
-        None => chunks * chunk,
+    match (session.estimate.rate(), first) {
+        (Some(_), _) => session.estimate.enough(SPARE_CHUNKS * chunk),
+        (None, true) => FIRST_CHUNKS * chunk,
+        (None, false) => PROBE_CHUNKS * chunk,
     }
 }
 
