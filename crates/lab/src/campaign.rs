@@ -3,3 +3,6 @@
 
 pub mod faults;
 pub mod networks;
+
+#[cfg(test)]
+mod tests;

@@ -122,6 +122,3 @@ fn json_value(text: &str) -> Value {
         Err(_) => Value::String(text.to_owned()),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,7 +27,7 @@ pub mod windows;
 pub use error::ModelError;
 pub use parameters::{Handshake, HandshakeLosses, Path, Probing, Striping, Transfer, Window};
 pub use reading::{
-    AckTime, AvoidanceIndex, BufferShare, HandshakeEnd, OpenWait, OtherPaths, QueueLaw, Reading,
+    AckTime, AvoidanceIndex, BufferShare, Growth, HandshakeEnd, OpenWait, OtherPaths, QueueLaw, Reading,
     SessionStarts, TransmissionCount, WiredStage, WiredWindow,
 };
 pub use total::{Best, Latency, best_gateways, latency};

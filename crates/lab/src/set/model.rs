@@ -95,6 +95,6 @@ impl Config {
 }
 
 /// What the predictive striping puts at stake: eight wired segments on the first session, one on any other.
-const PROBING: Probing = Probing { first: 8 * WIRED_MSS as u64, others: WIRED_MSS as u64 };
+const PROBING: Probing = Probing { first: 2 * WIRED_MSS as u64, others: WIRED_MSS as u64 };
 /// Octets of a request.
 const REQUEST: u32 = 14;

@@ -43,12 +43,14 @@ impl<'a> Lane<'a> {
     pub fn new(transfer: &'a Transfer, path: &'a Path, sessions: usize) -> Option<Self> {
         let receive = receive_window(transfer, path, sessions);
         let wired = wired_window(receive, path, transfer.reading.wired_window);
-        let avoidance = transfer.reading.avoidance;
+        let windows = |receive| {
+            Windows::new(transfer.window, receive, transfer.reading.avoidance, transfer.reading.growth)
+        };
         (wired > 0.0).then(|| Self {
             path,
             transfer,
-            wired: Windows::new(transfer.window, wired, avoidance),
-            wireless: Windows::new(transfer.window, receive, avoidance),
+            wired: windows(wired),
+            wireless: windows(receive),
             probe: None,
         })
     }

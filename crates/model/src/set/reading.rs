@@ -24,6 +24,8 @@ pub struct Reading {
     pub starts: SessionStarts,
     /// Equation (2): where the wireless handshake ends and the open-wait state begins.
     pub handshake: HandshakeEnd,
+    /// Equations (6) to (8): how the window grows in slow start.
+    pub growth: Growth,
 }
 
 impl Reading {
@@ -41,14 +43,20 @@ impl Reading {
             buffer_share: BufferShare::LeftToRight,
             starts: SessionStarts::Together,
             handshake: HandshakeEnd::LastAck,
+            growth: Growth::RealNumbers,
         }
     }
 
     /// The corrected equations for the protocol as this project runs it: the open-wait state begins where a
-    /// gateway knows of its connection, and a session is called as soon as the one before has reached its
-    /// gateway.
+    /// gateway knows of its connection, a session is called as soon as the one before has reached its gateway,
+    /// and windows are whole numbers.
     pub fn protocol() -> Self {
-        Self { starts: SessionStarts::Staggered, handshake: HandshakeEnd::SynAck, ..Self::default() }
+        Self {
+            starts: SessionStarts::Staggered,
+            handshake: HandshakeEnd::SynAck,
+            growth: Growth::WholeAcks,
+            ..Self::default()
+        }
     }
 }
 
@@ -148,6 +156,17 @@ pub enum SessionStarts {
     Staggered,
     /// All are called at once: path i after its own establishment.
     AtOnce,
+}
+
+/// How the window grows in slow start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// By the factor `r = 1 + 1/s`, as printed.
+    #[default]
+    RealNumbers,
+    /// By one for every ACK, of which an odd window has one more: what is left over is acknowledged by the
+    /// receiver's timer.
+    WholeAcks,
 }
 
 /// Where the wireless handshake of equation (2) ends for the gateway.

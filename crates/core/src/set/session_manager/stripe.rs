@@ -79,7 +79,9 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive => enough_for(session, Some(i) == first_open && session.state == State::Opened),
+                StripingPolicy::Predictive => {
+                    enough_for(session, Some(i) == first_open && session.state == State::Opened)
+                }
             };
             let chunk =
                 if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };

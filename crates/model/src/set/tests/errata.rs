@@ -76,8 +76,9 @@ fn losses_of_the_establishment_double_their_timeouts() {
 #[test]
 fn s4_congestion_avoidance_counts_from_the_end_of_slow_start() {
     let window = Window { ssthresh: 8.0, max: 10.0, ..Window::default() };
-    let corrected = Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows);
-    let printed = Windows::new(window, f64::INFINITY, AvoidanceIndex::SegmentsPerAck);
+    let corrected =
+        Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows, Growth::RealNumbers);
+    let printed = Windows::new(window, f64::INFINITY, AvoidanceIndex::SegmentsPerAck, Growth::RealNumbers);
     assert_eq!((corrected.slow_start(), corrected.growing()), (6, 10));
     for k in 1..=12 {
         assert_eq!(corrected.transmission(k, 1.0), corrected.segments(k));
@@ -166,7 +167,8 @@ fn s9_disorder_costs_buffer() {
 #[test]
 fn s10_s11_windows_are_walked_until_their_sum_suffices() {
     let doubling = Window { ssthresh: 64.0, segments_per_ack: 1, ..Window::default() };
-    let windows = Windows::new(doubling, f64::INFINITY, AvoidanceIndex::SlowStartWindows);
+    let windows =
+        Windows::new(doubling, f64::INFINITY, AvoidanceIndex::SlowStartWindows, Growth::RealNumbers);
     assert_eq!((windows.slow_start(), windows.growing()), (6, 6));
     for (segments, expected) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (63, 6), (64, 7), (127, 7), (128, 8)]
     {
