@@ -112,6 +112,11 @@ pub fn minimise(target: &Target, input: Vec<u8>, failure: Failure, tries: usize)
     best
 }
 
+/// Where panics' inputs are put.
+pub fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes")
+}
+
 /// Writes the input under `directory`; the name says the target and is the same for the same octets.
 pub fn store(directory: &Path, target: &str, input: &[u8]) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;

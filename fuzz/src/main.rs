@@ -68,10 +68,10 @@ fn run(target: &Target, arguments: &Arguments) -> ExitCode {
     );
     let Some(crash) = report.crash else { return ExitCode::SUCCESS };
     println!("panic at {}: {}", crash.failure.place, crash.failure.message);
-    match crash::store(&runner::crash_directory(), target.name, &crash.input) {
+    match crash::store(&crash::directory(), target.name, &crash.input) {
         Ok(file) => {
             let replay = format!("-- {} --replay {}", target.name, file.display());
-            println!("replay: cargo run --release -p anabranch-fuzz {replay}");
+            println!("replay: cargo run --profile fuzz -p anabranch-fuzz {replay}");
         }
         Err(error) => println!("its input cannot be stored ({error}): {:02x?}", crash.input),
     }

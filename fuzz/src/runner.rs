@@ -147,11 +147,6 @@ pub fn corpus_directory(target: &Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name)
 }
 
-/// Where panics' inputs are put.
-pub fn crash_directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crashes")
-}
-
 /// A target's corpus in the order of the file names; empty if there is none.
 pub fn corpus(target: &Target) -> io::Result<Vec<Vec<u8>>> {
     let entries = match fs::read_dir(corpus_directory(target)) {

@@ -3,6 +3,7 @@
 mod ip_tcp;
 mod scenario;
 mod set_header;
+mod set_machines;
 mod tcp_input;
 
 use crate::probe::Probe;
@@ -23,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ip_tcp", run: ip_tcp::run, max_len: 2048 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
+    Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
 ];
 

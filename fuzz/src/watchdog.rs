@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use crate::crash;
-use crate::runner::crash_directory;
 
 /// No execution may take longer; they take microseconds.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -52,7 +51,7 @@ fn watch(target: &str, present: &Mutex<Present>, gone: &Receiver<()>) {
         let present = present.lock().unwrap_or_else(PoisonError::into_inner);
         if present.serial == last && last > 0 {
             eprintln!("{target}: an execution does not end");
-            match crash::store(&crash_directory(), target, &present.input) {
+            match crash::store(&crash::directory(), target, &present.input) {
                 Ok(file) => eprintln!("input: {}", file.display()),
                 Err(error) => eprintln!("its input cannot be stored: {error}"),
             }

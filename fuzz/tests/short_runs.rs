@@ -12,7 +12,7 @@ fn short_run(name: &str, executions: u64) {
     let corpus = runner::corpus(target).unwrap();
     let report = runner::run(target, &corpus, 1, Budget::Executions(executions));
     if let Some(crash) = report.crash {
-        let file = crash::store(&runner::crash_directory(), name, &crash.input).unwrap();
+        let file = crash::store(&crash::directory(), name, &crash.input).unwrap();
         panic!("{:?}\nreplay: -- {name} --replay {}", crash.failure, file.display());
     }
     assert_eq!(report.executions, executions);
@@ -32,6 +32,11 @@ fn tcp_input() {
 #[test]
 fn set_header() {
     short_run("set_header", 20_000);
+}
+
+#[test]
+fn set_machines() {
+    short_run("set_machines", 2_000);
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
         eprintln!("SKIPPED: there is no package anabranch-fuzz under fuzz/ yet");
         return Ok(());
     }
-    let program = ["run", "--release", "--locked", "--package", "anabranch-fuzz", "--"];
+    let program = ["run", "--profile", "fuzz", "--locked", "--package", "anabranch-fuzz", "--"];
     let list = cargo::output(cargo::command(&[&program[..], &["list"]].concat()))?;
     let list = String::from_utf8_lossy(&list).into_owned();
     let targets: Vec<&str> = list.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -10,7 +10,7 @@
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
 //! * [`address`] gives nodes addresses, [`pcapng`] writes captures;
-//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches;
+//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.
 
@@ -19,6 +19,7 @@
 pub mod address;
 pub mod app;
 pub mod apps;
+pub mod capture;
 pub mod engine;
 pub mod event;
 pub mod fragment;

@@ -209,9 +209,10 @@ impl Network {
         self.observers.push(observer);
     }
 
-    /// Takes all observers out, in the order in which they were added.
-    pub fn take_observers(&mut self) -> Vec<Box<dyn Observer>> {
-        std::mem::take(&mut self.observers)
+    /// Takes out the first observer that is `wanted`.
+    pub fn take_observer(&mut self, wanted: impl Fn(&dyn Observer) -> bool) -> Option<Box<dyn Observer>> {
+        let found = self.observers.iter().position(|o| wanted(&**o))?;
+        Some(self.observers.remove(found))
     }
 
     /// What holds for all of it.

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anabranch_core::time::Instant;
+use anabranch_wire::ip::EmitError;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
@@ -56,6 +57,9 @@ pub enum CaptureError {
     /// The file, pipe or buffer below refused the octets; a block of the capture may be cut off.
     #[error("cannot write the capture: {0}")]
     Io(#[from] io::Error),
+    /// A packet cannot be said in bytes: it is larger than an IP header can tell, for one.
+    #[error("a packet cannot be captured: {0}")]
+    Packet(#[from] EmitError),
     /// The packet's interface was not among those that the capture began with.
     #[error("the capture has {interfaces} interfaces, and none has number {interface}")]
     Interface {

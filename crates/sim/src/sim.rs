@@ -188,11 +188,10 @@ impl Simulation {
         self.world.network.observe(Box::new(observer));
     }
 
-    /// Takes the observers out. The first of type `T` is returned, the others are dropped.
+    /// Takes out the first observer of type `T`. The others go on watching.
     pub fn take_observer<T: Observer>(&mut self) -> Option<T> {
-        let observers = self.world.network.take_observers();
-        let of_type = |o: Box<dyn Observer>| (o as Box<dyn Any>).downcast::<T>().ok().map(|o| *o);
-        observers.into_iter().find_map(of_type)
+        let observer: Box<dyn Any> = self.world.network.take_observer(|o| (o as &dyn Any).is::<T>())?;
+        observer.downcast().ok().map(|o| *o)
     }
 
     /// Lets a fault happen now.

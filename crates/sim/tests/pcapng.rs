@@ -2,16 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-#[path = "../../testkit/src/debian.rs"]
-#[expect(unreachable_pub, reason = "until the testkit lists this module")]
-mod debian;
-
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::process::Command;
 
 use anabranch_core::time::Instant;
 use anabranch_sim::pcapng::{CaptureError, CaptureWriter, Direction, InterfaceInfo, LinkType};
+use anabranch_testkit::debian;
 use anabranch_wire::ip::{self, Header, Protocol};
 use anabranch_wire::tcp::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;

@@ -5,9 +5,11 @@
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
 //! * [`prng`]: a small seeded generator.
 //! * [`notation`]: segments as text, both ways.
+//! * [`debian`]: programs of others, to hold our bytes against.
 
 #![forbid(unsafe_code)]
 
+pub mod debian;
 pub mod notation;
 pub mod pair;
 pub mod prng;

@@ -1,15 +1,77 @@
 //! Scenario files: text to a network, or an error with a line.
 
+use std::collections::BTreeMap;
 use std::str;
+
+use anabranch_sim::scenario::{ContentSpec, Place, Scenario, ScenarioError, Source};
+use bytes::Bytes;
 
 use crate::probe::Probe;
 
-/// Octets that are text are read as a scenario. Until there is a scenario reader this only looks at UTF-8;
-/// its call belongs where the comment is.
+/// The input is a scenario; a line that begins with `#--set ` is an override, and to TOML a comment.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Ok(text) = str::from_utf8(input) else { return };
-    probe.say(|| format!("{text:?}"));
-    probe.feature(text.lines().count().min(20));
-    // The hook: parse `text`; what is read must be written and read again as the same scenario; an error
-    // must name a line of the text. Call `probe.feature` with the kind of error.
+    let overrides = text.lines().filter_map(|line| line.strip_prefix("#--set "));
+    let source = overrides.fold(Source::new("fuzz.toml", text), Source::set);
+    match source.scenario() {
+        Ok(scenario) => check_scenario(&scenario, probe),
+        Err(error) => check_error(&error, text, probe),
+    }
+    if points_said(text) > MOST_POINTS {
+        return;
+    }
+    match source.points() {
+        Ok(points) => {
+            probe.feature(("points", points.len()));
+            points.iter().for_each(|point| check_scenario(&point.scenario, probe));
+        }
+        Err(error) => check_error(&error, text, probe),
+    }
 }
+
+/// What is read is written and read again as the same, and can be planned.
+fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
+    probe.say(|| format!("{scenario:#?}"));
+    probe.feature((
+        scenario.nodes.len().min(8),
+        scenario.links.len().min(16),
+        scenario.transfers.len().min(4),
+        scenario.faults.len().min(4),
+    ));
+    let text = scenario.to_toml();
+    let again = Source::new("again.toml", text.as_str()).scenario();
+    let again = again.unwrap_or_else(|error| panic!("what was written is refused: {error}\n{text}"));
+    assert_eq!(again.hash(), scenario.hash(), "what was written means something else:\n{text}");
+    assert_eq!(again.to_toml(), text);
+    // A transfer's octets are made when it is planned.
+    let is_small = |content: &ContentSpec| !matches!(content, ContentSpec::Bytes(n) if *n > 1 << 20);
+    if scenario.transfers.iter().all(|t| is_small(&t.content)) {
+        let files: BTreeMap<String, Bytes> =
+            scenario.files().map(|name| (name.to_owned(), Bytes::from_static(b"content"))).collect();
+        drop(scenario.plan(scenario.seed, 0, &files).builder.build());
+    }
+}
+
+/// An error has a place in the text, or names the override.
+fn check_error(error: &ScenarioError, text: &str, probe: &mut Probe) {
+    probe.say(|| error);
+    if let Place::File { line, span, .. } = &error.place {
+        assert!((1..=text.lines().count() + 1).contains(line), "{error}");
+        assert!(span.start <= span.end && span.end <= text.len(), "{error}: {span:?}");
+    }
+    assert!(!error.message.is_empty());
+    // What comes after a quotation mark is the input's own words.
+    let words = error.message.split(['`', '"', '\'']).next().unwrap_or_default();
+    let plain: String = words.chars().filter(|c| c.is_alphabetic()).collect();
+    probe.feature((plain, error.hint.is_some()));
+}
+
+/// Points of the sweep that the text itself asks for; overrides aside.
+fn points_said(text: &str) -> usize {
+    let Ok(table) = text.parse::<toml::Table>() else { return 0 };
+    let Some(axes) = table.get("sweep").and_then(toml::Value::as_table) else { return 1 };
+    axes.values().map(|values| values.as_array().map_or(1, Vec::len)).fold(1, usize::saturating_mul)
+}
+
+/// A sweep has as many points as somebody wants to wait for; the fuzzer wants fewer.
+const MOST_POINTS: usize = 32;

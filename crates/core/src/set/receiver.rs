@@ -167,7 +167,9 @@ impl Receiver {
             StreamEvent::Opened => {}
             StreamEvent::Data(octets) => self.read(now, stream, octets),
             StreamEvent::Ended => {
-                if self.streams.insert(stream, Role::Ending).is_some() {
+                // One that was reset meanwhile is not known any more, and shall not be again.
+                if let Some(role) = self.streams.get_mut(&stream) {
+                    *role = Role::Ending;
                     self.effects.push_back(Effect::Shutdown { stream });
                 }
             }

@@ -105,6 +105,8 @@ struct Session {
     early: VecDeque<Bytes>,
     /// The sender has closed before the wireless connection was open.
     wired_ended: bool,
+    /// The node has closed, so nothing more is said to the sender.
+    node_ended: bool,
     limit: u32,
 }
 
@@ -138,6 +140,7 @@ impl Relay {
             setsyn: None,
             early: VecDeque::new(),
             wired_ended: false,
+            node_ended: false,
             limit,
         });
         wired
@@ -157,6 +160,7 @@ impl Relay {
             (StreamEvent::Opened, true) => {}
             (StreamEvent::Ended, true) => self.end_wired(index),
             (StreamEvent::Ended, false) => {
+                self.sessions[index].node_ended = true;
                 let stream = self.sessions[index].wired;
                 self.effects.push_back(Effect::Shutdown { stream });
             }
@@ -322,6 +326,9 @@ impl Relay {
         let session = &mut self.sessions[index];
         session.state = State::Open;
         let Some(setsyn) = session.setsyn.filter(|s| s.join.plan != Plan::Split) else { return };
+        if session.node_ended {
+            return;
+        }
         let stream = session.wired;
         self.answer(stream, &setsyn, SetAckStatus::Open);
     }

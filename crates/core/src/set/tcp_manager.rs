@@ -2,7 +2,7 @@
 //!
 //! The session manager speaks to it by the paper's six functions: [`TcpManager::call`] and
 //! [`TcpManager::release`] open and close it, [`Notice::Opened`] and [`Notice::Closed`] are its `opened()` and
-//! `closed()`, [`TcpManager::write`] gives it a chunk and [`Notice::Read`] is `read()`.
+//! `closed()`, `write` gives it a chunk and [`Notice::Read`] is `read()`.
 //!
 //! ```text
 //!            call            stream opened          SETACK

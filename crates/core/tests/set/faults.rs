@@ -2,6 +2,7 @@
 
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::set::{self as wire, Join, Message, SetSyn};
 
 use super::world::*;
 
@@ -40,12 +41,7 @@ fn run_with_deaths(seed: u64, survivors: usize, within_ms: u64) -> World {
 fn whichever_gateway_is_left_brings_the_file_home() {
     for seed in 0..1000 {
         let world = run_with_deaths(seed, 1, 20_000);
-        assert_eq!(
-            world.sender.outcome(),
-            Some(Outcome::Delivered),
-            "seed {seed}: {:#?}",
-            world.sender.sessions().collect::<Vec<_>>()
-        );
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "seed {seed} {}", world.describe());
         assert!(world.delivered == file(100_000), "seed {seed}");
     }
 }
@@ -66,4 +62,38 @@ fn without_any_gateway_the_sender_says_how_far_it_got() {
         }
     }
     assert!(failed > 50, "{failed}");
+}
+
+#[test]
+fn a_control_stream_that_the_node_ends_without_an_answer_is_reset_and_dialled_anew() {
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let config = SenderConfig::default();
+    let mut sender = Sender::new(Instant::ZERO, config, node, TransferId(7), file(1000));
+    let effects =
+        |sender: &mut Sender, now| std::iter::from_fn(|| sender.poll_effect(now)).collect::<Vec<_>>();
+    let stream = StreamId(0);
+    assert_eq!(effects(&mut sender, Instant::ZERO), [Effect::Dial { stream, to: node, leg: Leg::Control }]);
+    sender.handle_stream(Instant::ZERO, stream, StreamEvent::Ended);
+    assert_eq!(effects(&mut sender, Instant::ZERO), [Effect::Abort { stream }]);
+    let later = sender.next_timeout().expect("it tries again");
+    sender.handle_timeout(later);
+    assert!(matches!(effects(&mut sender, later)[..], [Effect::Dial { leg: Leg::Control, .. }]));
+}
+
+#[test]
+fn a_gateway_whose_node_has_closed_does_not_answer_the_sender() {
+    let mut relay = Relay::new(RelayConfig::paper());
+    let wired = relay.handle_accepted(Instant::ZERO);
+    let mut setsyn = Vec::new();
+    let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+    let destination = "[fd00::100]:5683".parse().expect("an address");
+    wire::encode(&Message::SetSyn(SetSyn { join, destination }), &mut setsyn);
+    relay.handle_stream(Instant::ZERO, wired, StreamEvent::Data(setsyn.into()));
+    let wireless = StreamId(1);
+    relay.handle_stream(Instant::ZERO, wireless, StreamEvent::Opened);
+    relay.handle_stream(Instant::ZERO, wireless, StreamEvent::Ended);
+    relay.handle_timeout(Instant::ZERO + Duration::from_secs(1));
+    let to_sender = std::iter::from_fn(|| relay.poll_effect())
+        .filter(|effect| matches!(effect, Effect::Write { stream, .. } | Effect::Shutdown { stream } if *stream == wired));
+    assert_eq!(to_sender.collect::<Vec<_>>(), [Effect::Shutdown { stream: wired }]);
 }

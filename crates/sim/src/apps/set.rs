@@ -1,6 +1,6 @@
 //! The core's SET machines on simulated nodes: [`SetSender`], [`SetRelay`], [`SetNode`].
 //!
-//! What they share is [`driver`]: streams are TCP connections of the node's host.
+//! What they share is their driver: streams are TCP connections of the node's host.
 
 mod driver;
 
@@ -18,10 +18,11 @@ use crate::app::{App, Ctx};
 use crate::packet::{IpVersion, NodeId};
 use crate::stream::{ConnId, StreamEvent};
 
-/// The port on which a node takes requests and sessions.
-pub const NODE_PORT: u16 = 5683;
+/// The port on which a node takes requests and sessions. No registered service's, or Wireshark would take a
+/// captured session for that.
+pub const NODE_PORT: u16 = 47_200;
 /// The port on which a gateway takes sessions.
-pub const GATEWAY_PORT: u16 = 5684;
+pub const GATEWAY_PORT: u16 = 47_201;
 
 /// A transfer to make.
 #[derive(Clone, Debug)]

@@ -1,5 +1,7 @@
 //! A correspondent node, gateways and a sensor node: the network of the paper's Figure 9.
 
+#![allow(dead_code, reason = "each test program takes what it needs of the star")]
+
 use anabranch_core::set::{Energy, Gateway, Outcome, ReceiverConfig, RelayConfig, SenderConfig};
 use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};
@@ -39,6 +41,7 @@ pub(crate) struct Star {
     pub(crate) wireless: Config,
     pub(crate) seed: u64,
     pub(crate) run: u64,
+    pub(crate) ip: IpVersion,
 }
 
 pub(crate) const WIRED_MSS: u16 = 1296;
@@ -62,6 +65,7 @@ impl Star {
             wireless: Config { mss: WIRELESS_MSS, ..wired },
             seed: 1,
             run: 0,
+            ip: IpVersion::V6,
         }
     }
 
@@ -86,7 +90,7 @@ impl Star {
     }
 
     pub(crate) fn build(&self) -> Run {
-        let ip = IpVersion::V6;
+        let ip = self.ip;
         let network = NetworkConfig { ip, metric: Metric::Delay, ..NetworkConfig::default() };
         let mut builder = Builder::new(network, self.seed, self.run);
         let cn = builder.node("cn", Forwarding::Off);

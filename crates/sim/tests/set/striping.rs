@@ -7,7 +7,7 @@ use super::star::*;
 #[test]
 fn probe_cpu() {
     for _ in 0..20 {
-        Star::new(&vec![path(256_000, 25, 0.0); 3], 129_000).latency();
+        Star::new(&[path(256_000, 25, 0.0); 3], 129_000).latency();
     }
 }
 

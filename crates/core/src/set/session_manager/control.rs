@@ -76,7 +76,13 @@ impl Sender {
                 self.read_control(now);
             }
             // The node ends a plain transfer with its acknowledgement, which came before this.
-            StreamEvent::Ended | StreamEvent::Closed(_) => self.lose_control(now),
+            StreamEvent::Ended => {
+                if let Some(stream) = self.control_stream() {
+                    self.effects.push_back(Effect::Abort { stream });
+                }
+                self.lose_control(now);
+            }
+            StreamEvent::Closed(_) => self.lose_control(now),
         }
     }
 

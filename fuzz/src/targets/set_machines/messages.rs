@@ -1,0 +1,148 @@
+//! Messages as a peer would send them, and as none would.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anabranch_wire::set::{
+    self as wire, Accept, Ack, Energy, Gateway, Join, Layout, Message, Neighbour, PaperAddresses, Plan,
+    Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, VERSION,
+};
+use arbitrary::{Result, Unstructured};
+
+/// The transfer that most messages are about.
+pub(super) const TRANSFER: TransferId = TransferId(7);
+
+/// A message in octets, or nonsense.
+pub(super) fn any(octets: &mut Unstructured<'_>, length: u64) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if octets.ratio(1, 16)? {
+        let n = octets.int_in_range(0..=40)?;
+        out.extend_from_slice(octets.bytes(n)?);
+    } else {
+        wire::encode(&message(octets, length)?, &mut out);
+    }
+    Ok(out)
+}
+
+fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
+    Ok(match octets.int_in_range(0..=11)? {
+        0 | 1 => Message::Request(Request {
+            version: if octets.ratio(1, 16)? { 2 } else { VERSION },
+            transfer: transfer(octets)?,
+            length: if octets.ratio(1, 16)? { near(octets, length)? } else { length },
+            plan: plan(octets)?,
+        }),
+        2 | 3 => Message::Accept(accept(octets)?),
+        4 => Message::Refuse(Refuse {
+            reason: *octets.choose(&[RefuseReason::NoStriping, RefuseReason::Busy, RefuseReason::Version])?,
+            delivered: near(octets, length)?,
+        }),
+        5 => Message::SetSyn(SetSyn { join: join(octets)?, destination: address(octets)? }),
+        6 => Message::Join(join(octets)?),
+        7 => Message::SetAck(SetAck {
+            session: octets.int_in_range(0..=3)?,
+            status: *octets.choose(&[
+                SetAckStatus::Open,
+                SetAckStatus::Open,
+                SetAckStatus::Unreachable,
+                SetAckStatus::Forbidden,
+            ])?,
+        }),
+        8..=10 => Message::Ack(ack(octets, length)?),
+        _ => Message::Cancel,
+    })
+}
+
+/// The answer that begins a transfer.
+pub(super) fn accept(octets: &mut Unstructured<'_>) -> Result<Accept> {
+    let gateways = (0..octets.int_in_range(0..=5)?).map(|_| gateway(octets)).collect::<Result<_>>()?;
+    Ok(Accept { buffer: *octets.choose(&[0, 1, 81, 1000, 64_000, 1 << 20, MAX_VARINT])?, gateways })
+}
+
+fn gateway(octets: &mut Unstructured<'_>) -> Result<Gateway> {
+    let neighbours = (0..octets.int_in_range(0..=3)?)
+        .map(|_| Ok(Neighbour { id: octets.int_in_range(0..=3)?, energy: energy(octets)? }))
+        .collect::<Result<_>>()?;
+    Ok(Gateway {
+        id: octets.int_in_range(0..=5)?,
+        address: address(octets)?,
+        energy: energy(octets)?,
+        hops: octets.int_in_range(1..=4)?,
+        neighbours,
+    })
+}
+
+/// An acknowledgement of what a file of that length could have.
+pub(super) fn ack(octets: &mut Unstructured<'_>, length: u64) -> Result<Ack> {
+    let delivered =
+        if octets.ratio(1, 8)? { near(octets, length)? } else { octets.int_in_range(0..=length)? };
+    let mut held = Vec::new();
+    let mut at = delivered;
+    for _ in 0..octets.int_in_range(0..=3)? {
+        let start = at + u64::from(octets.int_in_range(1..=2000u16)?);
+        let end = start + u64::from(octets.int_in_range(1..=2000u16)?);
+        held.push(Range { start, end });
+        at = end;
+    }
+    Ok(Ack { delivered, held })
+}
+
+/// A data chunk: its header and its octets, which are those of [`octet_at`].
+pub(super) fn chunk(octets: &mut Unstructured<'_>, offset: u64, expected: u64, n: u64) -> Result<Vec<u8>> {
+    let layout = *octets.choose(&[Layout::Compact, Layout::Compact, Layout::Paper])?;
+    let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let addresses = PaperAddresses { intermediate: nowhere, last: nowhere };
+    let mut out = Vec::new();
+    wire::data_header(layout, &addresses, offset, expected, n, &mut out);
+    out.extend((offset..offset + n).map(octet_at));
+    Ok(out)
+}
+
+/// The file.
+pub(super) fn octet_at(offset: u64) -> u8 {
+    (offset ^ offset >> 8) as u8
+}
+
+pub(super) fn join(octets: &mut Unstructured<'_>) -> Result<Join> {
+    let session = octets.int_in_range(0..=3)?;
+    Ok(Join {
+        transfer: transfer(octets)?,
+        session,
+        sessions: octets.int_in_range(session + 1..=5)?,
+        plan: plan(octets)?,
+    })
+}
+
+pub(super) fn plan(octets: &mut Unstructured<'_>) -> Result<Plan> {
+    Ok(*octets.choose(&[Plan::Stripe, Plan::Stripe, Plan::Stripe, Plan::EndToEnd, Plan::Split])?)
+}
+
+fn transfer(octets: &mut Unstructured<'_>) -> Result<TransferId> {
+    Ok(if octets.ratio(1, 16)? { TransferId(octets.arbitrary()?) } else { TRANSFER })
+}
+
+fn energy(octets: &mut Unstructured<'_>) -> Result<Energy> {
+    Ok(if octets.arbitrary()? { Energy::High } else { Energy::Low })
+}
+
+fn address(octets: &mut Unstructured<'_>) -> Result<SocketAddr> {
+    let host: u8 = octets.arbitrary()?;
+    let ip = if octets.arbitrary()? {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, host))
+    } else {
+        IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, host.into()))
+    };
+    Ok(SocketAddr::new(ip, 47_201))
+}
+
+/// `mark`, something near it, or anything that a header can say.
+fn near(octets: &mut Unstructured<'_>, mark: u64) -> Result<u64> {
+    Ok(match octets.int_in_range(0..=3)? {
+        0 => mark,
+        1 => mark.saturating_sub(octets.int_in_range(0..=255)?),
+        2 => mark + octets.int_in_range(1..=255)?,
+        _ => octets.int_in_range(0..=MAX_VARINT)?,
+    })
+}
+
+/// The largest integer of RFC 9000 section 16.
+const MAX_VARINT: u64 = (1 << 62) - 1;

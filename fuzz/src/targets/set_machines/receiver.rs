@@ -1,0 +1,156 @@
+//! The node against senders and gateways that say anything.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::set::{Effect, NodeStriping, Receiver, ReceiverConfig, StreamEvent, StreamId};
+use anabranch_core::time::Instant;
+use anabranch_wire::set::{self as wire, Join, Message, Plan, Request, VERSION};
+use arbitrary::{Result, Unstructured};
+
+use super::checked::Streams;
+use super::{MAX_STEPS, answer_timers, close, messages, pass};
+use crate::probe::Probe;
+
+/// The node, and what it is known to have been told.
+struct Node {
+    receiver: Receiver,
+    streams: Streams,
+    length: u64,
+    buffer: u32,
+    /// Where the next octet of a session's last chunk would lie.
+    expected: BTreeMap<StreamId, u64>,
+    /// Only well-formed chunks of the one file were sent.
+    is_honest: bool,
+    delivered: Vec<u8>,
+}
+
+pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+    let base = if octets.arbitrary()? { ReceiverConfig::default() } else { ReceiverConfig::paper() };
+    let striping = if octets.ratio(1, 8)? { NodeStriping::Refused } else { NodeStriping::Supported };
+    let buffer = *octets.choose(&[0, 1, 81, 1000, 5000, 64_000])?;
+    let config = ReceiverConfig { buffer, striping, gateways: messages::accept(octets)?.gateways, ..base };
+    let mut node = Node {
+        receiver: Receiver::new(config),
+        streams: Streams::default(),
+        length: u64::from(octets.int_in_range(0..=10_000u16)?),
+        buffer,
+        expected: BTreeMap::new(),
+        is_honest: striping == NodeStriping::Supported,
+        delivered: Vec::new(),
+    };
+    let mut now = Instant::ZERO;
+    for _ in 0..MAX_STEPS {
+        node.step(octets, &mut now, probe)?;
+        answer_timers(&mut node.receiver, now, Receiver::next_timeout, |r| r.handle_timeout(now));
+        if !octets.ratio(1, 8)? {
+            node.poll(probe);
+        }
+    }
+    Ok(())
+}
+
+impl Node {
+    fn step(&mut self, octets: &mut Unstructured<'_>, now: &mut Instant, probe: &mut Probe) -> Result<()> {
+        let stream = self.streams.choose(octets)?;
+        let event = match octets.int_in_range(0..=15)? {
+            0 => return pass(octets, now),
+            1 => {
+                *now = self.receiver.next_timeout().unwrap_or(*now).max(*now);
+                return Ok(());
+            }
+            2 => StreamEvent::Ended,
+            3 if octets.ratio(1, 2)? => StreamEvent::Closed(close(octets)?),
+            4 if octets.ratio(1, 4)? => {
+                self.is_honest = false;
+                StreamEvent::Data(messages::any(octets, self.length)?.into())
+            }
+            choice => {
+                // A peer introduces itself at once.
+                if !self.streams.is_known(stream) || choice <= 6 {
+                    return self.accept(octets, *now, probe);
+                }
+                let said = self.chunk(octets, stream)?;
+                let n = if octets.ratio(1, 8)? { octets.int_in_range(0..=said.len())? } else { said.len() };
+                // The rest of a torn chunk is never said, so what follows is read as part of it.
+                self.is_honest &= n == said.len();
+                StreamEvent::Data(said[..n].to_vec().into())
+            }
+        };
+        if !self.streams.may(stream, &event) {
+            return Ok(());
+        }
+        probe.say(|| format!("{now} {stream:?} {event:?}"));
+        let closed = matches!(event, StreamEvent::Closed(_));
+        self.receiver.handle_stream(*now, stream, event);
+        if closed {
+            self.streams.closed(stream);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, octets: &mut Unstructured<'_>, now: Instant, probe: &mut Probe) -> Result<()> {
+        let stream = self.receiver.handle_accepted(now);
+        self.streams.accepted(stream);
+        let message = if self.receiver.delivered().is_none() || octets.ratio(1, 8)? {
+            let (version, transfer) = (VERSION, messages::TRANSFER);
+            Message::Request(Request {
+                version,
+                transfer,
+                length: self.length,
+                plan: messages::plan(octets)?,
+            })
+        } else {
+            let join = messages::join(octets)?;
+            // What follows on a split connection is the file from its start, which chunks are not.
+            let plan = if octets.ratio(1, 16)? { join.plan } else { Plan::Stripe };
+            self.is_honest &= plan == Plan::Stripe;
+            Message::Join(Join { plan, ..join })
+        };
+        if let Message::Request(Request { plan: Plan::EndToEnd, .. }) = message {
+            self.is_honest = false;
+        }
+        probe.say(|| format!("{now} {stream:?} says {message:?}"));
+        let mut said = Vec::new();
+        wire::encode(&message, &mut said);
+        self.receiver.handle_stream(now, stream, StreamEvent::Data(said.into()));
+        Ok(())
+    }
+
+    fn chunk(&mut self, octets: &mut Unstructured<'_>, stream: StreamId) -> Result<Vec<u8>> {
+        let delivered = self.receiver.delivered().map_or(0, |(_, delivered)| delivered);
+        let reach = (delivered + u64::from(self.buffer)).min(self.length);
+        let offset = match octets.int_in_range(0..=3)? {
+            0 => delivered,
+            1 => octets.int_in_range(0..=reach)?,
+            _ => *self.expected.get(&stream).unwrap_or(&delivered),
+        };
+        // Seldom past what the node may hold.
+        let most = if octets.ratio(1, 32)? { 2000 } else { reach.saturating_sub(offset).min(2000) };
+        let n = octets.int_in_range(0..=most)?;
+        let expected = self.expected.insert(stream, offset + n).unwrap_or(0);
+        messages::chunk(octets, offset, expected, n)
+    }
+
+    fn poll(&mut self, probe: &mut Probe) {
+        while let Some(effect) = self.receiver.poll_effect() {
+            self.streams.check(&effect, probe);
+            if let Effect::Deliver { octets } = effect {
+                self.delivered.extend_from_slice(&octets);
+            }
+        }
+        let counters = self.receiver.counters();
+        assert!(counters.held_peak <= u64::from(self.buffer), "more is held than the buffer has");
+        if self.is_honest {
+            let right = |(i, octet): (usize, &u8)| *octet == messages::octet_at(i as u64);
+            // A transfer that begins anew begins at octet 0.
+            assert!(self.delivered.iter().enumerate().all(right) || self.receiver.delivered().is_none());
+        }
+        probe.feature((
+            self.receiver.delivered().map(|(_, n)| n.checked_ilog2()),
+            self.receiver.is_complete(),
+            counters.rejected.min(3),
+            counters.duplicate_octets.min(1),
+            counters.held_peak.min(1),
+        ));
+    }
+}
