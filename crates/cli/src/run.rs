@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::stats::Summary;
+use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::{Metrics, json_schema};
 use anabranch_sim::scenario::{Plan, Point, Scenario, Source};
 use anabranch_sim::trace::TextTrace;
@@ -37,6 +38,9 @@ pub(crate) struct Arguments {
     /// Writes everything that happens to this file; for one run of one point
     #[arg(long, value_name = "PATH")]
     trace: Option<PathBuf>,
+    /// Writes every packet to this file, as pcapng for Wireshark; for one run of one point
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
     /// Prints the JSON Schema of scenario files
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -61,8 +65,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
             Ok((point, files))
         })
         .collect::<Result<Vec<_>, Error>>()?;
-    if let Some(trace) = &arguments.trace {
-        return traced(arguments, &points, trace);
+    if arguments.trace.is_some() || arguments.pcap.is_some() {
+        return watched(arguments, &points);
     }
     for (point, files) in &points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
@@ -107,27 +111,46 @@ fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Er
     scenario.files().map(read).collect()
 }
 
-/// One run with a trace of all that happens.
-fn traced(
-    arguments: &Arguments,
-    points: &[(Point, BTreeMap<String, Bytes>)],
-    path: &Path,
-) -> Result<(), Error> {
+/// One run, and files with all that happens in it.
+fn watched(arguments: &Arguments, points: &[(Point, BTreeMap<String, Bytes>)]) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
-        let message =
-            format!("--trace is for one run, not {} points with {} runs", points.len(), arguments.runs);
+        let (points, runs) = (points.len(), arguments.runs);
+        let message = format!("--trace and --pcap are for one run, not {points} points with {runs} runs");
         return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
     };
-    let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
+    let create = |path: &PathBuf| -> Result<_, Error> {
+        let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
+        Ok((BufWriter::new(file), path.clone()))
+    };
+    // Both files are there before the run begins: it may be a long one.
+    let trace = arguments.trace.as_ref().map(create).transpose()?;
+    let pcap = arguments.pcap.as_ref().map(create).transpose()?;
+
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
     let Plan { builder, planned } = point.scenario.plan(seed, 0, files);
     let mut sim = builder.build();
-    sim.observe(TextTrace::new(BufWriter::new(file)));
+    let [trace_path, pcap_path] = [&trace, &pcap].map(|o| o.as_ref().map(|(_, path)| path.clone()));
+    if let Some((out, _)) = trace {
+        sim.observe(TextTrace::new(out));
+    }
+    if let Some((out, _)) = pcap {
+        sim.observe(Capture::new(out, point.scenario.network.ip));
+    }
     sim.run_until(point.scenario.stop);
-    let trace = sim.take_observer::<TextTrace<BufWriter<File>>>().expect("it was attached above");
-    trace.finish().map_err(|error| Error::job(format!("cannot write {}: {error}", path.display())))?;
-    let metrics = point.scenario.metrics(&planned, &sim);
-    report(arguments, point, seed, &[metrics])
+    if let Some(path) = trace_path {
+        let trace = sim.take_observer::<TextTrace<BufWriter<File>>>().expect("it was attached above");
+        trace.finish().map_err(|error| unfinished(&path, &error))?;
+    }
+    if let Some(path) = pcap_path {
+        let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
+        let mut out = capture.finish().map_err(|error| unfinished(&path, &error))?;
+        out.flush().map_err(|error| unfinished(&path, &error))?;
+    }
+    report(arguments, point, seed, &[point.scenario.metrics(&planned, &sim)])
+}
+
+fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
 /// A point for a person.
