@@ -12,7 +12,8 @@ struct Generated {
 }
 
 /// Every generated file of the repository.
-const GENERATED: &[Generated] = &[];
+const GENERATED: &[Generated] =
+    &[Generated { path: "docs/scenario.schema.json", package: "anabranch-cli", args: &["run", "--schema"] }];
 
 /// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.
 pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {

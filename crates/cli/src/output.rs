@@ -17,6 +17,12 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Error> {
     print(|out| writeln!(out, "{line}"))
 }
 
+/// A figure to four decimals, without those that say nothing.
+pub(crate) fn figure(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {

@@ -1,11 +1,185 @@
-//! `anabranch run`.
+//! `anabranch run`: simulate a scenario file.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anabranch_lab::stats::Summary;
+use anabranch_sim::capture::Capture;
+use anabranch_sim::scenario::record::{Metrics, json_schema};
+use anabranch_sim::scenario::{Plan, Point, Scenario, Source};
+use anabranch_sim::trace::TextTrace;
+use bytes::Bytes;
+use rayon::prelude::*;
+use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::output::{self, figure};
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// The scenario file
+    #[arg(required_unless_present = "schema")]
+    scenario: Option<PathBuf>,
+    /// Overrides a value: `link.radio1.rate=56 kbit/s`; `link.*.loss=0.02` for all of a list
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Runs of every point
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Root of all random streams, in place of the scenario's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// One JSON object a line for every point and run
+    #[arg(long)]
+    json: bool,
+    /// Writes everything that happens to this file; for one run of one point
+    #[arg(long, value_name = "PATH")]
+    trace: Option<PathBuf>,
+    /// Writes every packet to this file, as pcapng for Wireshark; for one run of one point
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
+    /// Prints the JSON Schema of scenario files
+    #[arg(long, exclusive = true)]
+    schema: bool,
+}
 
-pub(crate) fn main(_arguments: &Arguments) -> Result<(), Error> {
-    Err(Error::job("not here yet"))
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    if arguments.schema {
+        let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema is plain data");
+        return output::text(&format!("{schema}\n"));
+    }
+    let Some(path) = &arguments.scenario else { return Ok(()) };
+    let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
+    let mut source = Source::new(path.display().to_string(), text);
+    for assignment in &arguments.set {
+        source = source.set(assignment.as_str());
+    }
+    let points = source.points()?;
+    let points = points
+        .into_iter()
+        .map(|point| {
+            let files = files(&point.scenario, path)?;
+            Ok((point, files))
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
+    if arguments.trace.is_some() || arguments.pcap.is_some() {
+        return watched(arguments, &points);
+    }
+    for (point, files) in &points {
+        let seed = arguments.seed.unwrap_or(point.scenario.seed);
+        let runs: Vec<Metrics> = (0..u64::from(arguments.runs))
+            .into_par_iter()
+            .map(|run| point.scenario.run(seed, run, files).1)
+            .collect();
+        report(arguments, point, seed, &runs)?;
+    }
+    Ok(())
+}
+
+fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> Result<(), Error> {
+    if !arguments.json {
+        return output::text(&table(point, seed, runs));
+    }
+    let scenario: Value =
+        serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
+    let hash = point.scenario.hash();
+    for (run, metrics) in runs.iter().enumerate() {
+        output::json(&json!({
+            "scenario": scenario,
+            "hash": hash,
+            "axes": point.axes,
+            "seed": seed,
+            "run": run,
+            "version": env!("CARGO_PKG_VERSION"),
+            "metrics": metrics,
+        }))?;
+    }
+    Ok(())
+}
+
+/// The contents that the scenario carries, from where it says.
+fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Error> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let read = |name: &str| {
+        let file = folder.join(name);
+        let octets = std::fs::read(&file).map_err(|error| Error::unreadable(&file, &error))?;
+        Ok((name.to_owned(), Bytes::from(octets)))
+    };
+    scenario.files().map(read).collect()
+}
+
+/// One run, and files with all that happens in it.
+fn watched(arguments: &Arguments, points: &[(Point, BTreeMap<String, Bytes>)]) -> Result<(), Error> {
+    let ([(point, files)], 1) = (points, arguments.runs) else {
+        let (points, runs) = (points.len(), arguments.runs);
+        let message = format!("--trace and --pcap are for one run, not {points} points with {runs} runs");
+        return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
+    };
+    let create = |path: &PathBuf| -> Result<_, Error> {
+        let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
+        Ok((BufWriter::new(file), path.clone()))
+    };
+    // Both files are there before the run begins: it may be a long one.
+    let trace = arguments.trace.as_ref().map(create).transpose()?;
+    let pcap = arguments.pcap.as_ref().map(create).transpose()?;
+
+    let seed = arguments.seed.unwrap_or(point.scenario.seed);
+    let Plan { builder, planned } = point.scenario.plan(seed, 0, files);
+    let mut sim = builder.build();
+    let [trace_path, pcap_path] = [&trace, &pcap].map(|o| o.as_ref().map(|(_, path)| path.clone()));
+    if let Some((out, _)) = trace {
+        sim.observe(TextTrace::new(out));
+    }
+    if let Some((out, _)) = pcap {
+        sim.observe(Capture::new(out, point.scenario.network.ip));
+    }
+    sim.run_until(point.scenario.stop);
+    if let Some(path) = trace_path {
+        let trace = sim.take_observer::<TextTrace<BufWriter<File>>>().expect("it was attached above");
+        trace.finish().map_err(|error| unfinished(&path, &error))?;
+    }
+    if let Some(path) = pcap_path {
+        let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
+        let mut out = capture.finish().map_err(|error| unfinished(&path, &error))?;
+        out.flush().map_err(|error| unfinished(&path, &error))?;
+    }
+    report(arguments, point, seed, &[point.scenario.metrics(&planned, &sim)])
+}
+
+fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
+}
+
+/// A point for a person.
+fn table(point: &Point, seed: u64, runs: &[Metrics]) -> String {
+    let mut text = format!("{}, {} runs, seed {seed}", point.scenario.name, runs.len());
+    for (path, value) in &point.axes {
+        text += &format!(", {path} = {value}");
+    }
+    text +=
+        &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
+    let names = runs.first().into_iter().flatten();
+    for (name, first) in names {
+        let values: Vec<f64> = runs.iter().filter_map(|run| run.get(name)?.value).collect();
+        let Ok(s) = Summary::of(&values) else {
+            text += &format!("  {name:44} {:>14}\n", "none");
+            continue;
+        };
+        let sure = s.ci95.map_or_else(|| "-".to_owned(), figure);
+        text += &format!(
+            "  {name:44} {:>14} {sure:>12} {:>14} {:>14}  {}",
+            figure(s.mean),
+            figure(s.min),
+            figure(s.max),
+            first.unit
+        );
+        if values.len() < runs.len() {
+            text += &format!("  ({} runs have none)", runs.len() - values.len());
+        }
+        text.push('\n');
+    }
+    text + "\n"
 }

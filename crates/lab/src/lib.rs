@@ -1,4 +1,33 @@
-//! anabranch-lab
+//! The papers' experiments as data, statistics over their runs, published targets, and reports. This crate
+//! never implements a protocol or a network: it describes scenarios, lets the simulator run them and sums up.
+//! It reads no clock and no file; what comes out depends on parameters, seed and number of runs alone, never
+//! on the number of threads.
+//!
+//! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
+//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]);
+//! [`campaign`] runs many random cases in search of a bad one; [`targets`] are the published numbers;
+//! [`stats`] and [`plot`] turn runs into statements and pictures.
 
+#![forbid(unsafe_code)]
+
+pub mod campaign;
+pub mod experiment;
 pub mod plot;
+pub mod set;
 pub mod stats;
+pub mod targets;
+
+/// Every experiment that there is.
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set];
+
+/// The experiment of that name.
+///
+/// # Errors
+///
+/// [`experiment::ParameterError::NoExperiment`], with the name that was probably meant.
+pub fn find(name: &str) -> Result<&'static dyn experiment::Experiment, experiment::ParameterError> {
+    EXPERIMENTS.iter().copied().find(|e| e.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name()).collect();
+        experiment::ParameterError::no_experiment(name, &known)
+    })
+}

@@ -12,7 +12,7 @@
 //! * [`background`]: equations (13) to (16), what other transfers through the same gateway cost.
 //!
 //! Not modelled: losses after the establishment (the paper leaves them out), the contention of the shared
-//! radio channel, and acknowledgements' own time on the air (count it into [`Path::wireless_rtt`]).
+//! radio channel, and acknowledgements that compete with data for the air.
 
 pub mod background;
 mod error;
@@ -25,10 +25,10 @@ pub mod total;
 pub mod windows;
 
 pub use error::ModelError;
-pub use parameters::{Handshake, HandshakeLosses, Path, Striping, Transfer, Window};
+pub use parameters::{Handshake, HandshakeLosses, Path, Probing, Striping, Transfer, Window};
 pub use reading::{
-    AckTime, AvoidanceIndex, BufferShare, OpenWait, OtherPaths, QueueLaw, Reading, SessionStarts,
-    TransmissionCount, WiredStage, WiredWindow,
+    AckTime, AvoidanceIndex, BufferShare, Growth, HandshakeEnd, OpenWait, OtherPaths, QueueLaw, Reading,
+    SessionStarts, TransmissionCount, WiredStage, WiredWindow,
 };
 pub use total::{Best, Latency, best_gateways, latency};
 

@@ -1,7 +1,7 @@
 //! Equations (1) to (5): how long it takes to open one session.
 
 use super::parameters::{Handshake, Path};
-use super::reading::OpenWait;
+use super::reading::{HandshakeEnd, OpenWait};
 
 /// The parts of L_CE in seconds; [`Establishment::total`] is equation (4) or (5).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,19 +18,23 @@ pub struct Establishment {
 
 impl Establishment {
     /// L_CE of one session through `path`. Infinite if the losses double a time-out out of range.
-    pub fn of(path: &Path, open_wait: OpenWait) -> Self {
+    pub fn of(path: &Path, open_wait: OpenWait, handshake: HandshakeEnd) -> Self {
         let Handshake { wired_timeout, wireless_timeout, set_timeout, losses } = path.handshake;
+        let trips = match handshake {
+            HandshakeEnd::LastAck => 1.5,
+            HandshakeEnd::SynAck => 1.0,
+        };
         Self {
             wired: 1.5 * path.wired_rtt
                 + waited(losses.wired_syn, wired_timeout)
                 + waited(losses.wired_syn_ack, wired_timeout)
                 + waited(losses.wired_ack, wired_timeout),
-            wireless: 1.5 * path.wireless_rtt
+            wireless: trips * path.wireless_control_rtt()
                 + waited(losses.wireless_syn, wireless_timeout)
                 + waited(losses.wireless_syn_ack, wireless_timeout)
                 + waited(losses.wireless_ack, wireless_timeout),
             open_wait: match open_wait {
-                OpenWait::Counted => path.wireless_rtt,
+                OpenWait::Counted => path.wireless_control_rtt(),
                 OpenWait::Omitted => 0.0,
             },
             set_ack: path.wired_rtt / 2.0 + waited(losses.set_ack, set_timeout),

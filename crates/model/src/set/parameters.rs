@@ -22,6 +22,11 @@ pub struct Path {
     pub wired_overhead: u32,
     /// What headers add to each wireless segment on the air, octets; the paper's assumption (3) says 0.
     pub wireless_overhead: u32,
+    /// Octets of a segment without payload on the air (ACK, SYN, SYN/ACK); the paper's assumption (3) says 0.
+    pub wireless_control: u32,
+    /// Wireless links in a row. Each takes a segment whole before it passes it on; the paper has one, and
+    /// RTT2 contains the propagation over all of them.
+    pub hops: u32,
     /// T_p, seconds that the gateway needs for a packet, queueing included: equation (13).
     pub processing: f64,
     /// Losses and time-outs of the establishment.
@@ -42,6 +47,8 @@ impl Path {
             wireless_mss: 81,
             wired_overhead: 0,
             wireless_overhead: 0,
+            wireless_control: 0,
+            hops: 1,
             processing: 0.0,
             handshake: Handshake::default(),
         }
@@ -57,11 +64,36 @@ impl Path {
         8.0 * (f64::from(self.wireless_mss) + f64::from(self.wireless_overhead)) / self.wireless_rate
     }
 
+    /// Seconds until `octets` sent in one packet have crossed all wireless links, propagation apart.
+    pub fn wireless_crossing(&self, octets: u32) -> f64 {
+        8.0 * f64::from(octets) / self.wireless_rate * f64::from(self.hops)
+    }
+
+    /// RTT2 as segments without payload see it: with their own time on the air, both ways.
+    pub fn wireless_control_rtt(&self) -> f64 {
+        self.wireless_rtt + 2.0 * self.wireless_crossing(self.wireless_control)
+    }
+
+    /// Seconds that a segment needs beyond its own `T_g` because further links take it whole (0 for one hop).
+    pub fn relaying(&self) -> f64 {
+        self.wireless_segment_time() * f64::from(self.hops.saturating_sub(1))
+    }
+
     /// Seconds from a code-update request until the node's answer when both travel through this (default)
     /// gateway as a router over a fresh TCP connection: one round trip for the handshake, one for the
     /// question. For [`Transfer::request`].
     pub fn request_time(&self) -> f64 {
         2.0 * (self.wired_rtt + self.wireless_rtt)
+    }
+
+    /// [`Path::request_time`] with the time on the air: a SYN and a SYN/ACK, the last ACK with the `request`'s
+    /// packet right behind it, the `answer`'s packet; both sizes in octets with headers.
+    pub fn request_time_of(&self, request: u32, answer: u32) -> f64 {
+        let behind = self.wireless_control + request;
+        self.request_time()
+            + 2.0 * self.wireless_crossing(self.wireless_control)
+            + self.wireless_crossing(behind)
+            + self.wireless_crossing(answer)
     }
 
     /// The path's own sanity.
@@ -75,6 +107,7 @@ impl Path {
         positive("the wireless rate", self.wireless_rate)?;
         positive("the wired segment size", f64::from(self.wired_mss))?;
         positive("the wireless segment size", f64::from(self.wireless_mss))?;
+        positive("the number of wireless hops", f64::from(self.hops))?;
         not_negative("the processing delay", self.processing)?;
         not_negative("the wired handshake time-out", self.handshake.wired_timeout)?;
         not_negative("the wireless handshake time-out", self.handshake.wireless_timeout)?;
@@ -182,6 +215,16 @@ pub enum Striping {
     Equal,
 }
 
+/// What sessions are given before anything is known of them. The paper's striping fills windows and probes
+/// nothing; ours puts no more than this at stake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probing {
+    /// Octets for the first session, which is open before the others are and takes them at once.
+    pub first: u64,
+    /// Octets for each other session; more follow when the node's acknowledgement of these is back.
+    pub others: u64,
+}
+
 /// A file on its way to one node through one or more gateways.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfer {
@@ -200,6 +243,8 @@ pub struct Transfer {
     pub request: f64,
     /// How the file is divided.
     pub striping: Striping,
+    /// What a session is given before it is known, with dynamic striping; `None` for no such limit.
+    pub probing: Option<Probing>,
     /// Which form of the equations holds.
     pub reading: Reading,
 }
@@ -216,6 +261,7 @@ impl Transfer {
             disorder: 0.0,
             request: 0.0,
             striping: Striping::default(),
+            probing: None,
             reading: Reading::default(),
         }
     }

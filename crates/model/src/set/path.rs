@@ -11,11 +11,11 @@ pub struct Parts {
     pub first_segment: f64,
     /// `m_2 T_g`: the gateway transmits.
     pub transmission: f64,
-    /// The gateway waits for ACKs between windows.
+    /// The gateway waits for ACKs between windows, and for what follows the probe.
     pub stall: f64,
     /// By how much the wired stage is slower than the wireless one (S7); 0 in the paper.
     pub wired_limit: f64,
-    /// `RTT2/2`: the last segment reaches the node.
+    /// `RTT2/2`, and the last segment's time on further links: it reaches the node.
     pub last_segment: f64,
 }
 
@@ -33,6 +33,8 @@ pub struct Lane<'a> {
     transfer: &'a Transfer,
     wired: Windows,
     wireless: Windows,
+    /// Segments after which this session waits to be known.
+    probe: Option<u64>,
 }
 
 impl<'a> Lane<'a> {
@@ -41,13 +43,22 @@ impl<'a> Lane<'a> {
     pub fn new(transfer: &'a Transfer, path: &'a Path, sessions: usize) -> Option<Self> {
         let receive = receive_window(transfer, path, sessions);
         let wired = wired_window(receive, path, transfer.reading.wired_window);
-        let avoidance = transfer.reading.avoidance;
+        let windows = |receive| {
+            Windows::new(transfer.window, receive, transfer.reading.avoidance, transfer.reading.growth)
+        };
         (wired > 0.0).then(|| Self {
             path,
             transfer,
-            wired: Windows::new(transfer.window, wired, avoidance),
-            wireless: Windows::new(transfer.window, receive, avoidance),
+            wired: windows(wired),
+            wireless: windows(receive),
+            probe: None,
         })
+    }
+
+    /// The same as one that first carries `octets` and the rest when they are acknowledged by the node.
+    #[must_use]
+    pub fn probed(self, octets: u64) -> Self {
+        Self { probe: Some(octets.div_ceil(u64::from(self.path.wireless_mss))), ..self }
     }
 
     /// m_1 for `segments` wireless segments.
@@ -65,8 +76,11 @@ impl<'a> Lane<'a> {
     /// K_2, equation (7), and the gateway's stalls.
     pub fn wireless_flight(&self, segments: u64) -> Flight {
         let time = self.path.wireless_segment_time();
-        let ack =
-            ack_time(&self.transfer.window, time, self.path.wireless_rtt, self.transfer.reading.ack_time);
+        // Beyond the first link a segment and its ACK take their time on the air again.
+        let rtt = self.path.wireless_rtt
+            + self.path.relaying()
+            + self.path.wireless_crossing(self.path.wireless_control);
+        let ack = ack_time(&self.transfer.window, time, rtt, self.transfer.reading.ack_time);
         self.wireless.flight(segments, time, ack)
     }
 
@@ -83,14 +97,27 @@ impl<'a> Lane<'a> {
         let mut parts = Parts {
             first_segment: path.wired_segment_time() + path.wired_rtt / 2.0 + path.processing,
             transmission: counted as f64 * path.wireless_segment_time(),
-            stall: self.wireless_flight(segments).stall,
+            stall: self.wireless_flight(segments).stall + self.probing(segments),
             wired_limit: 0.0,
-            last_segment: path.wireless_rtt / 2.0,
+            last_segment: path.wireless_rtt / 2.0 + path.relaying(),
         };
         if self.transfer.reading.wired_stage == WiredStage::MayLimit {
             parts.wired_limit = (self.wired_stage(segments) - parts.total()).max(0.0);
         }
         parts
+    }
+
+    /// Seconds that the gateway has nothing to send while the node's first acknowledgement travels to the
+    /// correspondent node and the next wired segment comes: both round trips.
+    fn probing(&self, segments: u64) -> f64 {
+        match self.probe {
+            Some(probe) if segments > probe => {
+                let acknowledged = self.path.wireless_crossing(self.path.wireless_control);
+                let last = self.path.relaying();
+                self.path.wireless_rtt + self.path.wired_rtt + last + acknowledged + self.wired_times().0
+            }
+            Some(_) | None => 0.0,
+        }
     }
 
     /// Seconds until the share is through if the gateway never waits for an ACK, only for the wire: each
@@ -106,6 +133,7 @@ impl<'a> Lane<'a> {
             + path.wired_rtt / 2.0
             + path.processing
             + path.wireless_rtt / 2.0
+            + path.relaying()
     }
 
     /// T_1 and the wired T_ACK, seconds.

@@ -22,6 +22,10 @@ pub struct Reading {
     pub buffer_share: BufferShare,
     /// S12, equation (12).
     pub starts: SessionStarts,
+    /// Equation (2): where the wireless handshake ends and the open-wait state begins.
+    pub handshake: HandshakeEnd,
+    /// Equations (6) to (8): how the window grows in slow start.
+    pub growth: Growth,
 }
 
 impl Reading {
@@ -38,6 +42,20 @@ impl Reading {
             wired_window: WiredWindow::SameCount,
             buffer_share: BufferShare::LeftToRight,
             starts: SessionStarts::Together,
+            handshake: HandshakeEnd::LastAck,
+            growth: Growth::RealNumbers,
+        }
+    }
+
+    /// The corrected equations for the protocol as this project runs it: the open-wait state begins where a
+    /// gateway knows of its connection, a session is called as soon as the one before has reached its gateway,
+    /// and windows are whole numbers.
+    pub fn protocol() -> Self {
+        Self {
+            starts: SessionStarts::Staggered,
+            handshake: HandshakeEnd::SynAck,
+            growth: Growth::WholeAcks,
+            ..Self::default()
         }
     }
 }
@@ -133,6 +151,33 @@ pub enum SessionStarts {
     OneAfterAnother,
     /// All with the first, as equation (12) has it.
     Together,
+    /// The next wired handshake begins when the last one is done: path i after the wired round trips of the
+    /// paths before it and its own establishment. Wireless halves open side by side.
+    Staggered,
+    /// All are called at once: path i after its own establishment.
+    AtOnce,
+}
+
+/// How the window grows in slow start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// By the factor `r = 1 + 1/s`, as printed.
+    #[default]
+    RealNumbers,
+    /// By one for every ACK, of which an odd window has one more: what is left over is acknowledged by the
+    /// receiver's timer.
+    WholeAcks,
+}
+
+/// Where the wireless handshake of equation (2) ends for the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HandshakeEnd {
+    /// When the node has the last ACK, `3/2 RTT2`, as printed; the open-wait state follows.
+    #[default]
+    LastAck,
+    /// When the gateway has the SYN/ACK, `RTT2`: it cannot know more. The open-wait state of `RTT2` begins
+    /// there and covers the last ACK's way.
+    SynAck,
 }
 
 /// S13: the law of the queueing time, equation (16).

@@ -9,6 +9,8 @@ pub struct Stripe<'a> {
     pub start: f64,
     /// S2, octets in one of its segments.
     pub mss: u32,
+    /// Segments that it has taken before anyone else could.
+    pub least: u64,
     /// The path's data transfer.
     pub lane: Lane<'a>,
 }
@@ -24,14 +26,14 @@ impl Stripe<'_> {
         octets.div_ceil(u64::from(self.mss))
     }
 
-    /// The most segments, at most `limit`, that are delivered by `deadline`.
+    /// The most segments, at most `limit`, that are delivered by `deadline`; no less than it has taken.
     fn capacity(&self, deadline: f64, limit: u64) -> u64 {
         let (mut fits, mut fails) = (0, limit + 1);
         while fails - fits > 1 {
             let middle = fits + (fails - fits) / 2;
             if self.finish(middle) <= deadline { fits = middle } else { fails = middle }
         }
-        fits
+        fits.max(self.least.min(limit))
     }
 }
 
@@ -76,7 +78,7 @@ fn trim(octets: u64, stripes: &[Stripe], counts: &mut [u64]) {
     loop {
         let surplus = carried(counts, stripes).saturating_sub(u128::from(octets));
         let last = (0..stripes.len())
-            .filter(|&i| counts[i] > 0 && u128::from(stripes[i].mss) <= surplus)
+            .filter(|&i| counts[i] > stripes[i].least && u128::from(stripes[i].mss) <= surplus)
             .max_by(|&a, &b| stripes[a].finish(counts[a]).total_cmp(&stripes[b].finish(counts[b])));
         match last {
             Some(i) => counts[i] -= 1,

@@ -2,7 +2,7 @@
 
 use super::error::ModelError;
 use super::establishment::Establishment;
-use super::parameters::{Path, Striping, Transfer};
+use super::parameters::{Path, Probing, Striping, Transfer};
 use super::path::{Lane, Parts, receive_window};
 use super::reading::{OtherPaths, SessionStarts};
 use super::striping::{Stripe, dynamic, equal};
@@ -110,18 +110,21 @@ pub fn best_gateways(transfer: &Transfer) -> Result<Best, ModelError> {
 
 /// Each path's establishment and the time at which its session is open (S12).
 fn sessions(transfer: &Transfer, paths: &[Path]) -> Result<Vec<(Establishment, f64)>, ModelError> {
-    let mut open = transfer.request;
+    let (mut open, mut called) = (transfer.request, transfer.request);
     let mut opened: Vec<(Establishment, f64)> = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
-        let establishment = Establishment::of(path, transfer.reading.open_wait);
+        let establishment = Establishment::of(path, transfer.reading.open_wait, transfer.reading.handshake);
         open += establishment.total();
         if !open.is_finite() {
             return Err(ModelError::Endless { gateway: i + 1 });
         }
         let start = match (transfer.reading.starts, opened.first()) {
             (SessionStarts::Together, Some(&(_, first))) => first,
-            _ => open,
+            (SessionStarts::Together | SessionStarts::OneAfterAnother, _) => open,
+            (SessionStarts::Staggered, _) => called + establishment.total(),
+            (SessionStarts::AtOnce, _) => transfer.request + establishment.total(),
         };
+        called += path.wired_rtt;
         opened.push((establishment, start));
     }
     Ok(opened)
@@ -139,8 +142,23 @@ fn stripes<'a>(
     opened
         .iter()
         .enumerate()
-        .map(|(i, &(_, start))| Ok(Stripe { start, mss: paths[i].wireless_mss, lane: lane(i)? }))
+        .map(|(i, &(_, start))| {
+            let (least, lane) = match transfer.probing {
+                Some(probing) if i == 0 => (taken_first(transfer, paths, probing), lane(i)?),
+                Some(probing) => (0, lane(i)?.probed(probing.others)),
+                None => (0, lane(i)?),
+            };
+            Ok(Stripe { start, mss: paths[i].wireless_mss, least, lane })
+        })
         .collect()
+}
+
+/// Segments that the first session takes before another is known: all that the others' probes leave, up to
+/// its own limit.
+fn taken_first(transfer: &Transfer, paths: &[Path], probing: Probing) -> u64 {
+    let others = probing.others.saturating_mul(paths.len() as u64 - 1);
+    let octets = transfer.octets.saturating_sub(others).min(probing.first);
+    octets / u64::from(paths[0].wireless_mss)
 }
 
 /// Everything about path `i` (from 0) once the shares are known.

@@ -4,7 +4,7 @@
 //! k is the result; here the windows are walked until their sum reaches the segments to send (S10).
 
 use super::parameters::Window;
-use super::reading::{AckTime, AvoidanceIndex};
+use super::reading::{AckTime, AvoidanceIndex, Growth};
 
 /// Sums of windows are compared with this relative slack, so that rounding never adds a window.
 const SLACK: f64 = 1e-9;
@@ -17,6 +17,7 @@ pub struct Windows {
     slow_start: u64,
     growing: u64,
     avoidance: AvoidanceIndex,
+    growth: Growth,
 }
 
 /// What it takes to send a number of segments.
@@ -31,10 +32,17 @@ pub struct Flight {
 impl Windows {
     /// The windows of a connection whose receiver offers `receive` segments (infinite for no limit).
     /// `window` must have passed [`Window::check`] and `receive` be above zero.
-    pub fn new(window: Window, receive: f64, avoidance: AvoidanceIndex) -> Self {
-        let slow_start = slow_start_windows(&window);
+    pub fn new(window: Window, receive: f64, avoidance: AvoidanceIndex, growth: Growth) -> Self {
+        let slow_start = slow_start_windows(&window, growth);
         let steps = (f64::from(window.segments_per_ack) * (window.max - window.threshold())).ceil();
-        Self { window, receive, slow_start, growing: slow_start.saturating_add(steps as u64), avoidance }
+        Self {
+            window,
+            receive,
+            slow_start,
+            growing: slow_start.saturating_add(steps as u64),
+            avoidance,
+            growth,
+        }
     }
 
     /// K_S: windows in slow start; W_sst is reached in window K_S + 1 (S11).
@@ -65,7 +73,13 @@ impl Windows {
     fn congestion(&self, k: u64, origin: f64) -> f64 {
         let s = f64::from(self.window.segments_per_ack);
         if k <= self.slow_start {
-            self.window.initial * self.window.growth().powf(k.saturating_sub(1) as f64)
+            match self.growth {
+                Growth::RealNumbers => {
+                    self.window.initial * self.window.growth().powf(k.saturating_sub(1) as f64)
+                }
+                // A window at least grows by one, so that this ends soon.
+                Growth::WholeAcks => (1..k).fold(self.window.initial, |size, _| size + (size / s).ceil()),
+            }
         } else if k <= self.growing {
             self.window.threshold() + (k as f64 - origin - 1.0) / s
         } else {
@@ -159,11 +173,14 @@ pub fn ack_time(window: &Window, segment_time: f64, rtt: f64, reading: AckTime) 
 }
 
 /// K_S = ceil(log_r(W_sst / W_0)), by multiplication, so that an exact power is met exactly.
-fn slow_start_windows(window: &Window) -> u64 {
+fn slow_start_windows(window: &Window, growth: Growth) -> u64 {
     let target = window.threshold() * (1.0 - SLACK);
     let (mut size, mut windows) = (window.initial, 0);
     while size < target {
-        size *= window.growth();
+        size = match growth {
+            Growth::RealNumbers => size * window.growth(),
+            Growth::WholeAcks => size + (size / f64::from(window.segments_per_ack)).ceil(),
+        };
         windows += 1;
     }
     windows

@@ -45,14 +45,14 @@ fn s2_the_queue_builds_up_above_a_utilisation_of_one() {
 #[test]
 fn s3_the_open_wait_state_is_one_wireless_round_trip() {
     let path = paper_path();
-    rounds_to(Establishment::of(&path, OpenWait::Counted).total(), "0.165");
-    rounds_to(Establishment::of(&path, OpenWait::Omitted).total(), "0.115");
+    rounds_to(Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck).total(), "0.165");
+    rounds_to(Establishment::of(&path, OpenWait::Omitted, HandshakeEnd::LastAck).total(), "0.115");
 }
 
 #[test]
 fn losses_of_the_establishment_double_their_timeouts() {
     let mut path = paper_path();
-    let lossless = Establishment::of(&path, OpenWait::Counted);
+    let lossless = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck);
     path.handshake = Handshake {
         wired_timeout: 1.0,
         wireless_timeout: 10.0,
@@ -67,7 +67,7 @@ fn losses_of_the_establishment_double_their_timeouts() {
             set_ack: 2,
         },
     };
-    let lossy = Establishment::of(&path, OpenWait::Counted);
+    let lossy = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck);
     rounds_to(lossy.wired - lossless.wired, "11.000");
     rounds_to(lossy.wireless - lossless.wireless, "160.000");
     rounds_to(lossy.set_ack - lossless.set_ack, "300.000");
@@ -76,8 +76,9 @@ fn losses_of_the_establishment_double_their_timeouts() {
 #[test]
 fn s4_congestion_avoidance_counts_from_the_end_of_slow_start() {
     let window = Window { ssthresh: 8.0, max: 10.0, ..Window::default() };
-    let corrected = Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows);
-    let printed = Windows::new(window, f64::INFINITY, AvoidanceIndex::SegmentsPerAck);
+    let corrected =
+        Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows, Growth::RealNumbers);
+    let printed = Windows::new(window, f64::INFINITY, AvoidanceIndex::SegmentsPerAck, Growth::RealNumbers);
     assert_eq!((corrected.slow_start(), corrected.growing()), (6, 10));
     for k in 1..=12 {
         assert_eq!(corrected.transmission(k, 1.0), corrected.segments(k));
@@ -166,7 +167,8 @@ fn s9_disorder_costs_buffer() {
 #[test]
 fn s10_s11_windows_are_walked_until_their_sum_suffices() {
     let doubling = Window { ssthresh: 64.0, segments_per_ack: 1, ..Window::default() };
-    let windows = Windows::new(doubling, f64::INFINITY, AvoidanceIndex::SlowStartWindows);
+    let windows =
+        Windows::new(doubling, f64::INFINITY, AvoidanceIndex::SlowStartWindows, Growth::RealNumbers);
     assert_eq!((windows.slow_start(), windows.growing()), (6, 6));
     for (segments, expected) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (63, 6), (64, 7), (127, 7), (128, 8)]
     {

@@ -106,6 +106,7 @@ fn dynamic_striping_is_optimal() {
         let stripe = |(i, path)| Stripe {
             start: 0.3 * i as f64,
             mss: 81,
+            least: 0,
             lane: Lane::new(&transfer, path, 3).expect("no zero window"),
         };
         let stripes: Vec<Stripe> = transfer.gateways.iter().enumerate().map(stripe).collect();
@@ -196,7 +197,8 @@ fn the_wired_stage_equals_two_queues_in_a_row() {
         let (time, next) = (0.001 * (1 + numbers.below(20)) as f64, 0.001 * (1 + numbers.below(20)) as f64);
         let (segments, rtt) = (1 + numbers.below(500), 0.001 * numbers.below(300) as f64);
         let window = Window { max: max as f64, segments_per_ack: 1, ..Window::default() };
-        let windows = Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows);
+        let windows =
+            Windows::new(window, f64::INFINITY, AvoidanceIndex::SlowStartWindows, Growth::RealNumbers);
         let answer = windows.relayed(segments, time, time + rtt, next);
         let expected = tandem(segments, max, time, rtt, next);
         assert!((answer - expected).abs() < 1e-9 * expected, "case {case}: {answer} against {expected} s");

@@ -1,0 +1,56 @@
+//! `anabranch lab reproduce`: a paper's figures and claims beside ours, as files.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_lab::set::{claims, figures};
+
+use crate::error::Error;
+use crate::output;
+
+/// Options of `lab reproduce`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The paper
+    #[arg(value_parser = ["set"])]
+    paper: String,
+    /// Where the files go; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Fewer points and runs: minutes become seconds
+    #[arg(long)]
+    quick: bool,
+    /// Runs of every random point
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Root of all random streams
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let folder =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", arguments.paper)));
+    std::fs::create_dir_all(&folder).map_err(|error| Error::unwritable(&folder, &error))?;
+    let grid = if arguments.quick { figures::Grid::Quick } else { figures::Grid::Full };
+    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 10 }, |n| n as usize);
+    let mut drawn = Vec::new();
+    for panel in figures::panels(grid) {
+        eprintln!("figure {}", panel.id);
+        let panel = panel.run(runs, arguments.seed)?;
+        write(&folder, &format!("figure-{}.csv", panel.id), &panel.chart.csv())?;
+        let svg = panel.chart.svg().map_err(|error| Error::job(error.to_string()))?;
+        write(&folder, &format!("figure-{}.svg", panel.id), &svg)?;
+        drawn.push(panel);
+    }
+    let verdicts = claims::verdicts(&drawn, runs, arguments.seed)?;
+    write(&folder, "claims.md", &claims::markdown(&verdicts, grid, runs, arguments.seed))?;
+    for verdict in &verdicts {
+        output::text(&format!("{:30} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
+    }
+    output::text(&format!("written to {}\n", folder.display()))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), Error> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).map_err(|error| Error::unwritable(&path, &error))
+}

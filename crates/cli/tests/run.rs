@@ -1,0 +1,163 @@
+//! `anabranch run`, as a shell sees it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assert_cmd::cargo::CommandCargoExt;
+use assert_cmd::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const NETWORK: &str = r#"
+name = "small"
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+[[link]]
+name = "cable"
+from = "a"
+to = "b"
+rate = "1 Mbit/s"
+delay = "5 ms"
+[[transfer]]
+name = "file"
+kind = "tcp"
+from = "a"
+to = "b"
+bytes = "20 kB"
+"#;
+
+fn anabranch(args: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("anabranch").expect("the program is built");
+    command.arg("run").args(args);
+    command
+}
+
+/// A folder with a scenario of this text.
+fn scenario(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small.toml");
+    std::fs::write(&path, text).expect("a file");
+    (folder, path)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
+}
+
+#[track_caller]
+fn lines(args: &[&str]) -> Vec<Value> {
+    let assert = anabranch(args).assert().success();
+    let out = String::from_utf8(assert.get_output().stdout.clone()).expect("text");
+    out.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+}
+
+#[track_caller]
+fn refused(args: &[&str]) -> String {
+    let assert = anabranch(args).assert().code(2).stdout("");
+    String::from_utf8(assert.get_output().stderr.clone()).expect("text")
+}
+
+#[test]
+fn a_record_has_all_that_is_needed_to_do_it_again() {
+    let (_folder, path) = scenario(NETWORK);
+    let records = lines(&[text(&path), "--runs", "2", "--seed", "9", "--json"]);
+    assert_eq!(records.len(), 2);
+    let record = &records[1];
+    assert_eq!((&record["seed"], &record["run"]), (&9.into(), &1.into()));
+    assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(record["hash"].as_str().map(str::len), Some(64));
+    assert_eq!(record["scenario"]["link"][0]["queue"], "100 packets");
+    let metrics = &record["metrics"];
+    assert_eq!(metrics["transfer.file.delivered_bytes"]["value"], 20_000.0);
+    assert_eq!(metrics["transfer.file.latency_s"]["unit"], "s");
+}
+
+#[test]
+fn a_sweep_is_one_object_for_every_point_and_run() {
+    let swept =
+        format!("{NETWORK}\n[sweep]\n\"link.cable.rate\" = [\"1 Mbit/s\", \"2 Mbit/s\", \"4 Mbit/s\"]\n");
+    let (_folder, path) = scenario(&swept);
+    let records = lines(&[text(&path), "--runs", "2", "--json"]);
+    assert_eq!(records.len(), 6);
+    assert_eq!(records[2]["axes"]["link.cable.rate"], "2 Mbit/s");
+    assert_ne!(records[0]["hash"], records[2]["hash"]);
+}
+
+#[test]
+fn the_content_of_a_file_is_found_beside_the_scenario() {
+    let (folder, path) = scenario(&NETWORK.replace("bytes = \"20 kB\"", "file = \"data\""));
+    assert!(refused(&[text(&path)]).contains("data"));
+    std::fs::write(folder.path().join("data"), [7; 1234]).expect("a file");
+    let records = lines(&[text(&path), "--json"]);
+    assert_eq!(records[0]["metrics"]["transfer.file.delivered_bytes"]["value"], 1_234.0);
+}
+
+#[test]
+fn the_same_seed_is_the_same_trace_and_capture() {
+    let (folder, path) = scenario(&NETWORK.replace("delay = \"5 ms\"", "delay = \"5 ms\"\nloss = 0.02"));
+    let written = |name: &str| {
+        let trace = folder.path().join(format!("{name}.txt"));
+        let pcap = folder.path().join(format!("{name}.pcapng"));
+        anabranch(&[text(&path), "--trace", text(&trace), "--pcap", text(&pcap)]).assert().success();
+        (std::fs::read(trace).expect("a trace"), std::fs::read(pcap).expect("a capture"))
+    };
+    let first = written("first");
+    assert!(first.0.len() > 1000 && first.1.len() > 20_000);
+    assert!(first == written("second"), "two runs of one seed differ");
+}
+
+#[test]
+fn a_person_gets_a_table() {
+    let (_folder, path) = scenario(NETWORK);
+    let assert = anabranch(&[text(&path), "--runs", "3"]).assert().success();
+    let out = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(out.contains("transfer.file.latency_s") && out.contains("small, 3 runs"), "{out}");
+}
+
+#[test]
+fn the_schema_is_printed_and_needs_no_scenario() {
+    let assert = anabranch(&["--schema"]).assert().success();
+    let schema: Value = serde_json::from_slice(&assert.get_output().stdout).expect("JSON");
+    assert_eq!(schema["title"], "Anabranch scenario");
+}
+
+#[test]
+fn bad_input_is_one_error_with_place_and_hint() {
+    let wrong = |from: &str, to: &str| NETWORK.replace(from, to);
+    for (file, expected) in [
+        (wrong("delay =", "dealy ="), "small.toml:12"),
+        (wrong("delay =", "dealy ="), "did you mean `delay`?"),
+        (wrong("1 Mbit/s", "1 Mbps"), "did you mean `Mbit/s`?"),
+        (wrong("1 Mbit/s", "-1 Mbit/s"), "is negative"),
+        (wrong("[[transfer]]", "[[node]]\nname = \"c\"\n[[transfer]]"), "the network is not connected"),
+        (wrong("[[transfer]]", "[[transfer"), "small.toml:13"),
+    ] {
+        let (_folder, path) = scenario(&file);
+        let error = refused(&[text(&path), "--json"]);
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    let (folder, path) = scenario(NETWORK);
+    for (args, expected) in [
+        (vec![text(&path), "--set", "link.cabel.rate=1 Mbit/s"], "did you mean `cable`?"),
+        (vec![text(&path), "--set", "link.cable.rate=fast"], "--set link.cable.rate=fast"),
+        (vec![text(&path), "--runs", "2", "--trace", "x"], "for one run"),
+        (vec![text(folder.path())], "cannot read"),
+        (vec!["nowhere.toml"], "cannot read nowhere.toml"),
+        (vec![], "SCENARIO"),
+        (vec![text(&path), "--seeed", "1"], "--seed"),
+    ] {
+        let error = refused(&args);
+        assert!(error.contains(expected), "{args:?}: {error}");
+    }
+    let inside = path.join("trace");
+    assert!(refused(&[text(&path), "--trace", text(&inside)]).contains("cannot write"));
+}
+
+#[test]
+fn zero_gateways_are_refused() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml");
+    let error = refused(&[shipped, "--set", "transfer.update.gateways=0"]);
+    assert!(error.contains("at least one gateway"), "{error}");
+}

@@ -1,0 +1,115 @@
+//! `campaign NAME [--count N] [--runs N] [--seed S]`: many random cases in search of a bad one. Prints a line
+//! for each and a summary; fails if a requirement is not met.
+
+use std::process::ExitCode;
+
+use anabranch_lab::campaign::faults::{self, Left};
+use anabranch_lab::campaign::networks;
+
+const USAGE: &str = "usage: campaign set-random-networks|set-faults [--count N] [--runs N] [--seed S]";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, options)) = words.split_first() else { return usage() };
+    let Some(options) = Options::parse(options) else { return usage() };
+    let result = match name.as_str() {
+        "set-random-networks" => random_networks(&options),
+        "set-faults" => set_faults(&options),
+        _ => return usage(),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
+}
+
+struct Options {
+    count: Option<u64>,
+    runs: u64,
+    seed: u64,
+}
+
+impl Options {
+    fn parse(words: &[String]) -> Option<Self> {
+        let mut options = Self { count: None, runs: 10, seed: 1 };
+        for pair in words.chunks(2) {
+            let [name, value] = pair else { return None };
+            let value = value.parse().ok()?;
+            match name.as_str() {
+                "--count" => options.count = Some(value),
+                "--runs" if value > 0 => options.runs = value,
+                "--seed" => options.seed = value,
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
+}
+
+/// At most 1.02 times the best single gateway's latency in 99 % of networks, 1.10 times in every one.
+fn random_networks(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
+    let cases = networks::campaign(options.seed, options.count.unwrap_or(500), options.runs, |case| {
+        let paths: Vec<String> = case
+            .paths
+            .iter()
+            .map(|(rate, delay, loss)| format!("{rate:.0}k/{delay}ms/{:.1}%", loss * 100.0))
+            .collect();
+        println!(
+            "{:4} ratio {:.3} split {:.3} together {:.2} alone {:.2?} split {:.2?} {}",
+            case.number,
+            case.ratio(),
+            case.split_ratio(),
+            case.together.unwrap_or(f64::NAN),
+            case.alone,
+            case.split,
+            paths.join(" ")
+        );
+    })?;
+    let s = networks::summary(&cases);
+    println!(
+        "{} networks: at most 1.02 in {:.1} %, median {:.3}, worst {:.3}; against split TCP {:.1} %, worst {:.3}",
+        s.cases,
+        s.good * 100.0,
+        s.median,
+        s.worst,
+        s.split_good * 100.0,
+        s.split_worst
+    );
+    Ok(s.good >= 0.99 && s.worst <= 1.10)
+}
+
+/// All delivered while one gateway lives; a failure reported where none does.
+fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
+    let count = options.count.unwrap_or(1000);
+    let tell = |case: &faults::Case| {
+        println!(
+            "{:4} {:?} left: {} of {} octets, {:?} after {:.1} s (undisturbed {:.1} s) {}",
+            case.number,
+            case.left,
+            case.delivered,
+            case.octets,
+            case.outcome,
+            case.took,
+            case.undisturbed.unwrap_or(f64::NAN),
+            if case.fine() { "" } else { "BAD" }
+        );
+    };
+    let mut fine = true;
+    for (left, count) in [(Left::One, count), (Left::None, count.div_ceil(10))] {
+        let cases = faults::campaign(options.seed, count, left, tell)?;
+        let bad: Vec<u64> = cases.iter().filter(|c| !c.fine()).map(|c| c.number).collect();
+        let longest = cases.iter().map(|c| c.took).fold(0.0, f64::max);
+        println!("{left:?} left: {count} schedules, {} bad {bad:?}, longest {longest:.0} s", bad.len());
+        fine &= bad.is_empty();
+    }
+    Ok(fine)
+}

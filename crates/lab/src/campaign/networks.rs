@@ -1,0 +1,163 @@
+//! Never slower than the best single gateway: random networks, SET over all of them against each alone.
+
+use anabranch_core::time::Duration;
+use anabranch_sim::random::Stream;
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::set::{OpenWaitName, StartName};
+use anabranch_sim::scenario::units::{Rate, Size, Span};
+use rayon::prelude::*;
+
+use crate::experiment::RunError;
+use crate::set::{Config, PerGateway, Scheme, TcpName, simulate};
+
+/// What a network showed. Latencies are means over the runs, seconds.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// Its number.
+    pub number: u64,
+    /// Rate (kbit/s), one-way delay (ms) and loss of each gateway's wireless link.
+    pub paths: Vec<(f64, u64, f64)>,
+    /// SET over all gateways; `None` if a run was not delivered.
+    pub together: Option<f64>,
+    /// SET over each gateway alone; infinite if a run was not delivered.
+    pub alone: Vec<f64>,
+    /// Split TCP over each gateway alone; infinite if a run was not delivered.
+    pub split: Vec<f64>,
+}
+
+impl Case {
+    /// SET's latency over all as a multiple of that over the best alone.
+    pub fn ratio(&self) -> f64 {
+        self.together.unwrap_or(f64::INFINITY) / least(&self.alone)
+    }
+
+    /// The same against plain split TCP.
+    pub fn split_ratio(&self) -> f64 {
+        self.together.unwrap_or(f64::INFINITY) / least(&self.split)
+    }
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (evenly in the logarithm), 5 to 500 ms, 0 to 5 % loss;
+/// 100 kB.
+pub fn network(seed: u64, number: u64) -> Config {
+    let mut random = Stream::new(seed, number, "campaign set-random-networks", "paths");
+    let n = random.range(2..=5) as usize;
+    let (mut rates, mut delays, mut losses) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..n {
+        rates.push(Rate((20e3 * 50f64.powf(random.uniform())) as u64));
+        delays.push(Span(Duration::from_millis(random.range(5..=500))));
+        losses.push(random.uniform() * 0.05);
+    }
+    Config {
+        gateways: n,
+        file: Size(100_000),
+        wireless_rate: PerGateway::each(rates),
+        wireless_delay: PerGateway::each(delays),
+        wireless_loss: PerGateway::each(losses),
+        tcp: TcpName::Modern,
+        start: StartName::Early,
+        open_wait: OpenWaitName::None,
+        ..Config::default()
+    }
+}
+
+/// Runs the networks `0..count`, in parallel, and hands each case on as soon as it is there.
+///
+/// # Errors
+///
+/// A network that the simulator refuses.
+pub fn campaign(
+    seed: u64,
+    count: u64,
+    runs: u64,
+    tell: impl Fn(&Case) + Sync,
+) -> Result<Vec<Case>, RunError> {
+    (0..count)
+        .into_par_iter()
+        .map(|number| {
+            let case = case(seed, number, runs)?;
+            tell(&case);
+            Ok(case)
+        })
+        .collect()
+}
+
+fn case(seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
+    let config = network(seed, number);
+    let mean = |config: &Config| -> Result<Option<f64>, RunError> {
+        let scenario = config.scenario()?;
+        Ok(mean_latency(&scenario, seed.wrapping_mul(1_000_003).wrapping_add(number), runs))
+    };
+    let each = |scheme| -> Result<Vec<f64>, RunError> {
+        let one = |i| Ok(mean(&Config { scheme, ..alone(&config, i) })?.unwrap_or(f64::INFINITY));
+        (0..config.gateways).map(one).collect()
+    };
+    let path = |i| {
+        let (rate, delay) = (config.wireless_rate.of(i).0, config.wireless_delay.of(i).0);
+        (rate as f64 / 1000.0, delay.as_millis(), config.wireless_loss.of(i))
+    };
+    Ok(Case {
+        number,
+        paths: (0..config.gateways).map(path).collect(),
+        together: mean(&config)?,
+        alone: each(Scheme::Set)?,
+        split: each(Scheme::Split)?,
+    })
+}
+
+/// The same with gateway `i` only.
+fn alone(config: &Config, i: usize) -> Config {
+    Config {
+        gateways: 1,
+        wireless_rate: PerGateway::same(config.wireless_rate.of(i)),
+        wireless_delay: PerGateway::same(config.wireless_delay.of(i)),
+        wireless_loss: PerGateway::same(config.wireless_loss.of(i)),
+        ..config.clone()
+    }
+}
+
+fn mean_latency(scenario: &Scenario, seed: u64, runs: u64) -> Option<f64> {
+    let total: Option<f64> =
+        (0..runs).map(|run| simulate(scenario, seed, run).latency.map(|d| d.as_secs_f64())).sum();
+    total.map(|t| t / runs as f64)
+}
+
+/// What all cases together say.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Summary {
+    /// How many there were.
+    pub cases: usize,
+    /// Share with a ratio of at most 1.02.
+    pub good: f64,
+    /// Median ratio.
+    pub median: f64,
+    /// Largest ratio.
+    pub worst: f64,
+    /// Share with a ratio of at most 1.02 against split TCP.
+    pub split_good: f64,
+    /// Largest ratio against split TCP.
+    pub split_worst: f64,
+}
+
+/// Sums up.
+pub fn summary(cases: &[Case]) -> Summary {
+    let sorted = |f: fn(&Case) -> f64| {
+        let mut ratios: Vec<f64> = cases.iter().map(f).collect();
+        ratios.sort_by(f64::total_cmp);
+        ratios
+    };
+    let good = |r: &[f64]| r.iter().filter(|r| **r <= 1.02).count() as f64 / r.len().max(1) as f64;
+    let (ours, split) = (sorted(Case::ratio), sorted(Case::split_ratio));
+    Summary {
+        cases: cases.len(),
+        good: good(&ours),
+        median: ours.get(ours.len() / 2).copied().unwrap_or(f64::NAN),
+        worst: ours.last().copied().unwrap_or(f64::NAN),
+        split_good: good(&split),
+        split_worst: split.last().copied().unwrap_or(f64::NAN),
+    }
+}

@@ -1,0 +1,118 @@
+//! What can be wrong with what was asked for.
+
+use std::fmt;
+
+use anabranch_sim::scenario::nearest;
+use thiserror::Error;
+
+/// Why a point or a grid cannot be: the parameter, the reason, and what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// There is no such experiment.
+    NoExperiment {
+        /// What was asked for.
+        name: String,
+        /// What to do.
+        hint: String,
+    },
+    /// What was set is no `key=value`.
+    NoAssignment {
+        /// The text.
+        text: String,
+    },
+    /// There is no such parameter.
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A parameter was set twice.
+    Twice {
+        /// The key.
+        key: String,
+    },
+    /// A value cannot be.
+    BadValue {
+        /// The parameter.
+        key: &'static str,
+        /// The value.
+        value: String,
+        /// Why.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl ParameterError {
+    /// No experiment of that name.
+    pub fn no_experiment(name: &str, known: &[&str]) -> Self {
+        Self::NoExperiment { name: name.to_owned(), hint: meant(name, known, "experiments") }
+    }
+
+    /// No parameter of that name.
+    pub fn unknown_key<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let known: Vec<&str> = known.collect();
+        Self::UnknownKey { key: key.to_owned(), hint: meant(key, &known, "parameters") }
+    }
+
+    /// A value that cannot be.
+    pub fn bad(key: &'static str, value: &str, message: impl Into<String>, hint: Option<String>) -> Self {
+        Self::BadValue { key, value: value.to_owned(), message: message.into(), hint }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoExperiment { hint, .. } | Self::UnknownKey { hint, .. } => Some(hint.clone()),
+            Self::NoAssignment { .. } => {
+                Some("write `--set key=value`, or `key=value,value` for a grid".to_owned())
+            }
+            Self::Twice { key } => Some(format!("write both values with a comma: `--set {key}=value,value`")),
+            Self::BadValue { hint, .. } => hint.clone(),
+        }
+    }
+}
+
+fn meant(word: &str, known: &[&str], what: &str) -> String {
+    nearest(word, known.iter().copied()).map_or_else(
+        || format!("the {what} are {}", known.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    )
+}
+
+impl fmt::Display for ParameterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoExperiment { name, .. } => write!(f, "there is no experiment `{name}`"),
+            Self::NoAssignment { text } => write!(f, "--set {text}: expected `key=value`"),
+            Self::UnknownKey { key, .. } => write!(f, "--set {key}: unknown key `{key}`"),
+            Self::Twice { key } => write!(f, "--set {key}: `{key}` is set twice"),
+            Self::BadValue { key, value, message, .. } => write!(f, "--set {key}={value}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for ParameterError {}
+
+/// Why a run could not be made, or its numbers not be summed up.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The experiment has described a network that the simulator refuses.
+    #[error("the experiment's network is refused: {0}")]
+    Scenario(String),
+    /// A metric is no number.
+    #[error("the metric `{metric}` of run {run} is no finite number")]
+    NotFinite {
+        /// The metric.
+        metric: &'static str,
+        /// The run.
+        run: usize,
+    },
+    /// The closed form has no answer.
+    #[error("the model has no answer: {0}")]
+    Model(String),
+}

@@ -1,0 +1,331 @@
+//! What the parameters mean.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use anabranch_core::time::Duration;
+use anabranch_sim::scenario::file::FailureName;
+use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::set::{
+    LayoutName, OpenName, OpenWaitName, ReinjectionName, SetSection, SharingName, StartName, StripingName,
+};
+use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span, UnitError};
+
+use super::parameters::PARAMETERS;
+use crate::experiment::{ParameterError, Settings};
+
+/// How the file is carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheme {
+    /// SET over all gateways.
+    Set,
+    /// Split TCP through the first gateway.
+    Split,
+    /// TCP from end to end; the first gateway routes and fragments.
+    EndToEnd,
+}
+
+/// Which TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TcpName {
+    /// The paper's: initial window 1, window limit 64, no options.
+    Paper,
+    /// A present-day host's.
+    Modern,
+}
+
+/// One value for all gateways, or one for each.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PerGateway<T> {
+    values: Vec<T>,
+}
+
+impl<T: Copy> PerGateway<T> {
+    /// One for all.
+    pub fn same(value: T) -> Self {
+        Self { values: vec![value] }
+    }
+
+    /// One for each; must not be empty.
+    pub fn each(values: Vec<T>) -> Self {
+        Self { values }
+    }
+
+    /// That of gateway `i`, from 0.
+    pub fn of(&self, i: usize) -> T {
+        self.values[if self.values.len() == 1 { 0 } else { i }]
+    }
+
+    /// As they were given.
+    pub fn all(&self) -> &[T] {
+        &self.values
+    }
+
+    fn text(&self, show: impl Fn(&T) -> String) -> String {
+        self.values.iter().map(show).collect::<Vec<_>>().join("+")
+    }
+}
+
+/// A gateway that dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failing {
+    /// Which, from 0.
+    pub gateway: usize,
+    /// When, from the request.
+    pub at: Duration,
+    /// How.
+    pub how: FailureName,
+}
+
+/// A point of the experiment. The names are those of the parameters.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
+pub struct Config {
+    pub scheme: Scheme,
+    pub gateways: usize,
+    pub file: Size,
+    pub wired_rate: PerGateway<Rate>,
+    pub wired_delay: PerGateway<Span>,
+    pub wireless_rate: PerGateway<Rate>,
+    pub wireless_delay: PerGateway<Span>,
+    pub wireless_loss: PerGateway<f64>,
+    pub hops: PerGateway<usize>,
+    pub gateway_buffer: PerGateway<QueueSize>,
+    pub node_buffer: Size,
+    pub background: usize,
+    pub fail: Vec<Failing>,
+    pub tcp: TcpName,
+    pub start: StartName,
+    pub open: OpenName,
+    pub striping: StripingName,
+    pub open_wait: OpenWaitName,
+    pub layout: LayoutName,
+    pub ip: u8,
+}
+
+type Understood<T> = Result<T, ParameterError>;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::understand(&Settings::defaults(&super::Set)).expect("the defaults can be")
+    }
+}
+
+impl Config {
+    /// Understands a text for each parameter.
+    ///
+    /// # Errors
+    ///
+    /// The first that cannot be.
+    pub fn understand(settings: &Settings) -> Understood<Self> {
+        let read = Reader { settings, gateways: 1 };
+        let gateways = read.count("gateways", 1, 15)?;
+        let read = Reader { gateways, ..read };
+        Ok(Self {
+            scheme: read.word("scheme", SCHEMES)?,
+            gateways,
+            file: read.quantity("file")?,
+            wired_rate: read.each("wired_rate", quantity)?,
+            wired_delay: read.each("wired_delay", quantity)?,
+            wireless_rate: read.each("wireless_rate", quantity)?,
+            wireless_delay: read.each("wireless_delay", quantity)?,
+            wireless_loss: read.each("wireless_loss", probability)?,
+            hops: read.each("hops", |key, text| count(key, text, 1, 32))?,
+            gateway_buffer: read.each("gateway_buffer", quantity)?,
+            node_buffer: read.node_buffer()?,
+            background: read.count("background", 0, 200)?,
+            fail: read.fail()?,
+            tcp: read.word("tcp", TCPS)?,
+            start: read.word("start", STARTS)?,
+            open: read.word("open", OPENS)?,
+            striping: read.word("striping", STRIPINGS)?,
+            open_wait: read.word("open_wait", OPEN_WAITS)?,
+            layout: read.word("layout", LAYOUTS)?,
+            ip: read.word("ip", &[("6", 6), ("4", 4)])?,
+        })
+    }
+
+    /// Every parameter as it can be given again.
+    pub fn texts(&self) -> Vec<(&'static str, String)> {
+        let text = |name: &str| match name {
+            "scheme" => named(self.scheme, SCHEMES),
+            "gateways" => self.gateways.to_string(),
+            "file" => plain(&self.file),
+            "wired_rate" => self.wired_rate.text(plain),
+            "wired_delay" => self.wired_delay.text(plain),
+            "wireless_rate" => self.wireless_rate.text(plain),
+            "wireless_delay" => self.wireless_delay.text(plain),
+            "wireless_loss" => self.wireless_loss.text(plain),
+            "hops" => self.hops.text(plain),
+            "gateway_buffer" => self.gateway_buffer.text(plain),
+            "node_buffer" => plain(&self.node_buffer),
+            "background" => self.background.to_string(),
+            "fail" => self.fail_text(),
+            "tcp" => named(self.tcp, TCPS),
+            "start" => named(self.start, STARTS),
+            "open" => named(self.open, OPENS),
+            "striping" => named(self.striping, STRIPINGS),
+            "open_wait" => named(self.open_wait, OPEN_WAITS),
+            "layout" => named(self.layout, LAYOUTS),
+            "ip" => self.ip.to_string(),
+            other => unreachable!("`{other}` is a parameter without a text"),
+        };
+        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
+    }
+
+    /// What the scenario format says of SET.
+    pub(super) fn section(&self) -> SetSection {
+        SetSection {
+            layout: self.layout,
+            start: self.start,
+            open: self.open,
+            open_wait: self.open_wait,
+            striping: self.striping,
+            node_buffer: self.node_buffer,
+            // The window striping is the paper's, and the paper copies nothing and divides the buffer.
+            reinjection: match self.striping {
+                StripingName::Predictive => ReinjectionName::On,
+                StripingName::Window => ReinjectionName::Off,
+            },
+            sharing: match self.striping {
+                StripingName::Predictive => SharingName::Overcommitted,
+                StripingName::Window => SharingName::Divided,
+            },
+            ..SetSection::default()
+        }
+    }
+
+    fn fail_text(&self) -> String {
+        let one = |f: &Failing| {
+            let how = match f.how {
+                FailureName::Silent => "",
+                FailureName::Reset => ":reset",
+            };
+            format!("gw{}@{}{how}", f.gateway + 1, plain(&Span(f.at)))
+        };
+        if self.fail.is_empty() {
+            return "none".to_owned();
+        }
+        self.fail.iter().map(one).collect::<Vec<_>>().join("+")
+    }
+}
+
+struct Reader<'s> {
+    settings: &'s Settings,
+    gateways: usize,
+}
+
+impl Reader<'_> {
+    fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Understood<T> {
+        let text = self.settings.text(key);
+        words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+            let known: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+            let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
+        })
+    }
+
+    fn count(&self, key: &'static str, least: usize, most: usize) -> Understood<usize> {
+        count(key, self.settings.text(key), least, most)
+    }
+
+    fn quantity<T: FromStr<Err = UnitError>>(&self, key: &'static str) -> Understood<T> {
+        quantity(key, self.settings.text(key))
+    }
+
+    fn each<T: Copy>(
+        &self,
+        key: &'static str,
+        read: impl Fn(&'static str, &str) -> Understood<T>,
+    ) -> Understood<PerGateway<T>> {
+        let text = self.settings.text(key);
+        let values: Vec<T> = text.split('+').map(|part| read(key, part.trim())).collect::<Understood<_>>()?;
+        if values.len() != 1 && values.len() != self.gateways {
+            let message = format!("{} values for {} gateways", values.len(), self.gateways);
+            let hint = "give one for all, or one for each gateway, joined by +".to_owned();
+            return Err(ParameterError::bad(key, text, message, Some(hint)));
+        }
+        Ok(PerGateway::each(values))
+    }
+
+    fn node_buffer(&self) -> Understood<Size> {
+        let (key, size) = ("node_buffer", self.quantity::<Size>("node_buffer")?);
+        if size.0 == 0 || size.0 > u64::from(u32::MAX) {
+            let text = self.settings.text(key);
+            return Err(ParameterError::bad(key, text, "a buffer has 1 B to 4 GiB", None));
+        }
+        Ok(size)
+    }
+
+    fn fail(&self) -> Understood<Vec<Failing>> {
+        let text = self.settings.text("fail");
+        if text == "none" {
+            return Ok(Vec::new());
+        }
+        text.split('+').map(|part| self.failing(part.trim())).collect()
+    }
+
+    fn failing(&self, text: &str) -> Understood<Failing> {
+        let bad = |message: String| {
+            let hint = "write `gw2@1.5s`, `gw2@1.5s:reset`, several joined by +, or `none`".to_owned();
+            ParameterError::bad("fail", text, message, Some(hint))
+        };
+        let Some((name, rest)) = text.split_once('@') else {
+            return Err(bad("expected a gateway and a time".to_owned()));
+        };
+        let (at, how) = match rest.split_once(':') {
+            None => (rest, FailureName::Silent),
+            Some((at, "silent")) => (at, FailureName::Silent),
+            Some((at, "reset")) => (at, FailureName::Reset),
+            Some((_, other)) => return Err(bad(format!("`{other}` is neither silent nor reset"))),
+        };
+        let number = name.strip_prefix("gw").and_then(|n| n.parse::<usize>().ok());
+        let Some(gateway) = number.filter(|n| (1..=self.gateways).contains(n)) else {
+            return Err(bad(format!("there is no gateway `{name}`, only gw1 to gw{}", self.gateways)));
+        };
+        let at: Span = at.parse().map_err(|e: UnitError| bad(e.to_string()))?;
+        Ok(Failing { gateway: gateway - 1, at: at.0, how })
+    }
+}
+
+fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
+    text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
+        ParameterError::bad(key, text, format!("expected a whole number in {least}..={most}"), None)
+    })
+}
+
+fn quantity<T: FromStr<Err = UnitError>>(key: &'static str, text: &str) -> Understood<T> {
+    text.parse().map_err(|e: UnitError| ParameterError::bad(key, text, e.to_string(), e.hint()))
+}
+
+fn probability(key: &'static str, text: &str) -> Understood<f64> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.parse(),
+    };
+    number.ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| {
+        let message = "expected a probability from 0 up to, not including, 1".to_owned();
+        ParameterError::bad(key, text, message, Some("such as 0.02 or 2%".to_owned()))
+    })
+}
+
+/// A quantity without the space before its unit, so that a shell needs no quotes.
+fn plain(value: &impl Display) -> String {
+    value.to_string().replace(' ', "")
+}
+
+fn named<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
+    words.iter().find(|(_, v)| *v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
+}
+
+const SCHEMES: &[(&str, Scheme)] =
+    &[("set", Scheme::Set), ("split", Scheme::Split), ("end-to-end", Scheme::EndToEnd)];
+const TCPS: &[(&str, TcpName)] = &[("paper", TcpName::Paper), ("modern", TcpName::Modern)];
+const STARTS: &[(&str, StartName)] = &[("after-setack", StartName::AfterSetack), ("early", StartName::Early)];
+const OPENS: &[(&str, OpenName)] =
+    &[("staggered", OpenName::Staggered), ("one-by-one", OpenName::OneByOne), ("at-once", OpenName::AtOnce)];
+const STRIPINGS: &[(&str, StripingName)] =
+    &[("predictive", StripingName::Predictive), ("window", StripingName::Window)];
+const OPEN_WAITS: &[(&str, OpenWaitName)] =
+    &[("round-trip", OpenWaitName::RoundTrip), ("none", OpenWaitName::None)];
+const LAYOUTS: &[(&str, LayoutName)] = &[("compact", LayoutName::Compact), ("paper", LayoutName::Paper)];

@@ -1,0 +1,198 @@
+//! From a configuration to a scenario: Figure 9's network, as values of the scenario format.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::Duration;
+use anabranch_sim::link::QueueLimit;
+use anabranch_sim::scenario::file::{
+    EventAction, EventSection, FileConfig, GatewaysName, LinkSection, LossName, MetricName, NetworkSection,
+    NodeKind, NodeSection, RouteSection, TransferKind, TransferSection,
+};
+use anabranch_sim::scenario::tcp::{Base, TcpProfile};
+use anabranch_sim::scenario::units::{Probability, QueueSize, Rate, Span};
+use anabranch_sim::scenario::{Scenario, Source};
+
+use super::config::{Config, Scheme, TcpName};
+use crate::experiment::RunError;
+
+/// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
+pub(super) const WIRED_MSS: u16 = 1296;
+/// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata S14).
+pub(super) const WIRELESS_MSS: u16 = 81;
+/// A TCP header without options.
+const TCP_HEADER: u32 = 20;
+
+/// Octets that IP and TCP add to a segment.
+pub(super) fn overhead(ip: u8) -> u32 {
+    TCP_HEADER + if ip == 6 { 40 } else { 20 }
+}
+
+impl Config {
+    /// The scenario.
+    ///
+    /// # Errors
+    ///
+    /// What the scenario format has against it.
+    pub fn scenario(&self) -> Result<Scenario, RunError> {
+        let file = self.file_config();
+        // A scenario is understood from its text, so that what is simulated can always be written down.
+        let text = toml::to_string(&file).map_err(|e| RunError::Scenario(e.to_string()))?;
+        Source::new("set", text).scenario().map_err(|e| RunError::Scenario(e.to_string()))
+    }
+
+    /// The same as a scenario file.
+    pub fn file_config(&self) -> FileConfig {
+        let mut net = Net { nodes: Vec::new(), links: Vec::new(), routes: Vec::new() };
+        net.node("cn", NodeKind::Host);
+        (0..self.gateways).for_each(|i| net.node(&gateway(i), NodeKind::Gateway));
+        (0..=self.background).for_each(|j| net.node(&receiver(j), NodeKind::Host));
+        (0..self.gateways).for_each(|i| self.path(&mut net, i));
+        let profile = |mss| TcpProfile {
+            base: Some(match self.tcp {
+                TcpName::Paper => Base::Paper,
+                TcpName::Modern => Base::Modern,
+            }),
+            mss: Some(mss),
+            // Twelve octets a segment that a 127-octet frame does not have.
+            timestamps: Some(false),
+            // The node is no host with more memory than its buffer: nobody offers more before it has spoken.
+            receive_buffer: (self.node_buffer.0 < 65_535).then_some(self.node_buffer),
+            ..TcpProfile::default()
+        };
+        FileConfig {
+            name: "set".to_owned(),
+            description: String::new(),
+            seed: 1,
+            stop: Span(Duration::from_secs(7 * 24 * 3600)),
+            network: NetworkSection { ip: self.ip, metric: MetricName::Delay, ..NetworkSection::default() },
+            tcp: BTreeMap::from([
+                ("default".to_owned(), profile(WIRED_MSS)),
+                ("wireless".to_owned(), profile(WIRELESS_MSS)),
+            ]),
+            node: net.nodes,
+            link: net.links,
+            route: net.routes,
+            transfer: (0..=self.background).map(|j| self.transfer(j)).collect(),
+            event: self.fail.iter().map(failure).collect(),
+            sweep: BTreeMap::new(),
+        }
+    }
+
+    /// The way through gateway `i`: wired, then wireless as often as it has hops. Where there are several
+    /// receivers a last node joins them to the wireless link, which they so share as they would a channel.
+    fn path(&self, net: &mut Net, i: usize) {
+        let gateway = gateway(i);
+        net.links.push(LinkSection {
+            name: Some(format!("wired{}", i + 1)),
+            ..link("cn", &gateway, self.wired_rate.of(i), self.wired_delay.of(i), 1500)
+        });
+        let hops = self.hops.of(i);
+        let shared = self.background > 0;
+        let (mut from, mut last) = (gateway.clone(), gateway);
+        for hop in 1..=hops {
+            let to = if hop == hops && !shared { receiver(0) } else { format!("r{}-{hop}", i + 1) };
+            if to != receiver(0) {
+                net.node(&to, NodeKind::Node);
+            }
+            let mtu = u32::from(WIRELESS_MSS) + overhead(self.ip);
+            net.links.push(LinkSection {
+                name: Some(format!("radio{}-{hop}", i + 1)),
+                queue: self.gateway_buffer.of(i),
+                loss: LossName::Bernoulli(Probability(self.wireless_loss.of(i))),
+                ..link(&from, &to, self.wireless_rate.of(i), self.wireless_delay.of(i), mtu)
+            });
+            last = std::mem::replace(&mut from, to);
+        }
+        if shared {
+            last.clone_from(&from);
+            for j in 0..=self.background {
+                net.links.push(LinkSection {
+                    // Nothing may be lost or wait here: it is no link, but the end of the one before.
+                    queue: QueueSize(QueueLimit::Packets(u32::MAX)),
+                    ..link(&from, &receiver(j), HERE.0, HERE.1, 1500)
+                });
+            }
+        }
+        if i == 0 {
+            // The request, and TCP from end to end, go through the first gateway: `default_gateway` sees to it
+            // at the correspondent node, and here at the receivers.
+            let at_end = |j| RouteSection { at: receiver(j), to: "cn".to_owned(), via: last.clone() };
+            net.routes.extend((0..=self.background).map(at_end));
+        }
+    }
+
+    fn transfer(&self, j: usize) -> TransferSection {
+        let names: Vec<String> = (0..self.gateways).map(gateway).collect();
+        let (kind, gateways) = match self.scheme {
+            Scheme::Set => (TransferKind::Set, Some(names)),
+            Scheme::Split => (TransferKind::Split, Some(vec![gateway(0)])),
+            Scheme::EndToEnd => (TransferKind::EndToEnd, None),
+        };
+        TransferSection {
+            name: Some(if j == 0 { "update".to_owned() } else { format!("other{j}") }),
+            kind,
+            from: "cn".to_owned(),
+            to: receiver(j),
+            bytes: Some(self.file),
+            file: None,
+            start: Span(Duration::ZERO),
+            tcp: "default".to_owned(),
+            tcp_wireless: gateways.is_some().then(|| "wireless".to_owned()),
+            gateways: gateways.map(GatewaysName::Names),
+            default_gateway: Some(gateway(0)),
+            set: Some(self.section()),
+        }
+    }
+}
+
+/// Nodes, links and routes so far.
+struct Net {
+    nodes: Vec<NodeSection>,
+    links: Vec<LinkSection>,
+    routes: Vec<RouteSection>,
+}
+
+impl Net {
+    fn node(&mut self, name: &str, kind: NodeKind) {
+        let energy = Default::default();
+        self.nodes.push(NodeSection { name: name.to_owned(), kind, energy, neighbours: Vec::new() });
+    }
+}
+
+/// Rate and delay of what is no distance.
+const HERE: (Rate, Span) = (Rate(100_000_000_000), Span(Duration::from_nanos(1)));
+
+fn gateway(i: usize) -> String {
+    format!("gw{}", i + 1)
+}
+
+fn receiver(j: usize) -> String {
+    if j == 0 { "sn".to_owned() } else { format!("sn{}", j + 1) }
+}
+
+fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection {
+    LinkSection {
+        name: None,
+        from: from.to_owned(),
+        to: to.to_owned(),
+        rate,
+        delay,
+        queue: QueueSize(QueueLimit::Packets(1000)),
+        mtu,
+        loss: LossName::default(),
+        loss_factors: Default::default(),
+        back: None,
+    }
+}
+
+fn failure(failing: &super::config::Failing) -> EventSection {
+    EventSection {
+        at: Span(failing.at),
+        action: EventAction::FailNode,
+        node: Some(gateway(failing.gateway)),
+        how: Some(failing.how),
+        from: None,
+        to: None,
+        rate: None,
+    }
+}

@@ -1,0 +1,76 @@
+//! What the papers print: figures and claims, copied entry by entry from the project's list of targets.
+
+use serde::Deserialize;
+
+/// An entry.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Its name, by which reports call it.
+    pub id: String,
+    /// The paper.
+    pub source: String,
+    /// Where in the paper.
+    pub section: String,
+    /// What sort of entry it is.
+    pub kind: Kind,
+    /// The printed value of a [`Kind::Value`] or [`Kind::Param`].
+    #[serde(default)]
+    pub value: Option<toml::Value>,
+    /// Its unit.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// The claim of a [`Kind::Trend`], in words.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Under which circumstances.
+    #[serde(default)]
+    pub scenario: Option<toml::Table>,
+    /// What is odd about it.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// It contradicts other printed figures.
+    #[serde(default)]
+    pub suspect: bool,
+}
+
+/// The sort of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A number that came out.
+    Value,
+    /// A number that went in.
+    Param,
+    /// Something that grows, falls or lies below something else.
+    Trend,
+}
+
+#[derive(Deserialize)]
+struct File {
+    target: Vec<Target>,
+}
+
+/// The SET paper's.
+///
+/// # Panics
+///
+/// Never: the list is part of the program, and a test reads it.
+pub fn set() -> Vec<Target> {
+    toml::from_str::<File>(include_str!("targets/set.toml")).expect("the list is well formed").target
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_and_holds_what_its_kind_asks_for() {
+        let all = set();
+        assert!(all.iter().all(|t| t.source == "set"));
+        let of = |kind| all.iter().filter(move |t| t.kind == kind);
+        assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (4, 14));
+        assert!(of(Kind::Trend).all(|t| t.text.is_some()));
+        assert!(of(Kind::Value).all(|t| t.value.is_some()));
+    }
+}
