@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The version of gungraun in the workspace's manifest; [`tests`] compares them.
+/// The version of gungraun in the workspace's manifest; a test compares them.
 const RUNNER_VERSION: &str = "0.20.0";
 
 /// `bench [ARGS...]`: ARGS go to cargo bench.

@@ -2,7 +2,7 @@
 //!
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
 //! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated,
-//! [`bench`] the benchmarks;
+//! and the benchmarks by a module of their own;
 //! [`cargo`] starts cargo, [`failure`] is how a command fails. No dependencies, so that the first build of a fresh clone is short.
 
 mod bench;

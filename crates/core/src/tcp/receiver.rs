@@ -148,6 +148,11 @@ impl Receiver {
         (self.free().max(0) as u32).min(u32::from(u16::MAX) << self.shift)
     }
 
+    /// The peer's segments are no larger than that (Eff.snd.MSS of its side).
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.mss = mss.max(1);
+    }
+
     /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the edge moves by no less.
     #[inline]
     fn worthwhile(&self) -> u32 {

@@ -60,7 +60,10 @@ impl Connection {
         self.sends_sack = options.sack_permitted && self.sack_roles().sends;
         let peer = options.mss.unwrap_or(DEFAULT_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
-        self.tx.set_mss(u32::from(peer.min(self.config.mss).saturating_sub(stamped)));
+        let mss = u32::from(peer.min(self.config.mss).saturating_sub(stamped));
+        self.tx.set_mss(mss);
+        // What the peer accepts is our best guess of what it sends.
+        self.rx.set_mss(mss);
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
         let window = u32::from(syn.window);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::set::gateways::Count;
 use anabranch_core::set::{Energy, Gateway, Neighbour, Plan as SetPlan, SenderConfig};
+use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
@@ -59,7 +60,10 @@ impl Scenario {
         }
         let mut receiver = spec.set.receiver(spec.wireless.mss);
         receiver.gateways = self.gateway_table(transfer.to, &spec.gateways);
-        let node = plan.builder.app(transfer.to, Instant::ZERO, SetNode::new(receiver, transfer.tcp));
+        // A stream is offered little until it has said what it is for: see `Receiver`.
+        let first_window = receiver.first_window.max(u32::from(spec.wireless.mss)).min(receiver.buffer);
+        let listen = tcp::Config { receive_buffer: first_window, ..transfer.tcp };
+        let node = plan.builder.app(transfer.to, Instant::ZERO, SetNode::new(receiver, listen));
         let gateways = match spec.gateways {
             Gateways::AtMost(n) => Count::AtMost(n as usize),
             Gateways::All | Gateways::These(_) => Count::AtMost(usize::MAX),
