@@ -23,7 +23,7 @@ impl Sender {
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
-        let drain = session.estimate.time_for(session.outstanding(), 1);
+        let drain = session.estimate.drain(session.outstanding());
         self.config.silence.max(self.request_time * 8).max(usual * 4).max(drain * 4)
     }
 
