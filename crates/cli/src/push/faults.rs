@@ -1,10 +1,10 @@
 //! `--fail gw2@1.5s+gw3@2s:reset`.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::world::Failure;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::sim::Fault;
+use anabranch_sim::world::Failure;
 
 /// A gateway that fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
