@@ -2,8 +2,6 @@
 
 use anabranch_sim::random::Stream;
 
-use anabranch_core::set::{Plan, SenderConfig};
-
 use super::star::*;
 
 /// 2 to 5 gateways, 20 to 1000 kbit/s, 5 to 500 ms, loss 0 to 5 %.
@@ -18,45 +16,27 @@ pub(crate) fn network(seed: u64) -> Vec<Path> {
         .collect()
 }
 
-fn mean_latency(paths: &[Path], seed: u64, runs: u64, plan: Plan) -> f64 {
-    let total: f64 = (0..runs)
-        .map(|run| {
-            let star = Star::new(paths, 100_000);
-            Star { seed, run, set: SenderConfig { plan, ..star.set }, ..star }.latency()
-        })
-        .sum();
-    total / runs as f64
+fn mean_latency(paths: &[Path], seed: u64) -> f64 {
+    let total: f64 = (0..RUNS).map(|run| Star { seed, run, ..Star::new(paths, 100_000) }.latency()).sum();
+    total / RUNS as f64
 }
 
-#[test]
-fn explore() {
-    let runs: u64 = std::env::var("RUNS").ok().and_then(|r| r.parse().ok()).unwrap_or(3);
-    let networks: u64 = std::env::var("NETS").ok().and_then(|r| r.parse().ok()).unwrap_or(60);
-    let mut ratios = Vec::new();
-    for seed in 0..networks {
-        let paths = network(seed);
-        let singles: Vec<f64> = paths.iter().map(|p| mean_latency(&[*p], seed, runs, Plan::Stripe)).collect();
-        let best = singles.iter().copied().fold(f64::MAX, f64::min);
-        let together = mean_latency(&paths, seed, runs, Plan::Stripe);
-        let splits: Vec<f64> = paths.iter().map(|p| mean_latency(&[*p], seed, runs, Plan::Split)).collect();
-        ratios.push(together / best);
-        if together > 1.0 * best {
-            eprintln!(
-                "bad {seed} {:.3} together {together:.2} singles {singles:.2?} splits {splits:.2?} {:?}",
-                together / best,
-                paths
-                    .iter()
-                    .map(|p| (p.rate / 1000, p.wireless_ms, (p.loss * 1000.0) as u32))
-                    .collect::<Vec<_>>()
-            );
-        }
-    }
-    ratios.sort_by(f64::total_cmp);
-    eprintln!(
-        "ratios median {:.3} p90 {:.3} max {:.3} over1.02: {}",
-        ratios[ratios.len() / 2],
-        ratios[ratios.len() * 9 / 10],
-        ratios[ratios.len() - 1],
-        ratios.iter().filter(|r| **r > 1.02).count()
-    );
+/// How long SET takes through all gateways, as a multiple of what it takes through the best alone.
+fn against_the_best(seed: u64) -> f64 {
+    let paths = network(seed);
+    let best = paths.iter().map(|p| mean_latency(&[*p], seed)).fold(f64::MAX, f64::min);
+    mean_latency(&paths, seed) / best
 }
+
+/// A short form: the campaign `set-random-networks` holds the full statement, with more networks, more runs
+/// of each and closer bounds. With so few runs a mean is rough, hence the room.
+#[test]
+fn several_gateways_are_no_slower_than_the_best_of_them() {
+    let ratios: Vec<(u64, f64)> = (0..NETWORKS).map(|seed| (seed, against_the_best(seed))).collect();
+    let above = |bound: f64| ratios.iter().filter(|(_, r)| *r > bound).collect::<Vec<_>>();
+    assert!(above(1.05).len() <= 1, "(seed, ratio) above 1.05: {:.3?}", above(1.05));
+    assert!(above(1.10).is_empty(), "(seed, ratio) above 1.10: {:.3?}", above(1.10));
+}
+
+const NETWORKS: u64 = 40;
+const RUNS: u64 = 5;

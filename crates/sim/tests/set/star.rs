@@ -1,7 +1,5 @@
 //! A correspondent node, gateways and a sensor node: the network of the paper's Figure 9.
 
-#![allow(dead_code, reason = "each test program takes what it needs of the star")]
-
 use anabranch_core::set::{Energy, Gateway, Outcome, ReceiverConfig, RelayConfig, SenderConfig};
 use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};
@@ -143,12 +141,12 @@ impl Star {
 }
 
 pub(crate) struct Run {
-    pub(crate) builder: Option<Builder>,
+    builder: Option<Builder>,
     sim: Option<Simulation>,
     pub(crate) gateways: Vec<NodeId>,
-    pub(crate) sender: AppId,
-    pub(crate) node: AppId,
-    file: Bytes,
+    sender: AppId,
+    node: AppId,
+    pub(crate) file: Bytes,
 }
 
 impl Run {
