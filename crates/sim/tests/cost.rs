@@ -36,7 +36,7 @@ fn a_traced_dumbbell_is_what_it_was() {
         trace.len(),
     );
     expect![
-        "112761 packets, 2820 lost, 343779 events, 78751893 octets of trace, SHA-256 488ed9deff0f52b1..."
+        "113029 packets, 2825 lost, 344447 events, 79030833 octets of trace, SHA-256 23906bb8d3fc3088..."
     ]
     .assert_eq(&said);
 }
