@@ -1,5 +1,7 @@
 //! A correspondent node, gateways and a sensor node: the network of the paper's Figure 9.
 
+#![allow(dead_code, reason = "each test program takes what it needs of the star")]
+
 use anabranch_core::set::{Energy, Gateway, Outcome, ReceiverConfig, RelayConfig, SenderConfig};
 use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};
@@ -141,11 +143,11 @@ impl Star {
 }
 
 pub(crate) struct Run {
-    builder: Option<Builder>,
+    pub(crate) builder: Option<Builder>,
     sim: Option<Simulation>,
     pub(crate) gateways: Vec<NodeId>,
-    sender: AppId,
-    node: AppId,
+    pub(crate) sender: AppId,
+    pub(crate) node: AppId,
     pub(crate) file: Bytes,
 }
 
