@@ -94,12 +94,15 @@ impl Estimate {
         }
     }
 
-    /// Octets that keep the path busy with little queueing: twice what it carries in the shortest time that a
-    /// chunk ever took, plus `spare`. Late binding: what is not yet given can still go elsewhere. As the rate
-    /// is measured anew this lets it double with every round, as slow start does.
+    /// Octets that keep the path busy with little queueing: what it carries in the shortest time that a chunk
+    /// ever took, a quarter more, and `spare`. Late binding: what is not yet given can still go elsewhere. While
+    /// the rate is still being found, twice that time's worth, so that it can double with every round as in slow
+    /// start.
     pub(super) fn enough(&self, spare: u64) -> u64 {
-        let pipe =
-            self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 500_000_000));
+        let quarters = if self.samples < STARTUP { 8 } else { 5 };
+        let pipe = self.rate.map_or(0, |rate| {
+            saturating_ratio(rate, self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000)
+        });
         pipe.saturating_add(spare)
     }
 

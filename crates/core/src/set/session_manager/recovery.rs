@@ -118,18 +118,20 @@ impl Sender {
     }
 
     /// How long a chunk will still take on its session: what we said when it was written, or what is before it
-    /// at the rate of today. If it is late, no less than it has taken so far: who is late by so much may be late
+    /// at the rate of today. If it is late, no less than it is late already: who is late by so much may be late
     /// by as much again.
     fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
         let promised = chunk.stamp.expected.saturating_since(now);
         let length = chunk.end - chunk.start;
         let ahead = session.before_end_of(chunk).saturating_sub(length);
-        if promised.is_zero() {
-            let drain = session.estimate.time_for(ahead, length);
-            drain.max(now.saturating_since(chunk.stamp.written))
-        } else {
-            promised.max(session.estimate.drain(ahead))
-        }
+        let late = now.saturating_since(chunk.stamp.expected);
+        promised.max(late).max(session.estimate.drain(ahead))
+    }
+
+    /// It should have been there for a quarter of the time that we gave it.
+    fn is_late(now: Instant, chunk: &Chunk) -> bool {
+        let promised = chunk.stamp.expected.saturating_since(chunk.stamp.written);
+        now.saturating_since(chunk.stamp.expected) > promised / 4
     }
 
     /// Once another session is open, one that has been given octets early and is not open half as long again
@@ -154,7 +156,7 @@ impl Sender {
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
             for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
                 let remaining = Self::remaining(now, session, chunk);
-                let late = chunk.stamp.expected <= now;
+                let late = Self::is_late(now, chunk);
                 all.push(Held { start: chunk.start, end: chunk.end, remaining, late, carriers: bit(index) });
             }
         }
