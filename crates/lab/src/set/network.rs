@@ -113,8 +113,8 @@ impl Config {
                 });
             }
         }
-        if i == 0 {
-            // The request, and TCP from end to end, go through the first gateway: `default_gateway` sees to it
+        if i == 0 && self.scheme == Scheme::EndToEnd {
+            // TCP from end to end goes through the first gateway; a request takes the shortest way: `default_gateway` sees to it
             // at the correspondent node, and here at the receivers.
             let at_end = |j| RouteSection { at: receiver(j), to: "cn".to_owned(), via: last.clone() };
             net.routes.extend((0..=self.background).map(at_end));
@@ -139,7 +139,7 @@ impl Config {
             tcp: "default".to_owned(),
             tcp_wireless: gateways.is_some().then(|| "wireless".to_owned()),
             gateways: gateways.map(GatewaysName::Names),
-            default_gateway: Some(gateway(0)),
+            default_gateway: (self.scheme == Scheme::EndToEnd).then(|| gateway(0)),
             set: Some(self.section()),
         }
     }
