@@ -381,7 +381,8 @@ impl Sender {
 
     fn call(&mut self, now: Instant, gateway: Gateway) {
         let index = self.sessions.len().min(254);
-        self.patience = now + self.config.patience.max(self.request_time * 3);
+        // A request that lost its gateway took long for reasons that say nothing of the next one.
+        self.patience = now + self.config.patience.max((self.request_time * 3).min(self.config.patience * 5));
         self.calls += 1;
         let join = Join {
             transfer: self.transfer,

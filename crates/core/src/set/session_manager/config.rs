@@ -64,11 +64,11 @@ pub struct SenderConfig {
     pub set_timeout: Duration,
     /// SETSYNs in all.
     pub set_tries: u8,
-    /// How long a call may keep the next one waiting; at least 3 request times.
+    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five times this.
     pub patience: Duration,
     /// A session with octets on its way that is silent for so long is passed over, and its octets travel
-    /// again; at least 8 request times, and never less than four times what its chunks take. After four
-    /// times that, it is closed, if another is alive.
+    /// again; 8 request times if that is more, up to five times this, and never less than four times what its
+    /// chunks take. After four times that, it is closed, if another is alive.
     pub silence: Duration,
     /// Nothing delivered for so long ends the transfer.
     pub stall: Duration,

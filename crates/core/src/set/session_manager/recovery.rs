@@ -24,7 +24,8 @@ impl Sender {
         let usual =
             session.estimate.latency().unwrap_or(self.request_time) + session.estimate.variation() * 4;
         let drain = session.estimate.drain(session.outstanding());
-        self.config.silence.max(self.request_time * 8).max(usual * 4).max(drain * 4)
+        let asked = (self.request_time * 8).min(self.config.silence * 5);
+        self.config.silence.max(asked).max(usual * 4).max(drain * 4)
     }
 
     /// When `session` becomes suspect, or if it is, when it is given up.
