@@ -136,8 +136,10 @@ impl Push {
         match capture.map(Capture::finish) {
             None | Some(Ok(_)) => Ok(()),
             Some(Err(error)) => {
-                // A capture that ends in the middle would pass for the whole.
-                let _ = fs::remove_file(path);
+                // A capture that ends in the middle would pass for the whole. A device is not ours to remove.
+                if path.is_file() {
+                    let _ = fs::remove_file(path);
+                }
                 Err(Error::job(format!("cannot write {}: {error}", path.display())))
             }
         }
@@ -220,16 +222,29 @@ fn check_writable(path: &Path) -> Result<(), Error> {
         return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
             .with_hint("name a file in it"));
     }
-    tempfile::NamedTempFile::new_in(folder(path)).map(drop).map_err(|e| Error::unwritable(path, &e))
+    let tried = if is_special(path) {
+        fs::OpenOptions::new().write(true).open(path).map(drop)
+    } else {
+        tempfile::NamedTempFile::new_in(folder(path)).map(drop)
+    };
+    tried.map_err(|e| Error::unwritable(path, &e))
 }
 
 fn open_capture(path: &Path) -> Result<fs::File, Error> {
     fs::File::create(path).map_err(|e| Error::unwritable(path, &e))
 }
 
+/// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
+fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file())
+}
+
 /// Writes a file that is there whole or not at all.
 fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
     let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
+    if is_special(path) {
+        return fs::write(path, octets).map_err(failed);
+    }
     let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
     file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
     file.persist(path).map(drop).map_err(|e| failed(e.error))

@@ -373,3 +373,19 @@ fn a_network_without_a_set_transfer_is_refused() {
     "#]],
     );
 }
+
+/// A device is written to where it stands, and is there afterwards, full or not.
+#[test]
+fn a_device_is_neither_replaced_nor_removed() {
+    if !Path::new("/dev/full").exists() {
+        println!("SKIPPED: this machine has no /dev/full");
+        return;
+    }
+    let folder = folder(1000);
+    for option in ["--out", "--pcap"] {
+        let output = push(folder.path(), &["file", "--quiet", option, "/dev/full"]);
+        assert_eq!(output.status.code(), Some(1), "{option}");
+        let still = fs::metadata("/dev/full").expect("it is still there");
+        assert!(!still.is_file(), "{option}");
+    }
+}
