@@ -175,7 +175,7 @@ impl Receiver {
             }
             StreamEvent::Closed(_) => {
                 self.streams.remove(&stream);
-                self.share(now);
+                self.share();
             }
         }
     }
@@ -319,7 +319,7 @@ impl Receiver {
             ack_due: None,
         };
         self.streams.insert(stream, Role::Session(session));
-        self.share(now);
+        self.share();
         self.read_session(now, stream);
     }
 
@@ -451,11 +451,11 @@ impl Receiver {
                 session.quality.end_period(&share);
             }
         }
-        self.share(now);
+        self.share();
     }
 
     /// Tells every session what it may send.
-    fn share(&mut self, _now: Instant) {
+    fn share(&mut self) {
         let Some(transfer) = &self.transfer else { return };
         let averages = || self.sessions().filter_map(|(_, s)| s.quality.average());
         let rivals = Rivals {

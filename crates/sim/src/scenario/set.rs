@@ -15,7 +15,7 @@ use super::units::{Size, Span};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutName {
-    /// 2 to 12 octets.
+    /// 2 to 17 octets, mostly 2 to 4.
     Compact,
     /// The paper's 20 octets behind 3 of ours.
     Paper,

@@ -19,7 +19,7 @@ pub struct TransferId(pub u64);
 /// How a data chunk's header is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
-    /// Only what the receiver cannot know: 2 to 12 octets.
+    /// Only what the receiver cannot know: 2 to 17 octets, mostly 2 to 4.
     #[default]
     Compact,
     /// The paper's 20 octets (section 4.2.2) behind type and length: 23 octets.
