@@ -24,8 +24,42 @@ enum Limited {
     ByUs,
 }
 
-/// Measurements of the rate during which it may grow fast.
-const STARTUP: u32 = 8;
+/// Rounds in a row without growth by a quarter that end the startup (as in draft-ietf-ccwg-bbr, "full pipe").
+const FULL_ROUNDS: u32 = 3;
+
+/// Is the rate still being found? Rounds are counted in octets: one has passed when what was written after its
+/// beginning has been acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Startup {
+    /// Octets that must have been delivered before a chunk was written for it to be of the next round.
+    round_end: u64,
+    /// The rate to be surpassed.
+    best: u64,
+    /// Rounds in a row in which it was not.
+    flat: u32,
+}
+
+impl Startup {
+    fn is_over(&self) -> bool {
+        self.flat >= FULL_ROUNDS
+    }
+
+    fn acknowledged(&mut self, delivered: u64, delivered_before: u64, rate: u64, limited: Limited) {
+        if self.is_over() {
+            return;
+        }
+        if rate >= self.best + self.best / 4 {
+            self.best = rate;
+            self.flat = 0;
+        }
+        if delivered_before >= self.round_end {
+            self.round_end = delivered;
+            if limited == Limited::ByPath {
+                self.flat += 1;
+            }
+        }
+    }
+}
 
 /// Delivery rate and latency of one session, from chunks written to chunks acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +69,7 @@ pub(super) struct Estimate {
     delivered_written: Instant,
     /// Octets per second.
     rate: Option<u64>,
-    samples: u32,
+    startup: Startup,
     latency: Option<Duration>,
     variation: Duration,
     min_latency: Duration,
@@ -50,7 +84,7 @@ impl Estimate {
             delivered_at: now,
             delivered_written: now,
             rate: None,
-            samples: 0,
+            startup: Startup::default(),
             latency: None,
             variation: Duration::ZERO,
             min_latency: Duration::MAX,
@@ -99,7 +133,7 @@ impl Estimate {
     /// the rate is still being found, twice that time's worth, so that it can double with every round as in slow
     /// start.
     pub(super) fn enough(&self, spare: u64) -> u64 {
-        let quarters = if self.samples < STARTUP { 8 } else { 5 };
+        let quarters = if self.startup.is_over() { 5 } else { 8 };
         let pipe = self.rate.map_or(0, |rate| {
             saturating_ratio(rate, self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000)
         });
@@ -139,15 +173,15 @@ impl Estimate {
         let span = now.saturating_since(stamp.delivered_at).max(writing).max(Duration::from_micros(1));
         let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
         self.fold_rate(sample, stamp.limited);
+        self.startup.acknowledged(self.delivered, stamp.delivered, self.rate.unwrap_or(sample), stamp.limited);
     }
 
     fn fold_rate(&mut self, sample: u64, limited: Limited) {
-        self.samples = self.samples.saturating_add(1);
         self.rate = Some(match (self.rate, limited) {
             (None, _) => sample,
             // What we held back says only that the path can do at least this.
             (Some(rate), Limited::ByUs) if sample < rate => rate,
-            (Some(rate), _) if sample > rate && self.samples < STARTUP => sample,
+            (Some(rate), _) if sample > rate && !self.startup.is_over() => sample,
             (Some(rate), _) => (rate * 7 + sample) / 8,
         });
     }

@@ -101,6 +101,8 @@ pub struct Config {
     pub open_wait: OpenWaitName,
     pub layout: LayoutName,
     pub ip: u8,
+    /// The only gateway that the node knows, from 0, in the network of all; no parameter.
+    pub through: Option<usize>,
 }
 
 type Understood<T> = Result<T, ParameterError>;
@@ -141,6 +143,7 @@ impl Config {
             striping: read.word("striping", STRIPINGS)?,
             open_wait: read.word("open_wait", OPEN_WAITS)?,
             layout: read.word("layout", LAYOUTS)?,
+            through: None,
             ip: read.word("ip", &[("6", 6), ("4", 4)])?,
         })
     }

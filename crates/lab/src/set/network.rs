@@ -122,10 +122,11 @@ impl Config {
     }
 
     fn transfer(&self, j: usize) -> TransferSection {
-        let names: Vec<String> = (0..self.gateways).map(gateway).collect();
+        let only = |i| vec![gateway(i)];
+        let all = || (0..self.gateways).map(gateway).collect();
         let (kind, gateways) = match self.scheme {
-            Scheme::Set => (TransferKind::Set, Some(names)),
-            Scheme::Split => (TransferKind::Split, Some(vec![gateway(0)])),
+            Scheme::Set => (TransferKind::Set, Some(self.through.map_or_else(all, only))),
+            Scheme::Split => (TransferKind::Split, Some(only(self.through.unwrap_or(0)))),
             Scheme::EndToEnd => (TransferKind::EndToEnd, None),
         };
         TransferSection {
