@@ -119,14 +119,15 @@ impl Sender {
     }
 
     /// How long a chunk will still take on its session: what we said when it was written, or what is before it
-    /// at the rate of today. If it is late, no less than it is late already: who is late by so much may be late
-    /// by as much again.
+    /// at the rate of today. If it is late, no less than it is late already, and if the session is silent, no
+    /// less than it has been so: who has kept us waiting for so long may do so for as long again.
     fn remaining(now: Instant, session: &TcpManager, chunk: &Chunk) -> Duration {
         let promised = chunk.stamp.expected.saturating_since(now);
         let length = chunk.end - chunk.start;
         let ahead = session.before_end_of(chunk).saturating_sub(length);
         let late = now.saturating_since(chunk.stamp.expected);
-        promised.max(late).max(session.estimate.drain(ahead))
+        let silence = now.saturating_since(session.heard.max(chunk.stamp.written));
+        promised.max(late).max(silence).max(session.estimate.drain(ahead))
     }
 
     /// It should have been there for a quarter of the time that we gave it.

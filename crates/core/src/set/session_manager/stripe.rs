@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 /// The most that a data header takes in either layout.
 const HEADER: u64 = 24;
-/// Chunks that the first session may have on its way before anything is known of it.
+/// Chunks that the session which was established fastest may have on its way before anything is known of it.
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
@@ -67,11 +67,14 @@ impl Sender {
 
     /// Fills `self.views`: what each session would get of `available` octets.
     pub(super) fn view_paths(&mut self, available: u64) {
-        let first_open = self.sessions.iter().position(TcpManager::is_alive);
+        let first_alive = self.sessions.iter().position(TcpManager::is_alive);
+        // Whoever was established in the shortest time is the best guess before anything is measured.
+        let alive = self.sessions.iter().filter(|s| s.is_alive());
+        let fastest = alive.filter_map(|s| s.establishment).min();
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
-            let early = config.start == Start::Early && Some(i) == first_open;
+            let early = config.start == Start::Early && Some(i) == first_alive;
             let usable = match session.state {
                 State::Opened => !session.suspect,
                 State::OpenWait { .. } => early,
@@ -80,7 +83,7 @@ impl Sender {
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
                 StripingPolicy::Predictive => {
-                    enough_for(session, Some(i) == first_open && session.state == State::Opened)
+                    enough_for(session, session.establishment.is_some() && session.establishment == fastest)
                 }
             };
             let chunk =
@@ -107,11 +110,11 @@ impl Sender {
     }
 }
 
-/// Octets on its way at which a session gets no more. Before anything is known of it, the first session may fill
-/// a window as TCP does; any other has to show with less what it is.
-fn enough_for(session: &TcpManager, first: bool) -> u64 {
+/// Octets on its way at which a session gets no more. Before anything is known of it, the one established fastest
+/// may fill a window as TCP does; any other has to show with less what it is.
+fn enough_for(session: &TcpManager, fastest: bool) -> u64 {
     let chunk = u64::from(session.status.mss);
-    match (session.estimate.rate(), first) {
+    match (session.estimate.rate(), fastest) {
         (Some(_), _) => session.estimate.enough(SPARE_CHUNKS * chunk),
         (None, true) => FIRST_CHUNKS * chunk,
         (None, false) => PROBE_CHUNKS * chunk,
