@@ -69,8 +69,9 @@ impl Sender {
     pub(super) fn view_paths(&mut self, available: u64) {
         let first_alive = self.sessions.iter().position(TcpManager::is_alive);
         // Whoever was established in the shortest time is the best guess before anything is measured.
-        let alive = self.sessions.iter().filter(|s| s.is_alive());
-        let fastest = alive.filter_map(|s| s.establishment).min();
+        let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
+        let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
+        let fastest = established.min().map(|(_, i)| i);
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
@@ -82,9 +83,7 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive => {
-                    enough_for(session, session.establishment.is_some() && session.establishment == fastest)
-                }
+                StripingPolicy::Predictive => enough_for(session, Some(i) == fastest),
             };
             let chunk =
                 if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
