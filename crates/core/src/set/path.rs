@@ -173,7 +173,12 @@ impl Estimate {
         let span = now.saturating_since(stamp.delivered_at).max(writing).max(Duration::from_micros(1));
         let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
         self.fold_rate(sample, stamp.limited);
-        self.startup.acknowledged(self.delivered, stamp.delivered, self.rate.unwrap_or(sample), stamp.limited);
+        self.startup.acknowledged(
+            self.delivered,
+            stamp.delivered,
+            self.rate.unwrap_or(sample),
+            stamp.limited,
+        );
     }
 
     fn fold_rate(&mut self, sample: u64, limited: Limited) {
