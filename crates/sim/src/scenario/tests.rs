@@ -206,6 +206,19 @@ fn a_sweep_beyond_a_million_points_is_refused_before_it_is_made() {
 }
 
 #[test]
+fn more_tcp_transfers_than_ports_are_refused() {
+    let network = "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
+        [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    let transfer = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 B\"\n";
+    let text = format!("{network}{}", transfer.repeat(42_201));
+    let error = Source::new("many.toml", text).scenario().unwrap_err();
+    expect![[r#"
+        many.toml:211010:1: a TCP transfer is one of the first 42200 of a scenario: each has its port
+          hint: carry more octets in fewer transfers, or split the scenario"#]]
+    .assert_eq(&error.to_string());
+}
+
+#[test]
 fn errors_of_form_have_a_place_and_a_hint() {
     check(
         "queue = \"64 kB\"",
