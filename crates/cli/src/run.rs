@@ -14,6 +14,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::best;
 use crate::error::Error;
 use crate::output::{self, figure};
 
@@ -60,8 +61,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let points = source.points()?;
     let points = points
         .into_iter()
-        .map(|point| {
+        .map(|mut point| {
             let files = files(&point.scenario, path)?;
+            for transfer in 0..point.scenario.transfers.len() {
+                if best::is_asked(&point.scenario, transfer) {
+                    let octets = octets(&point.scenario.transfers[transfer], &files).unwrap_or(0);
+                    best::choose(&mut point.scenario, transfer, octets)?;
+                }
+            }
             Ok((point, files))
         })
         .collect::<Result<Vec<_>, Error>>()?;

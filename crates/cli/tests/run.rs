@@ -200,3 +200,20 @@ fn a_transfer_without_end_is_cut_at_stop_and_delivered_nothing_that_it_owed() {
     let records = lines(&[text(&path), "--json"]);
     assert!(records[0]["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64() > Some(100_000.0));
 }
+
+#[test]
+fn a_scenario_can_ask_for_the_best_number_of_gateways() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml");
+    let slow = ["--set", "link.radio3.rate=2 kbit/s", "--set", "link.radio3.delay=2 s", "--json"];
+    let with = |gateways| lines(&[&[shipped, "--set", gateways][..], &slow].concat()).remove(0);
+    let best = with("transfer.update.gateways=best");
+    assert_eq!(best["scenario"]["transfer"][0]["gateways"], "best");
+    assert_eq!(best["metrics"]["transfer.update.sessions"]["value"], 2.0);
+    let two = with("transfer.update.gateways=2");
+    assert_eq!(best["metrics"], two["metrics"]);
+    let error = refused(&[shipped, "--set", "transfer.update.gateways=most"]);
+    assert!(error.contains("a number of gateways, a list of their names, or \"best\""), "{error}");
+    let split = ["--set", "transfer.update.gateways=best", "--set", "transfer.update.kind=split"];
+    let error = refused(&[&[shipped][..], &split].concat());
+    assert!(error.contains("has no meaning for this kind"), "{error}");
+}

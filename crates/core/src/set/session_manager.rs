@@ -331,10 +331,10 @@ impl Sender {
         self.buffer = accept.buffer.max(1);
         self.phase = Phase::Sessions;
         let count = match self.config.plan {
-            Plan::Split => gateways::Count::AtMost(1),
+            Plan::Split => 1,
             Plan::Stripe | Plan::EndToEnd => self.config.gateways,
         };
-        let chosen = gateways::select(&accept.gateways, count, self.length());
+        let chosen = gateways::select(&accept.gateways, count);
         if self.length() == 0 {
             self.finish(Outcome::Delivered);
         } else if chosen.is_empty() {

@@ -68,6 +68,19 @@ impl Scenario {
     ///
     /// If a file is missing.
     pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Plan {
+        let mut plan = Plan { builder: self.builder(seed, run), planned: Planned::default() };
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            match transfer.scheme {
+                Scheme::Tcp => plan.add_tcp(index, transfer, files),
+                Scheme::Set(_) => {}
+            }
+        }
+        self.plan_sets(&mut plan, files);
+        plan
+    }
+
+    /// The network with its faults alone, in which nothing is carried.
+    pub fn builder(&self, seed: u64, run: u64) -> Builder {
         let mut builder = Builder::new(self.network, seed, run);
         for node in &self.nodes {
             let forwarding = match node.kind {
@@ -85,15 +98,7 @@ impl Scenario {
         for (at, fault) in &self.faults {
             builder.fault(*at, *fault);
         }
-        let mut plan = Plan { builder, planned: Planned::default() };
-        for (index, transfer) in self.transfers.iter().enumerate() {
-            match transfer.scheme {
-                Scheme::Tcp => plan.add_tcp(index, transfer, files),
-                Scheme::Set(_) => {}
-            }
-        }
-        self.plan_sets(&mut plan, files);
-        plan
+        builder
     }
 
     /// One-way propagation delay and the slowest rate, in bit/s, over the given links.

@@ -148,6 +148,11 @@ impl Checker<'_> {
         let at = at!["transfer", i, "gateways"];
         match &section.gateways {
             None => Ok(Gateways::All),
+            Some(GatewaysName::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
+            Some(GatewaysName::Best(_)) => {
+                let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
+                self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)
+            }
             Some(GatewaysName::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
             Some(GatewaysName::Count(n)) => {
                 let there = scenario.nodes.iter().filter(|n| n.kind == NodeKind::Gateway).count();
