@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod best;
 mod error;
 mod lab;
 mod output;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_model::set::Best;
 use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::SetFigures;
@@ -20,8 +21,9 @@ use bytes::Bytes;
 use clap::Args;
 
 use self::faults::GatewayFault;
-use self::network::Scheme;
+use self::network::{Scheme, Wanted};
 use self::report::{Compared, Report};
+use crate::best;
 use crate::error::Error;
 use crate::output;
 
@@ -37,9 +39,10 @@ pub(crate) struct Arguments {
     /// three gateways
     #[arg(long, value_name = "FILE.toml")]
     network: Option<PathBuf>,
-    /// Use at most that many gateways [default: all that SET finds good]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    gateways: Option<u32>,
+    /// Use at most that many gateways, or as many as the latency model finds `best` for the file and the network
+    /// [default: all that SET finds good]
+    #[arg(long, value_name = "N|best")]
+    gateways: Option<Wanted>,
     /// Write what the node has received to this file
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -66,7 +69,11 @@ pub(crate) struct Arguments {
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let file = read(&arguments.file)?;
     let network = network::load(arguments.network.as_deref())?;
-    let scenario = network::scenario(&network, arguments.gateways)?;
+    let mut scenario = network::scenario(&network, arguments.gateways)?;
+    let best = match best::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {
+        true => Some(best::choose(&mut scenario, 0, file.len() as u64)?),
+        false => None,
+    };
     let faults = arguments.fail.as_ref().map_or(&[][..], |f| &f.0);
     network::check_faults(&scenario, faults)?;
     // What cannot be written is said before the work begins.
@@ -81,6 +88,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         push.sim.observe(Capture::new(BufWriter::new(file), scenario.network.ip));
     }
     let bars = progress::Bars::new(arguments.quiet, &scenario, file.len() as u64);
+    if let Some(best) = best {
+        let Best { gateways, options } = &best;
+        let latency = best.latency().total;
+        bars.say(&format!(
+            "{gateways} of {} gateways are best by the model, which predicts {latency:.3} s",
+            options.len()
+        ));
+    }
     push.run(&scenario, &bars);
     if let Some(path) = &arguments.pcap {
         push.finish_capture(path)?;

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::{Metrics, json_schema};
-use anabranch_sim::scenario::{Plan, Point, Scenario, Source};
+use anabranch_sim::scenario::{ContentSpec, Plan, Point, Scenario, Source, TransferSpec};
 use anabranch_sim::trace::TextTrace;
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::best;
 use crate::error::Error;
 use crate::output::{self, figure};
 
@@ -60,14 +61,21 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let points = source.points()?;
     let points = points
         .into_iter()
-        .map(|point| {
+        .map(|mut point| {
             let files = files(&point.scenario, path)?;
+            for transfer in 0..point.scenario.transfers.len() {
+                if best::is_asked(&point.scenario, transfer) {
+                    let octets = octets(&point.scenario.transfers[transfer], &files).unwrap_or(0);
+                    best::choose(&mut point.scenario, transfer, octets)?;
+                }
+            }
             Ok((point, files))
         })
         .collect::<Result<Vec<_>, Error>>()?;
     if arguments.trace.is_some() || arguments.pcap.is_some() {
         return watched(arguments, &points);
     }
+    let mut verdict = Verdict::default();
     for (point, files) in &points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
         let runs: Vec<Metrics> = (0..u64::from(arguments.runs))
@@ -75,8 +83,59 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
             .map(|run| point.scenario.run(seed, run, files).1)
             .collect();
         report(arguments, point, seed, &runs)?;
+        verdict.judge(point, files, &runs);
     }
-    Ok(())
+    verdict.result()
+}
+
+/// Which transfers of all runs were to be delivered, and were not.
+#[derive(Default)]
+struct Verdict {
+    due: usize,
+    undelivered: usize,
+}
+
+impl Verdict {
+    /// Says on standard error which transfers of a point's runs were not delivered, and how far they got.
+    /// Those without end are cut at `stop` and owe nothing.
+    fn judge(&mut self, point: &Point, files: &BTreeMap<String, Bytes>, runs: &[Metrics]) {
+        let axes: String = point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect();
+        for (run, metrics) in runs.iter().enumerate() {
+            for transfer in &point.scenario.transfers {
+                let Some(octets) = octets(transfer, files) else { continue };
+                let figure = |name: &str| {
+                    metrics.get(&format!("transfer.{}.{name}", transfer.name)).and_then(|metric| metric.value)
+                };
+                self.due += 1;
+                if figure("delivered") != Some(1.0) {
+                    self.undelivered += 1;
+                    let (name, got) = (&transfer.name, figure("delivered_bytes").unwrap_or(0.0));
+                    eprintln!(
+                        "not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets"
+                    );
+                }
+            }
+        }
+    }
+
+    fn result(&self) -> Result<(), Error> {
+        if self.undelivered == 0 {
+            return Ok(());
+        }
+        let message = format!("{} of {} transfers were not delivered", self.undelivered, self.due);
+        let hint =
+            "raise `stop`, or see what the links drop; a TCP transfer without `bytes` is cut at `stop`";
+        Err(Error::job(message).with_hint(hint))
+    }
+}
+
+/// What a transfer carries; `None` if it has no end.
+fn octets(transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) -> Option<u64> {
+    match &transfer.content {
+        ContentSpec::Bytes(octets) => Some(*octets),
+        ContentSpec::File(name) => Some(files.get(name).map_or(0, |file| file.len() as u64)),
+        ContentSpec::Endless => None,
+    }
 }
 
 fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> Result<(), Error> {
@@ -146,7 +205,11 @@ fn watched(arguments: &Arguments, points: &[(Point, BTreeMap<String, Bytes>)]) -
         let mut out = capture.finish().map_err(|error| unfinished(&path, &error))?;
         out.flush().map_err(|error| unfinished(&path, &error))?;
     }
-    report(arguments, point, seed, &[point.scenario.metrics(&planned, &sim)])
+    let runs = [point.scenario.metrics(&planned, &sim)];
+    report(arguments, point, seed, &runs)?;
+    let mut verdict = Verdict::default();
+    verdict.judge(point, files, &runs);
+    verdict.result()
 }
 
 fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -161,3 +161,59 @@ fn zero_gateways_are_refused() {
     let error = refused(&[shipped, "--set", "transfer.update.gateways=0"]);
     assert!(error.contains("at least one gateway"), "{error}");
 }
+
+#[test]
+fn a_transfer_that_is_not_delivered_is_a_job_that_failed() {
+    // 20 kB take 160 ms at least; the whole network is gone after 50 ms.
+    let late = NETWORK.replace("name = \"small\"", "name = \"small\"\nstop = \"50 ms\"");
+    let (folder, path) = scenario(&late);
+    let trace = folder.path().join("trace");
+    for more in [&["--runs", "2"][..], &["--trace", text(&trace)]] {
+        let assert = anabranch(&[&[text(&path), "--json"][..], more].concat()).assert().code(1);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let out = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+        let last = out.lines().last().expect("the results are printed all the same");
+        let record: Value = serde_json::from_str(last).expect("an object a line");
+        assert_eq!(record["metrics"]["transfer.file.delivered"]["value"], 0.0);
+        let run = &record["run"];
+        let got = record["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64().expect("a figure");
+        let expected = format!("not delivered: transfer `file` of run {run}: {got} of 20000 octets");
+        assert!(error.contains(&expected), "{expected}: {error}");
+        assert!(error.contains("transfers were not delivered") && error.contains("hint:"), "{error}");
+    }
+}
+
+#[test]
+fn an_undelivered_transfer_of_a_sweep_is_named_with_its_point() {
+    let swept = format!("{NETWORK}\n[sweep]\n\"link.cable.loss\" = [0, 1]\nstop = [\"5 s\"]\n");
+    let (_folder, path) = scenario(&swept);
+    let assert = anabranch(&[text(&path)]).assert().code(1);
+    let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+    let expected = "transfer `file` of run 0, link.cable.loss = 1, stop = \"5 s\": 0 of 20000 octets";
+    assert!(error.contains(expected) && error.contains("1 of 2 transfers"), "{error}");
+}
+
+#[test]
+fn a_transfer_without_end_is_cut_at_stop_and_delivered_nothing_that_it_owed() {
+    let background = NETWORK.replace("bytes = \"20 kB\"\n", "").replace("name = \"small\"", "stop = \"2 s\"");
+    let (_folder, path) = scenario(&background);
+    let records = lines(&[text(&path), "--json"]);
+    assert!(records[0]["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64() > Some(100_000.0));
+}
+
+#[test]
+fn a_scenario_can_ask_for_the_best_number_of_gateways() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml");
+    let slow = ["--set", "link.radio3.rate=2 kbit/s", "--set", "link.radio3.delay=2 s", "--json"];
+    let with = |gateways| lines(&[&[shipped, "--set", gateways][..], &slow].concat()).remove(0);
+    let best = with("transfer.update.gateways=best");
+    assert_eq!(best["scenario"]["transfer"][0]["gateways"], "best");
+    assert_eq!(best["metrics"]["transfer.update.sessions"]["value"], 2.0);
+    let two = with("transfer.update.gateways=2");
+    assert_eq!(best["metrics"], two["metrics"]);
+    let error = refused(&[shipped, "--set", "transfer.update.gateways=most"]);
+    assert!(error.contains("a number of gateways, a list of their names, or \"best\""), "{error}");
+    let split = ["--set", "transfer.update.gateways=best", "--set", "transfer.update.kind=split"];
+    let error = refused(&[&[shipped][..], &split].concat());
+    assert!(error.contains("has no meaning for this kind"), "{error}");
+}

@@ -3,7 +3,7 @@
 //! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; [`Config::model`] is
-//! the same transfer for the closed form; [`figures`] and [`claims`] are section 6.
+//! the same transfer for the closed form, and [`scenario_model`] any scenario's; [`figures`] and [`claims`] are section 6.
 
 pub mod claims;
 mod config;
@@ -11,6 +11,7 @@ pub mod figures;
 mod model;
 mod network;
 mod parameters;
+mod scenario_model;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use anabranch_sim::scenario::{Plan, Scenario};
 
 pub use config::{Config, Failing, PerGateway, Scheme, TcpName};
 pub use model::Equations;
+pub use scenario_model::scenario_model;
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 

@@ -149,6 +149,9 @@ pub enum Gateways {
     All,
     /// At most that many.
     AtMost(u32),
+    /// As many as a model finds best. The simulator has none: whoever runs the scenario asks one and calls
+    /// [`Scenario::limit_gateways`]; as [`Gateways::All`] until then.
+    Best,
     /// These, the primary first.
     These(Vec<NodeId>),
 }

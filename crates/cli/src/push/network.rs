@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::str::FromStr;
 
 use anabranch_core::set::Plan;
 use anabranch_sim::scenario::{ContentSpec, Gateways, NodeKind, Scenario, Source, nearest};
@@ -21,6 +22,28 @@ const CONTENT: &str = "the file";
 pub(super) struct Network {
     name: String,
     text: String,
+}
+
+/// How many gateways `--gateways` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// At most that many.
+    AtMost(u32),
+    /// As many as the latency model finds best.
+    Best,
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("best", _) => Ok(Self::Best),
+            (_, Ok(0)) => Err("SET needs at least one gateway".to_owned()),
+            (_, Ok(n)) => Ok(Self::AtMost(n)),
+            (_, Err(_)) => Err("expected a number of gateways or `best`".to_owned()),
+        }
+    }
 }
 
 /// What carries the file.
@@ -63,7 +86,7 @@ pub(super) fn load(path: Option<&Path>) -> Result<Network, Error> {
 }
 
 /// The scenario with the file in the place of its transfer's octets.
-pub(super) fn scenario(network: &Network, gateways: Option<u32>) -> Result<Scenario, Error> {
+pub(super) fn scenario(network: &Network, gateways: Option<Wanted>) -> Result<Scenario, Error> {
     let mut scenario = Source::new(network.name.clone(), network.text.clone()).scenario()?;
     let Some(first) = scenario.transfers.iter().position(|t| spec(t).is_some_and(|s| s.plan == Plan::Stripe))
     else {
@@ -76,12 +99,12 @@ pub(super) fn scenario(network: &Network, gateways: Option<u32>) -> Result<Scena
         scenario.name.clone_from(&network.name);
     }
     let there = gateway_count(&scenario);
-    if let Some(wanted) = gateways {
+    if let Some(Wanted::AtMost(wanted)) = gateways {
         if wanted > there {
             return Err(Error::input(format!("--gateways {wanted}: the network has {there}"))
                 .with_hint("ask for fewer, or give another network with --network"));
         }
-        limit(&mut scenario, wanted);
+        scenario.limit_gateways(0, wanted);
     }
     scenario.transfers[0].content = ContentSpec::File(CONTENT.into());
     Ok(scenario)
@@ -90,22 +113,11 @@ pub(super) fn scenario(network: &Network, gateways: Option<u32>) -> Result<Scena
 /// The same network with another scheme for the file.
 pub(super) fn with_scheme(network: &Network, scheme: Scheme, gateways: u32) -> Result<Scenario, Error> {
     let mut scenario = scenario(network, None)?;
-    limit(&mut scenario, gateways);
+    scenario.limit_gateways(0, gateways);
     if let Some(spec) = spec_mut(&mut scenario) {
         spec.plan = scheme.plan();
     }
     Ok(scenario)
-}
-
-fn limit(scenario: &mut Scenario, gateways: u32) {
-    if let Some(spec) = spec_mut(scenario) {
-        spec.gateways = match &spec.gateways {
-            Gateways::All | Gateways::AtMost(_) => Gateways::AtMost(gateways),
-            Gateways::These(names) => {
-                Gateways::These(names.iter().copied().take(gateways as usize).collect())
-            }
-        };
-    }
 }
 
 fn spec(transfer: &anabranch_sim::scenario::TransferSpec) -> Option<&anabranch_sim::scenario::SetSpec> {
@@ -128,7 +140,7 @@ pub(super) fn gateway_count(scenario: &Scenario) -> u32 {
     match spec(&scenario.transfers[0]).map(|s| &s.gateways) {
         Some(Gateways::These(names)) => names.len() as u32,
         Some(Gateways::AtMost(n)) => all.min(*n),
-        Some(Gateways::All) | None => all,
+        Some(Gateways::All | Gateways::Best) | None => all,
     }
 }
 

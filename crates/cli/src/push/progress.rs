@@ -35,6 +35,14 @@ impl Bars {
         Self { look, total, names: scenario.nodes.iter().map(|n| n.name.clone()).collect() }
     }
 
+    /// Says something before the transfer begins.
+    pub(super) fn say(&self, line: &str) {
+        match &self.look {
+            Look::None => {}
+            Look::Lines { .. } | Look::Terminal { .. } => eprintln!("{line}"),
+        }
+    }
+
     /// Shows how far the sessions and the file are.
     pub(super) fn update(&self, sessions: &[(SessionReport, LegTotals)], delivered: u64) {
         match &self.look {

@@ -99,6 +99,7 @@ fn state_name(state: State) -> &'static str {
         State::Closed(Ending::Stream(StreamClose::TimedOut)) => "timed out",
         State::Closed(Ending::Refused(_)) => "node unreachable",
         State::Closed(Ending::Silent) => "silent",
+        State::Closed(Ending::Cancelled) => "cancelled",
         State::Closed(Ending::Protocol) => "broke the protocol",
     }
 }

@@ -4,22 +4,14 @@ use alloc::vec::Vec;
 
 use anabranch_wire::set::{Energy, Gateway};
 
-/// How many gateways to use at most.
-#[derive(Clone, Copy, Debug)]
-pub enum Count {
-    /// That many, or as many as there are.
-    AtMost(usize),
-    /// What a model says: it is given the candidates in the order of [`select`] and the file's octets.
-    Model(fn(&[Gateway], u64) -> usize),
-}
-
-/// The gateways to open sessions through, the primary first.
+/// The gateways to open sessions through, the primary first: as many as there are, but no more than `at_most`,
+/// and one even if that is 0.
 ///
 /// Fewest hops first (ties: the lower id). A gateway is passed over if all its neighbours are depleted, and
 /// if its route to the node would share a first hop with one already chosen; with one neighbour that is the
 /// neighbour, with several the gateway may take any that is not yet used. A gateway one hop away needs no
 /// neighbour. Where that leaves none, the nearest is taken all the same: a poor path beats no path.
-pub fn select(table: &[Gateway], count: Count, octets: u64) -> Vec<Gateway> {
+pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     let mut by_distance: Vec<&Gateway> = table.iter().collect();
     by_distance.sort_by_key(|g| (g.hops, g.id));
 
@@ -40,11 +32,7 @@ pub fn select(table: &[Gateway], count: Count, octets: u64) -> Vec<Gateway> {
     if chosen.is_empty() {
         chosen.extend(by_distance.first().map(|g| (*g).clone()));
     }
-    let limit = match count {
-        Count::AtMost(n) => n,
-        Count::Model(best) => best(&chosen, octets),
-    };
-    chosen.truncate(limit.max(1));
+    chosen.truncate(at_most.max(1));
     chosen
 }
 
@@ -76,9 +64,9 @@ mod tests {
             gateway(2, 1, &[(1, Energy::Low), (2, Energy::High), (3, Energy::High)]),
             gateway(3, 2, &[(4, Energy::High), (5, Energy::Low)]),
         ];
-        assert_eq!(ids(&select(&table, Count::AtMost(9), 0)), [2, 1, 3]);
-        assert_eq!(ids(&select(&table, Count::AtMost(2), 0)), [2, 1]);
-        assert_eq!(ids(&select(&table, Count::Model(|g, _| g.len() - 2), 0)), [2]);
+        assert_eq!(ids(&select(&table, 9)), [2, 1, 3]);
+        assert_eq!(ids(&select(&table, 2)), [2, 1]);
+        assert_eq!(ids(&select(&table, 0)), [2]);
     }
 
     #[test]
@@ -89,13 +77,13 @@ mod tests {
             gateway(3, 3, &[(1, Energy::High), (2, Energy::High)]),
             gateway(4, 2, &[(7, Energy::Low), (8, Energy::Low)]),
         ];
-        assert_eq!(ids(&select(&table, Count::AtMost(9), 0)), [1, 3]);
+        assert_eq!(ids(&select(&table, 9)), [1, 3]);
     }
 
     #[test]
     fn a_poor_gateway_is_better_than_none() {
         let table = vec![gateway(5, 3, &[(1, Energy::Low)]), gateway(4, 4, &[(1, Energy::Low)])];
-        assert_eq!(ids(&select(&table, Count::AtMost(2), 0)), [5]);
-        assert!(select(&[], Count::AtMost(2), 0).is_empty());
+        assert_eq!(ids(&select(&table, 2)), [5]);
+        assert!(select(&[], 2).is_empty());
     }
 }

@@ -105,6 +105,8 @@ struct Session {
     early: VecDeque<Bytes>,
     /// The sender has closed before the wireless connection was open.
     wired_ended: bool,
+    /// The sender has been passed octets of the node: a SETACK could now stand in the middle of a message.
+    node_spoke: bool,
     /// The node has closed, so nothing more is said to the sender.
     node_ended: bool,
     limit: u32,
@@ -140,6 +142,7 @@ impl Relay {
             setsyn: None,
             early: VecDeque::new(),
             wired_ended: false,
+            node_spoke: false,
             node_ended: false,
             limit,
         });
@@ -245,8 +248,10 @@ impl Relay {
 
     fn handle_setsyn(&mut self, index: usize, setsyn: SetSyn) {
         if self.sessions[index].setsyn.is_some() {
-            // A repetition: the sender has not seen our SETACK, or it is not due yet.
-            if matches!(self.sessions[index].state, State::Open) {
+            // A repetition: the sender has not seen our SETACK, or it is not due yet. Once the node has
+            // spoken there is no place for another, and TCP brings the first.
+            let session = &self.sessions[index];
+            if matches!(session.state, State::Open) && !session.node_spoke {
                 self.send_setack(index);
             }
             return;
@@ -284,8 +289,14 @@ impl Relay {
     }
 
     fn send_up(&mut self, index: usize, octets: Bytes) {
+        if matches!(self.sessions[index].state, State::OpenWait { .. }) {
+            // A node that speaks has the handshake's last ACK: there is nothing left to wait for.
+            self.send_setack(index);
+        }
         self.counters.octets_up += octets.len() as u64;
-        let stream = self.sessions[index].wired;
+        let session = &mut self.sessions[index];
+        session.node_spoke = true;
+        let stream = session.wired;
         self.effects.push_back(Effect::Write { stream, octets });
     }
 

@@ -44,6 +44,9 @@ pub enum Failure {
     /// The node sent what no node may send.
     #[error("the node broke the protocol")]
     Protocol,
+    /// The owner has given it up.
+    #[error("it was cancelled")]
+    Cancelled,
 }
 
 /// How a transfer ended.
@@ -174,6 +177,14 @@ impl Sender {
         };
         sender.dial_control(now);
         sender
+    }
+
+    /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell the node, the
+    /// node forgets the transfer at once. Nothing happens to one that is over.
+    pub fn cancel(&mut self, _now: Instant) {
+        if !self.is_over() {
+            self.fail(Failure::Cancelled);
+        }
     }
 
     /// A stream did something.
@@ -331,10 +342,10 @@ impl Sender {
         self.buffer = accept.buffer.max(1);
         self.phase = Phase::Sessions;
         let count = match self.config.plan {
-            Plan::Split => gateways::Count::AtMost(1),
+            Plan::Split => 1,
             Plan::Stripe | Plan::EndToEnd => self.config.gateways,
         };
-        let chosen = gateways::select(&accept.gateways, count, self.length());
+        let chosen = gateways::select(&accept.gateways, count);
         if self.length() == 0 {
             self.finish(Outcome::Delivered);
         } else if chosen.is_empty() {
@@ -463,7 +474,8 @@ impl Sender {
         for session in &mut self.sessions {
             match outcome {
                 Outcome::Delivered => session.release(&mut self.effects),
-                Outcome::Failed(_) => session.cut(Ending::Silent, &mut self.effects),
+                Outcome::Failed(Failure::Cancelled) => session.cancel(Ending::Cancelled, &mut self.effects),
+                Outcome::Failed(_) => session.cancel(Ending::Silent, &mut self.effects),
             }
         }
         self.end_control(outcome);

@@ -57,6 +57,8 @@ pub enum Ending {
     Silent,
     /// It sent what no gateway or node may send.
     Protocol,
+    /// The owner of the transfer has given it up.
+    Cancelled,
 }
 
 /// What the session manager learns from a session.
@@ -168,6 +170,20 @@ impl TcpManager {
             out.push_back(Effect::Abort { stream: self.stream });
             self.state = State::Closed(ending);
         }
+    }
+
+    /// Ends the session because the transfer has failed, and tells the node so if its stream is open that far:
+    /// what is written is whole chunks, so CANCEL stands between messages. The stream is closed after it, not
+    /// reset, or it would not arrive. Where plain octets flow or no node is there yet, a reset has to do.
+    pub(super) fn cancel(&mut self, ending: Ending, out: &mut VecDeque<Effect>) {
+        if self.state != State::Opened || self.join.plan == Plan::Split {
+            return self.cut(ending, out);
+        }
+        let mut octets = Vec::with_capacity(1);
+        wire::encode(&Message::Cancel, &mut octets);
+        self.send(octets.into(), out);
+        out.push_back(Effect::Shutdown { stream: self.stream });
+        self.state = State::Closed(ending);
     }
 
     /// Not over and not released.

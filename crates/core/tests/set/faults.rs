@@ -1,5 +1,6 @@
 //! Gateways that die.
 
+use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::set::{self as wire, Join, Message, SetSyn};
@@ -96,4 +97,57 @@ fn a_gateway_whose_node_has_closed_does_not_answer_the_sender() {
     let to_sender = std::iter::from_fn(|| relay.poll_effect())
         .filter(|effect| matches!(effect, Effect::Write { stream, .. } | Effect::Shutdown { stream } if *stream == wired));
     assert_eq!(to_sender.collect::<Vec<_>>(), [Effect::Shutdown { stream: wired }]);
+}
+
+/// A transfer through three gateways that its owner stops after half a second.
+fn cancelled(config: SenderConfig) -> World {
+    let mut world = World::new(&[path(18_000, 25); 3], file(1_000_000), config, ReceiverConfig::default());
+    world.run(Duration::from_millis(500));
+    let (_, delivered) = world.node.delivered().expect("a transfer is under way");
+    assert!(delivered > 0 && delivered < 1_000_000, "{delivered}");
+    world.sender.cancel(world.now);
+    assert_eq!(world.sender.outcome(), Some(Outcome::Failed(Failure::Cancelled)));
+    assert_eq!(world.sender.next_timeout(), None);
+    world.run(Duration::from_secs(2));
+    world
+}
+
+#[test]
+fn a_cancelled_transfer_is_forgotten_by_the_node_at_once() {
+    for config in [SenderConfig::default(), SenderConfig::paper()] {
+        let world = cancelled(config);
+        assert_eq!(world.node.delivered(), None, "the node waits for what will never come");
+        assert_eq!(world.node.counters().rejected, 0);
+        let far = world.sender.sessions().find(|s| s.state != State::Closed(Ending::Cancelled));
+        assert!(far.is_none(), "{}", world.describe());
+    }
+}
+
+#[test]
+fn octets_of_a_plain_split_connection_are_followed_by_no_cancel() {
+    let world = cancelled(SenderConfig { plan: Plan::Split, ..SenderConfig::default() });
+    let n = world.delivered.len();
+    assert!(world.delivered[..] == file(1_000_000)[..n], "the node took a message for a part of the file");
+}
+
+#[test]
+fn what_is_over_is_not_cancelled() {
+    let mut world =
+        World::new(&[path(18_000, 25)], file(1_000), SenderConfig::default(), ReceiverConfig::default());
+    world.run(Duration::from_secs(10));
+    world.sender.cancel(world.now);
+    assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+    assert!(world.sender.poll_effect(world.now).is_none());
+}
+
+#[test]
+fn a_transfer_that_is_cancelled_before_its_sessions_resets_what_it_opened() {
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let mut sender = Sender::new(Instant::ZERO, SenderConfig::default(), node, TransferId(7), file(1000));
+    let stream = StreamId(0);
+    assert!(matches!(sender.poll_effect(Instant::ZERO), Some(Effect::Dial { .. })));
+    sender.cancel(Instant::ZERO);
+    assert_eq!(sender.poll_effect(Instant::ZERO), Some(Effect::Abort { stream }));
+    assert_eq!(sender.poll_effect(Instant::ZERO), None);
+    assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Cancelled)));
 }

@@ -1,5 +1,6 @@
 //! The three SET machines against each other, over streams that are only a rate and a delay.
 
 mod faults;
+mod relay;
 mod transfer;
 mod world;

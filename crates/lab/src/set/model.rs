@@ -27,15 +27,6 @@ impl Config {
         if equations == Equations::Printed {
             return Transfer { node_buffer, reading: Reading::printed(), ..plain };
         }
-        let starts = match self.open {
-            OpenName::Staggered => SessionStarts::Staggered,
-            OpenName::OneByOne => SessionStarts::OneAfterAnother,
-            OpenName::AtOnce => SessionStarts::AtOnce,
-        };
-        let open_wait = match self.open_wait {
-            OpenWaitName::RoundTrip => OpenWait::Counted,
-            OpenWaitName::None => OpenWait::Omitted,
-        };
         let (initial, max) = match self.tcp {
             // SETSYN and JOIN were the first window: their ACK has opened the second.
             TcpName::Paper => (2.0, 64.0),
@@ -43,14 +34,13 @@ impl Config {
         };
         Transfer {
             window: Window { initial, max, ..Window::default() },
-            request: plain.gateways[0]
-                .request_time_of(overhead(self.ip) + REQUEST, overhead(self.ip) + self.answer()),
+            request: plain.gateways[0].request_time_of(
+                overhead(self.ip) + REQUEST,
+                overhead(self.ip) + answer(self.ip, self.gateways),
+            ),
             node_buffer,
-            probing: match self.striping {
-                StripingName::Predictive => Some(PROBING),
-                StripingName::Window => None,
-            },
-            reading: Reading { starts, open_wait, ..Reading::protocol() },
+            probing: probing(self.striping, WIRED_MSS),
+            reading: reading(self.open, self.open_wait),
             ..plain
         }
     }
@@ -86,15 +76,36 @@ impl Config {
         }
         path
     }
+}
 
-    /// Octets of the node's answer: its buffer and a row for each gateway.
-    fn answer(&self) -> u32 {
-        let row = if self.ip == 6 { 23 } else { 11 };
-        5 + row * self.gateways as u32
+/// Octets of a request.
+pub(super) const REQUEST: u32 = 14;
+
+/// Octets of the node's answer: its buffer and a row for each gateway.
+pub(super) fn answer(ip: u8, gateways: usize) -> u32 {
+    let row = if ip == 6 { 23 } else { 11 };
+    5 + row * gateways as u32
+}
+
+/// What the predictive striping puts at stake: two wired segments on the first session, one on any other.
+pub(super) fn probing(striping: StripingName, wired_mss: u16) -> Option<Probing> {
+    let segment = u64::from(wired_mss);
+    match striping {
+        StripingName::Predictive => Some(Probing { first: 2 * segment, others: segment }),
+        StripingName::Window => None,
     }
 }
 
-/// What the predictive striping puts at stake: eight wired segments on the first session, one on any other.
-const PROBING: Probing = Probing { first: 2 * WIRED_MSS as u64, others: WIRED_MSS as u64 };
-/// Octets of a request.
-const REQUEST: u32 = 14;
+/// The equations for this order of opening.
+pub(super) fn reading(open: OpenName, open_wait: OpenWaitName) -> Reading {
+    let starts = match open {
+        OpenName::Staggered => SessionStarts::Staggered,
+        OpenName::OneByOne => SessionStarts::OneAfterAnother,
+        OpenName::AtOnce => SessionStarts::AtOnce,
+    };
+    let open_wait = match open_wait {
+        OpenWaitName::RoundTrip => OpenWait::Counted,
+        OpenWaitName::None => OpenWait::Omitted,
+    };
+    Reading { starts, open_wait, ..Reading::protocol() }
+}

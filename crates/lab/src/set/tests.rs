@@ -227,3 +227,29 @@ fn every_scheme_and_shape_of_the_network_delivers() {
         }
     }
 }
+
+/// What a scenario says is enough for the closed form: it comes to what the experiment's own parameters come to.
+#[test]
+fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
+    for assignments in [
+        &["file=42kB", "gateways=3"][..],
+        &["ip=4", "gateways=2", "hops=3"],
+        &["tcp=paper", "open=one-by-one", "open_wait=round-trip", "striping=window"],
+        &["wireless_rate=56kbit/s+1.2Mbit/s", "wireless_delay=5ms+100ms", "gateways=2", "node_buffer=16kB"],
+    ] {
+        let assignments: Vec<String> = assignments.iter().map(|&a| a.to_owned()).collect();
+        let settings = crate::experiment::settings(&Set, &assignments).expect("good settings");
+        let config = Config::understand(&settings[0]).expect("good settings");
+        let scenario = config.scenario().expect("a scenario");
+        let (own, of_scenario) = (
+            config.model(Equations::Protocol),
+            scenario_model(&scenario, 0, config.file.0).expect("a transfer with a request"),
+        );
+        let best = |transfer| anabranch_model::set::best_gateways(transfer).expect("sane numbers");
+        let (own, of_scenario) = (best(&own), best(&of_scenario));
+        assert_eq!(own.gateways, of_scenario.gateways, "{assignments:?}");
+        for (a, b) in own.options.iter().zip(&of_scenario.options) {
+            assert!((a.total / b.total - 1.0).abs() < 1e-9, "{assignments:?}: {} and {}", a.total, b.total);
+        }
+    }
+}

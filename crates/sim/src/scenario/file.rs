@@ -330,14 +330,24 @@ pub enum TransferKind {
     Set,
 }
 
+/// The number of gateways that a model finds best.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BestName {
+    /// With the least latency by the closed form.
+    Best,
+}
+
 /// Gateways: how many, or which.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a number of gateways or a list of their names")]
+#[serde(untagged, expecting = "expected a number of gateways, a list of their names, or \"best\"")]
 pub enum GatewaysName {
     /// At most that many; SET chooses.
     Count(u32),
     /// These, the primary first.
     Names(Vec<String>),
+    /// As many as the latency model finds best for this file and network. SET only.
+    Best(BestName),
 }
 
 /// Octets that are carried from one node to another.
@@ -368,7 +378,8 @@ pub struct TransferSection {
     /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_wireless: Option<String>,
-    /// The gateways: how many at most, or which; for split, of which the nearest is taken. Split and SET only.
+    /// The gateways: how many at most, or which, or "best" for as many as the latency model finds best; for split,
+    /// of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewaysName>,
     /// The gateway through which the request goes, and plain TCP. Not for kind "tcp", which takes routes.

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 pub use self::set::PlannedSet;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
+use crate::apps::set::NODE_PORT;
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
 use crate::network::Forwarding;
@@ -17,6 +18,9 @@ use crate::sim::Builder;
 
 /// First of the ports on which receivers of TCP transfers listen, in the order of the file.
 const FIRST_PORT: u16 = 5_000;
+/// Transfers in one scenario, at most, the last of which can be a TCP transfer: those of SET have the ports
+/// from there on.
+pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
 
 /// A simulation about to begin.
 #[derive(Debug)]
@@ -64,6 +68,19 @@ impl Scenario {
     ///
     /// If a file is missing.
     pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Plan {
+        let mut plan = Plan { builder: self.builder(seed, run), planned: Planned::default() };
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            match transfer.scheme {
+                Scheme::Tcp => plan.add_tcp(index, transfer, files),
+                Scheme::Set(_) => {}
+            }
+        }
+        self.plan_sets(&mut plan, files);
+        plan
+    }
+
+    /// The network with its faults alone, in which nothing is carried.
+    pub fn builder(&self, seed: u64, run: u64) -> Builder {
         let mut builder = Builder::new(self.network, seed, run);
         for node in &self.nodes {
             let forwarding = match node.kind {
@@ -81,15 +98,7 @@ impl Scenario {
         for (at, fault) in &self.faults {
             builder.fault(*at, *fault);
         }
-        let mut plan = Plan { builder, planned: Planned::default() };
-        for (index, transfer) in self.transfers.iter().enumerate() {
-            match transfer.scheme {
-                Scheme::Tcp => plan.add_tcp(index, transfer, files),
-                Scheme::Set(_) => {}
-            }
-        }
-        self.plan_sets(&mut plan, files);
-        plan
+        builder
     }
 
     /// One-way propagation delay and the slowest rate, in bit/s, over the given links.
@@ -107,7 +116,8 @@ impl Scenario {
 
 impl Plan {
     fn add_tcp(&mut self, index: usize, transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) {
-        let port = FIRST_PORT + index as u16;
+        let port = u16::try_from(index).ok().and_then(|index| FIRST_PORT.checked_add(index));
+        let port = port.expect("a scenario has no more transfers than there are ports");
         let TransferSpec { tcp, to, .. } = *transfer;
         let content = match &transfer.content {
             ContentSpec::Bytes(n) => Content::Pattern(*n),

@@ -9,6 +9,9 @@ use super::Scenario;
 use super::error::ScenarioError;
 use super::source::{Node, Source, Step, Tree, apply};
 
+/// Points in one sweep, at most: all of them are held at once.
+const MAX_POINTS: u128 = 1_000_000;
+
 /// One combination.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
@@ -20,6 +23,10 @@ pub struct Point {
 
 impl Source {
     /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is no sweep.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the scenario or an axis, and a sweep of more than 1,000,000 points.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
         let mut tree = self.tree()?;
         let axes = self.axes(&tree)?;
@@ -64,6 +71,13 @@ impl Source {
                 _ => return fault(&at, "expected a list of values"),
             }
         }
+        let count = axes.iter().map(|(_, values)| values.len() as u128).fold(1, u128::saturating_mul);
+        if count > MAX_POINTS {
+            let message =
+                format!("the axes make {} points, more than {}", grouped(count), grouped(MAX_POINTS));
+            let hint = "leave values out, or sweep some axes in runs of their own with --set";
+            return Err(self.error_at(tree, &["sweep".into()], message, Some(hint.to_owned())));
+        }
         Ok(axes)
     }
 
@@ -72,4 +86,17 @@ impl Source {
         let plain = serde_json::Value::deserialize(deserializer);
         plain.map_err(|e| self.error_at_span(&e))
     }
+}
+
+/// A number with its thousands apart.
+fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }

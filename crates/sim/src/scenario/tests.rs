@@ -190,6 +190,35 @@ fn a_bad_sweep_is_an_error_with_its_place() {
 }
 
 #[test]
+fn a_sweep_beyond_a_million_points_is_refused_before_it_is_made() {
+    let axis =
+        |values: usize| format!("[{}]", (1..=values).map(|v| v.to_string()).collect::<Vec<_>>().join(","));
+    let points = |sweep: String| Source::new("big.toml", format!("{GOOD}\n[sweep]\n{sweep}\n")).points();
+    let (thousand, more) = (axis(1000), axis(1001));
+    let error = points(format!("seed = {thousand}\n\"link.radio1.mtu\" = {more}")).unwrap_err();
+    expect![[r#"
+        big.toml:78:1: the axes make 1,001,000 points, more than 1,000,000
+          hint: leave values out, or sweep some axes in runs of their own with --set"#]]
+    .assert_eq(&error.to_string());
+    // Sixteen axes of a thousand values are more than any integer that counts memory can say.
+    let many: String = (0..16).map(|i| format!("\"axis{i}\" = {thousand}\n")).collect();
+    assert!(points(many).unwrap_err().to_string().contains("more than 1,000,000"));
+}
+
+#[test]
+fn more_tcp_transfers_than_ports_are_refused() {
+    let network = "[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
+        [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    let transfer = "[[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 B\"\n";
+    let text = format!("{network}{}", transfer.repeat(42_201));
+    let error = Source::new("many.toml", text).scenario().unwrap_err();
+    expect![[r#"
+        many.toml:211010:1: a TCP transfer is one of the first 42200 of a scenario: each has its port
+          hint: carry more octets in fewer transfers, or split the scenario"#]]
+    .assert_eq(&error.to_string());
+}
+
+#[test]
 fn errors_of_form_have_a_place_and_a_hint() {
     check(
         "queue = \"64 kB\"",

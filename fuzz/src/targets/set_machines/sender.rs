@@ -66,6 +66,10 @@ fn step(
 ) -> Result<()> {
     let stream = streams.choose(octets)?;
     match octets.int_in_range(0..=15)? {
+        0 if octets.ratio(1, 32)? => {
+            probe.say(|| format!("{now} cancels"));
+            sender.cancel(*now);
+        }
         0 => pass(octets, now)?,
         1 | 2 => {
             *now = sender.next_timeout().filter(|at| *at < Instant::FAR_FUTURE).unwrap_or(*now).max(*now)

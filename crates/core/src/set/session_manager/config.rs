@@ -2,7 +2,6 @@
 
 use anabranch_wire::set::{Layout, Plan};
 
-use crate::set::gateways::Count;
 use crate::time::Duration;
 
 /// When data may follow a SETSYN.
@@ -48,8 +47,8 @@ pub enum Reinjection {
 pub struct SenderConfig {
     /// Sessions, plain split TCP, or end-to-end TCP.
     pub plan: Plan,
-    /// How many gateways.
-    pub gateways: Count,
+    /// How many gateways at most.
+    pub gateways: usize,
     /// Layout of the data header.
     pub layout: Layout,
     /// When data may follow a SETSYN.
@@ -84,7 +83,7 @@ impl Default for SenderConfig {
     fn default() -> Self {
         Self {
             plan: Plan::Stripe,
-            gateways: Count::AtMost(usize::MAX),
+            gateways: usize::MAX,
             layout: Layout::Compact,
             start: Start::Early,
             open: OpenWhen::Staggered,

@@ -5,6 +5,7 @@ use anabranch_core::tcp;
 
 use super::super::error::nearest;
 use super::super::file::{GatewaysName, TransferKind, TransferSection};
+use super::super::plan::MAX_TCP_TRANSFERS;
 use super::super::source::Step;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
 use super::{Checked, Checker, at, quoted};
@@ -16,6 +17,7 @@ const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gat
 
 impl Checker<'_> {
     pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
+        self.ports(scenario)?;
         let routes = routes(scenario);
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
@@ -39,6 +41,21 @@ impl Checker<'_> {
             scenario.resolved.transfer[i] = section;
         }
         Ok(())
+    }
+
+    /// Every TCP transfer has a port of its own.
+    fn ports(&self, scenario: &Scenario) -> Checked<()> {
+        let sections = scenario.resolved.transfer.iter().enumerate().skip(MAX_TCP_TRANSFERS);
+        match sections.map(|(i, section)| (i, section.kind)).find(|(_, kind)| *kind == TransferKind::Tcp) {
+            None => Ok(()),
+            Some((i, _)) => {
+                let message = format!(
+                    "a TCP transfer is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
+                );
+                let hint = "carry more octets in fewer transfers, or split the scenario";
+                self.fault(at!["transfer", i], message, Some(hint))
+            }
+        }
     }
 
     /// The name of a transfer with a request to the same node.
@@ -131,6 +148,11 @@ impl Checker<'_> {
         let at = at!["transfer", i, "gateways"];
         match &section.gateways {
             None => Ok(Gateways::All),
+            Some(GatewaysName::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
+            Some(GatewaysName::Best(_)) => {
+                let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
+                self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)
+            }
             Some(GatewaysName::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
             Some(GatewaysName::Count(n)) => {
                 let there = scenario.nodes.iter().filter(|n| n.kind == NodeKind::Gateway).count();

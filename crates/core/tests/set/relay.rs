@@ -1,0 +1,89 @@
+//! A gateway's own SETACK among what the node says.
+
+use anabranch_core::set::*;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::set::{self as wire, Ack, Decoder, Item, Join, Message, SetAck, SetAckStatus, SetSyn};
+use bytes::Bytes;
+
+const WIRED: StreamId = StreamId(0);
+const WIRELESS: StreamId = StreamId(1);
+const RTT: Duration = Duration::from_millis(50);
+
+fn encoded(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    wire::encode(message, &mut octets);
+    octets.into()
+}
+
+fn setsyn() -> Bytes {
+    let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+    let destination = "[fd00::100]:5683".parse().expect("an address");
+    encoded(&Message::SetSyn(SetSyn { join, destination }))
+}
+
+/// The acknowledgement of a node in the middle of a transfer: several octets.
+fn ack() -> Message {
+    Message::Ack(Ack { delivered: 100_000, received: 70_000, held: Vec::new() })
+}
+
+fn setack() -> Message {
+    Message::SetAck(SetAck { session: 0, status: SetAckStatus::Open })
+}
+
+/// A gateway as printed whose wireless half has just opened: it is in OPEN-WAIT for a round trip.
+fn waiting() -> Relay {
+    let mut relay = Relay::new(RelayConfig::paper());
+    assert_eq!(relay.handle_accepted(Instant::ZERO), WIRED);
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+    relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Opened);
+    relay.handle_round_trip(Instant::ZERO, WIRELESS, RTT);
+    relay
+}
+
+/// Everything that the gateway wrote to the sender, as messages; `Err` for what is none.
+fn to_sender(relay: &mut Relay) -> Result<Vec<Message>, wire::DecodeError> {
+    let mut decoder = Decoder::new();
+    for effect in std::iter::from_fn(|| relay.poll_effect()) {
+        if let Effect::Write { stream: WIRED, octets } = effect {
+            decoder.push(octets);
+        }
+    }
+    let mut messages = Vec::new();
+    while let Some(item) = decoder.next_item()? {
+        match item {
+            Item::Message(message) => messages.push(message),
+            Item::Data { .. } => panic!("nobody sends data to a sender"),
+        }
+    }
+    Ok(messages)
+}
+
+#[test]
+fn what_the_node_says_in_open_wait_comes_after_the_setack_and_whole() {
+    let mut relay = waiting();
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(Bytes::from_static(&[0x70, 1, 0])));
+    let mut first = encoded(&ack());
+    let second = first.split_off(first.len() / 2);
+    let soon = Instant::ZERO + Duration::from_millis(1);
+    relay.handle_stream(soon, WIRELESS, StreamEvent::Data(first));
+    let later = Instant::ZERO + RTT;
+    relay.handle_timeout(later);
+    relay.handle_stream(later, WIRELESS, StreamEvent::Data(second));
+    assert_eq!(relay.next_timeout(), None, "OPEN-WAIT is over");
+    assert_eq!(to_sender(&mut relay), Ok(vec![setack(), ack()]));
+}
+
+#[test]
+fn a_setsyn_again_is_answered_until_the_node_has_spoken() {
+    let mut relay = waiting();
+    let mut now = Instant::ZERO + RTT;
+    relay.handle_timeout(now);
+    now += Duration::from_secs(3);
+    relay.handle_stream(now, WIRED, StreamEvent::Data(setsyn()));
+    let mut first = encoded(&ack());
+    let second = first.split_off(first.len() / 2);
+    relay.handle_stream(now, WIRELESS, StreamEvent::Data(first));
+    relay.handle_stream(now, WIRED, StreamEvent::Data(setsyn()));
+    relay.handle_stream(now, WIRELESS, StreamEvent::Data(second));
+    assert_eq!(to_sender(&mut relay), Ok(vec![setack(), setack(), ack()]));
+}
