@@ -10,7 +10,7 @@ use super::error::ScenarioError;
 use super::source::{Node, Source, Step, Tree, apply};
 
 /// Points in one sweep, at most: all of them are held at once.
-const MAX_POINTS: u128 = 1_000_000;
+const MAX_POINTS: u128 = 20_000;
 
 /// One combination.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,7 +26,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Whatever is wrong with the scenario or an axis, and a sweep of more than 1,000,000 points.
+    /// Whatever is wrong with the scenario or an axis, and a sweep of more than 20,000 points.
     pub fn points(&self) -> Result<Vec<Point>, ScenarioError> {
         let mut tree = self.tree()?;
         let axes = self.axes(&tree)?;
