@@ -179,7 +179,8 @@ impl Relay {
             return;
         }
         let held = status.unsent.saturating_add(status.in_flight);
-        let limit = wired_window(&self.config, status.peer_window, held);
+        let plan = self.sessions[index].setsyn.map(|s| s.join.plan);
+        let limit = wired_window(&self.config, plan, status.peer_window, held);
         let session = &mut self.sessions[index];
         // Small steps would only be silly windows (RFC 9293 section 3.8.6.2.2).
         if limit.abs_diff(session.limit) >= self.config.segment / 4 || (limit == 0) != (session.limit == 0) {
@@ -394,27 +395,33 @@ impl Relay {
 
 /// The window to offer the sender: the node's, less what the gateway holds for it or has on its way to it; at
 /// least one wired segment while that is less, or a node window below one segment would stop the session for
-/// good.
-fn wired_window(config: &RelayConfig, node_window: u32, held: u32) -> u32 {
+/// good. A plain stream needs two, or each segment would wait for a time-out: the silly window avoidance of both
+/// ends (RFC 9293 sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is smaller than a segment and than half a
+/// window. A SET sender cuts chunks that fit.
+fn wired_window(config: &RelayConfig, plan: Option<Plan>, node_window: u32, held: u32) -> u32 {
     let window = node_window.min(config.buffer);
     let window = match config.units {
         WindowUnits::Octets => window,
         WindowUnits::WiredSegments(segment) => window / segment.max(1) * segment.max(1),
     };
-    window.max(config.segment).saturating_sub(held)
+    let floor = if plan == Some(Plan::Split) { 2 } else { 1 };
+    window.max(config.segment.saturating_mul(floor)).saturating_sub(held)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SET: Option<Plan> = Some(Plan::Stripe);
+
     #[test]
     fn the_nodes_window_is_carried_back_less_what_is_held() {
         let config = RelayConfig { segment: 1296, ..RelayConfig::default() };
-        assert_eq!(wired_window(&config, 10_000, 3_000), 7_000);
-        assert_eq!(wired_window(&config, 100, 0), 1296, "one segment is the floor");
-        assert_eq!(wired_window(&config, 100, 1300), 0, "but not while a segment is held");
-        assert_eq!(wired_window(&config, u32::MAX, 0), config.buffer);
+        assert_eq!(wired_window(&config, SET, 10_000, 3_000), 7_000);
+        assert_eq!(wired_window(&config, SET, 100, 0), 1296, "one segment is the floor");
+        assert_eq!(wired_window(&config, Some(Plan::Split), 100, 0), 2592, "two for a plain stream");
+        assert_eq!(wired_window(&config, SET, 100, 1300), 0, "but not while a segment is held");
+        assert_eq!(wired_window(&config, SET, u32::MAX, 0), config.buffer);
     }
 
     /// Section 4.6's example: y = x * 127 / 1296 segments, which is 0 for x up to 10 (errata S14).
@@ -422,7 +429,7 @@ mod tests {
     fn the_printed_units_round_down_to_wired_segments() {
         let config =
             RelayConfig { segment: 1296, units: WindowUnits::WiredSegments(1296), ..RelayConfig::default() };
-        assert_eq!(wired_window(&config, 102 * 127, 0), 9 * 1296);
-        assert_eq!(wired_window(&config, 10 * 127, 0), 1296);
+        assert_eq!(wired_window(&config, SET, 102 * 127, 0), 9 * 1296);
+        assert_eq!(wired_window(&config, SET, 10 * 127, 0), 1296);
     }
 }
