@@ -195,8 +195,7 @@ impl Node {
             LinkEvent::Acknowledged => half.set(Half::ACK_ARMED, false),
             LinkEvent::TimedOut if half.ack_repeats < at_most => {
                 half.set(Half::ACK_ARMED, true);
-                half.ack_deadline = now + after;
-                self.ack_alarm = self.ack_alarm.min(half.ack_deadline);
+                self.ack_alarm = self.ack_alarm.min((half.ack_sent_at + after).max(now));
             }
             LinkEvent::TimedOut => {}
         }
@@ -204,6 +203,7 @@ impl Node {
 
     /// Acknowledgements that none newer has followed in time.
     pub(super) fn ack_timeouts(&mut self, now: Instant) {
+        let AckCustody::Repair { after, .. } = self.config.acks else { return };
         if self.ack_alarm > now {
             return;
         }
@@ -213,8 +213,9 @@ impl Node {
                 if !half.has(Half::ACK_ARMED) {
                     continue;
                 }
-                if half.ack_deadline > now {
-                    self.ack_alarm = self.ack_alarm.min(half.ack_deadline);
+                let deadline = half.ack_sent_at + after;
+                if deadline > now {
+                    self.ack_alarm = self.ack_alarm.min(deadline);
                     continue;
                 }
                 half.set(Half::ACK_ARMED, false);

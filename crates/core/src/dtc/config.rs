@@ -160,7 +160,7 @@ pub enum AckCustody {
     /// The newest one is repeated when the link layer reports no acknowledgement for it and none newer
     /// follows; and data that the receiver has already acknowledged is answered here.
     Repair {
-        /// How long to wait for a newer one.
+        /// How long to wait for a newer one, from when it was forwarded.
         after: Duration,
         /// Repetitions of one acknowledgement, and old segments answered in a row, before the next one goes
         /// through: so a receiver that has vanished is still found missing by a sender that probes.

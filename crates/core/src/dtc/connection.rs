@@ -52,22 +52,19 @@ pub(super) struct Half {
     advanced_at: Instant,
     /// When the newest acknowledgement last left this node.
     pub(super) ack_sent_at: Instant,
-    /// When it is to be repeated; [`Instant::FAR_FUTURE`] is never.
-    pub(super) ack_deadline: Instant,
     /// Just past the highest octet seen.
     highest: SeqNumber,
     /// The highest acknowledgement number seen that the data seen can account for.
     pub(super) acked: SeqNumber,
-    /// The segment that is measured: the acknowledgement from its begin to its end counts.
-    sample_seq: SeqNumber,
+    /// The segment that is measured: the acknowledgement that takes the receiver from its begin past its
+    /// end counts.
     sample_end: SeqNumber,
-    /// Just past the FIN.
-    fin: SeqNumber,
     /// SND.NXT in the newest acknowledgement, and its time stamps.
     ack_seq: SeqNumber,
     ack_stamps: Timestamps,
     /// Smoothed local round trip in microseconds; 0 is none yet.
     srtt: u32,
+    sample_len: u16,
     /// Window in the newest acknowledgement.
     ack_window: u16,
     flags: u16,
@@ -111,7 +108,7 @@ impl Half {
     pub(super) const FIN_ACKED: u16 = 1 << 6;
     /// The newest acknowledgement is to be sent by the node.
     pub(super) const ACK_PENDING: u16 = 1 << 7;
-    /// `ack_deadline` counts.
+    /// It is to be, unless a newer one passes in time.
     pub(super) const ACK_ARMED: u16 = 1 << 8;
     /// An acknowledgement without payload was forwarded: there is something to repeat.
     const ACK_KNOWN: u16 = 1 << 9;
@@ -143,7 +140,6 @@ impl Half {
         let end = segment.seq_end();
         let syn = segment.flags.contains(Flags::SYN);
         if segment.flags.contains(Flags::FIN) {
-            self.fin = end;
             self.set(Self::FIN_SEEN, true);
         }
         if self.has(Self::HIGHEST_KNOWN) && end.le(self.highest) {
@@ -160,7 +156,7 @@ impl Half {
         if !self.has(Self::SAMPLING) {
             self.set(Self::SAMPLING, true);
             self.set(Self::SYN_SAMPLE, syn);
-            self.sample_seq = segment.seq;
+            self.sample_len = segment.seq_len().min(u32::from(u16::MAX)) as u16;
             self.sample_end = end;
             self.sample_at = now;
         }
@@ -212,7 +208,8 @@ impl Half {
             self.duplicates = self.duplicates.saturating_add(1);
         }
         self.answers = 0;
-        if self.has(Self::FIN_SEEN) && ack == self.fin {
+        // Nothing lies beyond a FIN.
+        if self.has(Self::FIN_SEEN) && ack == self.highest {
             self.set(Self::FIN_ACKED, true);
         }
         let hole = !segment.options.sack.is_empty() || (bare && !news.advances);
@@ -222,7 +219,7 @@ impl Half {
         } else {
             // A hole, or one that was filled: what is acknowledged then has waited for a repetition,
             // somewhere.
-            let leaps = ends && (first || before.lt(self.sample_seq));
+            let leaps = ends && (first || before.lt(self.sample_end - u32::from(self.sample_len)));
             news.cancelled = (hole || leaps) && self.cancel_sample();
             news.measured = ends && !news.cancelled;
         }

@@ -140,7 +140,7 @@ impl Node {
         };
         let syn = segment.flags.contains(Flags::SYN);
         if syn || self.config.custody == Custody::UntilLinkAck {
-            self.hand_on(now, place, event);
+            self.hand_on(place, event);
         } else if event == LinkEvent::TimedOut {
             self.suspect(now, place);
         }
@@ -163,20 +163,16 @@ impl Node {
     }
 
     /// Custody: the next hop has it now, or it must be sent again.
-    fn hand_on(&mut self, now: Instant, place: usize, event: LinkEvent) {
-        let slot = &self.cache.slots()[place];
+    fn hand_on(&mut self, place: usize, event: LinkEvent) {
+        let slot = &mut self.cache.slots_mut()[place];
         if !slot.is_locked() || slot.pending {
             return;
         }
         match event {
-            LinkEvent::Acknowledged => self.cache.slots_mut()[place].release(),
-            LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => {
-                self.cache.slots_mut()[place].repeat();
-            }
-            LinkEvent::TimedOut => {
-                let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), slot.repeats);
-                self.cache.slots_mut()[place].deadline = Some(now + rto);
-            }
+            LinkEvent::Acknowledged => slot.release(),
+            LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => slot.repeat(),
+            // The timer has run since it was sent.
+            LinkEvent::TimedOut => {}
         }
     }
 

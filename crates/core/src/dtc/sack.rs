@@ -65,12 +65,14 @@ impl Gaps {
 
 /// `blocks` with one more, joined with what it touches; `None` if there is no room.
 pub(super) fn with_block(blocks: &SackBlocks, held: SackBlock) -> Option<SackBlocks> {
-    let touches = |b: &SackBlock| b.left.le(held.right) && held.left.le(b.right);
-    let joined = blocks
-        .as_slice()
-        .iter()
-        .filter(|b| touches(b))
-        .fold(held, |all, b| SackBlock { left: all.left.min(b.left), right: all.right.max(b.right) });
+    let join = |all: SackBlock, b: &SackBlock| {
+        let touches = b.left.le(all.right) && all.left.le(b.right);
+        let joined = SackBlock { left: all.left.min(b.left), right: all.right.max(b.right) };
+        if touches { joined } else { all }
+    };
+    // Once for each block: what is joined may touch one that was passed over.
+    let joined = (0..SackBlocks::MAX).fold(held, |all, _| blocks.as_slice().iter().fold(all, join));
+    let touches = |b: &SackBlock| b.left.le(joined.right) && joined.left.le(b.right);
     let mut out = SackBlocks::EMPTY;
     let mut placed = false;
     // The most recent block stays first (RFC 2018 section 4): the joined one takes the place of the first
