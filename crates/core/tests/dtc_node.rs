@@ -587,7 +587,7 @@ fn an_acknowledgement_that_none_follows_is_repeated() {
     bench.pass(ack(5, &[]));
     for _ in 0..3 {
         bench.report(&ack(5, &[]), LinkEvent::TimedOut);
-        bench.wait(99);
+        bench.wait(199);
         assert_eq!(bench.sent(), []);
         bench.wait(1);
         assert_eq!(bench.sent(), [ack(5, &[])]);

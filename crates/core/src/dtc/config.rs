@@ -223,7 +223,7 @@ impl Config {
             max_repeats: 8,
             suppression: Suppression::AfterTransmission { at_least: Duration::from_millis(100) },
             signal: Signal::Silent,
-            acks: AckCustody::Repair { after: Duration::from_millis(100), at_most: 3 },
+            acks: AckCustody::Repair { after: Duration::from_millis(200), at_most: 3 },
             ..Self::paper()
         }
     }

@@ -133,7 +133,7 @@ impl Node {
             self.counters.rtt_cancelled += u64::from(cancelled);
         }
         let Some(place) = self.cache.find(at, way, segment) else {
-            if event == LinkEvent::TimedOut && self.config.custody == Custody::OnSuspicion {
+            if event == LinkEvent::TimedOut {
                 self.rescue(now, (at, way), segment);
             }
             return;
@@ -149,7 +149,8 @@ impl Node {
     /// Action 2 for a segment that only the link layer still holds: an open place takes it, since it is
     /// likelier to be missed than what is there.
     fn rescue(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) {
-        if self.table.get(at).half(way).is_acked(segment.seq_end()) {
+        let syn = segment.flags.contains(Flags::SYN);
+        if syn || self.table.get(at).half(way).is_acked(segment.seq_end()) {
             return;
         }
         let place = self.cache.place(&self.config, (at, way), segment.seq, Draw::Always);
@@ -157,8 +158,10 @@ impl Node {
             return;
         }
         self.store(now, (at, way), place, segment.clone());
-        if let Some(place) = self.cache.find(at, way, segment) {
-            self.suspect(now, place);
+        let Some(place) = self.cache.find(at, way, segment) else { return };
+        match self.config.custody {
+            Custody::OnSuspicion => self.suspect(now, place),
+            Custody::UntilLinkAck => self.hand_on(place, LinkEvent::TimedOut),
         }
     }
 
