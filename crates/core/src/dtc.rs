@@ -16,7 +16,8 @@
 //!
 //! * It makes up no octets and no acknowledgement: what it sends of its own, it has forwarded before.
 //! * It holds back data only while it caches that very segment and sent it a moment ago (one local round
-//!   trip), or when the receiver has acknowledged it; the latter a bounded number of times in a row.
+//!   trip), or when the receiver has acknowledged it; the latter a bounded number of times in a row. Data
+//!   that carry an acknowledgement of something new always pass.
 //! * It holds back an acknowledgement only if that tells the sender nothing new, the only gap it shows is
 //!   cached here, locked, and its timer runs; and no longer than one local time-out.
 //! * It repeats one segment [`Config::max_repeats`] times at most without a sign from the path.
@@ -140,7 +141,7 @@ impl Node {
             fate = self.acknowledgement(now, (at, way), segment, &mut options);
         }
         if segment.seq_len() > 0 {
-            fate = self.data(now, (at, way), segment, &options, random);
+            fate = self.data(now, (at, way), segment, (&options, fate), random);
         }
         if self.table.get(at).without_sack[way.back() as usize] && !options.sack.is_empty() {
             options.sack = SackBlocks::EMPTY;

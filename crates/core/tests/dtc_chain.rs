@@ -98,6 +98,37 @@ fn custody_comes_within_5_percent_of_the_omniscient_bound() {
     }
 }
 
+/// Table III: 450 and 670 %. Both readings of it (erratum D18) are reached.
+#[test]
+fn table_3_throughput_with_10_percent_loss() {
+    for (hops, improvement) in [(6, 4.5), (11, 6.7)] {
+        let plain = mean(hops, 100, None).seconds;
+        for config in [Config::paper(), Config::improved()] {
+            let times = plain / mean(hops, 100, Some(config)).seconds;
+            println!("{hops} hops: {times:.2} times the throughput, published {improvement}");
+            assert!(times >= improvement + 1.0, "{hops} hops: {times}");
+        }
+    }
+}
+
+/// Table IV: 20 segments take 32.3 and 39 % less time with flying start.
+#[test]
+fn table_4_flying_start_shortens_short_transfers() {
+    for (hops, published) in [(6, 32.3), (11, 39.0)] {
+        let seconds = |flying_start| {
+            let node = Some(Config { flying_start, ..Config::paper() });
+            let chain = Chain { hops, loss: 100, node, segments: 20, ..Chain::default() };
+            (0..200).map(|seed| Chain { seed, ..chain }.run().seconds).sum::<f64>() / 200.0
+        };
+        let (with, without) = (seconds(FlyingStart::On), seconds(FlyingStart::Off));
+        let shorter = 100.0 * (1.0 - with / without);
+        println!(
+            "{hops} hops: {with:.1} s instead of {without:.1}, {shorter:.1} % less, published {published}"
+        );
+        assert!(shorter >= 0.5 * published);
+    }
+}
+
 /// Whatever happens on the way, every octet arrives once and in order, and the transfer ends. The receiver
 /// of the chain compares every octet; what it delivers, it delivers once.
 #[test]

@@ -46,7 +46,7 @@ impl Node {
         let bare = segment.seq_len() == 0;
         let gaps = Gaps::of(segment.ack, &segment.options.sack);
         connection.sack_spoken |= gaps.any();
-        let mut fate = Fate::Pass;
+        let mut fate = if news.advances { Fate::Tell } else { Fate::Pass };
         if !self.cache.slots().is_empty() {
             let half = self.table.get(at).half(data_way);
             let mut context = Context {

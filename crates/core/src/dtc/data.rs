@@ -13,18 +13,21 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Pass,
+    /// It tells an end something new beside its data, so it passes in any case.
+    Tell,
     Hold,
 }
 
 impl Node {
-    /// Action 1. `options` are those with which the segment goes on.
+    /// Action 1. Beside the segment come the options with which it goes on, and
+    /// what its acknowledgement asks for.
     #[inline]
     pub(super) fn data(
         &mut self,
         now: Instant,
         (at, way): (usize, Way),
         segment: &Segment,
-        options: &Options,
+        (options, told): (&Options, Fate),
         random: u32,
     ) -> Fate {
         let half = self.table.get_mut(at).half_mut(way);
@@ -32,10 +35,10 @@ impl Node {
         self.counters.rtt_cancelled += u64::from(cancelled);
         let syn = segment.flags.contains(Flags::SYN);
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
-            return if syn { Fate::Pass } else { self.answer(now, (at, way), segment) };
+            return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
         }
         if let Some(place) = self.cache.find(at, way, segment) {
-            return self.seen_again(now, (at, way), place);
+            return self.seen_again(now, (at, way), place, told);
         }
         if syn && self.config.flying_start == FlyingStart::Off {
             return Fate::Pass;
@@ -77,7 +80,7 @@ impl Node {
     }
 
     /// The segment is in the cache already: upstream repeats it.
-    fn seen_again(&mut self, now: Instant, (at, way): (usize, Way), place: usize) -> Fate {
+    fn seen_again(&mut self, now: Instant, (at, way): (usize, Way), place: usize, told: Fate) -> Fate {
         let srtt = self.table.get(at).half(way).srtt().unwrap_or(Duration::ZERO);
         let rto = self.local_rto(self.table.get(at).half(way), 0);
         let slot = &mut self.cache.slots_mut()[place];
@@ -86,12 +89,13 @@ impl Node {
             Suppression::AfterRepetition => slot.repeated && since < srtt,
             Suppression::AfterTransmission { at_least } => since < srtt.max(at_least),
         };
-        if held || slot.pending {
+        if (held || slot.pending) && told != Fate::Tell {
             self.counters.data_held += 1;
             return Fate::Hold;
         }
         // Too long ago for the same loss: it goes on, and counts as sent by the node.
         slot.sent_at = now;
+        slot.pending = false;
         slot.repeats = 0;
         if slot.is_locked() || self.config.custody == Custody::UntilLinkAck {
             slot.lock = Lock::Locked;
