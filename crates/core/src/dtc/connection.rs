@@ -199,7 +199,8 @@ impl Half {
         if accountable && (first || ack.gt(self.acked)) {
             self.acked = ack;
             self.set(Self::ACKED_KNOWN, true);
-            self.set(Self::ACK_KNOWN, false);
+            // Until it passes without payload there is nothing to repeat: data have a custody of their own.
+            self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
             self.duplicates = 0;
             self.ack_repeats = 0;
             news.advances = true;
@@ -207,7 +208,13 @@ impl Half {
             news.advances = segment.window != self.ack_window;
             self.duplicates = self.duplicates.saturating_add(1);
         }
-        self.answers = 0;
+        if ack.ge(self.acked) {
+            self.answers = 0;
+        } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
+            // Not overtaken, but of another connection than the state: nothing of it counts as acknowledged.
+            self.acked = ack;
+            self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
+        }
         // Nothing lies beyond a FIN.
         if self.has(Self::FIN_SEEN) && ack == self.highest {
             self.set(Self::FIN_ACKED, true);
@@ -294,6 +301,8 @@ impl Half {
 
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
+/// An acknowledgement is overtaken by a newer one by less than this.
+const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
 /// A SYN that so few octets have followed is still the same one.
 const OLD_SYN: i32 = 1 << 16;
 /// One overtaking raises the threshold for that many segments in order.

@@ -19,8 +19,8 @@ pub(super) enum Fate {
 }
 
 impl Node {
-    /// Action 1. Beside the segment come the options with which it goes on, and
-    /// what its acknowledgement asks for.
+    /// Action 1. Beside the segment come the options with which it goes on, and what its acknowledgement
+    /// asks for.
     #[inline]
     pub(super) fn data(
         &mut self,
