@@ -22,6 +22,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod dtc;
 pub mod segment;
 pub mod set;
 pub mod tcp;

@@ -1,0 +1,257 @@
+//! Acknowledgements: actions 3.1 to 3.4, and their own repair.
+
+use super::cache::{Lock, Slot};
+use super::config::{AckCustody, DuplicateAcks, Signal};
+use super::connection::{AckNews, Half};
+use super::data::Fate;
+use super::flow::Way;
+use super::sack::{Gaps, with_block};
+use super::{LinkEvent, Node};
+use crate::segment::{Flags, Options, SackBlock, Segment};
+use crate::time::{Duration, Instant};
+
+/// What the actions on one acknowledgement share.
+struct Context {
+    now: Instant,
+    news: AckNews,
+    gaps: Gaps,
+    /// It carries nothing but the acknowledgement.
+    bare: bool,
+    /// The local time-out.
+    rto: Duration,
+    /// The guard of actions 3.2 and 3.3.
+    guard: Duration,
+    /// Duplicates enough for action 3.2.
+    asked_for: bool,
+    /// Upstream understands SACK.
+    sack_spoken: bool,
+}
+
+impl Node {
+    /// Action 3 for data of the direction opposite to `way`. `options` are those with which the
+    /// acknowledgement goes on.
+    #[inline]
+    pub(super) fn acknowledgement(
+        &mut self,
+        now: Instant,
+        (at, way): (usize, Way),
+        segment: &Segment,
+        options: &mut Options,
+    ) -> Fate {
+        let data_way = way.back();
+        let connection = self.table.get_mut(at);
+        let news = connection.half_mut(data_way).observe_ack(now, segment);
+        self.counters.rtt_cancelled += u64::from(news.cancelled);
+        self.counters.rtt_samples += u64::from(news.measured);
+        let bare = segment.seq_len() == 0;
+        let gaps = Gaps::of(segment.ack, &segment.options.sack);
+        connection.sack_spoken |= gaps.any();
+        let mut fate = if news.advances { Fate::Tell } else { Fate::Pass };
+        if !self.cache.slots().is_empty() {
+            let half = self.table.get(at).half(data_way);
+            let mut context = Context {
+                now,
+                news,
+                gaps,
+                bare,
+                rto: self.local_rto(half, 0),
+                guard: self.config.guard.of(half.srtt().unwrap_or(self.config.initial_rto)),
+                asked_for: half.duplicates_suffice(),
+                sack_spoken: self.table.get(at).sack_spoken,
+            };
+            // From the back: a place that is emptied is refilled with the last.
+            for place in (0..self.cache.slots().len()).rev() {
+                if self.cache.slots()[place].is_of(at, data_way)
+                    && self.one_place(place, segment, options, &mut context) == Fate::Hold
+                {
+                    fate = Fate::Hold;
+                }
+            }
+        }
+        if fate == Fate::Hold {
+            self.counters.acks_held += 1;
+        } else if bare {
+            self.acknowledgement_passes(now, (at, data_way), segment);
+        }
+        fate
+    }
+
+    /// Actions 3.1 to 3.4 for one cached segment.
+    fn one_place(
+        &mut self,
+        place: usize,
+        segment: &Segment,
+        options: &mut Options,
+        context: &mut Context,
+    ) -> Fate {
+        let slot = &mut self.cache.slots_mut()[place];
+        let held = SackBlock { left: slot.seq(), right: slot.end() };
+        if segment.ack.ge(held.right) || context.gaps.cover(held.left, held.right) {
+            // 3.1, and what SACK reports: the receiver has it, or a node closer to it.
+            self.cache.clear(place);
+            return Fate::Pass;
+        }
+        if segment.ack.gt(held.left) || slot.segment.flags.contains(Flags::SYN) {
+            return Fate::Pass;
+        }
+        if !context.gaps.any() {
+            return self.without_sack(place, segment, options, context);
+        }
+        if context.gaps.below_edge(held.right) {
+            return self.gap(place, options, context);
+        }
+        let locked = slot.is_locked();
+        if locked && self.config.signal == Signal::LockedSegment {
+            self.signal(options, held, context);
+        }
+        Fate::Pass
+    }
+
+    /// Actions 3.2 and 3.4.
+    fn without_sack(
+        &mut self,
+        place: usize,
+        segment: &Segment,
+        options: &mut Options,
+        context: &mut Context,
+    ) -> Fate {
+        let slot = &mut self.cache.slots_mut()[place];
+        let held = SackBlock { left: slot.seq(), right: slot.end() };
+        if segment.ack == held.left {
+            let wanted = self.config.duplicate_acks == DuplicateAcks::Repeat && context.asked_for;
+            if wanted && context.bare && !context.news.advances && ripe(slot, context) {
+                slot.repeat();
+                slot.deadline = Some(context.now + context.rto);
+                slot.lock = Lock::Locked;
+            }
+        } else if slot.is_locked() && self.config.signal == Signal::LockedSegment && context.sack_spoken {
+            self.signal(options, held, context);
+        }
+        Fate::Pass
+    }
+
+    /// Action 3.3 (errata D10 to D12): the cached segment is what is missing below a reported one.
+    fn gap(&mut self, place: usize, options: &mut Options, context: &mut Context) -> Fate {
+        let slot = &mut self.cache.slots_mut()[place];
+        let held = SackBlock { left: slot.seq(), right: slot.end() };
+        if ripe(slot, context) && slot.repeats < self.config.max_repeats {
+            slot.repeat();
+            // This copy may be lost as well.
+            slot.lock = Lock::Locked;
+            slot.deadline = Some(context.now + context.rto);
+        }
+        if !slot.pending && !slot.is_locked() {
+            return Fate::Pass;
+        }
+        let filled = context.gaps.filled_by(held);
+        let may_hold = context.bare && !context.news.advances && filled;
+        let since = *slot.holding_since.get_or_insert(context.now);
+        if may_hold && context.now.saturating_since(since) < context.rto {
+            // The sender hears nothing of this gap: it is the node's to close (erratum D12).
+            if !slot.is_locked() {
+                slot.lock = Lock::Locked;
+                self.counters.locked += 1;
+            }
+            slot.deadline.get_or_insert(context.now + context.rto);
+            return Fate::Hold;
+        }
+        self.signal(options, held, context);
+        Fate::Pass
+    }
+
+    /// Tells upstream that the node has that segment.
+    fn signal(&mut self, options: &mut Options, held: SackBlock, context: &mut Context) {
+        let Some(blocks) = with_block(&options.sack, held) else { return };
+        let with = Options { sack: blocks, ..*options };
+        if with.wire_len() <= MAX_OPTIONS && context.gaps.add(held) {
+            *options = with;
+            self.counters.sack_added += 1;
+        }
+    }
+
+    /// An acknowledgement without payload goes on: it is the newest, so nothing older is to be repeated.
+    fn acknowledgement_passes(&mut self, now: Instant, (at, data_way): (usize, Way), segment: &Segment) {
+        let half = self.table.get_mut(at).half_mut(data_way);
+        if half.is_acked(segment.ack) && segment.ack == half.acked {
+            half.set(Half::ACK_PENDING | Half::ACK_ARMED, false);
+            half.remember_ack(now, segment);
+        }
+    }
+
+    /// The link layer reports on an acknowledgement.
+    pub(super) fn link_reports_ack(
+        &mut self,
+        now: Instant,
+        (at, data_way): (usize, Way),
+        segment: &Segment,
+        event: LinkEvent,
+    ) {
+        let AckCustody::Repair { after, at_most } = self.config.acks else { return };
+        let half = self.table.get_mut(at).half_mut(data_way);
+        if !half.knows_ack() || segment.ack != half.acked {
+            return;
+        }
+        match event {
+            LinkEvent::Acknowledged => half.set(Half::ACK_ARMED, false),
+            LinkEvent::TimedOut if half.ack_repeats < at_most => {
+                half.set(Half::ACK_ARMED, true);
+                self.ack_alarm = self.ack_alarm.min((half.ack_sent_at + after).max(now));
+            }
+            LinkEvent::TimedOut => {}
+        }
+    }
+
+    /// Acknowledgements that none newer has followed in time.
+    pub(super) fn ack_timeouts(&mut self, now: Instant) {
+        let AckCustody::Repair { after, .. } = self.config.acks else { return };
+        if self.ack_alarm > now {
+            return;
+        }
+        self.ack_alarm = Instant::FAR_FUTURE;
+        for at in 0..self.table.len() {
+            for half in &mut self.table.get_mut(at).halves {
+                if !half.has(Half::ACK_ARMED) {
+                    continue;
+                }
+                let deadline = half.ack_sent_at + after;
+                if deadline > now {
+                    self.ack_alarm = self.ack_alarm.min(deadline);
+                    continue;
+                }
+                half.set(Half::ACK_ARMED, false);
+                half.set(Half::ACK_PENDING, true);
+                half.ack_repeats = half.ack_repeats.saturating_add(1);
+                self.acks_pending += 1;
+            }
+        }
+    }
+
+    /// The next acknowledgement to repeat.
+    pub(super) fn repeat_ack(&mut self, now: Instant) -> Option<(super::FlowKey, Segment)> {
+        for at in 0..self.table.len() {
+            let connection = self.table.get_mut(at);
+            for way in [Way::FromFirst, Way::FromSecond] {
+                if !connection.half(way).has(Half::ACK_PENDING) {
+                    continue;
+                }
+                let half = connection.half_mut(way);
+                half.set(Half::ACK_PENDING, false);
+                half.ack_sent_at = now;
+                self.acks_pending = self.acks_pending.saturating_sub(1);
+                self.counters.acks_repeated += 1;
+                let ports = connection.key.ports(way.back());
+                return Some((connection.key.flow(way.back()), connection.half(way).ack_segment(ports)));
+            }
+        }
+        self.acks_pending = 0;
+        None
+    }
+}
+
+/// Not on its way already, and sent long enough ago to have been acknowledged.
+fn ripe(slot: &Slot, context: &Context) -> bool {
+    !slot.pending && context.now.saturating_since(slot.sent_at) > context.guard
+}
+
+/// Octets of options that a header can hold (RFC 9293 section 3.1).
+pub(super) const MAX_OPTIONS: usize = 40;

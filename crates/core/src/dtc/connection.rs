@@ -1,0 +1,309 @@
+//! What a node remembers of one connection. No segment is in here.
+
+use super::flow::{Key, Way};
+use crate::segment::{Flags, Segment, SeqNumber, Timestamps};
+use crate::time::{Duration, Instant};
+
+/// Both directions of a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) key: Key,
+    pub(super) last_seen: Instant,
+    pub(super) halves: [Half; 2],
+    /// The responder agreed to SACK, or blocks were seen.
+    pub(super) sack_spoken: bool,
+    /// The node offered SACK in the name of this end.
+    pub(super) without_sack: [bool; 2],
+}
+
+impl Connection {
+    pub(super) fn new(key: Key, now: Instant) -> Self {
+        Self {
+            key,
+            last_seen: now,
+            halves: [Half::default(), Half::default()],
+            sack_spoken: false,
+            without_sack: [false; 2],
+        }
+    }
+
+    #[inline]
+    pub(super) fn half(&self, way: Way) -> &Half {
+        &self.halves[way as usize]
+    }
+
+    #[inline]
+    pub(super) fn half_mut(&mut self, way: Way) -> &mut Half {
+        &mut self.halves[way as usize]
+    }
+
+    /// Both ends have said their last word, and each has heard the other's.
+    pub(super) fn is_over(&self) -> bool {
+        self.halves.iter().all(|half| half.has(Half::FIN_ACKED))
+    }
+}
+
+/// The data that flow in one direction, and the acknowledgements for them that come back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Half {
+    /// When the running measurement began.
+    sample_at: Instant,
+    /// When the highest sequence number was last exceeded.
+    advanced_at: Instant,
+    /// When the newest acknowledgement last left this node.
+    pub(super) ack_sent_at: Instant,
+    /// Just past the highest octet seen.
+    highest: SeqNumber,
+    /// The highest acknowledgement number seen that the data seen can account for.
+    pub(super) acked: SeqNumber,
+    /// The segment that is measured: the acknowledgement that takes the receiver from its begin past its
+    /// end counts.
+    sample_end: SeqNumber,
+    /// SND.NXT in the newest acknowledgement, and its time stamps.
+    ack_seq: SeqNumber,
+    ack_stamps: Timestamps,
+    /// Smoothed local round trip in microseconds; 0 is none yet.
+    srtt: u32,
+    sample_len: u16,
+    /// Window in the newest acknowledgement.
+    ack_window: u16,
+    flags: u16,
+    /// Acknowledgements in a row that said the same.
+    duplicates: u8,
+    /// How far segments have been seen to overtake each other of late.
+    reordering: u8,
+    /// Repetitions of the newest acknowledgement.
+    pub(super) ack_repeats: u8,
+    /// Old segments answered since the receiver was last heard.
+    pub(super) answers: u8,
+}
+
+/// What a data segment is to a node that has seen those before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrival {
+    /// It ends above all before.
+    New,
+    /// It does not: repeated, or overtaken.
+    Old,
+}
+
+/// What an acknowledgement tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct AckNews {
+    /// It acknowledges more than any before, or changes the window.
+    pub(super) advances: bool,
+    /// A measurement ended.
+    pub(super) measured: bool,
+    /// A measurement was abandoned.
+    pub(super) cancelled: bool,
+}
+
+impl Half {
+    const SAMPLING: u16 = 1;
+    const SYN_SAMPLE: u16 = 1 << 1;
+    const HIGHEST_KNOWN: u16 = 1 << 2;
+    const ACKED_KNOWN: u16 = 1 << 3;
+    const STAMPED: u16 = 1 << 4;
+    const FIN_SEEN: u16 = 1 << 5;
+    pub(super) const FIN_ACKED: u16 = 1 << 6;
+    /// The newest acknowledgement is to be sent by the node.
+    pub(super) const ACK_PENDING: u16 = 1 << 7;
+    /// It is to be, unless a newer one passes in time.
+    pub(super) const ACK_ARMED: u16 = 1 << 8;
+    /// An acknowledgement without payload was forwarded: there is something to repeat.
+    const ACK_KNOWN: u16 = 1 << 9;
+
+    #[inline]
+    pub(super) const fn has(&self, flag: u16) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    pub(super) const fn set(&mut self, flag: u16, on: bool) {
+        if on {
+            self.flags |= flag;
+        } else {
+            self.flags &= !flag;
+        }
+    }
+
+    /// The smoothed local round trip, from here to the receiver and back.
+    #[inline]
+    pub(super) fn srtt(&self) -> Option<Duration> {
+        (self.srtt != 0).then(|| Duration::from_micros(u64::from(self.srtt)))
+    }
+
+    /// A segment with data, SYN or FIN passes: the measurement begins or is abandoned. True with the
+    /// latter.
+    #[inline]
+    pub(super) fn observe_data(&mut self, now: Instant, segment: &Segment) -> (Arrival, bool) {
+        let end = segment.seq_end();
+        let syn = segment.flags.contains(Flags::SYN);
+        if segment.flags.contains(Flags::FIN) {
+            self.set(Self::FIN_SEEN, true);
+        }
+        if self.has(Self::HIGHEST_KNOWN) && end.le(self.highest) {
+            if syn && self.has(Self::SYN_SAMPLE) {
+                // The end's own time-out is no part of the round trip; what it answers was lost.
+                self.sample_at = now;
+            }
+            return (Arrival::Old, self.observe_old(now, segment.seq));
+        }
+        self.reordering = self.reordering.saturating_sub(1);
+        self.highest = end;
+        self.advanced_at = now;
+        self.set(Self::HIGHEST_KNOWN, true);
+        if !self.has(Self::SAMPLING) {
+            self.set(Self::SAMPLING, true);
+            self.set(Self::SYN_SAMPLE, syn);
+            self.sample_len = segment.seq_len().min(u32::from(u16::MAX)) as u16;
+            self.sample_end = end;
+            self.sample_at = now;
+        }
+        (Arrival::New, false)
+    }
+
+    /// A segment that is not new. Nothing comes back from an end in less than half a round trip, so what
+    /// follows a higher one so closely was overtaken.
+    fn observe_old(&mut self, now: Instant, seq: SeqNumber) -> bool {
+        let soon = self.srtt().is_some_and(|srtt| now.saturating_since(self.advanced_at) < srtt / 2);
+        if soon && self.has(Self::ACKED_KNOWN) && seq.ge(self.acked) {
+            self.reordering = self.reordering.saturating_add(REORDERING_STEP);
+        }
+        self.cancel_sample()
+    }
+
+    /// A repetition was seen (erratum D16). A SYN is measured from its first transmission all the same: the
+    /// repetitions belong to the path (section IV-C).
+    #[inline]
+    pub(super) fn cancel_sample(&mut self) -> bool {
+        let cancel = self.has(Self::SAMPLING) && !self.has(Self::SYN_SAMPLE);
+        if cancel {
+            self.set(Self::SAMPLING, false);
+        }
+        cancel
+    }
+
+    /// An acknowledgement for this half's data passes.
+    #[inline]
+    pub(super) fn observe_ack(&mut self, now: Instant, segment: &Segment) -> AckNews {
+        let ack = segment.ack;
+        let bare = segment.seq_len() == 0;
+        let mut news = AckNews { advances: false, measured: false, cancelled: false };
+        if !self.has(Self::HIGHEST_KNOWN) {
+            return news;
+        }
+        let first = !self.has(Self::ACKED_KNOWN);
+        let accountable = ack.le(self.highest);
+        let before = self.acked;
+        if accountable && (first || ack.gt(self.acked)) {
+            self.acked = ack;
+            self.set(Self::ACKED_KNOWN, true);
+            // Until it passes without payload there is nothing to repeat: data have a custody of their own.
+            self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
+            self.duplicates = 0;
+            self.ack_repeats = 0;
+            news.advances = true;
+        } else if accountable && ack == self.acked && bare {
+            news.advances = segment.window != self.ack_window;
+            self.duplicates = self.duplicates.saturating_add(1);
+        }
+        if ack.ge(self.acked) {
+            self.answers = 0;
+        } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
+            // Not overtaken, but of another connection than the state: nothing of it counts as acknowledged.
+            self.acked = ack;
+            self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
+        }
+        // Nothing lies beyond a FIN.
+        if self.has(Self::FIN_SEEN) && ack == self.highest {
+            self.set(Self::FIN_ACKED, true);
+        }
+        let hole = !segment.options.sack.is_empty() || (bare && !news.advances);
+        let ends = self.has(Self::SAMPLING) && accountable && ack.ge(self.sample_end);
+        if self.has(Self::SAMPLING) && self.has(Self::SYN_SAMPLE) {
+            news.measured = ends;
+        } else {
+            // A hole, or one that was filled: what is acknowledged then has waited for a repetition,
+            // somewhere.
+            let leaps = ends && (first || before.lt(self.sample_end - u32::from(self.sample_len)));
+            news.cancelled = (hole || leaps) && self.cancel_sample();
+            news.measured = ends && !news.cancelled;
+        }
+        if news.measured {
+            self.set(Self::SAMPLING, false);
+            self.smooth(now.saturating_since(self.sample_at));
+        }
+        news
+    }
+
+    /// RFC 6298's smoothing with 1/8.
+    fn smooth(&mut self, rtt: Duration) {
+        let micros = u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1);
+        self.srtt = if self.srtt == 0 {
+            micros
+        } else {
+            ((u64::from(self.srtt) * 7 + u64::from(micros)) / 8).max(1) as u32
+        };
+    }
+
+    /// An acknowledgement without payload is forwarded: remember the newest.
+    #[inline]
+    pub(super) fn remember_ack(&mut self, now: Instant, segment: &Segment) {
+        if !self.has(Self::ACKED_KNOWN) || segment.ack != self.acked {
+            return;
+        }
+        self.ack_seq = segment.seq;
+        self.ack_window = segment.window;
+        self.set(Self::STAMPED, segment.options.timestamps.is_some());
+        self.ack_stamps = segment.options.timestamps.unwrap_or_default();
+        self.ack_sent_at = now;
+        self.set(Self::ACK_KNOWN, true);
+    }
+
+    /// There is an acknowledgement to repeat.
+    pub(super) fn knows_ack(&self) -> bool {
+        self.has(Self::ACK_KNOWN)
+    }
+
+    /// The newest acknowledgement once more, without SACK: that is advice only (RFC 2018 section 8).
+    pub(super) fn ack_segment(&self, (src_port, dst_port): (u16, u16)) -> Segment {
+        let mut segment = Segment {
+            src_port,
+            dst_port,
+            seq: self.ack_seq,
+            ack: self.acked,
+            flags: Flags::ACK,
+            window: self.ack_window,
+            ..Segment::default()
+        };
+        segment.options.timestamps = self.has(Self::STAMPED).then_some(self.ack_stamps);
+        segment
+    }
+
+    /// The receiver has acknowledged everything below `end`.
+    #[inline]
+    pub(super) fn is_acked(&self, end: SeqNumber) -> bool {
+        self.has(Self::ACKED_KNOWN) && end.le(self.acked)
+    }
+
+    /// Enough duplicates to call a segment lost: one, or three where segments overtake each other.
+    pub(super) fn duplicates_suffice(&self) -> bool {
+        self.duplicates >= if self.reordering == 0 { 1 } else { DUP_THRESH }
+    }
+
+    /// This SYN belongs to what was seen: it is a repetition, not a new connection between the same ends.
+    pub(super) fn knows_syn(&self, segment: &Segment) -> bool {
+        let above = self.highest.distance(segment.seq_end());
+        !self.has(Self::HIGHEST_KNOWN) || (0..OLD_SYN).contains(&above)
+    }
+}
+
+/// RFC 5681 section 3.2.
+const DUP_THRESH: u8 = 3;
+/// An acknowledgement is overtaken by a newer one by less than this.
+const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
+/// A SYN that so few octets have followed is still the same one.
+const OLD_SYN: i32 = 1 << 16;
+/// One overtaking raises the threshold for that many segments in order.
+const REORDERING_STEP: u8 = 32;

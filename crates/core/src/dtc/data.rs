@@ -1,0 +1,239 @@
+//! Segments with data, SYN or FIN: action 1, the link layer's reports (action 2), the local time-out
+//! (action 4).
+
+use super::cache::{Draw, Lock, Place, Slot};
+use super::config::{AckCustody, Custody, FlyingStart, Suppression};
+use super::connection::{Arrival, Half};
+use super::flow::{Key, Way};
+use super::{FlowKey, LinkEvent, Node};
+use crate::segment::{Flags, Options, SackBlocks, Segment};
+use crate::time::{Duration, Instant};
+
+/// What happens to the segment itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    Pass,
+    /// It tells an end something new beside its data, so it passes in any case.
+    Tell,
+    Hold,
+}
+
+impl Node {
+    /// Action 1. Beside the segment come the options with which it goes on, and what its acknowledgement
+    /// asks for.
+    #[inline]
+    pub(super) fn data(
+        &mut self,
+        now: Instant,
+        (at, way): (usize, Way),
+        segment: &Segment,
+        (options, told): (&Options, Fate),
+        random: u32,
+    ) -> Fate {
+        let half = self.table.get_mut(at).half_mut(way);
+        let (arrival, cancelled) = half.observe_data(now, segment);
+        self.counters.rtt_cancelled += u64::from(cancelled);
+        let syn = segment.flags.contains(Flags::SYN);
+        if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
+            return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
+        }
+        if let Some(place) = self.cache.find(at, way, segment) {
+            return self.seen_again(now, (at, way), place, told);
+        }
+        if syn && self.config.flying_start == FlyingStart::Off {
+            return Fate::Pass;
+        }
+        let draw = if syn { Draw::Always } else { Draw::Word(random) };
+        let place = self.cache.place(&self.config, (at, way), segment.seq, draw);
+        if place == Place::None {
+            self.counters.not_cached += 1;
+        } else {
+            self.store(now, (at, way), place, Segment { options: *options, ..segment.clone() });
+        }
+        Fate::Pass
+    }
+
+    fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) {
+        segment.options.sack = SackBlocks::EMPTY;
+        let syn = segment.flags.contains(Flags::SYN);
+        let deadline = (syn || self.config.custody == Custody::UntilLinkAck)
+            .then(|| now + self.local_rto(self.table.get(at).half(way), 0));
+        let lock = if deadline.is_some() { Lock::Locked } else { Lock::Open };
+        self.counters.cached += 1;
+        self.counters.locked += u64::from(deadline.is_some());
+        self.counters.displaced += u64::from(matches!(place, Place::Instead(_)));
+        self.cache.put(
+            place,
+            Slot {
+                connection: at,
+                way,
+                lock,
+                pending: false,
+                repeated: false,
+                repeats: 0,
+                sent_at: now,
+                deadline,
+                holding_since: None,
+                segment,
+            },
+        );
+    }
+
+    /// The segment is in the cache already: upstream repeats it.
+    fn seen_again(&mut self, now: Instant, (at, way): (usize, Way), place: usize, told: Fate) -> Fate {
+        let srtt = self.table.get(at).half(way).srtt().unwrap_or(Duration::ZERO);
+        let rto = self.local_rto(self.table.get(at).half(way), 0);
+        let slot = &mut self.cache.slots_mut()[place];
+        let since = now.saturating_since(slot.sent_at);
+        let held = match self.config.suppression {
+            Suppression::AfterRepetition => slot.repeated && since < srtt,
+            Suppression::AfterTransmission { at_least } => since < srtt.max(at_least),
+        };
+        if (held || slot.pending) && told != Fate::Tell {
+            self.counters.data_held += 1;
+            return Fate::Hold;
+        }
+        // Too long ago for the same loss: it goes on, and counts as sent by the node.
+        slot.sent_at = now;
+        slot.pending = false;
+        slot.repeats = 0;
+        if slot.is_locked() || self.config.custody == Custody::UntilLinkAck {
+            slot.lock = Lock::Locked;
+            slot.deadline = Some(now + rto);
+        }
+        Fate::Pass
+    }
+
+    /// The receiver has acknowledged all of it, so the sender has missed an acknowledgement. Probes that
+    /// carry nothing to speak of are for the receiver alone.
+    fn answer(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) -> Fate {
+        let AckCustody::Repair { after, at_most } = self.config.acks else { return Fate::Pass };
+        let half = self.table.get_mut(at).half_mut(way);
+        if !half.knows_ack() || half.answers >= at_most || segment.payload.len() <= LONGEST_PROBE {
+            return Fate::Pass;
+        }
+        half.answers += 1;
+        self.counters.data_answered += 1;
+        // What has just passed is on its way.
+        if now.saturating_since(half.ack_sent_at) >= after && !half.has(Half::ACK_PENDING) {
+            half.set(Half::ACK_PENDING, true);
+            self.acks_pending += 1;
+        }
+        Fate::Hold
+    }
+
+    /// The link layer reports on a segment that the node sent or forwarded: the next hop has acknowledged
+    /// it, or the time for that has passed (action 2). `segment` needs its header and its length only.
+    pub fn handle_link(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
+        let (key, way) = Key::of(flow, segment);
+        let Some(at) = self.table.find(&key) else { return };
+        if segment.seq_len() == 0 {
+            self.link_reports_ack(now, (at, way.back()), segment, event);
+            return;
+        }
+        if event == LinkEvent::TimedOut {
+            // A repetition is to follow, here or upstream.
+            let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
+            self.counters.rtt_cancelled += u64::from(cancelled);
+        }
+        let Some(place) = self.cache.find(at, way, segment) else {
+            if event == LinkEvent::TimedOut {
+                self.rescue(now, (at, way), segment);
+            }
+            return;
+        };
+        let syn = segment.flags.contains(Flags::SYN);
+        if syn || self.config.custody == Custody::UntilLinkAck {
+            self.hand_on(place, event);
+        } else if event == LinkEvent::TimedOut {
+            self.suspect(now, place);
+        }
+    }
+
+    /// Action 2 for a segment that only the link layer still holds: an open place takes it, since it is
+    /// likelier to be missed than what is there.
+    fn rescue(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) {
+        let syn = segment.flags.contains(Flags::SYN);
+        if syn || self.table.get(at).half(way).is_acked(segment.seq_end()) {
+            return;
+        }
+        let place = self.cache.place(&self.config, (at, way), segment.seq, Draw::Always);
+        if place == Place::None {
+            return;
+        }
+        self.store(now, (at, way), place, segment.clone());
+        let Some(place) = self.cache.find(at, way, segment) else { return };
+        match self.config.custody {
+            Custody::OnSuspicion => self.suspect(now, place),
+            Custody::UntilLinkAck => self.hand_on(place, LinkEvent::TimedOut),
+        }
+    }
+
+    /// Custody: the next hop has it now, or it must be sent again.
+    fn hand_on(&mut self, place: usize, event: LinkEvent) {
+        let slot = &mut self.cache.slots_mut()[place];
+        if !slot.is_locked() || slot.pending {
+            return;
+        }
+        match event {
+            LinkEvent::Acknowledged => slot.release(),
+            LinkEvent::TimedOut if slot.repeats < self.config.immediate_repeats => slot.repeat(),
+            // The timer has run since it was sent.
+            LinkEvent::TimedOut => {}
+        }
+    }
+
+    /// Action 2: lock, and set the retransmission timer.
+    fn suspect(&mut self, now: Instant, place: usize) {
+        let slot = &self.cache.slots()[place];
+        if slot.is_locked() {
+            return;
+        }
+        let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), 0);
+        let slot = &mut self.cache.slots_mut()[place];
+        slot.lock = Lock::Locked;
+        slot.deadline = Some(now + rto);
+        self.counters.locked += 1;
+    }
+
+    /// Action 4 for every place whose time has come.
+    pub(super) fn local_timeouts(&mut self, now: Instant) {
+        for place in 0..self.cache.slots().len() {
+            let slot = &self.cache.slots()[place];
+            if slot.deadline.is_none_or(|deadline| deadline > now) {
+                continue;
+            }
+            let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), slot.repeats + 1);
+            let slot = &mut self.cache.slots_mut()[place];
+            if slot.repeats >= self.config.max_repeats {
+                slot.release();
+                self.counters.given_up += 1;
+                continue;
+            }
+            slot.repeat();
+            slot.deadline = Some(now + rto);
+            self.counters.local_timeouts += 1;
+        }
+    }
+
+    /// The cached segment at `place` leaves the node once more.
+    pub(super) fn repeat_from_cache(&mut self, now: Instant, place: usize) -> (FlowKey, Segment) {
+        let slot = &self.cache.slots()[place];
+        let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), slot.repeats);
+        let slot = &mut self.cache.slots_mut()[place];
+        slot.pending = false;
+        if slot.is_locked() {
+            slot.deadline = Some(now + rto);
+        }
+        slot.repeated = true;
+        slot.sent_at = now;
+        let connection = self.table.get_mut(slot.connection);
+        let cancelled = connection.half_mut(slot.way).cancel_sample();
+        self.counters.rtt_cancelled += u64::from(cancelled);
+        self.counters.local_retransmissions += 1;
+        (connection.key.flow(slot.way), slot.segment.clone())
+    }
+}
+
+/// A keep-alive or a window probe carries no more octets (RFC 9293 sections 3.8.4 and 3.8.6.1).
+const LONGEST_PROBE: usize = 1;

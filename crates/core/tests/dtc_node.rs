@@ -1,0 +1,835 @@
+//! One caching node, action by action (section IV of the paper).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_core::dtc::{
+    AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, LinkEvent, Node, SackForEnds,
+    Transmit, Verdict,
+};
+use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::prng::Prng;
+use bytes::Bytes;
+
+const MSS: u32 = 100;
+const ISN: u32 = 1000;
+/// A word that no chance but certainty takes, and one that every chance takes.
+const UNLUCKY: u32 = u32::MAX;
+const LUCKY: u32 = 0;
+/// The local round trip of the tests.
+const RTT: u64 = 200;
+
+fn ms(n: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(n)
+}
+
+fn address(last: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(10, 0, 0, last))
+}
+
+fn forth() -> FlowKey {
+    FlowKey { source: address(1), destination: address(2) }
+}
+
+fn back() -> FlowKey {
+    FlowKey { source: address(2), destination: address(1) }
+}
+
+/// The first octet of the n-th data segment, from 1.
+fn at(n: u32) -> SeqNumber {
+    SeqNumber(ISN + 1 + (n - 1) * MSS)
+}
+
+fn syn(sack_permitted: bool) -> Segment {
+    let options = Options { sack_permitted, ..Options::default() };
+    Segment {
+        src_port: 1,
+        dst_port: 2,
+        seq: SeqNumber(ISN),
+        flags: Flags::SYN,
+        options,
+        ..Segment::default()
+    }
+}
+
+fn syn_ack(sack_permitted: bool) -> Segment {
+    let options = Options { sack_permitted, ..Options::default() };
+    let flags = Flags::SYN.with(Flags::ACK);
+    Segment { src_port: 2, dst_port: 1, ack: SeqNumber(ISN + 1), flags, options, ..Segment::default() }
+}
+
+/// The n-th data segment.
+fn data(n: u32) -> Segment {
+    let payload = Bytes::from(vec![n as u8; MSS as usize]);
+    Segment {
+        src_port: 1,
+        dst_port: 2,
+        seq: at(n),
+        ack: SeqNumber(1),
+        flags: Flags::ACK,
+        payload,
+        ..Segment::default()
+    }
+}
+
+/// An acknowledgement that asks for the n-th segment and reports others.
+fn ack(n: u32, reported: &[u32]) -> Segment {
+    let block = |n: &u32| SackBlock { left: at(*n), right: at(*n + 1) };
+    let options = Options { sack: reported.iter().map(block).collect(), ..Options::default() };
+    Segment {
+        src_port: 2,
+        dst_port: 1,
+        seq: SeqNumber(1),
+        ack: at(n),
+        flags: Flags::ACK,
+        window: 300,
+        options,
+        ..Segment::default()
+    }
+}
+
+/// A node, its clock, and what it has sent.
+struct Bench {
+    node: Node,
+    now: u64,
+}
+
+impl Bench {
+    fn new(config: Config) -> Self {
+        Self { node: Node::new(config), now: 0 }
+    }
+
+    /// After a handshake that took one local round trip, and an acknowledgement of the first segment.
+    fn established(config: Config) -> Self {
+        let mut bench = Self::new(config);
+        bench.pass(syn(true));
+        bench.report(&syn(true), LinkEvent::Acknowledged);
+        bench.wait(RTT);
+        bench.pass(syn_ack(true));
+        bench.report(&syn_ack(true), LinkEvent::Acknowledged);
+        bench.pass(data(1));
+        bench.report(&data(1), LinkEvent::Acknowledged);
+        bench.wait(RTT);
+        bench.pass(ack(2, &[]));
+        assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(RTT)));
+        bench
+    }
+
+    fn hand(&mut self, segment: &Segment, random: u32) -> Verdict {
+        let flow = if segment.src_port == 1 { forth() } else { back() };
+        self.node.handle_segment(ms(self.now), flow, segment, random)
+    }
+
+    fn pass(&mut self, segment: Segment) {
+        assert_eq!(self.hand(&segment, LUCKY), Verdict::Forward, "{segment:?}");
+    }
+
+    fn hold(&mut self, segment: Segment) {
+        assert_eq!(self.hand(&segment, LUCKY), Verdict::Hold, "{segment:?}");
+    }
+
+    /// The blocks with which a segment goes on that does not go on as it was.
+    fn rewritten(&mut self, segment: Segment) -> Options {
+        match self.hand(&segment, LUCKY) {
+            Verdict::Rewrite(options) => options,
+            other => panic!("{other:?} for {segment:?}"),
+        }
+    }
+
+    fn report(&mut self, segment: &Segment, event: LinkEvent) {
+        let flow = if segment.src_port == 1 { forth() } else { back() };
+        self.node.handle_link(ms(self.now), flow, segment, event);
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        if self.node.next_timeout().is_some_and(|at| at <= ms(self.now)) {
+            self.node.handle_timeout(ms(self.now));
+        }
+    }
+
+    fn sent(&mut self) -> Vec<Segment> {
+        std::iter::from_fn(|| self.node.poll_transmit(ms(self.now)))
+            .map(|Transmit { flow, segment }| {
+                assert_eq!(flow, if segment.src_port == 1 { forth() } else { back() });
+                segment
+            })
+            .collect()
+    }
+
+    /// The cached segment is this one: a repetition in its name comes out.
+    fn caches(&mut self, segment: &Segment) -> bool {
+        let mut probe = Bench { node: self.node.clone(), now: self.now };
+        probe.report(segment, LinkEvent::TimedOut);
+        probe.wait(5_000);
+        probe.sent().first() == Some(segment)
+    }
+}
+
+#[test]
+fn a_connection_takes_at_most_200_octets() {
+    println!("{} octets", Node::CONNECTION_MEMORY);
+    const { assert!(Node::CONNECTION_MEMORY <= 200) };
+}
+
+#[test]
+fn without_state_a_node_only_forwards() {
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(ack(3, &[4]));
+    bench.pass(Segment { flags: Flags::ACK.with(Flags::RST), ..data(1) });
+    assert_eq!((bench.node.connections(), bench.node.counters().stateless), (0, 2));
+    assert_eq!(bench.node.next_timeout(), None);
+}
+
+#[test]
+fn a_node_joins_in_with_data() {
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(data(7));
+    assert_eq!(bench.node.connections(), 1);
+    assert!(bench.caches(&data(7)));
+}
+
+#[test]
+fn action_1_an_empty_place_takes_every_segment_and_a_full_one_by_chance() {
+    let mut bench = Bench::established(Config::paper());
+    assert_eq!(bench.hand(&data(2), UNLUCKY), Verdict::Forward);
+    assert_eq!(bench.hand(&data(3), UNLUCKY), Verdict::Forward);
+    assert_eq!(bench.node.counters().not_cached, 1);
+    bench.pass(data(4));
+    assert_eq!(bench.node.counters().displaced, 1);
+    bench.report(&data(4), LinkEvent::TimedOut);
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(4)]);
+}
+
+#[test]
+fn action_2_what_the_link_did_not_acknowledge_is_locked() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.pass(data(3));
+    assert_eq!(
+        (bench.node.counters().locked, bench.node.counters().not_cached),
+        (3, 1),
+        "SYN, SYN-ACK, data"
+    );
+    // 3.1: the acknowledgement opens the place, and stops the timer.
+    bench.pass(ack(3, &[]));
+    bench.wait(10_000);
+    assert_eq!(bench.sent(), []);
+}
+
+#[test]
+fn action_2_takes_what_only_the_link_still_holds() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    assert_eq!(bench.hand(&data(3), UNLUCKY), Verdict::Forward);
+    bench.report(&data(3), LinkEvent::TimedOut);
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(3)]);
+}
+
+#[test]
+fn d14_a_lower_number_may_displace_a_locked_segment() {
+    for (displacement, first) in [(Displacement::Never, 3), (Displacement::ByLower, 2)] {
+        let mut bench = Bench::established(Config { displacement, ..Config::paper() });
+        bench.pass(data(3));
+        bench.report(&data(3), LinkEvent::TimedOut);
+        bench.pass(data(2));
+        bench.report(&data(2), LinkEvent::TimedOut);
+        bench.pass(data(4));
+        bench.wait(300);
+        assert_eq!(bench.sent(), [data(first)], "{displacement:?}");
+    }
+}
+
+#[test]
+fn d15_a_segment_that_the_node_repeated_is_held_for_one_local_round_trip() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(2)]);
+    bench.wait(RTT - 1);
+    bench.hold(data(2));
+    bench.wait(1);
+    bench.pass(data(2));
+}
+
+#[test]
+fn action_4_repeats_at_one_and_a_half_local_round_trips_until_it_gives_up() {
+    let mut bench = Bench::established(Config { max_repeats: 3, ..Config::paper() });
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    for _ in 0..3 {
+        assert_eq!(bench.node.next_timeout(), Some(ms(bench.now + 300)));
+        bench.wait(299);
+        assert_eq!(bench.sent(), []);
+        bench.wait(1);
+        assert_eq!(bench.sent(), [data(2)]);
+    }
+    bench.wait(100_000);
+    assert_eq!((bench.sent(), bench.node.counters().given_up), (vec![], 1));
+    // Its place is open again.
+    bench.pass(data(3));
+    assert_eq!(bench.node.counters().displaced, 1);
+}
+
+#[test]
+fn the_local_timeout_can_back_off() {
+    let config = Config { backoff: Backoff::Double, immediate_repeats: 0, ..Config::paper() };
+    let mut bench = Bench::established(config);
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    for wait in [300, 600, 1200] {
+        bench.wait(wait - 1);
+        assert_eq!(bench.sent(), []);
+        bench.wait(1);
+        assert_eq!(bench.sent(), [data(2)]);
+    }
+}
+
+#[test]
+fn action_3_2_repeats_after_a_duplicate_that_is_not_too_early() {
+    let config = Config { duplicate_acks: DuplicateAcks::Repeat, ..Config::paper() };
+    let mut bench = Bench::established(config);
+    bench.pass(data(2));
+    // Too early: figure 2.
+    bench.wait(RTT);
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.sent(), []);
+    bench.wait(1);
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.sent(), [data(2)]);
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.sent(), []);
+
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.wait(10 * RTT);
+    bench.pass(ack(2, &[]));
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.sent(), [], "the paper leaves it out");
+}
+
+#[test]
+fn action_3_2_waits_for_three_duplicates_where_segments_overtake_each_other() {
+    let config = Config { duplicate_acks: DuplicateAcks::Repeat, ..Config::paper() };
+    let mut bench = Bench::established(config);
+    assert_eq!(bench.hand(&data(3), UNLUCKY), Verdict::Forward);
+    bench.wait(5);
+    bench.pass(data(2));
+    bench.wait(2 * RTT);
+    for _ in 0..2 {
+        bench.pass(ack(2, &[]));
+        assert_eq!(bench.sent(), []);
+    }
+    bench.pass(ack(2, &[]));
+    assert_eq!(bench.sent(), [data(2)]);
+}
+
+/// Figure 3, node 7: it repeats segment 2, and tells upstream so.
+#[test]
+fn action_3_3_repeats_what_is_missing_below_a_reported_segment() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.pass(data(3));
+    assert_eq!(bench.hand(&data(4), UNLUCKY), Verdict::Forward);
+    bench.wait(RTT + 1);
+    let options = bench.rewritten(ack(2, &[4]));
+    assert_eq!(options.sack.as_slice(), [SackBlock { left: at(3), right: at(5) }]);
+    assert_eq!(bench.sent(), [data(3)]);
+}
+
+/// Figure 3, node 5: all gaps are filled, so the acknowledgement ends there (errata D10, D12).
+#[test]
+fn action_3_3_holds_an_acknowledgement_whose_gaps_are_all_repaired() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.wait(RTT + 1);
+    bench.hold(ack(2, &[3, 4]));
+    assert_eq!(bench.sent(), [data(2)]);
+    // Held only while the node makes good for it: locked, with a timer.
+    assert_eq!(bench.node.next_timeout(), Some(ms(bench.now + 300)));
+    bench.wait(100);
+    bench.hold(ack(2, &[3, 4]));
+    bench.wait(199);
+    bench.hold(ack(2, &[3, 4]));
+    // No longer than one local time-out.
+    bench.wait(1);
+    assert_eq!(bench.rewritten(ack(2, &[3, 4])).sack.as_slice(), [SackBlock { left: at(2), right: at(5) }]);
+}
+
+#[test]
+fn an_acknowledgement_that_tells_something_new_is_never_held() {
+    let mut bench = Bench::established(Config::paper());
+    assert_eq!(bench.hand(&data(2), LUCKY), Verdict::Forward);
+    assert_eq!(bench.hand(&data(3), LUCKY), Verdict::Forward);
+    bench.wait(RTT + 1);
+    bench.rewritten(ack(3, &[4]));
+    // Nor one that opens the window, nor one with data.
+    bench.rewritten(Segment { window: 400, ..ack(3, &[4]) });
+    bench.rewritten(Segment { payload: Bytes::from_static(b"x"), window: 400, ..ack(3, &[4]) });
+    bench.hold(Segment { window: 400, ..ack(3, &[4]) });
+}
+
+#[test]
+fn d11_a_segment_just_sent_or_above_the_reported_ones_is_not_repeated() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(4));
+    bench.wait(RTT);
+    bench.pass(ack(2, &[5]));
+    assert_eq!(bench.sent(), [], "too early: figure 1");
+    bench.wait(RTT);
+    bench.pass(ack(2, &[3]));
+    assert_eq!(bench.sent(), [], "not below a reported one");
+}
+
+#[test]
+fn a_reported_segment_leaves_the_cache() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(3));
+    bench.report(&data(3), LinkEvent::TimedOut);
+    bench.pass(ack(2, &[3]));
+    bench.wait(10_000);
+    assert_eq!(bench.sent(), []);
+}
+
+#[test]
+fn action_3_4_reports_a_locked_segment_to_upstream() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(3));
+    bench.pass(ack(2, &[]));
+    bench.report(&data(3), LinkEvent::TimedOut);
+    let options = bench.rewritten(ack(2, &[]));
+    assert_eq!(options.sack.as_slice(), [SackBlock { left: at(3), right: at(4) }]);
+    assert_eq!(bench.node.counters().sack_added, 1);
+}
+
+#[test]
+fn action_3_4_needs_ends_that_speak_sack() {
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(data(2));
+    bench.pass(data(3));
+    bench.report(&data(3), LinkEvent::TimedOut);
+    bench.pass(ack(2, &[]));
+}
+
+#[test]
+fn d16_every_sign_of_a_repetition_cancels_the_measurement() {
+    type Sign = (&'static str, fn(&mut Bench));
+    let signs: [Sign; 5] = [
+        ("none", |_| ()),
+        ("upstream", |bench| bench.pass(data(2))),
+        ("own", |bench| {
+            bench.report(&data(2), LinkEvent::TimedOut);
+            bench.wait(300);
+            assert_eq!(bench.sent(), [data(2)]);
+        }),
+        ("the link's", |bench| bench.report(&data(2), LinkEvent::TimedOut)),
+        ("a gap", |bench| bench.pass(ack(2, &[4]))),
+    ];
+    for (name, sign) in signs {
+        let mut bench = Bench::established(Config::paper());
+        let before = *bench.node.counters();
+        bench.pass(data(2));
+        sign(&mut bench);
+        bench.wait(4 * RTT);
+        bench.hand(&ack(3, &[]), LUCKY);
+        let taken = bench.node.counters().rtt_samples - before.rtt_samples;
+        let cancelled = bench.node.counters().rtt_cancelled - before.rtt_cancelled;
+        assert_eq!((taken, cancelled), if name == "none" { (1, 0) } else { (0, 1) }, "{name}");
+    }
+}
+
+#[test]
+fn d16_a_segment_behind_a_hole_is_not_measured() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.pass(data(2));
+    bench.pass(data(3));
+    bench.wait(10 * RTT);
+    bench.pass(ack(4, &[]));
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(RTT)));
+}
+
+#[test]
+fn flying_start_repeats_syn_at_once_and_measures_from_the_first() {
+    for config in [Config::paper(), Config::improved()] {
+        let mut bench = Bench::new(config);
+        bench.pass(syn(true));
+        bench.wait(30);
+        bench.report(&syn(true), LinkEvent::TimedOut);
+        assert_eq!(bench.sent(), [syn(true)]);
+        bench.wait(22);
+        bench.report(&syn(true), LinkEvent::Acknowledged);
+        bench.wait(100);
+        bench.pass(syn_ack(true));
+        assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(152)));
+        // The other direction: from the SYN-ACK to what answers it.
+        bench.wait(60);
+        bench.pass(data(1));
+        assert_eq!(bench.node.local_rtt(back(), &ack(1, &[])), Some(Duration::from_millis(60)));
+    }
+}
+
+#[test]
+fn flying_start_does_not_measure_the_time_out_of_the_end() {
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(syn(true));
+    bench.report(&syn(true), LinkEvent::Acknowledged);
+    bench.wait(6000);
+    bench.hand(&syn(true), LUCKY);
+    bench.wait(150);
+    bench.pass(syn_ack(true));
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(150)));
+}
+
+#[test]
+fn sack_is_offered_for_an_end_that_does_not_speak_it_and_kept_from_it() {
+    let mut bench = Bench::new(Config::paper());
+    assert!(bench.rewritten(syn(false)).sack_permitted);
+    assert!(!bench.rewritten(syn_ack(true)).sack_permitted);
+    bench.pass(data(1));
+    bench.wait(2 * RTT);
+    assert_eq!(bench.rewritten(ack(1, &[3])).sack, SackBlocks::EMPTY);
+    // What the node repeats of the SYN offers it too.
+    let mut bench = Bench::new(Config::paper());
+    bench.rewritten(syn(false));
+    bench.report(&syn(true), LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [syn(true)]);
+    // The next node sees an end that speaks it.
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(syn(true));
+    bench.pass(syn_ack(true));
+    bench.pass(data(1));
+    bench.pass(ack(1, &[3]));
+
+    let mut bench = Bench::new(Config { sack: SackForEnds::Leave, ..Config::paper() });
+    bench.pass(syn(false));
+}
+
+#[test]
+fn a_syn_that_is_full_of_options_passes_as_it_is() {
+    let mut full = syn(false);
+    full.options.sack = SackBlocks::from_iter([SackBlock::default(); 3]);
+    full.options.mss = Some(536);
+    full.options.timestamps = None;
+    full.options.window_scale = Some(1);
+    full.options.mss = None;
+    full.options.timestamps = Some(Default::default());
+    let mut bench = Bench::new(Config::paper());
+    assert!(full.options.wire_len() >= 40);
+    bench.pass(full);
+}
+
+#[test]
+fn custody_locks_until_the_next_hop_has_it() {
+    let mut bench = Bench::established(Config::improved());
+    bench.pass(data(2));
+    bench.pass(data(3));
+    assert_eq!(bench.node.counters().not_cached, 1, "locked");
+    bench.wait(25);
+    bench.report(&data(2), LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [data(2)]);
+    // Upstream has missed an acknowledgement of the link as well.
+    bench.hold(data(2));
+    bench.report(&data(2), LinkEvent::Acknowledged);
+    bench.hold(data(2));
+    bench.pass(data(4));
+    assert_eq!(bench.node.counters().displaced, 1);
+    bench.report(&data(4), LinkEvent::Acknowledged);
+    bench.wait(5000);
+    assert_eq!(bench.sent(), []);
+    // The sender's own repetition, much later, goes through.
+    bench.pass(data(4));
+}
+
+#[test]
+fn custody_ends_after_so_many_repetitions() {
+    let mut bench = Bench::established(Config { max_repeats: 6, ..Config::improved() });
+    bench.pass(data(2));
+    let mut repeats = 0;
+    for _ in 0..10_000 {
+        bench.wait(25);
+        bench.report(&data(2), LinkEvent::TimedOut);
+        repeats += bench.sent().len();
+    }
+    assert_eq!((repeats, bench.node.counters().given_up), (6, 1));
+    bench.pass(data(2));
+}
+
+#[test]
+fn custody_without_reports_of_the_link_uses_the_local_time_out() {
+    let mut bench = Bench::established(Config::improved());
+    bench.pass(data(2));
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(2)]);
+    bench.pass(ack(3, &[]));
+    bench.wait(10_000);
+    assert_eq!(bench.sent(), []);
+}
+
+#[test]
+fn an_acknowledgement_that_none_follows_is_repeated() {
+    let mut bench = Bench::established(Config::improved());
+    for n in 2..5 {
+        bench.pass(data(n));
+        bench.report(&data(n), LinkEvent::Acknowledged);
+    }
+    bench.pass(ack(3, &[]));
+    bench.report(&ack(3, &[]), LinkEvent::TimedOut);
+    bench.wait(50);
+    bench.pass(ack(4, &[]));
+    bench.report(&ack(4, &[]), LinkEvent::Acknowledged);
+    bench.wait(1000);
+    assert_eq!(bench.sent(), [], "a newer one says more");
+    bench.pass(ack(5, &[]));
+    for _ in 0..3 {
+        bench.report(&ack(5, &[]), LinkEvent::TimedOut);
+        bench.wait(199);
+        assert_eq!(bench.sent(), []);
+        bench.wait(1);
+        assert_eq!(bench.sent(), [ack(5, &[])]);
+    }
+    bench.report(&ack(5, &[]), LinkEvent::TimedOut);
+    bench.wait(1000);
+    assert_eq!(bench.sent(), [], "three times at most");
+}
+
+#[test]
+fn data_that_the_receiver_has_is_answered_a_few_times() {
+    let mut bench = Bench::established(Config::improved());
+    bench.wait(5000);
+    for _ in 0..3 {
+        bench.hold(data(1));
+        assert_eq!(bench.sent(), [ack(2, &[])]);
+        bench.wait(1000);
+    }
+    bench.pass(data(1));
+    assert_eq!(bench.sent(), []);
+    // A keep-alive is for the receiver alone.
+    bench.pass(ack(2, &[]));
+    bench.pass(Segment { seq: at(2) - 1, payload: Bytes::from_static(b"?"), ..data(1) });
+}
+
+/// The node has missed the end of one connection and the SYN of the next.
+#[test]
+fn state_of_another_connection_does_not_answer_for_long() {
+    let mut bench = Bench::established(Config::improved());
+    bench.pass(data(50));
+    bench.pass(ack(51, &[]));
+    bench.wait(5000);
+    bench.hold(data(10));
+    // Whatever the receiver says sets it right.
+    bench.pass(ack(10, &[]));
+    for n in 10..20 {
+        bench.wait(1000);
+        bench.pass(data(n));
+        bench.report(&data(n), LinkEvent::Acknowledged);
+        bench.pass(ack(n + 1, &[]));
+    }
+    // And if it says nothing, the data pass after three answers.
+    let mut bench = Bench::established(Config::improved());
+    bench.pass(data(50));
+    bench.pass(ack(51, &[]));
+    let held = (0..20).filter(|_| {
+        bench.wait(1000);
+        bench.hand(&data(10), LUCKY) == Verdict::Hold
+    });
+    assert_eq!(held.count(), 3);
+}
+
+#[test]
+fn the_paper_lets_old_data_pass() {
+    let mut bench = Bench::established(Config::paper());
+    assert_eq!(Config::paper().acks, AckCustody::Leave);
+    bench.pass(data(1));
+}
+
+#[test]
+fn more_places_hold_more_segments() {
+    let mut bench =
+        Bench::established(Config { cache_segments: 3, cache_chance: Chance::NEVER, ..Config::paper() });
+    for n in 2..6 {
+        bench.pass(data(n));
+    }
+    for n in 2..6 {
+        bench.report(&data(n), LinkEvent::TimedOut);
+    }
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(2), data(3), data(4)]);
+    bench.pass(ack(4, &[]));
+    bench.wait(300);
+    assert_eq!(bench.sent(), [data(4)]);
+    let mut bench = Bench::established(Config { cache_segments: 0, ..Config::improved() });
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.wait(1000);
+    assert_eq!(bench.sent(), []);
+}
+
+#[test]
+fn the_connection_silent_for_longest_makes_room_unless_it_has_something_locked() {
+    let mut bench = Bench::new(Config { connections: 2, cache_segments: 1, ..Config::paper() });
+    let of = |port: u16| Segment { src_port: port, ..data(1) };
+    let hand = |bench: &mut Bench, port| {
+        bench.wait(10);
+        bench.node.handle_segment(ms(bench.now), forth(), &of(port), UNLUCKY)
+    };
+    hand(&mut bench, 11);
+    bench.node.handle_link(ms(bench.now), forth(), &of(11), LinkEvent::TimedOut);
+    hand(&mut bench, 12);
+    hand(&mut bench, 13);
+    assert_eq!((bench.node.connections(), bench.node.counters().evicted), (2, 1));
+    hand(&mut bench, 11);
+    hand(&mut bench, 13);
+    assert_eq!(bench.node.counters().evicted, 1, "12 went, not 11");
+
+    let mut bench = Bench::new(Config { connections: 1, ..Config::improved() });
+    hand(&mut bench, 11);
+    hand(&mut bench, 12);
+    assert_eq!((bench.node.counters().evicted, bench.node.counters().stateless), (0, 1));
+}
+
+#[test]
+fn state_leaves_with_rst_with_both_fins_and_with_silence() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.pass(Segment { flags: Flags::RST, payload: Bytes::new(), ..data(3) });
+    assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
+
+    let fin = Flags::FIN.with(Flags::ACK);
+    let mut bench = Bench::established(Config::improved());
+    bench.pass(Segment { flags: fin, ..data(2) });
+    bench.pass(Segment { flags: fin, ack: at(3) + 1, ..ack(3, &[]) });
+    assert_eq!(bench.node.connections(), 1);
+    bench.pass(Segment { seq: at(3) + 1, ack: SeqNumber(2), payload: Bytes::new(), ..data(3) });
+    assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
+
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    let idle = Config::paper().idle.as_millis();
+    bench.wait(idle - 1);
+    assert_eq!(bench.node.connections(), 1);
+    bench.wait(idle);
+    assert_eq!((bench.node.connections(), bench.node.counters().expired), (0, 1));
+    assert_eq!(bench.node.next_timeout(), None);
+}
+
+#[test]
+fn a_new_connection_between_the_same_ends_begins_anew() {
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(data(2));
+    bench.pass(Segment { seq: SeqNumber(ISN + (1 << 24)), ..syn(true) });
+    assert_eq!((bench.node.connections(), bench.node.counters().closed), (1, 1));
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), None);
+}
+
+#[test]
+fn data_flow_both_ways_at_once() {
+    let mut bench = Bench::established(Config { cache_segments: 2, ..Config::improved() });
+    let answer = Segment { payload: Bytes::from_static(&[7; 50]), ..ack(2, &[]) };
+    bench.pass(data(2));
+    bench.pass(answer.clone());
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.report(&answer, LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [data(2), answer.clone()]);
+    bench.pass(Segment { ack: answer.seq_end(), ..data(3) });
+    bench.report(&answer, LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), []);
+}
+
+#[test]
+fn data_with_an_acknowledgement_of_something_new_always_pass() {
+    let mut bench = Bench::established(Config::improved());
+    let answer = Segment { payload: Bytes::from_static(&[7; 50]), ..ack(2, &[]) };
+    bench.pass(answer.clone());
+    bench.report(&answer, LinkEvent::Acknowledged);
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::Acknowledged);
+    bench.hold(data(2));
+    bench.pass(Segment { ack: answer.seq_end(), ..data(2) });
+    bench.hold(Segment { ack: answer.seq_end(), ..data(2) });
+}
+
+/// Whatever arrives: no panic, no growth, nothing said that was not said before.
+#[test]
+fn nonsense_is_survived() {
+    for seed in 0..2000 {
+        let mut prng = Prng::new(seed);
+        let base = if prng.chance(50) { Config::paper() } else { Config::improved() };
+        let config = Config {
+            cache_segments: prng.below(4) as usize,
+            connections: prng.below(4) as usize,
+            duplicate_acks: DuplicateAcks::Repeat,
+            displacement: prng.pick(&[Displacement::Never, Displacement::ByLower]),
+            ..base
+        };
+        let mut node = Node::new(config);
+        let mut now = Instant::ZERO;
+        let mut seen: Vec<Segment> = Vec::new();
+        for _ in 0..400 {
+            now += Duration::from_millis(prng.below(400));
+            let flow = if prng.chance(50) { forth() } else { back() };
+            let segment = nonsense(&mut prng);
+            match prng.below(4) {
+                0 | 1 => {
+                    node.handle_segment(now, flow, &segment, prng.bits() as u32);
+                    seen.push(segment);
+                }
+                2 => {
+                    let known = seen.get(prng.below(seen.len() as u64) as usize).unwrap_or(&segment);
+                    let event = prng.pick(&[LinkEvent::Acknowledged, LinkEvent::TimedOut]);
+                    node.handle_link(now, flow, known, event);
+                }
+                _ => {
+                    if let Some(at) = node.next_timeout() {
+                        now = now.max(at.min(now + Duration::from_secs(5)));
+                    }
+                    node.handle_timeout(now);
+                }
+            }
+            assert!(node.connections() <= config.connections.max(1));
+            for n in 0.. {
+                let Some(Transmit { segment, .. }) = node.poll_transmit(now) else { break };
+                assert!(n < 16, "seed {seed}: it goes on sending");
+                let told = |s: &Segment| {
+                    (s.seq, &s.payload, s.flags) == (segment.seq, &segment.payload, segment.flags)
+                };
+                assert!(seen.iter().any(|s| told(s) && s.ack == segment.ack), "seed {seed}: {segment:?}");
+            }
+        }
+    }
+}
+
+fn nonsense(prng: &mut Prng) -> Segment {
+    let number = |prng: &mut Prng| {
+        let far = prng.bits() as u32;
+        SeqNumber(prng.pick(&[0, 50, 100, 150, 200, 1 << 31, u32::MAX - 40, far]))
+    };
+    let blocks: Vec<SackBlock> = (0..prng.below(4))
+        .map(|_| {
+            let left = number(prng);
+            SackBlock { left, right: prng.pick(&[left + 50, left, left - 9, left + (1 << 31)]) }
+        })
+        .collect();
+    let flags = prng.pick(&[0x10, 0x10, 0x10, 0x10, 0x10, 0x11, 0x02, 0x12, 0x14, 0x00, 0xff, 0x01]);
+    let len = prng.pick(&[0, 0, 1, 50, 50, 100]);
+    Segment {
+        src_port: prng.below(2) as u16,
+        dst_port: prng.below(2) as u16,
+        seq: number(prng),
+        ack: number(prng),
+        flags: Flags(flags),
+        window: prng.below(3) as u16,
+        options: Options {
+            sack: blocks.into_iter().collect(),
+            sack_permitted: prng.chance(50),
+            ..Options::default()
+        },
+        payload: Bytes::from(vec![prng.bits() as u8; len]),
+    }
+}
