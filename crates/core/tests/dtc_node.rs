@@ -6,7 +6,7 @@ use anabranch_core::dtc::{
     AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, LinkEvent, Node, SackForEnds,
     Transmit, Verdict,
 };
-use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber};
+use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -255,6 +255,27 @@ fn d15_a_segment_that_the_node_repeated_is_held_for_one_local_round_trip() {
     bench.hold(data(2));
     bench.wait(1);
     bench.pass(data(2));
+}
+
+/// A receiver refuses what is older than the newest timestamp that it has accepted (PAWS), so an old copy must not
+/// stand in for a new one.
+#[test]
+fn a_held_segment_leaves_its_timestamp_to_the_cached_one() {
+    let stamped = |value| {
+        let options = Options { timestamps: Some(Timestamps { value, echo: 1 }), ..Options::default() };
+        Segment { options, ..data(2) }
+    };
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(stamped(5));
+    bench.report(&stamped(5), LinkEvent::TimedOut);
+    bench.wait(300);
+    assert_eq!(bench.sent(), [stamped(5)]);
+    bench.wait(100);
+    bench.hold(stamped(9));
+    // A late double of the first changes nothing.
+    bench.hold(stamped(5));
+    bench.wait(200);
+    assert_eq!(bench.sent(), [stamped(9)]);
 }
 
 #[test]

@@ -4,9 +4,10 @@
 use std::process::ExitCode;
 
 use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::networks;
+use anabranch_lab::campaign::{chains, networks};
 
-const USAGE: &str = "usage: campaign set-random-networks|set-faults [--count N] [--runs N] [--seed S]";
+const USAGE: &str =
+    "usage: campaign set-random-networks|set-faults|dtc-chains [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let result = match name.as_str() {
         "set-random-networks" => random_networks(&options),
         "set-faults" => set_faults(&options),
+        "dtc-chains" => dtc_chains(&options),
         _ => return usage(),
     };
     match result {
@@ -112,4 +114,23 @@ fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
         fine &= bad.is_empty();
     }
     Ok(fine)
+}
+
+/// Everything in order and once, and no longer stalls than with plain TCP by more than one time-out.
+fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
+    let cases = chains::campaign(options.seed, options.count.unwrap_or(10_000), |case| {
+        if !case.fine() {
+            println!("{case:?} BAD");
+        }
+    })?;
+    let bad = cases.iter().filter(|c| !c.fine()).count();
+    let complete = |took: fn(&chains::Case) -> bool| cases.iter().filter(|c| took(c)).count();
+    println!(
+        "{} chains, {bad} bad; complete: plain {}, paper {}, ours {}",
+        cases.len(),
+        complete(|c| c.plain.took.is_some()),
+        complete(|c| c.paper.took.is_some()),
+        complete(|c| c.ours.took.is_some())
+    );
+    Ok(bad == 0)
 }

@@ -1,6 +1,8 @@
 //! Many random cases in search of a bad one. Everything random is drawn from named streams, so that a case
-//! can be had again by its number; [`faults`] and [`networks`] are the two that SET must stand.
+//! can be had again by its number; [`faults`] and [`networks`] are what SET must stand, [`chains`] what distributed
+//! TCP caching must.
 
+pub mod chains;
 pub mod faults;
 pub mod networks;
 

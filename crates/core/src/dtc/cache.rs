@@ -56,6 +56,16 @@ impl Slot {
         self.connection == connection && self.way == way
     }
 
+    /// The sender has sent it anew: the cached copy takes the newer timestamp. With the old one the receiver might
+    /// refuse it for good (PAWS, RFC 7323 section 5), while the node holds back what would be taken.
+    pub(super) fn refresh(&mut self, segment: &Segment) {
+        if let (Some(ours), Some(theirs)) = (&mut self.segment.options.timestamps, segment.options.timestamps)
+            && theirs.value.wrapping_sub(ours.value) as i32 > 0
+        {
+            *ours = theirs;
+        }
+    }
+
     /// It is to be sent again.
     pub(super) fn repeat(&mut self) {
         self.pending = true;

@@ -38,7 +38,7 @@ impl Node {
             return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
         }
         if let Some(place) = self.cache.find(at, way, segment) {
-            return self.seen_again(now, (at, way), place, told);
+            return self.seen_again(now, (at, way), place, (segment, told));
         }
         if syn && self.config.flying_start == FlyingStart::Off {
             return Fate::Pass;
@@ -80,10 +80,17 @@ impl Node {
     }
 
     /// The segment is in the cache already: upstream repeats it.
-    fn seen_again(&mut self, now: Instant, (at, way): (usize, Way), place: usize, told: Fate) -> Fate {
+    fn seen_again(
+        &mut self,
+        now: Instant,
+        (at, way): (usize, Way),
+        place: usize,
+        (segment, told): (&Segment, Fate),
+    ) -> Fate {
         let srtt = self.table.get(at).half(way).srtt().unwrap_or(Duration::ZERO);
         let rto = self.local_rto(self.table.get(at).half(way), 0);
         let slot = &mut self.cache.slots_mut()[place];
+        slot.refresh(segment);
         let since = now.saturating_since(slot.sent_at);
         let held = match self.config.suppression {
             Suppression::AfterRepetition => slot.repeated && since < srtt,

@@ -1,7 +1,7 @@
 //! Short forms of the campaigns; the long ones are `cargo xtask campaign`.
 
 use super::faults::{self, Left};
-use super::networks;
+use super::{chains, networks};
 
 #[test]
 fn gateways_die_and_the_file_is_delivered_while_one_lives() {
@@ -19,4 +19,11 @@ fn several_gateways_are_never_slower_than_the_best_alone() {
     let summary = networks::summary(&cases);
     assert!(summary.good >= 0.99 && summary.worst <= 1.10, "{summary:?}");
     assert!(summary.median < 0.7, "{summary:?}");
+}
+
+#[test]
+fn caching_nodes_do_no_harm_on_random_chains() {
+    for case in chains::campaign(3, 200, |_| {}).expect("chains that the simulator takes") {
+        assert!(case.fine(), "{case:?}");
+    }
 }

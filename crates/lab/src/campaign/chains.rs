@@ -1,0 +1,283 @@
+//! Distributed TCP caching must do no harm: random chains with all that can go wrong, plain TCP beside it.
+
+use std::fmt::Write;
+
+use anabranch_core::segment::{Flags, SeqNumber};
+use anabranch_core::tcp::{self, InitialWindow, Recovery, RtoConfig, SackRole};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink, pattern};
+use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
+use anabranch_sim::random::Stream;
+use anabranch_sim::scenario::{Scenario, Source};
+use anabranch_sim::trace::{Observer, Point};
+use rayon::prelude::*;
+
+use crate::experiment::RunError;
+
+/// Octets that are sent: twenty segments.
+const OCTETS: u64 = 2_000;
+/// Octets of a segment.
+const MSS: u16 = 100;
+/// A run ends then, whatever has arrived.
+const STOP: Duration = Duration::from_secs(1_800);
+/// The longest retransmission time-out of the ends.
+const RTO_MAX: Duration = Duration::from_secs(16);
+const PORT: u16 = 5_000;
+/// Runs of plain TCP, at most, whose longest stall counts.
+const PLAIN_RUNS: u64 = 20;
+/// The further runs are numbered from here on.
+const OTHER_RUNS: u64 = 1 << 32;
+
+/// What one run did.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Transfer {
+    /// Octets that arrived.
+    pub delivered: u64,
+    /// They are the beginning of what was sent, in order and once.
+    pub exact: bool,
+    /// Longest time in which the sender learned of nothing new, until all was acknowledged.
+    pub stall: Duration,
+    /// When all was acknowledged; `None` if it was not.
+    pub took: Option<Duration>,
+}
+
+/// What a chain showed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// Its number.
+    pub number: u64,
+    /// Links on the way.
+    pub hops: u64,
+    /// Loss of each link.
+    pub loss: f64,
+    /// Plain TCP.
+    pub plain: Transfer,
+    /// With the paper's algorithm in every node.
+    pub paper: Transfer,
+    /// With ours.
+    pub ours: Transfer,
+    /// The longest stall of plain TCP. Of the one run where that is enough; else of several, since the longest
+    /// stall of one run is a matter of luck. [`Duration::MAX`] if one of them did not get through.
+    pub plain_stall: Duration,
+}
+
+impl Case {
+    /// Nothing is out of order, nothing comes twice, all arrives if plain TCP brings it, and the sender never waits
+    /// more than one time-out longer than with plain TCP.
+    pub fn fine(&self) -> bool {
+        let safe = |t: &Transfer| {
+            let arrives = t.took.is_some() || self.plain.took.is_none();
+            t.exact && arrives && no_longer(t, self.plain_stall)
+        };
+        self.plain.exact && safe(&self.paper) && safe(&self.ours)
+    }
+}
+
+fn no_longer(transfer: &Transfer, plain: Duration) -> bool {
+    transfer.stall.as_nanos() <= plain.as_nanos().saturating_add(RTO_MAX.as_nanos())
+}
+
+/// Runs the chains `0..count`, in parallel, and hands each case on as soon as it is there.
+///
+/// # Errors
+///
+/// A chain that the simulator refuses.
+pub fn campaign(seed: u64, count: u64, tell: impl Fn(&Case) + Sync) -> Result<Vec<Case>, RunError> {
+    (0..count)
+        .into_par_iter()
+        .map(|number| {
+            let case = case(seed, number)?;
+            tell(&case);
+            Ok(case)
+        })
+        .collect()
+}
+
+fn case(seed: u64, number: u64) -> Result<Case, RunError> {
+    let mut random = Stream::new(seed, number, "campaign dtc-chains", "chain");
+    let chain = Chain::draw(&mut random);
+    let one = |relay, run| -> Result<Transfer, RunError> {
+        let source = Source::new("chain", chain.scenario(relay));
+        let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
+        Ok(transfer(&scenario, &chain.tcp, seed, run, chain.hops))
+    };
+    let plain = one("", number)?;
+    let (paper, ours) = (one("dtc = \"paper\"", number)?, one("dtc = \"ours\"", number)?);
+    let stall_of = |plain: &Transfer| plain.took.map_or(Duration::MAX, |_| plain.stall);
+    let mut plain_stall = stall_of(&plain);
+    for again in 1..PLAIN_RUNS {
+        if no_longer(&paper, plain_stall) && no_longer(&ours, plain_stall) {
+            break;
+        }
+        plain_stall = plain_stall.max(stall_of(&one("", number + again * OTHER_RUNS)?));
+    }
+    let (hops, loss) = (chain.hops, chain.loss);
+    Ok(Case { number, hops, loss, plain, paper, ours, plain_stall })
+}
+
+struct Chain {
+    hops: u64,
+    loss: f64,
+    reordering: f64,
+    duplication: f64,
+    /// Nodes that fail, when, and for how long.
+    reboots: Vec<(u64, f64, f64)>,
+    /// Around this node leads another way, which is taken from then on.
+    detour: Option<(u64, f64)>,
+    tcp: tcp::Config,
+}
+
+impl Chain {
+    /// 1 to 15 hops, loss 0 to 40 %, in half of them packets late and twice, a node that starts anew, another way.
+    fn draw(random: &mut Stream) -> Self {
+        let hops = random.range(1..=15);
+        let loss = random.uniform() * 0.4;
+        let mut sometimes = |most: f64| if random.bernoulli(0.5) { random.uniform() * most } else { 0.0 };
+        let (reordering, duplication) = (sometimes(0.2), sometimes(0.2));
+        let mut reboots = Vec::new();
+        let mut detour = None;
+        if hops > 1 {
+            if random.bernoulli(0.5) {
+                let node = random.range(1..=hops - 1);
+                reboots.push((node, random.uniform() * 20.0, 0.05 + random.uniform() * 3.0));
+            }
+            if random.bernoulli(0.5) {
+                detour = Some((random.range(1..=hops - 1), random.uniform() * 20.0));
+            }
+        }
+        let sack = if random.bernoulli(0.5) { SackRole::Both } else { SackRole::Receiver };
+        let modern = tcp::Config {
+            mss: MSS,
+            window_limit: Some(random.range(1..=8) as u32),
+            rto: RtoConfig { max: RTO_MAX, ..tcp::Config::default().rto },
+            timestamps: random.bernoulli(0.3),
+            sack,
+            data_retries: u8::MAX,
+            syn_retries: u8::MAX,
+            ..tcp::Config::default()
+        };
+        let paper = tcp::Config {
+            initial_window: InitialWindow::Segments(1),
+            recovery: Recovery::RenoGoBackN,
+            rto: RtoConfig {
+                initial: Duration::from_secs(6),
+                min: Duration::from_secs(1),
+                max: RTO_MAX,
+                ..modern.rto
+            },
+            ..modern
+        };
+        let tcp = if random.bernoulli(0.5) { modern } else { paper };
+        Self { hops, loss, reordering, duplication, reboots, detour, tcp }
+    }
+
+    /// The chain as a scenario; `relay` goes into every node that passes packets on.
+    fn scenario(&self, relay: &str) -> String {
+        let mut text =
+            "[network]\nconvergence = \"200 ms\"\n[dtc.paper]\nalgorithm = \"paper\"\n[dtc.ours]\n"
+                .to_owned();
+        let mut say = |line: std::fmt::Arguments<'_>| text.write_fmt(line).expect("a string takes all");
+        for i in 0..=self.hops {
+            match i == 0 || i == self.hops {
+                true => say(format_args!("[[node]]\nname = \"n{i}\"\n")),
+                false => say(format_args!("[[node]]\nname = \"n{i}\"\nkind = \"node\"\n{relay}\n")),
+            }
+        }
+        let mut links: Vec<(String, String)> =
+            (0..self.hops).map(|i| (format!("n{i}"), format!("n{}", i + 1))).collect();
+        if let Some((around, at)) = self.detour {
+            let (before, after) = (format!("n{}", around - 1), format!("n{}", around + 1));
+            say(format_args!("[[node]]\nname = \"by\"\nkind = \"node\"\n{relay}\n"));
+            links.push((before.clone(), "by".to_owned()));
+            links.push(("by".to_owned(), after));
+            say(format_args!(
+                "[[event]]\nat = \"{at:.3} s\"\naction = \"link-down\"\nfrom = \"{before}\"\nto = \"n{around}\"\n"
+            ));
+        }
+        for (from, to) in links {
+            say(format_args!(
+                "[[link]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"1 Mbit/s\"\ndelay = \"20 ms\"\nloss = {:.4}\n\
+                 loss_factors = {{ ack = 0.5, link_ack = 0.25 }}\nlink_ack_timeout = \"3 ms\"\n\
+                 reordering = {:.4}\nduplication = {:.4}\n",
+                self.loss, self.reordering, self.duplication
+            ));
+        }
+        for (node, at, pause) in &self.reboots {
+            say(format_args!(
+                "[[event]]\nat = \"{at:.3} s\"\naction = \"fail-node\"\nnode = \"n{node}\"\n\
+                 [[event]]\nat = \"{:.3} s\"\naction = \"recover-node\"\nnode = \"n{node}\"\n",
+                at + pause
+            ));
+        }
+        text
+    }
+}
+
+fn transfer(scenario: &Scenario, tcp: &tcp::Config, seed: u64, run: u64, hops: u64) -> Transfer {
+    let mut builder = scenario.builder(seed, run);
+    let (from, to) = (NodeId(0), NodeId(hops as u32));
+    let receiver = tcp::Config { sack: SackRole::Both, ..*tcp };
+    let sink = builder.app(to, Instant::ZERO, Sink::keeping(PORT, receiver));
+    let content = Content::Pattern(OCTETS);
+    builder.app(
+        from,
+        Instant::ZERO,
+        BulkSender::new(BulkSenderConfig { to, port: PORT, content, tcp: *tcp }),
+    );
+    let mut sim = builder.build();
+    sim.observe(Progress {
+        sender: from,
+        last: Instant::ZERO,
+        stall: Duration::ZERO,
+        first: None,
+        upto: None,
+    });
+    sim.run_until(Instant::ZERO + STOP);
+    let progress: Progress = sim.take_observer().expect("it was put in");
+    let kept: Vec<u8> = sim.app::<Sink>(sink).transfers.iter().flat_map(|t| t.kept.iter().copied()).collect();
+    let took = progress.is_complete().then(|| progress.last.saturating_since(Instant::ZERO));
+    // What never ends stalls until the end.
+    let rest = match took {
+        Some(_) => Duration::ZERO,
+        None => (Instant::ZERO + STOP).saturating_since(progress.last),
+    };
+    Transfer {
+        delivered: kept.len() as u64,
+        exact: kept.len() as u64 <= OCTETS && pattern()[..kept.len()] == kept[..],
+        stall: progress.stall.max(rest),
+        took,
+    }
+}
+
+/// Watches what the sender learns.
+struct Progress {
+    sender: NodeId,
+    last: Instant,
+    stall: Duration,
+    first: Option<SeqNumber>,
+    upto: Option<SeqNumber>,
+}
+
+impl Progress {
+    /// SYN and all octets are acknowledged.
+    fn is_complete(&self) -> bool {
+        let (Some(first), Some(upto)) = (self.first, self.upto) else { return false };
+        upto.distance(first) >= OCTETS as i32
+    }
+}
+
+impl Observer for Progress {
+    fn on_packet(&mut self, now: Instant, _link: LinkId, point: Point, packet: &Packet) {
+        let Payload::Tcp(segment) = &packet.payload else { return };
+        if point != Point::Received || packet.dst != self.sender || !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        let news = self.upto.is_none_or(|upto| segment.ack.distance(upto) > 0);
+        if news && !self.is_complete() {
+            self.first = self.first.or(Some(segment.ack));
+            self.upto = Some(segment.ack);
+            self.stall = self.stall.max(now.saturating_since(self.last));
+            self.last = now;
+        }
+    }
+}
