@@ -119,15 +119,16 @@ fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
 /// Everything in order and once, and no longer stalls than with plain TCP by more than one time-out.
 fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
     let cases = chains::campaign(options.seed, options.count.unwrap_or(10_000), |case| {
-        if !case.fine() {
-            println!("{case:?} BAD");
+        if !case.fine() || case.paper_stalls() {
+            println!("{case:?} {}", if case.fine() { "the paper's stalls" } else { "BAD" });
         }
     })?;
     let bad = cases.iter().filter(|c| !c.fine()).count();
     let complete = |took: fn(&chains::Case) -> bool| cases.iter().filter(|c| took(c)).count();
     println!(
-        "{} chains, {bad} bad; complete: plain {}, paper {}, ours {}",
+        "{} chains, {bad} bad, the paper's stalls in {}; complete: plain {}, paper {}, ours {}",
         cases.len(),
+        cases.iter().filter(|c| c.paper_stalls()).count(),
         complete(|c| c.plain.took.is_some()),
         complete(|c| c.paper.took.is_some()),
         complete(|c| c.ours.took.is_some())
