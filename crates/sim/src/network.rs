@@ -5,6 +5,7 @@
 //! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
 
 mod faults;
+mod outside;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +16,7 @@ use anabranch_core::time::{Duration, Instant};
 use crate::event::{Agenda, Event};
 use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
-use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload};
+use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload, Whole};
 use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
@@ -88,6 +89,8 @@ pub struct NodeMetrics {
     pub too_big: u64,
     /// Packets that arrived while it was dead.
     pub down: u64,
+    /// Packets for itself of a transport that it does not speak.
+    pub not_spoken: u64,
 }
 
 #[derive(Debug)]
@@ -98,6 +101,8 @@ struct Node {
     identification: u32,
     reassembly: Reassembly,
     metrics: NodeMetrics,
+    /// What arrives here leaves the simulation.
+    outside: bool,
 }
 
 /// A change of which routing does not know yet.
@@ -139,6 +144,8 @@ pub struct Network {
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,
     changes: VecDeque<(Instant, Change)>,
+    /// Packets that have left the simulation and wait to be taken.
+    departed: VecDeque<Packet>,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
@@ -167,6 +174,7 @@ impl Network {
             known_links: Vec::new(),
             known_nodes: Vec::new(),
             changes: VecDeque::new(),
+            departed: VecDeque::new(),
             events: Agenda::default(),
             observers: Vec::new(),
         }
@@ -183,6 +191,7 @@ impl Network {
             identification: 0,
             reassembly,
             metrics,
+            outside: false,
         });
         self.known_nodes.push(true);
         id
@@ -376,12 +385,19 @@ impl Network {
     #[inline]
     fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
         let node = &mut self.nodes[at.index()];
+        if node.outside {
+            self.depart(now, at, handle);
+            return None;
+        }
         let (src, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {
                 let Packet { src, identification, payload, .. } = self.packets.remove(handle);
-                let Payload::Fragment(piece) = payload else { return None };
-                (src, node.reassembly.handle_fragment(now, src, identification, piece)?)
+                let Payload::Fragment(piece) = payload else { return self.not_spoken(at) };
+                match node.reassembly.handle_fragment(now, src, identification, piece)? {
+                    Whole::Tcp(segment) => (src, segment),
+                    Whole::Opaque(_) => return self.not_spoken(at),
+                }
             }
         };
         node.metrics.received += 1;
