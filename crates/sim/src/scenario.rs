@@ -4,6 +4,7 @@
 //! value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`], which adds
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
+pub mod emulation;
 pub mod file;
 pub mod record;
 pub mod set;
@@ -50,6 +51,8 @@ pub struct Scenario {
     pub transfers: Vec<TransferSpec>,
     /// What breaks, heals or changes, in the order of the file.
     pub faults: Vec<(Instant, Fault)>,
+    /// What holds in real time.
+    pub emulation: emulation::EmulationSection,
     resolved: FileConfig,
 }
 
@@ -64,6 +67,8 @@ pub struct NodeSpec {
     pub energy: file::EnergyName,
     /// Its first-hop neighbours in the low-power network, for the gateway table of SET.
     pub neighbours: Vec<NodeId>,
+    /// The TUN device behind which the kernel stands for it, if it does.
+    pub tun: Option<emulation::TunSpec>,
 }
 
 /// One direction of a link.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
     EventAction, EventSection, FileConfig, GatewaysName, LinkSection, LossName, MetricName, NetworkSection,
     NodeKind, NodeSection, RouteSection, TransferKind, TransferSection,
@@ -74,6 +75,7 @@ impl Config {
             route: net.routes,
             transfer: (0..=self.background).map(|j| self.transfer(j)).collect(),
             event: self.fail.iter().map(failure).collect(),
+            emulation: None,
             sweep: BTreeMap::new(),
         }
     }
@@ -156,7 +158,15 @@ struct Net {
 impl Net {
     fn node(&mut self, name: &str, kind: NodeKind) {
         let energy = Default::default();
-        self.nodes.push(NodeSection { name: name.to_owned(), kind, energy, neighbours: Vec::new() });
+        self.nodes.push(NodeSection {
+            name: name.to_owned(),
+            kind,
+            energy,
+            neighbours: Vec::new(),
+            host: HostName::Simulated,
+            netns: None,
+            device: None,
+        });
     }
 }
 

@@ -1,5 +1,6 @@
 //! From what was said to what it means: every name is bound, every value is legal, or there is one error.
 
+mod emulation;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ impl Checker<'_> {
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
         let nodes = self.nodes(&file)?;
+        let emulation = self.emulation(&mut file, &nodes)?;
         let mut links = Vec::new();
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
@@ -82,6 +84,7 @@ impl Checker<'_> {
             routes,
             transfers: Vec::new(),
             faults: Vec::new(),
+            emulation,
             resolved: file,
         };
         self.neighbours(&mut scenario)?;
@@ -158,6 +161,7 @@ impl Checker<'_> {
                 kind: section.kind,
                 energy: section.energy,
                 neighbours: Vec::new(),
+                tun: self.tun(i, file)?,
             });
         }
         Ok(nodes)
