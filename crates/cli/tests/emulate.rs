@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 
 use anabranch_testkit::debian::find_or_install;
 use serde_json::Value;
@@ -94,7 +95,8 @@ fn obstacle() -> Option<String> {
 
 /// True, and said, if the test cannot be done.
 fn skipped() -> bool {
-    obstacle().inspect(|why| println!("SKIPPED: {why}")).is_some()
+    static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
+    OBSTACLE.get_or_init(obstacle).as_ref().inspect(|why| println!("SKIPPED: {why}")).is_some()
 }
 
 /// A running `anabranch emulate` of [`CHAIN`].
@@ -297,6 +299,27 @@ fn a_signal_ends_it_and_leaves_only_what_was_there() {
         let links = text(&run("ip", &["-o", "link"]).stdout);
         assert!(!links.contains(&first), "{links}");
     }
+}
+
+#[test]
+fn what_fails_half_way_leaves_nothing() {
+    if skipped() {
+        return;
+    }
+    let [left, right] = ["l", "r"].map(|side| format!("abt{}half{side}", std::process::id()));
+    let (_folder, path) = chain(&left, &right, 4);
+    assert!(run("ip", &["netns", "add", &right]).status.success());
+    let taken = run("ip", &["-n", &right, "tuntap", "add", "dev", "far0", "mode", "tun"]);
+    let output = run(program().to_str().expect("a path of text"), &["emulate", path.to_str().expect("text")]);
+    let (left_over, kept) = (exists(&left), exists(&right));
+    let devices = text(&run("ip", &["-n", &right, "-o", "link"]).stdout);
+    run("ip", &["netns", "delete", &right]);
+    assert!(taken.status.success(), "{}", text(&taken.stderr));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is a network device `far0` already\n  hint: "), "{said}");
+    assert_eq!((left_over, kept), (false, true));
+    assert_eq!(devices.matches("tun").count() + devices.matches("POINTOPOINT").count(), 1, "{devices}");
 }
 
 #[test]

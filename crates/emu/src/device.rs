@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -52,7 +53,8 @@ impl Ends {
     /// Makes the devices and namespaces of a scenario. On an error nothing is left of them.
     pub fn open(scenario: &Scenario) -> Result<Self, Error> {
         let nodes = u32::try_from(scenario.nodes.len()).expect("a node is known by 32 bits");
-        let (mut ends, mut namespaces) = (Vec::new(), Vec::new());
+        let mut namespaces = Vec::new();
+        let mut ends = Vec::new();
         for (i, spec) in scenario.nodes.iter().enumerate() {
             let Some(tun) = &spec.tun else { continue };
             let node = NodeId(i as u32);
@@ -139,7 +141,13 @@ fn create(i: usize, tun: &TunSpec) -> Result<SyncDevice, Error> {
 fn move_to(i: usize, tun: &TunSpec, netns: &str) -> Result<(), Error> {
     let name = first_name(i, tun);
     ip(["link", "set", "dev", &name, "netns", netns])?;
-    ip(["-n", netns, "link", "set", "dev", &name, "name", &tun.device])
+    let renamed = ip(["-n", netns, "link", "set", "dev", &name, "name", &tun.device]);
+    renamed.map_err(|error| match error {
+        Error::Setup { reason, .. } if reason.contains("File exists") => {
+            Error::DeviceExists(tun.device.clone())
+        }
+        other => other,
+    })
 }
 
 fn set_up(tun: &TunSpec, address: IpAddr, prefix_len: u8, mtu: u32) -> Result<(), Error> {
@@ -219,6 +227,8 @@ fn ip<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Result<(), Err
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        // Ctrl-C goes to a whole process group: it shall end the emulation, not its tidying up.
+        .process_group(0)
         .output()
         .map_err(Error::NoIp)?;
     if output.status.success() {
