@@ -23,6 +23,15 @@ pub(crate) enum Error {
         /// What to do about it.
         hint: Option<String>,
     },
+    /// A privilege or a device is missing: exit code 3.
+    Missing {
+        /// What is missing.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The person at the keyboard has had enough: exit code 130.
+    Interrupted,
     /// Whoever reads our output has seen enough.
     Pipe,
 }
@@ -36,11 +45,16 @@ impl Error {
         Self::Input { message: message.into(), hint: None }
     }
 
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::Missing { message: message.into(), hint: None }
+    }
+
     pub(crate) fn with_hint(self, text: impl Into<String>) -> Self {
         match self {
             Self::Job { message, .. } => Self::Job { message, hint: Some(text.into()) },
             Self::Input { message, .. } => Self::Input { message, hint: Some(text.into()) },
-            Self::Pipe => Self::Pipe,
+            Self::Missing { message, .. } => Self::Missing { message, hint: Some(text.into()) },
+            Self::Interrupted | Self::Pipe => self,
         }
     }
 
@@ -58,6 +72,8 @@ impl Error {
         match self {
             Self::Job { .. } => 1,
             Self::Input { .. } => 2,
+            Self::Missing { .. } => 3,
+            Self::Interrupted => 130,
             Self::Pipe => 0,
         }
     }
@@ -66,11 +82,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Job { message, hint } | Self::Input { message, hint } => {
+            Self::Job { message, hint } | Self::Input { message, hint } | Self::Missing { message, hint } => {
                 write!(f, "error: {message}")?;
                 hint.as_ref().map_or(Ok(()), |hint| write!(f, "\n  hint: {hint}"))
             }
-            Self::Pipe => Ok(()),
+            Self::Interrupted | Self::Pipe => Ok(()),
         }
     }
 }

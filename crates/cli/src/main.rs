@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod best;
+mod emulate;
 mod error;
 mod lab;
 mod output;
@@ -36,6 +37,8 @@ enum Command {
     Push(push::Arguments),
     /// Simulate a scenario file
     Run(run::Arguments),
+    /// Let a scenario's network run in real time behind TUN devices
+    Emulate(emulate::Arguments),
     /// The papers' experiments: one point or grid, or every published figure beside ours
     #[command(subcommand)]
     Lab(lab::Command),
@@ -48,12 +51,14 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Push(arguments) => push::main(&arguments),
         Command::Run(arguments) => run::main(&arguments),
+        Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Error::Pipe) => ExitCode::SUCCESS,
+        Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
         Err(error) => {
             eprintln!("{error}");
             ExitCode::from(error.code())

@@ -53,25 +53,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         return output::text(&format!("{schema}\n"));
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
-    let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
-    let mut source = Source::new(path.display().to_string(), text);
-    for assignment in &arguments.set {
-        source = source.set(assignment.as_str());
+    let points = read(path, &arguments.set)?;
+    if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
+        let message = format!("{}: the kernel stands for some of its nodes", path.display());
+        return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
     }
-    let points = source.points()?;
-    let points = points
-        .into_iter()
-        .map(|mut point| {
-            let files = files(&point.scenario, path)?;
-            for transfer in 0..point.scenario.transfers.len() {
-                if best::is_asked(&point.scenario, transfer) {
-                    let octets = octets(&point.scenario.transfers[transfer], &files).unwrap_or(0);
-                    best::choose(&mut point.scenario, transfer, octets)?;
-                }
-            }
-            Ok((point, files))
-        })
-        .collect::<Result<Vec<_>, Error>>()?;
     if arguments.trace.is_some() || arguments.pcap.is_some() {
         return watched(arguments, &points);
     }
@@ -86,6 +72,29 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         verdict.judge(point, files, &runs);
     }
     verdict.result()
+}
+
+/// A point, and the contents that it carries.
+pub(crate) type PointWithFiles = (Point, BTreeMap<String, Bytes>);
+
+/// Every point of the scenario in a file.
+pub(crate) fn read(path: &Path, set: &[String]) -> Result<Vec<PointWithFiles>, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
+    let mut source = Source::new(path.display().to_string(), text);
+    for assignment in set {
+        source = source.set(assignment.as_str());
+    }
+    let points = source.points()?.into_iter().map(|mut point| {
+        let files = files(&point.scenario, path)?;
+        for transfer in 0..point.scenario.transfers.len() {
+            if best::is_asked(&point.scenario, transfer) {
+                let octets = octets(&point.scenario.transfers[transfer], &files).unwrap_or(0);
+                best::choose(&mut point.scenario, transfer, octets)?;
+            }
+        }
+        Ok((point, files))
+    });
+    points.collect()
 }
 
 /// Which transfers of all runs were to be delivered, and were not.
@@ -171,7 +180,7 @@ fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Er
 }
 
 /// One run, and files with all that happens in it.
-fn watched(arguments: &Arguments, points: &[(Point, BTreeMap<String, Bytes>)]) -> Result<(), Error> {
+fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
         let (points, runs) = (points.len(), arguments.runs);
         let message = format!("--trace and --pcap are for one run, not {points} points with {runs} runs");
@@ -212,7 +221,7 @@ fn watched(arguments: &Arguments, points: &[(Point, BTreeMap<String, Bytes>)]) -
     verdict.result()
 }
 
-fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
+pub(crate) fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 

@@ -12,13 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io::Write;
 
-use anabranch_core::segment::Segment;
 use anabranch_core::time::Instant;
-use anabranch_wire::ip::{self, EmitError, Header, Protocol};
 
-use crate::address::address_of;
 use crate::link::LinkDrop;
-use crate::packet::{Fragment, IpVersion, LinkId, NodeId, Packet, Payload};
+use crate::octets;
+use crate::packet::{IpVersion, LinkId, NodeId, Packet};
 use crate::pcapng::{CaptureError, CaptureWriter, Direction, InterfaceInfo, LinkType};
 use crate::trace::{Observer, Point};
 
@@ -88,7 +86,7 @@ impl<W: Write + Send + 'static> Capture<W> {
     }
 
     fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
-        match octets(self.ip, packet) {
+        match octets::write(self.ip, packet) {
             Ok(octets) => {
                 let place = self.written + self.waiting.len() as u64;
                 self.under_way.insert((link, packet.id), place);
@@ -182,39 +180,6 @@ fn interfaces(nodes: &[&str], links: &[(NodeId, NodeId)]) -> (Vec<InterfaceInfo>
         interfaces.push(InterfaceInfo { name, description, link_type: LinkType::RAW_IP });
     }
     (interfaces, of_links)
-}
-
-/// The packet as it is on the wire.
-fn octets(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
-    let header = Header {
-        hop_limit: packet.hop_limit,
-        ident: packet.identification,
-        ..Header::new(address_of(ip, packet.src), address_of(ip, packet.dst), Protocol::TCP)
-    };
-    let mut octets = Vec::with_capacity(packet.wire_len as usize);
-    match &packet.payload {
-        Payload::Tcp(segment) => ip::emit_tcp(&header, segment, &mut octets)?,
-        Payload::Fragment(piece) => emit_piece(&header, piece, &mut octets)?,
-    }
-    Ok(octets)
-}
-
-/// A piece is cut out of the octets of the whole, whose checksum covers them all.
-fn emit_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(), EmitError> {
-    let whole = emit_whole(header, &piece.whole)?;
-    // Only a datagram that cannot be emitted is longer than 65,535 octets.
-    let fragment = ip::Fragment { offset: piece.offset as u16, more: piece.more() };
-    let start = piece.offset as usize;
-    let header = Header { fragment: Some(fragment), ..*header };
-    ip::emit(&header, &whole[start..start + piece.len as usize], out)
-}
-
-/// The TCP header and payload of a segment.
-fn emit_whole(header: &Header, segment: &Segment) -> Result<Vec<u8>, EmitError> {
-    let mut octets = Vec::with_capacity(header.wire_len() + segment.wire_len());
-    ip::emit_tcp(header, segment, &mut octets)?;
-    octets.drain(..header.wire_len());
-    Ok(octets)
 }
 
 #[cfg(test)]

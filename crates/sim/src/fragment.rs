@@ -8,10 +8,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_core::segment::Segment;
 use anabranch_core::time::{Duration, Instant};
 
-use crate::packet::{Fragment, IpVersion, NodeId, Packet, Payload};
+use crate::packet::{Fragment, IpVersion, NodeId, Packet, Payload, Whole};
 
 /// How long pieces wait for the rest (RFC 8200 section 4.5).
 pub const REASSEMBLY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,7 +31,8 @@ pub fn split(
         return None;
     }
     let (whole, first, len) = match &packet.payload {
-        Payload::Tcp(segment) => (Arc::new(segment.clone()), 0, segment.wire_len() as u32),
+        Payload::Tcp(segment) => (Arc::new(Whole::Tcp(segment.clone())), 0, segment.wire_len() as u32),
+        Payload::Opaque(opaque) => (Arc::new(Whole::Opaque(opaque.clone())), 0, opaque.octets.len() as u32),
         Payload::Fragment(piece) => (piece.whole.clone(), piece.offset, piece.len),
     };
     let piece = |at: u32| {
@@ -49,7 +49,7 @@ struct Partial {
     src: NodeId,
     identification: u32,
     since: Instant,
-    whole: Arc<Segment>,
+    whole: Arc<Whole>,
     /// Ranges of octets that are here: disjoint, not touching, in order.
     ranges: Vec<(u32, u32)>,
 }
@@ -74,14 +74,14 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A piece has arrived; the whole segment, if it was the last one missing.
+    /// A piece has arrived; what was cut, if it was the last one missing.
     pub fn handle_fragment(
         &mut self,
         now: Instant,
         src: NodeId,
         identification: u32,
         piece: Fragment,
-    ) -> Option<Segment> {
+    ) -> Option<Whole> {
         self.expire(now);
         let same = |p: &Partial| p.src == src && p.identification == identification;
         let at = self.partials.iter().position(same).unwrap_or_else(|| {
@@ -138,9 +138,12 @@ fn add_range(ranges: &mut Vec<(u32, u32)>, start: u32, end: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::segment::Segment;
+    use anabranch_wire::ip::Protocol;
     use bytes::Bytes;
 
     use super::*;
+    use crate::packet::Opaque;
 
     fn packet(octets: usize) -> Packet {
         let segment = Segment { payload: Bytes::from(vec![7; octets]), ..Segment::default() };
@@ -152,7 +155,7 @@ mod tests {
     fn piece(packet: Packet) -> Fragment {
         match packet.payload {
             Payload::Fragment(fragment) => fragment,
-            Payload::Tcp(_) => panic!("not a fragment"),
+            Payload::Tcp(_) | Payload::Opaque(_) => panic!("not a fragment"),
         }
     }
 
@@ -176,8 +179,24 @@ mod tests {
             assert_eq!(given, None);
         }
         let done = reassembly.handle_fragment(Instant::ZERO, last.src, last.identification, piece(last));
-        assert_eq!(done.map(Payload::Tcp).map(|p| format!("{p:?}")), Some(format!("{:?}", whole.payload)));
+        assert_eq!(done.map(Payload::from).map(|p| format!("{p:?}")), Some(format!("{:?}", whole.payload)));
         assert_eq!(reassembly.held, 0);
+    }
+
+    #[test]
+    fn what_is_not_tcp_is_cut_and_joined_too() {
+        let octets = Bytes::from_iter((0..1480).map(|i| i as u8));
+        let opaque = Opaque { protocol: Protocol::UDP, octets };
+        let whole = Packet { wire_len: 1500, payload: Payload::Opaque(opaque.clone()), ..packet(0) };
+        let pieces = split(&whole, 576, IpVersion::V4, || 1).unwrap();
+        assert_eq!(pieces.len(), 3);
+        let mut reassembly = Reassembly::default();
+        let mut done = None;
+        for p in pieces {
+            assert_eq!(done, None);
+            done = reassembly.handle_fragment(Instant::ZERO, p.src, p.identification, piece(p));
+        }
+        assert_eq!(done, Some(Whole::Opaque(opaque)));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
-//! * [`address`] gives nodes addresses, [`pcapng`] writes captures;
+//! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`pcapng`] writes captures;
 //! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.
@@ -28,6 +28,7 @@ pub mod link;
 pub mod loss;
 pub mod network;
 mod numbered;
+pub mod octets;
 pub mod packet;
 pub mod pcapng;
 pub mod random;

@@ -6,6 +6,7 @@
 
 mod caching;
 mod faults;
+mod outside;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +19,7 @@ use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
 use crate::loss::Fate;
 use crate::numbered::Numbered;
-use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload};
+use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload, Whole};
 use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
@@ -96,6 +97,8 @@ pub struct NodeMetrics {
     pub held: u64,
     /// Packets for others that it sent of its own: those that it had cached or seen.
     pub repeated: u64,
+    /// Packets for itself of a transport that it does not speak.
+    pub not_spoken: u64,
 }
 
 #[derive(Debug)]
@@ -107,6 +110,8 @@ struct Node {
     reassembly: Reassembly,
     metrics: NodeMetrics,
     caching: Option<Box<Caching>>,
+    /// What arrives here leaves the simulation.
+    outside: bool,
 }
 
 /// A change of which routing does not know yet.
@@ -152,6 +157,8 @@ pub struct Network {
     overdue: Numbered<Report>,
     /// Packets that are late, and the link that they come out of.
     late: Numbered<(LinkId, PacketHandle)>,
+    /// Packets that have left the simulation and wait to be taken.
+    departed: VecDeque<Packet>,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
@@ -182,6 +189,7 @@ impl Network {
             changes: VecDeque::new(),
             overdue: Numbered::default(),
             late: Numbered::default(),
+            departed: VecDeque::new(),
             events: Agenda::default(),
             observers: Vec::new(),
         }
@@ -199,6 +207,7 @@ impl Network {
             reassembly,
             metrics,
             caching: None,
+            outside: false,
         });
         self.known_nodes.push(true);
         id
@@ -442,12 +451,19 @@ impl Network {
     #[inline]
     fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
         let node = &mut self.nodes[at.index()];
+        if node.outside {
+            self.depart(now, at, handle);
+            return None;
+        }
         let (src, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {
                 let Packet { src, identification, payload, .. } = self.packets.remove(handle);
-                let Payload::Fragment(piece) = payload else { return None };
-                (src, node.reassembly.handle_fragment(now, src, identification, piece)?)
+                let Payload::Fragment(piece) = payload else { return self.not_spoken(at) };
+                match node.reassembly.handle_fragment(now, src, identification, piece)? {
+                    Whole::Tcp(segment) => (src, segment),
+                    Whole::Opaque(_) => return self.not_spoken(at),
+                }
             }
         };
         node.metrics.received += 1;

@@ -7,6 +7,8 @@ use std::mem;
 use std::sync::Arc;
 
 use anabranch_core::segment::Segment;
+use anabranch_wire::ip::Protocol;
+use bytes::Bytes;
 
 /// A node of the network, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,12 +75,41 @@ impl IpVersion {
     }
 }
 
+/// Octets of a transport that the simulator does not speak; see [`crate::network::Network::set_outside`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opaque {
+    /// Which transport.
+    pub protocol: Protocol,
+    /// Its header and what that carries.
+    pub octets: Bytes,
+}
+
+/// What a whole packet carries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Whole {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// Anything else.
+    Opaque(Opaque),
+}
+
+impl Whole {
+    /// Octets of the transport: its header and what that carries.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        match self {
+            Self::Tcp(segment) => segment.wire_len(),
+            Self::Opaque(opaque) => opaque.octets.len(),
+        }
+    }
+}
+
 /// A piece of a packet: `len` octets from `offset` of the transport octets of `whole`.
 #[derive(Clone, Debug)]
 pub struct Fragment {
-    /// The segment that was cut, shared between its pieces.
-    pub whole: Arc<Segment>,
-    /// First octet of the piece, counted from the first of the TCP header; a multiple of 8.
+    /// What was cut, shared between its pieces.
+    pub whole: Arc<Whole>,
+    /// First octet of the piece, counted from the first of the transport's header; a multiple of 8.
     pub offset: u32,
     /// Octets of the piece; a multiple of 8, except in the last.
     pub len: u32,
@@ -96,14 +127,25 @@ impl Fragment {
 pub enum Payload {
     /// A TCP segment.
     Tcp(Segment),
-    /// A piece of one.
+    /// Octets of another transport.
+    Opaque(Opaque),
+    /// A piece of one or the other.
     Fragment(Fragment),
+}
+
+impl From<Whole> for Payload {
+    fn from(whole: Whole) -> Self {
+        match whole {
+            Whole::Tcp(segment) => Self::Tcp(segment),
+            Whole::Opaque(opaque) => Self::Opaque(opaque),
+        }
+    }
 }
 
 /// What a packet is to a loss model that tells data from acknowledgements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketKind {
-    /// It carries payload octets, or opens, closes or resets a connection.
+    /// It carries payload octets, or opens, closes or resets a connection, or is not TCP.
     Data,
     /// A pure TCP acknowledgement.
     Ack,
@@ -135,7 +177,11 @@ impl Packet {
         use anabranch_core::segment::Flags;
         let segment = match &self.payload {
             Payload::Tcp(segment) => segment,
-            Payload::Fragment(fragment) => &fragment.whole,
+            Payload::Opaque(_) => return PacketKind::Data,
+            Payload::Fragment(fragment) => match &*fragment.whole {
+                Whole::Tcp(segment) => segment,
+                Whole::Opaque(_) => return PacketKind::Data,
+            },
         };
         if segment.payload.is_empty() && segment.flags == Flags::ACK {
             PacketKind::Ack
@@ -203,7 +249,7 @@ impl PacketSlab {
     }
 
     /// Takes out a packet that carries a whole segment: its source and the segment, without a copy of the rest.
-    /// `None`, and nothing taken, if it is a fragment.
+    /// `None`, and nothing taken, if it is none.
     #[inline]
     pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, Segment)> {
         let slot = &mut self.slots[handle.slot as usize];

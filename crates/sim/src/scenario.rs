@@ -5,6 +5,7 @@
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
 pub mod dtc;
+pub mod emulation;
 pub mod file;
 pub mod record;
 pub mod set;
@@ -51,6 +52,8 @@ pub struct Scenario {
     pub transfers: Vec<TransferSpec>,
     /// What breaks, heals or changes, in the order of the file.
     pub faults: Vec<(Instant, Fault)>,
+    /// What holds in real time.
+    pub emulation: emulation::EmulationSection,
     resolved: FileConfig,
 }
 
@@ -67,6 +70,8 @@ pub struct NodeSpec {
     pub neighbours: Vec<NodeId>,
     /// How it caches TCP segments for others, if it does.
     pub dtc: Option<anabranch_core::dtc::Config>,
+    /// The TUN device behind which the kernel stands for it, if it does.
+    pub tun: Option<emulation::TunSpec>,
 }
 
 /// One direction of a link.

@@ -31,7 +31,7 @@ use crate::app::{App, Ctx};
 use crate::event::{AppId, Event};
 use crate::link::LinkConfig;
 use crate::network::{Forwarding, Network, NetworkConfig};
-use crate::packet::{LinkId, NodeId};
+use crate::packet::{LinkId, NodeId, Packet, Whole};
 use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::trace::Observer;
@@ -111,6 +111,11 @@ impl Builder {
         let name = format!("node {}", self.world.network.node_name(node));
         let random = Stream::new(self.seed, self.run, &name, "caching");
         self.world.network.set_caching(node, config, random);
+    }
+
+    /// Makes a node an end that the outside stands for: see [`Network::set_outside`].
+    pub fn outside(&mut self, node: NodeId) {
+        self.world.network.set_outside(node);
     }
 
     /// Puts an application on a node, to start at `start`.
@@ -220,6 +225,29 @@ impl Simulation {
         }
         self.world.advance(stop);
         Pause::Reached
+    }
+
+    /// Runs all events up to and including `now`, and it is `now`, though nothing be pending and an application
+    /// want to stop: for a run that keeps pace with another clock.
+    pub fn catch_up(&mut self, now: Instant) {
+        while self.run_until(now) == Pause::Stopped {}
+        self.world.advance(now);
+    }
+
+    /// When the next event happens; `None` if nothing is pending. It may turn out to be void.
+    pub fn next_event(&mut self) -> Option<Instant> {
+        self.world.network.events.peek_time()
+    }
+
+    /// A packet that was made outside goes on its way now: see [`Network::inject`].
+    pub fn send_from_outside(&mut self, src: NodeId, dst: NodeId, hop_limit: u8, whole: Whole) {
+        let now = self.now();
+        self.world.network.inject(now, src, dst, hop_limit, whole);
+    }
+
+    /// The packet that left the simulation first: see [`Network::take_departed`].
+    pub fn take_departed(&mut self) -> Option<Packet> {
+        self.world.network.take_departed()
     }
 
     /// Runs until nothing is pending, unless an application stops the run before.

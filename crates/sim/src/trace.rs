@@ -154,6 +154,9 @@ impl fmt::Display for Show<'_> {
                 write!(f, "#{id} {}.{} > {}.{} ", name(src), segment.src_port, name(dst), segment.dst_port)?;
                 show_segment(f, segment)?;
             }
+            Payload::Opaque(opaque) => {
+                write!(f, "#{id} {} > {} {:?}", name(src), name(dst), opaque.protocol)?;
+            }
             Payload::Fragment(piece) => {
                 let more = if piece.more() { "+" } else { "" };
                 let end = piece.offset + piece.len;

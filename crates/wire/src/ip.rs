@@ -22,7 +22,7 @@ pub use emit::{EmitError, emit};
 pub use fragment::{Fragments, fragment};
 pub use parse::{Field, ParseError, parse};
 pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
-pub use tcp::{emit_tcp, parse_tcp};
+pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp};
 
 /// Octets of an IPv4 header without options (RFC 791 section 3.1).
 pub const IPV4_HEADER_LEN: usize = 20;

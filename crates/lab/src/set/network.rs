@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
     EventAction, EventSection, FileConfig, GatewaysName, LinkSection, LossName, MetricName, NetworkSection,
     NodeKind, NodeSection, RouteSection, TransferKind, TransferSection,
@@ -75,6 +76,7 @@ impl Config {
             route: net.routes,
             transfer: (0..=self.background).map(|j| self.transfer(j)).collect(),
             event: self.fail.iter().map(failure).collect(),
+            emulation: None,
             sweep: BTreeMap::new(),
         }
     }
@@ -163,6 +165,9 @@ impl Net {
             energy,
             neighbours: Vec::new(),
             dtc: None,
+            host: HostName::Simulated,
+            netns: None,
+            device: None,
         });
     }
 }

@@ -1,5 +1,6 @@
 //! From what was said to what it means: every name is bound, every value is legal, or there is one error.
 
+mod emulation;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -67,6 +68,7 @@ impl Checker<'_> {
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
         let nodes = self.nodes(&file)?;
+        let emulation = self.emulation(&mut file, &nodes)?;
         let mut links = Vec::new();
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
@@ -83,6 +85,7 @@ impl Checker<'_> {
             routes,
             transfers: Vec::new(),
             faults: Vec::new(),
+            emulation,
             resolved: file,
         };
         self.neighbours(&mut scenario)?;
@@ -160,6 +163,7 @@ impl Checker<'_> {
                 energy: section.energy,
                 neighbours: Vec::new(),
                 dtc: self.caching(i, section, file)?,
+                tun: self.tun(i, file)?,
             });
         }
         Ok(nodes)

@@ -10,6 +10,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::dtc::DtcProfile;
+use super::emulation::{EmulationSection, HostName};
 use super::set::SetSection;
 use super::tcp::TcpProfile;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
@@ -55,6 +56,9 @@ pub struct FileConfig {
     /// What breaks, heals or changes.
     #[serde(default)]
     pub event: Vec<EventSection>,
+    /// What holds in real time; only with a node that is `host = "tun"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<EmulationSection>,
     /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
@@ -152,6 +156,16 @@ pub struct NodeSection {
     /// given. Not for kind "host", which passes nothing on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtc: Option<String>,
+    /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for kind "gateway".
+    #[serde(default, skip_serializing_if = "HostName::is_default")]
+    pub host: HostName,
+    /// The network namespace of its TUN device; that of the program if none is given. One that does not exist is
+    /// made, and removed in the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
+    /// The name of its TUN device; "anabranch" and the node's index if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// An energy level, for the gateway table of SET (table 1 of the paper).

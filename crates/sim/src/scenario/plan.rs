@@ -91,6 +91,9 @@ impl Scenario {
             if let Some(config) = node.dtc {
                 builder.caching(id, config);
             }
+            if node.tun.is_some() {
+                builder.outside(id);
+            }
         }
         for link in &self.links {
             builder.link(link.from, link.to, link.config);

@@ -380,6 +380,93 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
 }
 
 #[test]
+fn the_kernel_can_stand_for_nodes() {
+    let plain = good().scenario().unwrap();
+    assert!(plain.nodes.iter().all(|node| node.tun.is_none()));
+    let text = GOOD.replace("[[transfer]]", "[[unused]]");
+    let text = text.split("[[unused]]").next().unwrap_or_default();
+    let text = text.replace("name = \"cn\"\n", "name = \"cn\"\nhost = \"tun\"\nnetns = \"left\"\n");
+    let source = Source::new("hops.toml", text.replace("kind = \"node\"", "kind = \"node\"\nhost = \"tun\""));
+    let scenario = source.scenario().unwrap();
+    let tuns: Vec<_> = scenario.nodes.iter().map(|node| node.tun.clone()).collect();
+    let tun = |device: &str, netns: Option<&str>| {
+        Some(emulation::TunSpec { device: device.to_owned(), netns: netns.map(str::to_owned) })
+    };
+    assert_eq!(tuns, [tun("anabranch0", Some("left")), None, None, tun("anabranch3", None)]);
+    assert_eq!(scenario.emulation, emulation::EmulationSection::default());
+    let again = Source::new("hops.toml", scenario.to_toml()).scenario().unwrap();
+    assert_eq!(again, scenario);
+}
+
+#[test]
+fn errors_of_emulation_have_a_place_and_a_hint() {
+    let cn = "name = \"cn\"\n";
+    check(
+        cn,
+        "name = \"cn\"\nnetns = \"left\"\n",
+        expect![[r#"
+        bad.toml:13:9: `netns` has no meaning for a simulated node
+          hint: add `host = "tun"`"#]],
+    );
+    check(
+        cn,
+        "name = \"cn\"\nhost = \"tun\"\n",
+        expect![[r#"
+        bad.toml:59:8: the kernel stands for this node, and the simulator carries nothing for it
+          hint: begin and end transfers at simulated nodes, and use real programs here"#]],
+    );
+    check(
+        cn,
+        "name = \"cn\"\nhost = \"tap\"\n",
+        expect![[r#"
+        bad.toml:13:8: unknown variant `tap`, expected `simulated` or `tun`
+          hint: did you mean `tun`?"#]],
+    );
+    check(
+        cn,
+        "name = \"cn\"\nhost = \"tun\"\ndevice = \"a/b\"\n",
+        expect![
+            "bad.toml:14:10: `a/b` is no name of a network device: 1 to 15 letters, digits, `-` (not first), `_` or `.`"
+        ],
+    );
+    check(
+        cn,
+        "name = \"cn\"\nhost = \"tun\"\nnetns = \"-b\"\n",
+        expect![
+            "bad.toml:14:9: `-b` is no name of a network namespace: letters, digits, `-` (not first), `_` or `.`"
+        ],
+    );
+    check(
+        "name = \"gw1\"\n",
+        "name = \"gw1\"\nhost = \"tun\"\n",
+        expect![[r#"
+        bad.toml:16:8: a gateway relays SET sessions, which the kernel does not
+          hint: let a node of another kind be the end"#]],
+    );
+    check(
+        cn,
+        "name = \"cn\"\nhost = \"tun\"\n[[node]]\nname = \"other\"\nhost = \"tun\"\n",
+        expect![[r#"
+            bad.toml:16:8: the kernel would hand packets to `cn` over within the namespace, past the network
+              hint: give every TUN end a `netns` of its own"#]],
+    );
+    check(
+        "[network]",
+        "[emulation]\non_lag = \"stop\"\n[network]",
+        expect![[r#"
+        bad.toml:4:1: no node is a TUN end
+          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+    );
+    check(
+        "[network]",
+        "[emulation]\nlag_limit = \"0 ms\"\n[network]",
+        expect![[r#"
+        bad.toml:4:1: no node is a TUN end
+          hint: give the nodes that the kernel shall stand for `host = "tun"`"#]],
+    );
+}
+
+#[test]
 fn errors_of_overrides_name_them() {
     check_set(
         "link.0.rate=fast",
@@ -402,7 +489,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `node`, `link`, `route`, `transfer`, `event`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `node`, `link`, `route`, `transfer`, `event`, `emulation`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

@@ -165,6 +165,21 @@ fn parse_options(octets: &[u8]) -> Result<Options, ParseError> {
     Ok(options)
 }
 
+/// True if a TCP header has an option that [`parse_tcp`] would skip, as that of MPTCP. `payload` is as there; what
+/// is no TCP header has none.
+pub fn has_unknown_tcp_options(payload: &[u8]) -> bool {
+    let Some(offset) = payload.get(12) else { return false };
+    let mut rest = payload.get(TCP_HEADER_LEN..usize::from(offset >> 4) * 4).unwrap_or_default();
+    while !rest.is_empty() {
+        match TcpOption::parse(rest) {
+            Ok((_, TcpOption::Unknown { .. })) => return true,
+            Ok((_, TcpOption::EndOfList)) | Err(_) => return false,
+            Ok((next, _)) => rest = next,
+        }
+    }
+    false
+}
+
 fn sack_block(&(left, right): &(u32, u32)) -> SackBlock {
     SackBlock { left: SeqNumber(left), right: SeqNumber(right) }
 }

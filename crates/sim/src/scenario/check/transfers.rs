@@ -76,6 +76,13 @@ impl Checker<'_> {
     ) -> Checked<TransferSpec> {
         let from = self.node(at!["transfer", i, "from"], &section.from)?;
         let to = self.node(at!["transfer", i, "to"], &section.to)?;
+        for (key, end) in [("from", from), ("to", to)] {
+            if scenario.nodes[end.index()].tun.is_some() {
+                let message = "the kernel stands for this node, and the simulator carries nothing for it";
+                let hint = "begin and end transfers at simulated nodes, and use real programs here";
+                return self.fault(at!["transfer", i, key], message, Some(hint));
+            }
+        }
         if from == to {
             return self.fault(at!["transfer", i, "to"], "sender and receiver are one node", None);
         }

@@ -1,0 +1,196 @@
+//! `anabranch emulate`: let a scenario's network run in real time behind TUN devices.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_emu::driver::Late;
+use anabranch_emu::interrupt::Interrupt;
+use anabranch_emu::{Ended, Ends, Report};
+use anabranch_sim::capture::Capture;
+use anabranch_sim::scenario::record::Metrics;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::{Plan, Scenario};
+use serde_json::json;
+
+use crate::error::Error;
+use crate::output::{self, figure};
+use crate::run;
+
+/// Options of `emulate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The scenario file, in which `host = "tun"` marks the nodes that the kernel stands for
+    scenario: PathBuf,
+    /// Overrides a value: `link.radio1.rate=56 kbit/s`; `link.*.loss=0.02` for all of a list
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Root of all random streams, in place of the scenario's
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Ends after this time, as `90 s`, in place of the scenario's `stop`
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    duration: Option<Duration>,
+    /// The report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Writes every packet to this file, as pcapng for Wireshark
+    #[arg(long, value_name = "PATH")]
+    pcap: Option<PathBuf>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let Span(span) = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_zero() { Err("it would end before it begins".to_owned()) } else { Ok(span) }
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let path = &arguments.scenario;
+    let points = run::read(path, &arguments.set)?;
+    let [(point, files)] = &points[..] else {
+        let message = format!("{}: a sweep of {} points cannot be emulated", path.display(), points.len());
+        return Err(Error::input(message).with_hint("set its axes with --set, or leave `[sweep]` out"));
+    };
+    let scenario = &point.scenario;
+    let pcap = arguments.pcap.as_ref().map(|path| {
+        let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
+        Ok::<_, Error>((BufWriter::new(file), path.as_path()))
+    });
+    let pcap = pcap.transpose()?;
+
+    // Signals are caught from here on, so that nothing is left of what is made now.
+    let interrupt = Interrupt::catch().map_err(|error| failed(path, anabranch_emu::Error::Wait(error)))?;
+    let ends = Ends::open(scenario).map_err(|error| failed(path, error))?;
+    for end in ends.iter() {
+        let place = end.tun.netns.as_ref().map_or(String::new(), |name| format!(" in namespace `{name}`"));
+        eprintln!("`{}` is {} on device `{}`{place}", end.name, end.address, end.tun.device);
+    }
+    eprintln!("running; Ctrl-C ends it");
+
+    let seed = arguments.seed.unwrap_or(scenario.seed);
+    let Plan { builder, planned } = scenario.plan(seed, 0, files);
+    let mut sim = builder.build();
+    let pcap = pcap.map(|(out, path)| {
+        sim.observe(Capture::new(out, scenario.network.ip));
+        path
+    });
+    let stop = arguments.duration.map_or(scenario.stop, |span| Instant::ZERO + span);
+    let warn = |Late { at, lag, limit }: Late| {
+        let [lag, limit] = [lag, limit].map(|d| figure(d.as_secs_f64() * 1e3));
+        let at = figure(at.as_secs_f64());
+        eprintln!("warning: at {at} s events came {lag} ms late; the limit is {limit} ms");
+    };
+    let report = ends.run(&mut sim, &interrupt, scenario.emulation, stop, warn);
+    if let Some(path) = pcap {
+        let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
+        let mut out = capture.finish().map_err(|error| run::unfinished(path, &error))?;
+        out.flush().map_err(|error| run::unfinished(path, &error))?;
+    }
+    let report = report.map_err(|error| failed(path, error))?;
+    print(arguments, scenario, seed, &ends, &report, &scenario.metrics(&planned, &sim))?;
+    match report.ended {
+        Ended::Stop => Ok(()),
+        Ended::Interrupted => Err(Error::Interrupted),
+        Ended::Late => {
+            let [max, limit] = [report.lag.max_s, report.lag.limit_s].map(|s| figure(s * 1e3));
+            let message = format!("events came {max} ms late; the limit is {limit} ms");
+            let hint = "use a less busy machine, raise `lag_limit`, or let `on_lag` be \"warn\"";
+            Err(Error::job(message).with_hint(hint))
+        }
+    }
+}
+
+fn failed(path: &Path, error: anabranch_emu::Error) -> Error {
+    use anabranch_emu::Error as E;
+    let message = error.to_string();
+    match error {
+        E::NoEnds => Error::input(format!("{}: {message}", path.display())).with_hint(
+            "give the nodes that the kernel shall stand for `host = \"tun\"`, or use `anabranch run`",
+        ),
+        E::DeviceExists(_) => Error::input(message).with_hint("name another with the node's `device`"),
+        // Not with file capabilities: the program `ip` would not inherit them.
+        E::Privilege { .. } => Error::missing(message).with_hint(format!("run `{}`", with_sudo())),
+        E::NoTun(_) => Error::missing(message).with_hint("run `sudo modprobe tun`"),
+        E::NoIp(_) => {
+            Error::missing(message).with_hint("install iproute2, as with `sudo apt-get install iproute2`")
+        }
+        _ => Error::job(message),
+    }
+}
+
+/// The command that was given, as root.
+fn with_sudo() -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "-_./=:,+".contains(c));
+    let quoted =
+        |word: String| if plain(&word) { word } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    let program = std::env::current_exe().map_or("anabranch".to_owned(), |path| path.display().to_string());
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<_> = std::iter::once(program).chain(words).map(quoted).collect();
+    format!("sudo {}", words.join(" "))
+}
+
+fn print(
+    arguments: &Arguments,
+    scenario: &Scenario,
+    seed: u64,
+    ends: &Ends,
+    report: &Report,
+    metrics: &Metrics,
+) -> Result<(), Error> {
+    if !arguments.json {
+        return output::text(&table(scenario, seed, ends, report));
+    }
+    let places = ends.iter().zip(&report.traffic).map(|(end, traffic)| {
+        json!({
+            "node": end.name,
+            "address": end.address,
+            "device": end.tun.device,
+            "netns": end.tun.netns,
+            "traffic": traffic,
+        })
+    });
+    output::json(&json!({
+        "scenario": scenario.name,
+        "hash": scenario.hash(),
+        "seed": seed,
+        "version": env!("CARGO_PKG_VERSION"),
+        "ended": report.ended,
+        "elapsed_s": report.elapsed.as_secs_f64(),
+        "ends": places.collect::<Vec<_>>(),
+        "lag": report.lag,
+        "metrics": metrics,
+    }))
+}
+
+/// The report for a person.
+fn table(scenario: &Scenario, seed: u64, ends: &Ends, report: &Report) -> String {
+    let elapsed = figure(report.elapsed.as_secs_f64());
+    let mut text = format!("{}, seed {seed}, {elapsed} s\n", scenario.name);
+    text += &format!(
+        "  {:16} {:>12} {:>14} {:>12} {:>14} {:>10} {:>10}\n",
+        "end", "packets in", "octets in", "packets out", "octets out", "foreign", "lost"
+    );
+    for (end, t) in ends.iter().zip(&report.traffic) {
+        text += &format!(
+            "  {:16} {:>12} {:>14} {:>12} {:>14} {:>10} {:>10}\n",
+            end.name,
+            t.packets_in,
+            t.bytes_in,
+            t.packets_out,
+            t.bytes_out,
+            t.foreign,
+            t.bad + t.refused
+        );
+    }
+    let lag = &report.lag;
+    let [median, p99, max, limit] =
+        [lag.median_s, lag.p99_s, lag.max_s, lag.limit_s].map(|s| figure(s * 1e3));
+    text += &format!(
+        "  lag of {} batches of events: median {median} ms, 99 % within {p99} ms, at most {max} ms; {} past the \
+         limit of {limit} ms\n",
+        lag.batches, lag.over_limit
+    );
+    text
+}

@@ -1,0 +1,216 @@
+//! The loop between the kernel and the simulator.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::octets;
+use anabranch_sim::scenario::emulation::{EmulationSection, OnLag};
+use anabranch_sim::sim::Simulation;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+
+use crate::clock::Clock;
+use crate::device::{End, Ends};
+use crate::error::Error;
+use crate::ingress::{Incoming, Ingress};
+use crate::interrupt::Interrupt;
+use crate::lag::{Lag, LagReport, Verdict};
+
+/// Packets that are taken from one device before the others, and due events, have their turn again.
+const BURST: usize = 32;
+/// The largest packet.
+const BUFFER: usize = 65_536;
+
+/// Why an emulation has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// Its time was over.
+    Stop,
+    /// A signal came.
+    Interrupted,
+    /// Events came too late, and the scenario says to stop then.
+    Late,
+}
+
+/// What went through a TUN device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Traffic {
+    /// Packets that the kernel sent into the network.
+    pub packets_in: u64,
+    /// Their octets.
+    pub bytes_in: u64,
+    /// Packets that came out of the network.
+    pub packets_out: u64,
+    /// Their octets.
+    pub bytes_out: u64,
+    /// Packets of the kernel from or to an address that is not in the network.
+    pub foreign: u64,
+    /// What the kernel sent and cannot be read.
+    pub bad: u64,
+    /// Packets out of the network that the kernel did not take.
+    pub refused: u64,
+}
+
+/// What has happened in an emulation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Report {
+    /// Why it has ended.
+    pub ended: Ended,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// What went through each device, in the order of [`Ends::iter`].
+    pub traffic: Vec<Traffic>,
+    /// How late events came.
+    pub lag: LagReport,
+}
+
+/// A lag past the limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// When events came late.
+    pub at: Instant,
+    /// How late.
+    pub lag: Duration,
+    /// The limit.
+    pub limit: Duration,
+}
+
+impl Ends {
+    /// Keeps `sim`, which has not begun, in step with real time until `stop` or a signal. Lags past the limit are
+    /// told to `warn`, at most one a second.
+    pub fn run(
+        &self,
+        sim: &mut Simulation,
+        interrupt: &Interrupt,
+        section: EmulationSection,
+        stop: Instant,
+        warn: impl FnMut(Late),
+    ) -> Result<Report, Error> {
+        let nodes = self.nodes;
+        let driver = Driver {
+            ends: &self.ends,
+            ingress: self.ends.iter().map(|end| Ingress::new(self.ip, end.node, nodes)).collect(),
+            traffic: vec![Traffic::default(); self.ends.len()],
+            buffer: vec![0; BUFFER],
+            ip: self.ip,
+            sim,
+            interrupt,
+            clock: Clock::start(),
+            lag: Lag::new(section.lag_limit.0),
+            on_lag: section.on_lag,
+            warn,
+        };
+        driver.run(stop)
+    }
+}
+
+struct Driver<'a, W> {
+    ends: &'a [End],
+    ingress: Vec<Ingress>,
+    traffic: Vec<Traffic>,
+    buffer: Vec<u8>,
+    ip: anabranch_sim::packet::IpVersion,
+    sim: &'a mut Simulation,
+    interrupt: &'a Interrupt,
+    clock: Clock,
+    lag: Lag,
+    on_lag: OnLag,
+    warn: W,
+}
+
+/// What the wait has shown.
+struct Ready {
+    interrupted: bool,
+    ends: Vec<bool>,
+}
+
+impl<W: FnMut(Late)> Driver<'_, W> {
+    fn run(mut self, stop: Instant) -> Result<Report, Error> {
+        let ended = loop {
+            let ready = self.wait(stop)?;
+            let now = self.clock.now();
+            let late = self.let_happen(now, stop);
+            if late && self.on_lag == OnLag::Stop {
+                break Ended::Late;
+            }
+            if ready.interrupted {
+                break Ended::Interrupted;
+            }
+            for (i, _) in ready.ends.iter().enumerate().filter(|(_, ready)| **ready) {
+                self.take_in(i)?;
+            }
+            if now >= stop {
+                break Ended::Stop;
+            }
+        };
+        let elapsed = self.clock.now().saturating_since(Instant::ZERO);
+        Ok(Report { ended, elapsed, traffic: self.traffic, lag: self.lag.report() })
+    }
+
+    /// Waits for a packet, the next event or a signal.
+    fn wait(&mut self, stop: Instant) -> Result<Ready, Error> {
+        let next = self.sim.next_event().map_or(stop, |due| due.min(stop));
+        let left = next.saturating_since(self.clock.now()).as_nanos();
+        let timeout =
+            Timespec { tv_sec: (left / 1_000_000_000) as i64, tv_nsec: (left % 1_000_000_000) as _ };
+        let mut fds = vec![PollFd::from_borrowed_fd(self.interrupt.as_fd(), PollFlags::IN)];
+        fds.extend(self.ends.iter().map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN)));
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) => {}
+            // The signal's own descriptor tells the rest.
+            Err(error) if error == rustix::io::Errno::INTR => fds.iter_mut().for_each(PollFd::clear_revents),
+            Err(error) => return Err(Error::Wait(io::Error::from(error))),
+        }
+        for (end, fd) in self.ends.iter().zip(&fds[1..]) {
+            if fd.revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL) {
+                return Err(Error::Gone(end.tun.device.clone()));
+            }
+        }
+        let readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
+        Ok(Ready { interrupted: readable(&fds[0]), ends: fds[1..].iter().map(readable).collect() })
+    }
+
+    /// Lets all events happen that are due, and hands out what they bring; true if they came too late.
+    fn let_happen(&mut self, now: Instant, stop: Instant) -> bool {
+        let due = self.sim.next_event().filter(|due| *due <= now.min(stop));
+        let verdict = due.map_or(Verdict::Fine, |due| self.lag.record(due, now));
+        if let (Verdict::Late, Some(due)) = (verdict, due) {
+            (self.warn)(Late { at: now, lag: now.saturating_since(due), limit: self.lag.limit() });
+        }
+        self.sim.catch_up(now.min(stop));
+        while let Some(packet) = self.sim.take_departed() {
+            let Some(i) = self.ends.iter().position(|end| end.node == packet.dst) else { continue };
+            let traffic = &mut self.traffic[i];
+            match octets::write(self.ip, &packet) {
+                Ok(octets) if self.ends[i].send(&octets) => {
+                    traffic.packets_out += 1;
+                    traffic.bytes_out += octets.len() as u64;
+                }
+                Ok(_) | Err(_) => traffic.refused += 1,
+            }
+        }
+        verdict != Verdict::Fine
+    }
+
+    /// Takes packets from a device.
+    fn take_in(&mut self, i: usize) -> Result<(), Error> {
+        let (end, traffic, now) = (&self.ends[i], &mut self.traffic[i], self.sim.now());
+        for _ in 0..BURST {
+            let Some(packet) = end.receive(&mut self.buffer)? else { return Ok(()) };
+            match self.ingress[i].handle(now, packet) {
+                Incoming::Foreign => traffic.foreign += 1,
+                Incoming::Bad => traffic.bad += 1,
+                taken => {
+                    traffic.packets_in += 1;
+                    traffic.bytes_in += packet.len() as u64;
+                    if let Incoming::Datagram { dst, hop_limit, whole } = taken {
+                        self.sim.send_from_outside(end.node, dst, hop_limit, whole);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! SIGINT, SIGTERM and SIGHUP as something that can be waited for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level;
+
+/// While it lives, the signals do not end the process; its descriptor becomes readable instead.
+#[derive(Debug)]
+pub struct Interrupt {
+    readable: UnixStream,
+    registered: Vec<SigId>,
+}
+
+impl Interrupt {
+    /// Catches the signals from now on.
+    pub fn catch() -> io::Result<Self> {
+        let (readable, written) = UnixStream::pair()?;
+        let mut this = Self { readable, registered: Vec::new() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            this.registered.push(low_level::pipe::register(signal, written.try_clone()?)?);
+        }
+        Ok(this)
+    }
+}
+
+impl AsFd for Interrupt {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.readable.as_fd()
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.registered.drain(..).for_each(|id| {
+            low_level::unregister(id);
+        });
+    }
+}

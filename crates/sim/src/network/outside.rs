@@ -1,0 +1,68 @@
+//! Where the simulated network ends and another world begins: packets that come in there, and go out.
+
+use anabranch_core::time::Instant;
+
+use super::{Delivery, Network};
+use crate::packet::{NodeId, Packet, PacketHandle, Payload, Whole};
+
+impl Network {
+    /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP host but
+    /// waits for [`Network::take_departed`], and [`Network::inject`] sends from it.
+    pub fn set_outside(&mut self, node: NodeId) {
+        self.nodes[node.index()].outside = true;
+    }
+
+    /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before. One for a node
+    /// that does not exist is dropped and counted, as one without a route.
+    pub fn inject(&mut self, now: Instant, src: NodeId, dst: NodeId, hop_limit: u8, whole: Whole) {
+        let exist = self.nodes.len();
+        let node = &mut self.nodes[src.index()];
+        if !node.up {
+            node.metrics.down += 1;
+            return;
+        }
+        if dst.index() >= exist {
+            node.metrics.no_route += 1;
+            return;
+        }
+        node.metrics.sent += 1;
+        node.identification = node.identification.wrapping_add(1);
+        let packet = Packet {
+            id: self.next_packet,
+            src,
+            dst,
+            wire_len: self.config.ip.header_len() + whole.wire_len() as u32,
+            identification: node.identification,
+            hop_limit,
+            payload: whole.into(),
+        };
+        self.next_packet += 1;
+        let handle = self.packets.insert(packet);
+        self.send_on(now, src, handle);
+    }
+
+    /// The packet that left the simulation first: whole, at its destination.
+    pub fn take_departed(&mut self) -> Option<Packet> {
+        self.departed.pop_front()
+    }
+
+    #[cold]
+    pub(super) fn depart(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
+        let mut packet = self.packets.remove(handle);
+        let node = &mut self.nodes[at.index()];
+        if let Payload::Fragment(piece) = packet.payload {
+            let joined = node.reassembly.handle_fragment(now, packet.src, packet.identification, piece);
+            let Some(whole) = joined else { return };
+            packet.wire_len = self.config.ip.header_len() + whole.wire_len() as u32;
+            packet.payload = whole.into();
+        }
+        node.metrics.received += 1;
+        self.departed.push_back(packet);
+    }
+
+    #[cold]
+    pub(super) fn not_spoken(&mut self, at: NodeId) -> Option<Delivery> {
+        self.nodes[at.index()].metrics.not_spoken += 1;
+        None
+    }
+}

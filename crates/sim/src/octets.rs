@@ -1,0 +1,113 @@
+//! Packets as octets, with checksums, and octets as packets.
+
+use anabranch_wire::ip::{self, EmitError, Header, Protocol};
+use bytes::Bytes;
+
+use crate::address::address_of;
+use crate::packet::{Fragment, IpVersion, Opaque, Packet, Payload, Whole};
+
+/// The packet as it is on the wire.
+pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
+    let header = Header {
+        hop_limit: packet.hop_limit,
+        ident: packet.identification,
+        ..Header::new(address_of(ip, packet.src), address_of(ip, packet.dst), Protocol::TCP)
+    };
+    let mut octets = Vec::with_capacity(packet.wire_len as usize);
+    match &packet.payload {
+        Payload::Tcp(segment) => ip::emit_tcp(&header, segment, &mut octets)?,
+        Payload::Opaque(opaque) => {
+            ip::emit(&Header { protocol: opaque.protocol, ..header }, &opaque.octets, &mut octets)?;
+        }
+        Payload::Fragment(piece) => write_piece(&header, piece, &mut octets)?,
+    }
+    Ok(octets)
+}
+
+/// A piece is cut out of the octets of the whole, whose checksum covers them all.
+fn write_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(), EmitError> {
+    let segment;
+    let (protocol, whole) = match &*piece.whole {
+        Whole::Tcp(cut) => {
+            let mut octets = Vec::with_capacity(header.wire_len() + cut.wire_len());
+            ip::emit_tcp(header, cut, &mut octets)?;
+            segment = octets.split_off(header.wire_len());
+            (Protocol::TCP, &segment[..])
+        }
+        Whole::Opaque(opaque) => (opaque.protocol, &opaque.octets[..]),
+    };
+    // Only a datagram that cannot be emitted is longer than 65,535 octets.
+    let fragment = ip::Fragment { offset: piece.offset as u16, more: piece.more() };
+    let start = piece.offset as usize;
+    let header = Header { protocol, fragment: Some(fragment), ..*header };
+    ip::emit(&header, &whole[start..start + piece.len as usize], out)
+}
+
+/// What the datagram with this header carries; fragments are to be joined before.
+///
+/// A TCP segment is read, so that a node on its way which understands TCP sees it, unless that would change what
+/// it says: one with a bad checksum, or with options that a [`anabranch_core::segment::Segment`] cannot hold,
+/// stays as it is. The urgent pointer, padding and the order of options are not kept, and of four SACK blocks the
+/// first three.
+pub fn read(header: &Header, payload: Bytes) -> Whole {
+    if header.protocol == Protocol::TCP
+        && !ip::has_unknown_tcp_options(&payload)
+        && let Ok(segment) = ip::parse_tcp(header, payload.clone())
+    {
+        return Whole::Tcp(segment);
+    }
+    Whole::Opaque(Opaque { protocol: header.protocol, octets: payload })
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::segment::{Flags, Options, Segment};
+
+    use super::*;
+    use crate::packet::NodeId;
+
+    fn packet(payload: Payload) -> Packet {
+        let (src, dst) = (NodeId(0), NodeId(1));
+        Packet { id: 0, src, dst, wire_len: 0, identification: 7, hop_limit: 62, payload }
+    }
+
+    fn through(ip: IpVersion, payload: Payload) -> Whole {
+        let octets = write(ip, &packet(payload)).unwrap();
+        let (header, range) = anabranch_wire::ip::parse(&octets).unwrap();
+        assert_eq!(header.hop_limit, 62);
+        read(&header, Bytes::from(octets).slice(range))
+    }
+
+    #[test]
+    fn what_goes_out_comes_in_again() {
+        let options = Options { mss: Some(1460), window_scale: Some(7), ..Options::default() };
+        let segment = Segment { src_port: 5, flags: Flags::SYN, window: 9, options, ..Segment::default() };
+        let opaque = Opaque { protocol: Protocol::UDP, octets: Bytes::from_static(b"eight of") };
+        for ip in [IpVersion::V4, IpVersion::V6] {
+            for whole in [Whole::Tcp(segment.clone()), Whole::Opaque(opaque.clone())] {
+                assert_eq!(through(ip, whole.clone().into()), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_understood_stays_as_it_is() {
+        let header = Header::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), Protocol::TCP);
+        let segment =
+            Segment { options: Options { mss: Some(1), ..Options::default() }, ..Segment::default() };
+        let mut octets = Vec::new();
+        ip::emit_tcp(&header, &segment, &mut octets).unwrap();
+        let octets = Bytes::from(octets).slice(header.wire_len()..);
+        assert_eq!(read(&header, octets.clone()), Whole::Tcp(segment));
+        let spoilt = |at: usize, octet: u8| {
+            let mut octets = octets.to_vec();
+            octets[at] = octet;
+            Bytes::from(octets)
+        };
+        // A checksum that is wrong; an MPTCP option (RFC 8684), of which the checksum need not even be looked at.
+        for octets in [spoilt(16, octets[16] ^ 1), spoilt(20, 30)] {
+            let opaque = Opaque { protocol: Protocol::TCP, octets: octets.clone() };
+            assert_eq!(read(&header, octets), Whole::Opaque(opaque));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Ends of the network that the outside stands for.
+
+use anabranch_core::segment::{Flags, Segment, SeqNumber};
+use anabranch_core::tcp;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::Sink;
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::network::{Forwarding, NetworkConfig};
+use anabranch_sim::packet::{NodeId, Opaque, Packet, Payload, Whole};
+use anabranch_sim::sim::{Builder, Simulation};
+use anabranch_wire::ip::Protocol;
+use bytes::Bytes;
+
+const A: NodeId = NodeId(0);
+const B: NodeId = NodeId(1);
+const C: NodeId = NodeId(2);
+
+/// Two ends of the outside and a router between, which is 10 ms from each.
+fn network(mtu: u32) -> Simulation {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    builder.node("a", Forwarding::Off);
+    builder.node("b", Forwarding::On);
+    builder.node("c", Forwarding::Off);
+    let link = LinkConfig { mtu, ..LinkConfig::new(1_000_000_000, Duration::from_millis(10)) };
+    builder.cable(A, B, link);
+    builder.cable(B, C, link);
+    builder.outside(A);
+    builder.outside(C);
+    builder.app(B, Instant::ZERO, Sink::new(80, tcp::Config::default()));
+    builder.build()
+}
+
+fn ms(n: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(n)
+}
+
+fn opaque(octets: usize) -> Whole {
+    let octets = Bytes::from_iter((0..octets).map(|i| i as u8));
+    Whole::Opaque(Opaque { protocol: Protocol::UDP, octets })
+}
+
+fn payload(packet: &Packet) -> String {
+    format!("{:?}", packet.payload)
+}
+
+#[test]
+fn a_packet_comes_in_at_one_end_and_goes_out_at_the_other() {
+    // Once as it is, once in pieces.
+    for mtu in [1500, 200] {
+        let mut sim = network(mtu);
+        sim.catch_up(ms(5));
+        let segment =
+            Segment { src_port: 7, dst_port: 9, payload: Bytes::from(vec![3; 700]), ..Segment::default() };
+        for whole in [opaque(1000), Whole::Tcp(segment)] {
+            let begun = sim.now();
+            sim.send_from_outside(A, C, 64, whole.clone());
+            sim.catch_up(begun + Duration::from_millis(20));
+            assert!(sim.take_departed().is_none());
+            sim.catch_up(begun + Duration::from_millis(21));
+            let packet = sim.take_departed().expect("it has arrived");
+            assert_eq!((packet.src, packet.dst, packet.hop_limit), (A, C, 63));
+            assert_eq!(packet.wire_len as usize, 40 + whole.wire_len());
+            assert_eq!(payload(&packet), format!("{:?}", Payload::from(whole)));
+            assert!(sim.take_departed().is_none());
+        }
+        assert_eq!(sim.world().network.packets_in_flight(), 0);
+        assert_eq!(sim.next_event(), None);
+    }
+}
+
+#[test]
+fn a_simulated_host_answers_the_outside() {
+    let mut sim = network(1500);
+    let syn =
+        Segment { src_port: 7, dst_port: 80, flags: Flags::SYN, seq: SeqNumber(5), ..Segment::default() };
+    sim.send_from_outside(A, B, 64, Whole::Tcp(syn));
+    sim.catch_up(ms(25));
+    let answer = sim.take_departed().expect("a SYN with an acknowledgement");
+    assert_eq!((answer.src, answer.dst), (B, A));
+    let Payload::Tcp(answer) = answer.payload else { panic!("not TCP: {answer:?}") };
+    assert_eq!((answer.flags, answer.ack), (Flags(Flags::SYN.0 | Flags::ACK.0), SeqNumber(6)));
+}
+
+#[test]
+fn what_nobody_can_take_is_counted_and_gone() {
+    let mut sim = network(200);
+    sim.send_from_outside(A, B, 64, opaque(100));
+    sim.send_from_outside(A, B, 64, opaque(1000));
+    sim.send_from_outside(A, NodeId(3), 64, opaque(100));
+    sim.send_from_outside(A, A, 64, opaque(100));
+    sim.send_from_outside(A, C, 1, opaque(100));
+    sim.catch_up(ms(100));
+    assert!(sim.take_departed().is_none());
+    let network = &sim.world().network;
+    assert_eq!(network.packets_in_flight(), 0);
+    assert_eq!(network.node_metrics(B).not_spoken, 2);
+    assert_eq!(network.node_metrics(B).hop_limit, 1);
+    assert_eq!(network.node_metrics(A).no_route, 2);
+}
+
+#[test]
+fn time_goes_on_without_events() {
+    let mut sim = network(1500);
+    sim.catch_up(ms(70));
+    assert_eq!((sim.now(), sim.next_event()), (ms(70), None));
+    sim.send_from_outside(A, C, 64, opaque(1));
+    assert!(sim.next_event().is_some_and(|due| due > ms(80) && due < ms(81)));
+}
