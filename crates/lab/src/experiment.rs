@@ -6,6 +6,7 @@
 mod error;
 mod grid;
 mod outcome;
+pub(crate) mod values;
 
 use std::collections::BTreeMap;
 

@@ -16,6 +16,7 @@ pub mod plot;
 pub mod set;
 pub mod stats;
 pub mod targets;
+pub mod verdict;
 
 /// Every experiment that there is.
 pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set];
