@@ -35,7 +35,8 @@ fn packet(c: &mut Criterion) {
             loss,
             ..LinkConfig::new(1_000_000_000, Duration::from_micros(10))
         };
-        network.add_link(a, b, config, Stream::new(1, 0, "link", "loss"));
+        let stream = |purpose| Stream::new(1, 0, "link", purpose);
+        network.add_link(a, b, config, stream("loss"), stream("acks"));
         network.compute_routes();
         let segment = Segment { payload: Bytes::from(vec![0; 1440]), ..Segment::default() };
         for _ in 1..ahead {

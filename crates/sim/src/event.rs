@@ -36,6 +36,10 @@ pub enum Event {
     Fault(u32),
     /// Routing has learned of changes.
     Converged,
+    /// A caching node's time-out may be due.
+    Caching(NodeId),
+    /// The link layer's acknowledgement of a packet has not come; the number of the report.
+    LinkTimeout(u32),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -58,6 +62,8 @@ impl From<Event> for Packed {
             Event::Timer(app) => (3, app.0, 0, 0),
             Event::Fault(index) => (4, index, 0, 0),
             Event::Converged => (5, 0, 0, 0),
+            Event::Caching(node) => (6, node.0, 0, 0),
+            Event::LinkTimeout(report) => (7, report, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -73,7 +79,9 @@ impl From<Packed> for Event {
             2 => Self::Start(AppId(a)),
             3 => Self::Timer(AppId(a)),
             4 => Self::Fault(a),
-            _ => Self::Converged,
+            5 => Self::Converged,
+            6 => Self::Caching(NodeId(a)),
+            _ => Self::LinkTimeout(a),
         }
     }
 }
@@ -133,6 +141,8 @@ mod tests {
             Event::Timer(AppId(u32::MAX)),
             Event::Fault(9),
             Event::Converged,
+            Event::Caching(NodeId(5)),
+            Event::LinkTimeout(u32::MAX),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -18,6 +18,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::loss::{Channel, LossFactors, LossModel};
@@ -48,6 +49,10 @@ pub struct LinkConfig {
     pub loss: LossModel,
     /// Factors on the loss by kind of packet.
     pub loss_factors: LossFactors,
+    /// `Some` if the link layer acknowledges every packet, at its arrival: how long after that the sender takes it
+    /// for lost if the acknowledgement does not come. The time that one takes is part of the delay. The link layer
+    /// repeats nothing: it only tells a caching node.
+    pub link_ack_timeout: Option<Duration>,
 }
 
 impl LinkConfig {
@@ -60,6 +65,7 @@ impl LinkConfig {
             mtu: 1500,
             loss: LossModel::None,
             loss_factors: LossFactors::default(),
+            link_ack_timeout: None,
         }
     }
 }
@@ -131,6 +137,8 @@ pub struct Arrival {
     pub handle: PacketHandle,
     /// The channel lost it.
     pub lost: bool,
+    /// What the link layer tells the sender of it, if it acknowledges.
+    pub report: Option<LinkEvent>,
     /// When the next one arrives.
     pub next: Option<Instant>,
 }
@@ -155,6 +163,8 @@ pub struct Link {
     up: bool,
     /// `None` loses nothing. Apart, since it is large and often absent.
     channel: Option<Box<Channel>>,
+    /// Loses the link layer's acknowledgements; `None` without them.
+    acks: Option<Box<Channel>>,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
     /// How many of `flights`, from the back, still waited when last looked at.
@@ -169,15 +179,17 @@ pub struct Link {
 }
 
 impl Link {
-    /// An idle link that is up; `stream` feeds its loss model.
-    pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: Stream) -> Self {
+    /// An idle link that is up; `stream` feeds its loss model, `ack_stream` that of the link layer's own
+    /// acknowledgements.
+    pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: Stream, ack_stream: Stream) -> Self {
+        let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
         Self {
             from,
             to,
             config,
             up: true,
-            channel: (config.loss != LossModel::None)
-                .then(|| Box::new(Channel::new(config.loss, config.loss_factors, stream))),
+            channel: (config.loss != LossModel::None).then(|| channel(stream)),
+            acks: config.link_ack_timeout.map(|_| channel(ack_stream)),
             metrics: LinkMetrics::default(),
             flights: VecDeque::new(),
             waiting: 0,
@@ -304,7 +316,12 @@ impl Link {
             // Begins at its first place again, which is in the cache; else it would wander through all of them.
             self.flights.clear();
         }
-        Arrival { handle: flight.handle, lost: flight.handle.lost, next }
+        let lost = flight.handle.lost;
+        let report = self.acks.as_mut().map(|acks| match lost || acks.loses_link_ack() {
+            true => LinkEvent::TimedOut,
+            false => LinkEvent::Acknowledged,
+        });
+        Arrival { handle: flight.handle, lost, report, next }
     }
 
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.

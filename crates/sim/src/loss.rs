@@ -40,11 +40,13 @@ pub struct LossFactors {
     pub data: f64,
     /// For [`PacketKind::Ack`].
     pub ack: f64,
+    /// For the link layer's own acknowledgements, where there are any.
+    pub link_ack: f64,
 }
 
 impl Default for LossFactors {
     fn default() -> Self {
-        Self { data: 1.0, ack: 1.0 }
+        Self { data: 1.0, ack: 1.0, link_ack: 1.0 }
     }
 }
 
@@ -88,6 +90,19 @@ impl Channel {
     /// Decides the fate of the next packet.
     #[inline]
     pub fn loses(&mut self, kind: PacketKind) -> bool {
+        self.draws(match kind {
+            PacketKind::Data => self.factors.data,
+            PacketKind::Ack => self.factors.ack,
+        })
+    }
+
+    /// Decides the fate of the next acknowledgement of the link layer.
+    pub fn loses_link_ack(&mut self) -> bool {
+        self.draws(self.factors.link_ack)
+    }
+
+    #[inline]
+    fn draws(&mut self, factor: f64) -> bool {
         let p = match self.model {
             LossModel::None => return false,
             LossModel::Bernoulli { p } => p,
@@ -102,10 +117,6 @@ impl Channel {
                     Quality::Bad => loss_bad,
                 }
             }
-        };
-        let factor = match kind {
-            PacketKind::Data => self.factors.data,
-            PacketKind::Ack => self.factors.ack,
         };
         self.stream.bernoulli(p * factor)
     }
@@ -148,7 +159,7 @@ mod tests {
 
     #[test]
     fn kinds_have_their_factors() {
-        let factors = LossFactors { data: 1.0, ack: 0.5 };
+        let factors = LossFactors { ack: 0.5, ..LossFactors::default() };
         let model = LossModel::Bernoulli { p: 0.1 };
         assert!((share(model, factors, PacketKind::Data) - 0.1).abs() < 0.002);
         assert!((share(model, factors, PacketKind::Ack) - 0.05).abs() < 0.002);

@@ -4,6 +4,7 @@
 //! cannot go on is counted and gone), one route per destination and node. Routing learns of a change
 //! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
 
+mod caching;
 mod faults;
 
 use std::collections::VecDeque;
@@ -20,6 +21,7 @@ use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
 
+use caching::{Caching, Overdue};
 pub(crate) use faults::LastWords;
 
 /// Whether a node passes packets on that are not for it.
@@ -88,6 +90,10 @@ pub struct NodeMetrics {
     pub too_big: u64,
     /// Packets that arrived while it was dead.
     pub down: u64,
+    /// Packets for others that it did not forward, since it looks after them itself.
+    pub held: u64,
+    /// Packets for others that it sent of its own: those that it had cached or seen.
+    pub repeated: u64,
 }
 
 #[derive(Debug)]
@@ -98,6 +104,7 @@ struct Node {
     identification: u32,
     reassembly: Reassembly,
     metrics: NodeMetrics,
+    caching: Option<Box<Caching>>,
 }
 
 /// A change of which routing does not know yet.
@@ -139,6 +146,8 @@ pub struct Network {
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,
     changes: VecDeque<(Instant, Change)>,
+    /// Packets whose link acknowledgement is awaited in vain.
+    overdue: Overdue,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
@@ -167,6 +176,7 @@ impl Network {
             known_links: Vec::new(),
             known_nodes: Vec::new(),
             changes: VecDeque::new(),
+            overdue: Overdue::default(),
             events: Agenda::default(),
             observers: Vec::new(),
         }
@@ -183,15 +193,23 @@ impl Network {
             identification: 0,
             reassembly,
             metrics,
+            caching: None,
         });
         self.known_nodes.push(true);
         id
     }
 
     /// Adds one direction of a link.
-    pub fn add_link(&mut self, from: NodeId, to: NodeId, config: LinkConfig, loss: Stream) -> LinkId {
+    pub fn add_link(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: LinkConfig,
+        loss: Stream,
+        link_acks: Stream,
+    ) -> LinkId {
         let id = LinkId(self.links.len() as u32);
-        self.links.push(Link::new(from, to, config, loss));
+        self.links.push(Link::new(from, to, config, loss, link_acks));
         self.known_links.push(true);
         id
     }
@@ -319,6 +337,14 @@ impl Network {
             return;
         }
         node.metrics.sent += 1;
+        let handle = self.make_packet(src, src, dst, segment);
+        self.send_on(now, src, handle);
+    }
+
+    /// A packet that `maker` makes, for itself or for others.
+    #[inline]
+    fn make_packet(&mut self, maker: NodeId, src: NodeId, dst: NodeId, segment: Segment) -> PacketHandle {
+        let node = &mut self.nodes[maker.index()];
         node.identification = node.identification.wrapping_add(1);
         let packet = Packet {
             id: self.next_packet,
@@ -330,8 +356,7 @@ impl Network {
             payload: Payload::Tcp(segment),
         };
         self.next_packet += 1;
-        let handle = self.packets.insert(packet);
-        self.send_on(now, src, handle);
+        self.packets.insert(packet)
     }
 
     /// The head of a link's list arrives, unless the event is void. A segment comes out if it was for the
@@ -345,6 +370,9 @@ impl Network {
         let at = this.to();
         self.schedule_arrival(link, arrival.next);
         let mut handle = arrival.handle;
+        if let Some(report) = arrival.report {
+            self.report(now, link, handle, report);
+        }
         let point = if arrival.lost { Point::Dropped(LinkDrop::Loss) } else { Point::Received };
         self.watch(now, link, point, handle);
         if arrival.lost {
@@ -366,6 +394,10 @@ impl Network {
         handle.hop_limit -= 1;
         if node.forwarding == Forwarding::Off {
             self.drop_at(now, at, NodeDrop::NoRoute, handle);
+            return None;
+        }
+        if node.caching.is_some() {
+            self.forward_caching(now, at, handle);
             return None;
         }
         node.metrics.forwarded += 1;
@@ -468,6 +500,7 @@ impl Network {
             NodeDrop::HopLimit => metrics.hop_limit += 1,
             NodeDrop::TooBig => metrics.too_big += 1,
             NodeDrop::Down => metrics.down += 1,
+            NodeDrop::Held => metrics.held += 1,
         }
         self.observers.iter_mut().for_each(|o| o.on_node_drop(now, node, reason, &packet));
     }

@@ -223,6 +223,12 @@ impl PacketSlab {
         packet
     }
 
+    /// Looks at a packet, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, handle: PacketHandle) -> &mut Packet {
+        self.slots[handle.slot as usize].as_mut().expect("a handle is used once")
+    }
+
     /// Packets held.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

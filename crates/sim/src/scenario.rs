@@ -4,6 +4,7 @@
 //! value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`], which adds
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
+pub mod dtc;
 pub mod file;
 pub mod record;
 pub mod set;
@@ -64,6 +65,8 @@ pub struct NodeSpec {
     pub energy: file::EnergyName,
     /// Its first-hop neighbours in the low-power network, for the gateway table of SET.
     pub neighbours: Vec<NodeId>,
+    /// How it caches TCP segments for others, if it does.
+    pub dtc: Option<anabranch_core::dtc::Config>,
 }
 
 /// One direction of a link.

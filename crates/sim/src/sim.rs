@@ -24,6 +24,7 @@
 use std::any::Any;
 use std::fmt;
 
+use anabranch_core::dtc;
 use anabranch_core::time::Instant;
 
 use crate::app::{App, Ctx};
@@ -96,13 +97,20 @@ impl Builder {
         let network = &self.world.network;
         let twins = network.links().iter().filter(|l| l.from() == from && l.to() == to).count();
         let name = format!("link {}>{} {twins}", network.node_name(from), network.node_name(to));
-        let loss = Stream::new(self.seed, self.run, &name, "loss");
-        self.world.network.add_link(from, to, config, loss)
+        let stream = |purpose| Stream::new(self.seed, self.run, &name, purpose);
+        self.world.network.add_link(from, to, config, stream("loss"), stream("link acknowledgement loss"))
     }
 
     /// Adds both directions of a link, alike: there, then back.
     pub fn cable(&mut self, a: NodeId, b: NodeId, config: LinkConfig) -> (LinkId, LinkId) {
         (self.link(a, b, config), self.link(b, a, config))
+    }
+
+    /// Makes a node cache TCP segments for others.
+    pub fn caching(&mut self, node: NodeId, config: dtc::Config) {
+        let name = format!("node {}", self.world.network.node_name(node));
+        let random = Stream::new(self.seed, self.run, &name, "caching");
+        self.world.network.set_caching(node, config, random);
     }
 
     /// Puts an application on a node, to start at `start`.
@@ -241,6 +249,8 @@ impl Simulation {
             }
             Event::Fault(index) => self.apply(self.faults[index as usize]),
             Event::Converged => self.world.network.handle_converged(now),
+            Event::Caching(node) => self.world.network.handle_caching_timer(now, node),
+            Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
         }
         self.settle();
         true

@@ -33,6 +33,8 @@ pub enum NodeDrop {
     TooBig,
     /// The node is dead.
     Down,
+    /// It caches segments for others, and looks after this one itself.
+    Held,
 }
 
 /// Watches a run. It cannot change anything. All methods do nothing by default.

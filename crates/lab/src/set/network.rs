@@ -69,6 +69,7 @@ impl Config {
                 ("default".to_owned(), profile(WIRED_MSS)),
                 ("wireless".to_owned(), profile(WIRELESS_MSS)),
             ]),
+            dtc: BTreeMap::new(),
             node: net.nodes,
             link: net.links,
             route: net.routes,
@@ -156,7 +157,13 @@ struct Net {
 impl Net {
     fn node(&mut self, name: &str, kind: NodeKind) {
         let energy = Default::default();
-        self.nodes.push(NodeSection { name: name.to_owned(), kind, energy, neighbours: Vec::new() });
+        self.nodes.push(NodeSection {
+            name: name.to_owned(),
+            kind,
+            energy,
+            neighbours: Vec::new(),
+            dtc: None,
+        });
     }
 }
 
@@ -182,6 +189,7 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         mtu,
         loss: LossName::default(),
         loss_factors: Default::default(),
+        link_ack_timeout: None,
         back: None,
     }
 }

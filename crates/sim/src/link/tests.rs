@@ -9,7 +9,13 @@ fn config() -> LinkConfig {
 }
 
 fn link(config: LinkConfig) -> Link {
-    Link::new(NodeId(0), NodeId(1), config, Stream::new(1, 0, "test", "loss"))
+    Link::new(
+        NodeId(0),
+        NodeId(1),
+        config,
+        Stream::new(1, 0, "test", "loss"),
+        Stream::new(1, 0, "test", "acks"),
+    )
 }
 
 fn handles(n: usize) -> Vec<PacketHandle> {

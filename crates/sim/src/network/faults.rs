@@ -70,6 +70,7 @@ impl Network {
     pub(crate) fn node_up(&mut self, now: Instant, node: NodeId) {
         if !self.is_up(node) {
             self.nodes[node.index()].up = true;
+            self.restart_caching(node);
             self.change(now, Change::Node(node, true));
         }
     }

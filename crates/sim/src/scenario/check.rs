@@ -4,12 +4,13 @@ mod transfers;
 
 use std::collections::BTreeMap;
 
-use anabranch_core::tcp;
 use anabranch_core::time::Instant;
+use anabranch_core::{dtc, tcp};
 
 use super::error::{ScenarioError, nearest};
 use super::file::{
     EventAction, EventSection, FailureName, FileConfig, FragmentationName, LinkSection, LossName, MetricName,
+    NodeSection,
 };
 use super::source::{Source, Step, Tree};
 use super::tcp::TcpProfile;
@@ -158,9 +159,30 @@ impl Checker<'_> {
                 kind: section.kind,
                 energy: section.energy,
                 neighbours: Vec::new(),
+                dtc: self.caching(i, section, file)?,
             });
         }
         Ok(nodes)
+    }
+
+    fn caching(&self, i: usize, section: &NodeSection, file: &FileConfig) -> Checked<Option<dtc::Config>> {
+        let Some(name) = &section.dtc else { return Ok(None) };
+        let at = at!["node", i, "dtc"];
+        if section.kind == NodeKind::Host {
+            let hint = "kinds \"node\", \"router\" and \"gateway\" pass packets on";
+            return self.fault(at, "a host passes nothing on that it could cache", Some(hint));
+        }
+        let Some(profile) = file.dtc.get(name) else {
+            let hint = match nearest(name, file.dtc.keys().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("add `[dtc.{name}]`"),
+            };
+            return self.fault(at, format!("there is no profile `dtc.{name}`"), Some(&hint));
+        };
+        match profile.config() {
+            Ok(config) => Ok(Some(config)),
+            Err((key, message)) => self.fault(at!["dtc", name.as_str(), key], message, None),
+        }
     }
 
     /// The node of a name, which stands at `path`.
@@ -188,6 +210,7 @@ impl Checker<'_> {
             mtu: section.mtu,
             loss: loss_model(section.loss),
             loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
+            link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
         };
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
         let mut back = there;
@@ -216,8 +239,9 @@ impl Checker<'_> {
 
     fn factors(&self, path: &[Step], section: super::file::FactorsSection) -> Checked<LossFactors> {
         let legal = |factor: f64| factor.is_finite() && factor >= 0.0;
-        if legal(section.data) && legal(section.ack) {
-            return Ok(LossFactors { data: section.data, ack: section.ack });
+        let super::file::FactorsSection { data, ack, link_ack } = section;
+        if legal(data) && legal(ack) && legal(link_ack) {
+            return Ok(LossFactors { data, ack, link_ack });
         }
         self.fault(path, "a factor is a number from 0 on", None)
     }

@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::dtc::DtcProfile;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
@@ -36,6 +37,9 @@ pub struct FileConfig {
     /// TCP profiles by name; "default" is for those who name none.
     #[serde(default)]
     pub tcp: BTreeMap<String, TcpProfile>,
+    /// Profiles of caching nodes by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dtc: BTreeMap<String, DtcProfile>,
     /// The nodes.
     #[serde(default)]
     pub node: Vec<NodeSection>,
@@ -144,6 +148,10 @@ pub struct NodeSection {
     /// are given, the nodes of kind "node" next to it are.
     #[serde(default)]
     pub neighbours: Vec<String>,
+    /// The profile by which it caches TCP segments for others (distributed TCP caching); it does not if none is
+    /// given. Not for kind "host", which passes nothing on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtc: Option<String>,
 }
 
 /// An energy level, for the gateway table of SET (table 1 of the paper).
@@ -184,6 +192,10 @@ pub struct LinkSection {
     /// Factors on the loss by kind of packet.
     #[serde(default)]
     pub loss_factors: FactorsSection,
+    /// Given if the link layer acknowledges every packet: how long after a packet's arrival its sender waits for that.
+    /// An acknowledgement takes no time of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_ack_timeout: Option<Span>,
     /// What differs in the direction from `to` to `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<BackSection>,
@@ -223,11 +235,13 @@ pub struct FactorsSection {
     pub data: f64,
     /// For pure acknowledgements.
     pub ack: f64,
+    /// For the link layer's own acknowledgements.
+    pub link_ack: f64,
 }
 
 impl Default for FactorsSection {
     fn default() -> Self {
-        Self { data: 1.0, ack: 1.0 }
+        Self { data: 1.0, ack: 1.0, link_ack: 1.0 }
     }
 }
 

@@ -87,7 +87,10 @@ impl Scenario {
                 NodeKind::Host => Forwarding::Off,
                 NodeKind::Router | NodeKind::Gateway | NodeKind::Node => Forwarding::On,
             };
-            builder.node(&node.name, forwarding);
+            let id = builder.node(&node.name, forwarding);
+            if let Some(config) = node.dtc {
+                builder.caching(id, config);
+            }
         }
         for link in &self.links {
             builder.link(link.from, link.to, link.config);

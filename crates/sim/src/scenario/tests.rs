@@ -131,7 +131,7 @@ fn the_hash_follows_the_meaning() {
     assert_eq!(base, hash(good().set("seed=7")));
     assert_eq!(base, hash(good().set("link.wired1.rate=0.1 Gbit/s")));
     assert_ne!(base, hash(good().set("link.wired1.rate=99 Mbit/s")));
-    expect!["ef77ae3aff83f1322394d848e450580f0e1a5a76c43cb91c5de4684c0f695e66"].assert_eq(&base);
+    expect!["f67016bb4b40f5c9bc7b0ec0b3b00a341d46927553f5d3a587c45bcade03a7b9"].assert_eq(&base);
 }
 
 #[test]
@@ -224,8 +224,8 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "queue = \"64 kB\"",
         "qeue = \"64 kB\"",
         expect![[r#"
-        bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `back`
-          hint: did you mean `queue`?"#]],
+            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `back`
+              hint: did you mean `queue`?"#]],
     );
     check(
         "queue = \"64 kB\"",
@@ -402,8 +402,8 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-        --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `node`, `link`, `route`, `transfer`, `event`, `sweep`
-          hint: did you mean `stop`?"#]],
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `node`, `link`, `route`, `transfer`, `event`, `sweep`
+              hint: did you mean `stop`?"#]],
     );
     check_set(
         "stop.x=1 s",

@@ -1,0 +1,72 @@
+//! What a scenario file says of nodes that cache TCP segments for others (distributed TCP caching).
+
+use anabranch_core::dtc::{Chance, Config, FlyingStart};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units::{Probability, Span};
+
+/// How a node caches. Whatever is not given is as the algorithm has it.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DtcProfile {
+    /// The paper's algorithm, or ours.
+    pub algorithm: AlgorithmName,
+    /// Segments that the node can cache, over all its connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_segments: Option<u32>,
+    /// Chance that a segment displaces one that is not locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_probability: Option<Probability>,
+    /// Hop-by-hop reliable SYN with a first measurement of the round trip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flying_start: Option<bool>,
+    /// Connections whose state is kept, at least 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    /// A connection that was silent for so long is forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Span>,
+}
+
+/// Which algorithm a caching node runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AlgorithmName {
+    /// Section IV of the paper.
+    Paper,
+    /// Custody from hop to hop.
+    #[default]
+    Improved,
+}
+
+impl DtcProfile {
+    /// The options, or the key at fault and what is wrong with it.
+    pub(super) fn config(&self) -> Result<Config, (&'static str, String)> {
+        let base = match self.algorithm {
+            AlgorithmName::Paper => Config::paper(),
+            AlgorithmName::Improved => Config::improved(),
+        };
+        let count =
+            |key, value: Option<u32>, default: usize, range: std::ops::RangeInclusive<u32>| match value {
+                None => Ok(default),
+                Some(value) if range.contains(&value) => Ok(value as usize),
+                Some(value) => {
+                    Err((key, format!("expected {} to {}, found {value}", range.start(), range.end())))
+                }
+            };
+        let chance = |p: Probability| Chance::per_mille((p.0 * 1000.0).round() as u32);
+        Ok(Config {
+            cache_segments: count("cache_segments", self.cache_segments, base.cache_segments, 0..=65_535)?,
+            cache_chance: self.cache_probability.map_or(base.cache_chance, chance),
+            flying_start: match self.flying_start {
+                None => base.flying_start,
+                Some(true) => FlyingStart::On,
+                Some(false) => FlyingStart::Off,
+            },
+            connections: count("connections", self.connections, base.connections, 1..=1_000_000)?,
+            idle: self.idle.map_or(base.idle, |span| span.0),
+            ..base
+        })
+    }
+}
