@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::scenario::dtc::{AlgorithmName, DtcProfile};
 use anabranch_sim::scenario::file::{
     BackSection, FactorsSection, FileConfig, LinkSection, LossName, NetworkSection, NodeKind, NodeSection,
     TransferKind, TransferSection,
@@ -12,11 +13,15 @@ use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
 use anabranch_sim::scenario::units::{Limit, Probability, QueueSize, Rate, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
-use super::config::Config;
+use super::config::{Config, Mode};
 use crate::experiment::RunError;
 
 /// What a segment and an acknowledgement take over one hop (erratum D21).
 const HOP: Duration = Duration::from_millis(22);
+/// How long after the time of a hop a missing link acknowledgement is noticed.
+const LINK_ACK_TIMEOUT: Duration = Duration::from_millis(3);
+/// The name of the caching nodes' profile.
+const PROFILE: &str = "relay";
 /// Serialisation is part of the delay.
 const RATE: Rate = Rate(10_000_000_000);
 
@@ -42,6 +47,7 @@ impl Config {
             stop: Span(Duration::from_secs(365 * 24 * 3600)),
             network: NetworkSection::default(),
             tcp: BTreeMap::from([("default".to_owned(), self.tcp())]),
+            dtc: self.caching(),
             node: names.iter().enumerate().map(|(i, name)| self.node(i, name)).collect(),
             link: names.windows(2).enumerate().map(|(i, ends)| self.link(i, &ends[0], &ends[1])).collect(),
             route: Vec::new(),
@@ -66,7 +72,25 @@ impl Config {
             kind: if end { NodeKind::Host } else { NodeKind::Node },
             energy: Default::default(),
             neighbours: Vec::new(),
+            dtc: (!end && self.mode != Mode::Tcp).then(|| PROFILE.to_owned()),
         }
+    }
+
+    /// What the nodes do, if they do anything.
+    fn caching(&self) -> BTreeMap<String, DtcProfile> {
+        let algorithm = match self.mode {
+            Mode::Tcp => return BTreeMap::new(),
+            Mode::Paper => AlgorithmName::Paper,
+            Mode::Improved => AlgorithmName::Improved,
+        };
+        let profile = DtcProfile {
+            algorithm,
+            cache_segments: Some(self.cache_segments as u32),
+            cache_probability: Some(Probability(self.cache_probability)),
+            flying_start: Some(self.flying_start),
+            ..DtcProfile::default()
+        };
+        BTreeMap::from([(PROFILE.to_owned(), profile)])
     }
 
     /// The link behind the node at `position`.
@@ -74,10 +98,11 @@ impl Config {
         let loss = |p| LossName::Bernoulli(Probability(p));
         // Towards the sender everything is as short as an acknowledgement; and the last hop into it loses
         // nothing (erratum D7).
-        let factors = FactorsSection { data: self.ack_loss_factor, ack: self.ack_loss_factor };
+        let factors =
+            |data| FactorsSection { data, ack: self.ack_loss_factor, link_ack: self.link_ack_loss_factor };
         let back = BackSection {
             loss: Some(loss(if position == 0 { 0.0 } else { self.loss })),
-            loss_factors: Some(factors),
+            loss_factors: Some(factors(self.ack_loss_factor)),
             ..BackSection::default()
         };
         LinkSection {
@@ -89,7 +114,9 @@ impl Config {
             queue: QueueSize(QueueLimit::Packets(1000)),
             mtu: 1500,
             loss: loss(self.loss),
-            loss_factors: FactorsSection { data: 1.0, ack: self.ack_loss_factor },
+            loss_factors: factors(1.0),
+            // Without caching nodes nobody listens to the link layer.
+            link_ack_timeout: (self.mode != Mode::Tcp).then_some(Span(LINK_ACK_TIMEOUT)),
             back: Some(back),
         }
     }
