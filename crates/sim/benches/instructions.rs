@@ -51,8 +51,7 @@ fn wire() -> (Network, Segment) {
     let [a, b] = ["a", "b"].map(|n| network.add_node(n, Forwarding::Off));
     let queue = QueueLimit::Packets(1000);
     let config = LinkConfig { queue, ..LinkConfig::new(1_000_000_000, Duration::from_micros(10)) };
-    let stream = |purpose| Stream::new(1, 0, "link", purpose);
-    network.add_link(a, b, config, stream("loss"), stream("acks"));
+    network.add_link(a, b, config, |purpose: &str| Stream::new(1, 0, "link", purpose));
     network.compute_routes();
     let segment = Segment { payload: Bytes::from(vec![0; 1440]), ..Segment::default() };
     for _ in 1..64 {

@@ -35,8 +35,7 @@ fn packet(c: &mut Criterion) {
             loss,
             ..LinkConfig::new(1_000_000_000, Duration::from_micros(10))
         };
-        let stream = |purpose| Stream::new(1, 0, "link", purpose);
-        network.add_link(a, b, config, stream("loss"), stream("acks"));
+        network.add_link(a, b, config, |purpose: &str| Stream::new(1, 0, "link", purpose));
         network.compute_routes();
         let segment = Segment { payload: Bytes::from(vec![0; 1440]), ..Segment::default() };
         for _ in 1..ahead {

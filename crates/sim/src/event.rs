@@ -40,6 +40,8 @@ pub enum Event {
     Caching(NodeId),
     /// The link layer's acknowledgement of a packet has not come; the number of the report.
     LinkTimeout(u32),
+    /// A packet that was made late arrives; its number.
+    Late(u32),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -64,6 +66,7 @@ impl From<Event> for Packed {
             Event::Converged => (5, 0, 0, 0),
             Event::Caching(node) => (6, node.0, 0, 0),
             Event::LinkTimeout(report) => (7, report, 0, 0),
+            Event::Late(slot) => (8, slot, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -81,7 +84,8 @@ impl From<Packed> for Event {
             4 => Self::Fault(a),
             5 => Self::Converged,
             6 => Self::Caching(NodeId(a)),
-            _ => Self::LinkTimeout(a),
+            7 => Self::LinkTimeout(a),
+            _ => Self::Late(a),
         }
     }
 }
@@ -143,6 +147,7 @@ mod tests {
             Event::Converged,
             Event::Caching(NodeId(5)),
             Event::LinkTimeout(u32::MAX),
+            Event::Late(3),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

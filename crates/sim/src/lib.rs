@@ -27,6 +27,7 @@ pub mod host;
 pub mod link;
 pub mod loss;
 pub mod network;
+mod numbered;
 pub mod packet;
 pub mod pcapng;
 pub mod random;

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
 
-use crate::loss::{Channel, LossFactors, LossModel};
+use crate::loss::{Channel, Disturbance, Disturber, Fate, LossFactors, LossModel};
 use crate::packet::{NodeId, PacketHandle};
 use crate::random::Stream;
 
@@ -53,6 +53,8 @@ pub struct LinkConfig {
     /// for lost if the acknowledgement does not come. The time that one takes is part of the delay. The link layer
     /// repeats nothing: it only tells a caching node.
     pub link_ack_timeout: Option<Duration>,
+    /// Packets that arrive late or twice.
+    pub disturbance: Disturbance,
 }
 
 impl LinkConfig {
@@ -66,6 +68,7 @@ impl LinkConfig {
             loss: LossModel::None,
             loss_factors: LossFactors::default(),
             link_ack_timeout: None,
+            disturbance: Disturbance::default(),
         }
     }
 }
@@ -139,6 +142,8 @@ pub struct Arrival {
     pub lost: bool,
     /// What the link layer tells the sender of it, if it acknowledges.
     pub report: Option<LinkEvent>,
+    /// What becomes of it if it is not lost.
+    pub fate: Fate,
     /// When the next one arrives.
     pub next: Option<Instant>,
 }
@@ -165,6 +170,8 @@ pub struct Link {
     channel: Option<Box<Channel>>,
     /// Loses the link layer's acknowledgements; `None` without them.
     acks: Option<Box<Channel>>,
+    /// Makes packets late or doubles them; `None` does not.
+    disturber: Option<Box<Disturber>>,
     metrics: LinkMetrics,
     flights: VecDeque<InFlight>,
     /// How many of `flights`, from the back, still waited when last looked at.
@@ -179,17 +186,18 @@ pub struct Link {
 }
 
 impl Link {
-    /// An idle link that is up; `stream` feeds its loss model, `ack_stream` that of the link layer's own
-    /// acknowledgements.
-    pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: Stream, ack_stream: Stream) -> Self {
+    /// An idle link that is up; `stream` makes the random stream for a purpose.
+    pub fn new(from: NodeId, to: NodeId, config: LinkConfig, stream: impl Fn(&str) -> Stream) -> Self {
         let channel = |stream| Box::new(Channel::new(config.loss, config.loss_factors, stream));
         Self {
             from,
             to,
             config,
             up: true,
-            channel: (config.loss != LossModel::None).then(|| channel(stream)),
-            acks: config.link_ack_timeout.map(|_| channel(ack_stream)),
+            channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
+            acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
+            disturber: (!config.disturbance.is_none())
+                .then(|| Box::new(Disturber::new(config.disturbance, stream("disturbance")))),
             metrics: LinkMetrics::default(),
             flights: VecDeque::new(),
             waiting: 0,
@@ -321,7 +329,8 @@ impl Link {
             true => LinkEvent::TimedOut,
             false => LinkEvent::Acknowledged,
         });
-        Arrival { handle: flight.handle, lost, report, next }
+        let fate = self.disturber.as_mut().map_or(Fate::Plain, |disturber| disturber.next_fate());
+        Arrival { handle: flight.handle, lost, report, fate, next }
     }
 
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.

@@ -6,6 +6,8 @@
 //! Limits: the Gilbert-Elliott chain steps per packet, not with time, as in Gilbert (1960) and Elliott
 //! (1963) for symbols. A silent link does not change state.
 
+use anabranch_core::time::Duration;
+
 use crate::packet::PacketKind;
 use crate::random::Stream;
 
@@ -62,6 +64,62 @@ impl LossModel {
                 let bad = if sum > 0.0 { good_to_bad / sum } else { 0.0 };
                 loss_good * (1.0 - bad) + loss_bad * bad
             }
+        }
+    }
+}
+
+/// What a link does to packets that it does not lose.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Disturbance {
+    /// Probability that a packet arrives late, and so perhaps behind others.
+    pub reordering: f64,
+    /// How late, at most: evenly distributed from 0.
+    pub lateness: Duration,
+    /// Probability that a packet arrives twice.
+    pub duplication: f64,
+}
+
+impl Disturbance {
+    /// It does nothing.
+    pub fn is_none(&self) -> bool {
+        self.reordering == 0.0 && self.duplication == 0.0
+    }
+}
+
+/// What becomes of one packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It arrives.
+    Plain,
+    /// It arrives so much later.
+    Late(Duration),
+    /// It arrives twice.
+    Twice,
+}
+
+/// A [`Disturbance`] in operation.
+#[derive(Debug)]
+pub struct Disturber {
+    disturbance: Disturbance,
+    stream: Stream,
+}
+
+impl Disturber {
+    /// With its own random stream.
+    pub fn new(disturbance: Disturbance, stream: Stream) -> Self {
+        Self { disturbance, stream }
+    }
+
+    /// Decides over the next packet; always with the same number of random words.
+    pub fn next_fate(&mut self) -> Fate {
+        let Disturbance { reordering, lateness, duplication } = self.disturbance;
+        let late = self.stream.bernoulli(reordering);
+        let share = (self.stream.uniform() * 1e9) as u64;
+        let twice = self.stream.bernoulli(duplication);
+        match (late, twice) {
+            (true, _) => Fate::Late(lateness.mul_ratio(share, 1_000_000_000)),
+            (false, true) => Fate::Twice,
+            (false, false) => Fate::Plain,
         }
     }
 }

@@ -16,12 +16,14 @@ use anabranch_core::time::{Duration, Instant};
 use crate::event::{Agenda, Event};
 use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
+use crate::loss::Fate;
+use crate::numbered::Numbered;
 use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload};
 use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
 
-use caching::{Caching, Overdue};
+use caching::{Caching, Report};
 pub(crate) use faults::LastWords;
 
 /// Whether a node passes packets on that are not for it.
@@ -147,7 +149,9 @@ pub struct Network {
     known_nodes: Vec<bool>,
     changes: VecDeque<(Instant, Change)>,
     /// Packets whose link acknowledgement is awaited in vain.
-    overdue: Overdue,
+    overdue: Numbered<Report>,
+    /// Packets that are late, and the link that they come out of.
+    late: Numbered<(LinkId, PacketHandle)>,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
@@ -176,7 +180,8 @@ impl Network {
             known_links: Vec::new(),
             known_nodes: Vec::new(),
             changes: VecDeque::new(),
-            overdue: Overdue::default(),
+            overdue: Numbered::default(),
+            late: Numbered::default(),
             events: Agenda::default(),
             observers: Vec::new(),
         }
@@ -199,17 +204,16 @@ impl Network {
         id
     }
 
-    /// Adds one direction of a link.
+    /// Adds one direction of a link; `stream` makes its random stream for a purpose.
     pub fn add_link(
         &mut self,
         from: NodeId,
         to: NodeId,
         config: LinkConfig,
-        loss: Stream,
-        link_acks: Stream,
+        stream: impl Fn(&str) -> Stream,
     ) -> LinkId {
         let id = LinkId(self.links.len() as u32);
-        self.links.push(Link::new(from, to, config, loss, link_acks));
+        self.links.push(Link::new(from, to, config, stream));
         self.known_links.push(true);
         id
     }
@@ -367,18 +371,48 @@ impl Network {
             return None;
         }
         let arrival = this.arrive(now);
-        let at = this.to();
         self.schedule_arrival(link, arrival.next);
-        let mut handle = arrival.handle;
+        let handle = arrival.handle;
         if let Some(report) = arrival.report {
             self.report(now, link, handle, report);
         }
-        let point = if arrival.lost { Point::Dropped(LinkDrop::Loss) } else { Point::Received };
-        self.watch(now, link, point, handle);
         if arrival.lost {
+            self.watch(now, link, Point::Dropped(LinkDrop::Loss), handle);
             self.packets.remove(handle);
             return None;
         }
+        match arrival.fate {
+            Fate::Plain => self.arrive(now, link, handle),
+            Fate::Late(by) => {
+                self.delay(now + by, link, handle);
+                None
+            }
+            Fate::Twice => {
+                let copy = self.packets.peek(handle).clone();
+                let copy = self.packets.insert(copy);
+                self.delay(now, link, copy);
+                self.arrive(now, link, handle)
+            }
+        }
+    }
+
+    /// A packet that was made late arrives.
+    pub fn handle_late(&mut self, now: Instant, slot: u32) -> Option<Delivery> {
+        let (link, handle) = self.late.remove(slot);
+        self.arrive(now, link, handle)
+    }
+
+    #[cold]
+    fn delay(&mut self, until: Instant, link: LinkId, handle: PacketHandle) {
+        let slot = self.late.insert((link, handle));
+        self.events.push(until, Event::Late(slot));
+    }
+
+    /// A packet is at the far end of a link.
+    #[inline]
+    fn arrive(&mut self, now: Instant, link: LinkId, mut handle: PacketHandle) -> Option<Delivery> {
+        let at = self.links[link.index()].to();
+        self.watch(now, link, Point::Received, handle);
         let node = &mut self.nodes[at.index()];
         if !node.up {
             self.drop_at(now, at, NodeDrop::Down, handle);

@@ -97,8 +97,8 @@ impl Builder {
         let network = &self.world.network;
         let twins = network.links().iter().filter(|l| l.from() == from && l.to() == to).count();
         let name = format!("link {}>{} {twins}", network.node_name(from), network.node_name(to));
-        let stream = |purpose| Stream::new(self.seed, self.run, &name, purpose);
-        self.world.network.add_link(from, to, config, stream("loss"), stream("link acknowledgement loss"))
+        let stream = |purpose: &str| Stream::new(self.seed, self.run, &name, purpose);
+        self.world.network.add_link(from, to, config, stream)
     }
 
     /// Adds both directions of a link, alike: there, then back.
@@ -250,6 +250,7 @@ impl Simulation {
             Event::Fault(index) => self.apply(self.faults[index as usize]),
             Event::Converged => self.world.network.handle_converged(now),
             Event::Caching(node) => self.world.network.handle_caching_timer(now, node),
+            Event::Late(slot) => self.world.handle_late(slot),
             Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
         }
         self.settle();

@@ -113,6 +113,13 @@ impl World {
         self.hosts[node.index()].len()
     }
 
+    /// A packet that was late arrives.
+    pub(crate) fn handle_late(&mut self, slot: u32) {
+        if let Some(delivery) = self.network.handle_late(self.now, slot) {
+            self.deliver(delivery);
+        }
+    }
+
     pub(crate) fn add_host(&mut self, node: NodeId) {
         let iss = self.stream(&format!("node {}", self.network.node_name(node)), "initial sequence numbers");
         self.hosts.push(Host::new(iss));

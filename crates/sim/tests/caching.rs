@@ -86,3 +86,16 @@ fn a_host_cannot_cache_and_profiles_have_names() {
     let error = refuse(chain(0.0, "dtc = \"ours\"", "").replace("[dtc.ours]", "[dtc.ours]\nconnections = 0"));
     assert!(error.contains("expected 1 to 1000000, found 0"), "{error}");
 }
+
+#[test]
+fn packets_late_and_twice_are_put_in_order() {
+    let disturbed = |relay: &str| {
+        chain(0.02, relay, "").replace("[[link]]", "[[link]]\nreordering = 0.1\nduplication = \"5 %\"")
+    };
+    let plain = run(&disturbed(""), 0);
+    assert_eq!(plain.0, 20_000);
+    assert!(plain.2 > run(&chain(0.02, "", ""), 0).2, "doubles travel too");
+    for relay in ["dtc = \"paper\"", "dtc = \"ours\""] {
+        assert_eq!(run(&disturbed(relay), 0).0, 20_000, "{relay}");
+    }
+}

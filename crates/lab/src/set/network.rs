@@ -190,6 +190,9 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         loss: LossName::default(),
         loss_factors: Default::default(),
         link_ack_timeout: None,
+        reordering: Probability::default(),
+        lateness: Span(Duration::from_millis(50)),
+        duplication: Probability::default(),
         back: None,
     }
 }

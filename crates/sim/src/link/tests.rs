@@ -9,13 +9,7 @@ fn config() -> LinkConfig {
 }
 
 fn link(config: LinkConfig) -> Link {
-    Link::new(
-        NodeId(0),
-        NodeId(1),
-        config,
-        Stream::new(1, 0, "test", "loss"),
-        Stream::new(1, 0, "test", "acks"),
-    )
+    Link::new(NodeId(0), NodeId(1), config, |purpose: &str| Stream::new(1, 0, "test", purpose))
 }
 
 fn handles(n: usize) -> Vec<PacketHandle> {

@@ -23,37 +23,10 @@ pub(super) struct Caching {
 
 /// A packet that the link layer takes for lost, in a while.
 #[derive(Debug)]
-struct Report {
+pub(super) struct Report {
     node: NodeId,
     flow: FlowKey,
     segment: Segment,
-}
-
-/// All such, by number.
-#[derive(Debug, Default)]
-pub(super) struct Overdue {
-    slots: Vec<Option<Report>>,
-    free: Vec<u32>,
-}
-
-impl Overdue {
-    fn insert(&mut self, report: Report) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(report);
-                slot
-            }
-            None => {
-                self.slots.push(Some(report));
-                self.slots.len() as u32 - 1
-            }
-        }
-    }
-
-    fn remove(&mut self, slot: u32) -> Report {
-        self.free.push(slot);
-        self.slots[slot as usize].take().expect("a link time-out happens once")
-    }
 }
 
 impl Network {

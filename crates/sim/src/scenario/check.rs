@@ -16,7 +16,7 @@ use super::source::{Source, Step, Tree};
 use super::tcp::TcpProfile;
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use crate::link::LinkConfig;
-use crate::loss::{LossFactors, LossModel};
+use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::network::{Fragmentation, NetworkConfig};
 use crate::packet::{IpVersion, LinkId, NodeId};
 use crate::routing::Metric;
@@ -210,6 +210,11 @@ impl Checker<'_> {
             mtu: section.mtu,
             loss: loss_model(section.loss),
             loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
+            disturbance: Disturbance {
+                reordering: section.reordering.0,
+                lateness: section.lateness.0,
+                duplication: section.duplication.0,
+            },
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
         };
         self.mtu(at!["link", i, "mtu"], there.mtu)?;

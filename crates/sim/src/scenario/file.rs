@@ -196,6 +196,15 @@ pub struct LinkSection {
     /// An acknowledgement takes no time of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_ack_timeout: Option<Span>,
+    /// Probability that a packet arrives late, and so perhaps behind others.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub reordering: Probability,
+    /// How late, at most: evenly distributed from 0.
+    #[serde(default = "fifty_ms", skip_serializing_if = "is_fifty_ms")]
+    pub lateness: Span,
+    /// Probability that a packet arrives twice.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub duplication: Probability,
     /// What differs in the direction from `to` to `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<BackSection>,
@@ -203,6 +212,18 @@ pub struct LinkSection {
 
 fn hundred_packets() -> QueueSize {
     QueueSize(crate::link::QueueLimit::Packets(100))
+}
+
+fn is_never(p: &Probability) -> bool {
+    p.0 == 0.0
+}
+
+fn fifty_ms() -> Span {
+    Span(anabranch_core::time::Duration::from_millis(50))
+}
+
+fn is_fifty_ms(span: &Span) -> bool {
+    *span == fifty_ms()
 }
 
 fn ethernet_mtu() -> u32 {

@@ -224,7 +224,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "queue = \"64 kB\"",
         "qeue = \"64 kB\"",
         expect![[r#"
-            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `back`
+            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `back`
               hint: did you mean `queue`?"#]],
     );
     check(

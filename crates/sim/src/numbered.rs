@@ -1,0 +1,40 @@
+//! Things that an event will ask for by number.
+
+/// A slab: what is put in has a number until it is taken out.
+#[derive(Debug)]
+pub(crate) struct Numbered<T> {
+    slots: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Numbered<T> {
+    /// Puts something in.
+    pub(crate) fn insert(&mut self, thing: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(thing);
+                slot
+            }
+            None => {
+                self.slots.push(Some(thing));
+                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 are pending")
+            }
+        }
+    }
+
+    /// Takes it out.
+    ///
+    /// # Panics
+    ///
+    /// If there is nothing of that number.
+    pub(crate) fn remove(&mut self, slot: u32) -> T {
+        self.free.push(slot);
+        self.slots[slot as usize].take().expect("a number is used once")
+    }
+}
