@@ -18,6 +18,9 @@ use crate::experiment::RunError;
 
 /// What a segment and an acknowledgement take over one hop (erratum D21).
 const HOP: Duration = Duration::from_millis(22);
+/// The sender's segments leave it no closer to each other than 3.5 hops: what the tables' columns without losses
+/// come from (erratum D8).
+const SPACING: Duration = Duration::from_millis(77);
 /// How long after the time of a hop a missing link acknowledgement is noticed.
 const LINK_ACK_TIMEOUT: Duration = Duration::from_millis(3);
 /// The name of the caching nodes' profile.
@@ -101,6 +104,7 @@ impl Config {
         let factors =
             |data| FactorsSection { data, ack: self.ack_loss_factor, link_ack: self.link_ack_loss_factor };
         let back = BackSection {
+            spacing: Some(Span(Duration::ZERO)),
             loss: Some(loss(if position == 0 { 0.0 } else { self.loss })),
             loss_factors: Some(factors(self.ack_loss_factor)),
             ..BackSection::default()
@@ -117,6 +121,10 @@ impl Config {
             loss_factors: factors(1.0),
             // Without caching nodes nobody listens to the link layer.
             link_ack_timeout: (self.mode != Mode::Tcp).then_some(Span(LINK_ACK_TIMEOUT)),
+            reordering: Probability::default(),
+            lateness: Span(Duration::from_millis(50)),
+            duplication: Probability::default(),
+            spacing: Span(if position == 0 { SPACING } else { Duration::ZERO }),
             back: Some(back),
         }
     }
