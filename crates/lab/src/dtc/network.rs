@@ -10,7 +10,7 @@ use anabranch_sim::scenario::file::{
     TransferKind, TransferSection,
 };
 use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
-use anabranch_sim::scenario::units::{Limit, Probability, QueueSize, Rate, Span};
+use anabranch_sim::scenario::units::{Limit, Probability, QueueSize, Rate, Size, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
 use super::config::{Config, Mode};
@@ -136,6 +136,8 @@ impl Config {
             base: Some(Base::Paper),
             mss: Some(self.payload),
             window_limit: Some(Limit(Some(self.window as u32))),
+            // Fast recovery inflates the congestion window past its limit, but not past what the receiver offers.
+            receive_buffer: Some(Size(self.window as u64 * u64::from(self.payload))),
             rto_initial: seconds(6),
             rto_min: seconds(1),
             rto_max: seconds(16),
