@@ -136,6 +136,8 @@ impl Config {
             base: Some(Base::Paper),
             mss: Some(self.payload),
             window_limit: Some(Limit(Some(self.window as u32))),
+            // The tables' time-outs are those of a sender that always slow-starts (erratum D23).
+            least_ssthresh: Some(self.window as u16),
             // Fast recovery inflates the congestion window past its limit, but not past what the receiver offers.
             receive_buffer: Some(Size(self.window as u64 * u64::from(self.payload))),
             rto_initial: seconds(6),
