@@ -90,6 +90,7 @@ fn described(experiment: &dyn Experiment) -> serde_json::Value {
     let metrics = experiment
         .metrics()
         .iter()
+        .chain(experiment.arrays())
         .map(|m| serde_json::json!({ "name": m.name, "unit": m.unit, "about": m.about }));
     serde_json::json!({
         "experiment": experiment.name(),
@@ -105,7 +106,7 @@ fn description(experiment: &dyn Experiment) -> String {
         text += &format!("  {:16} {:13} {}; {}\n", p.name, p.default, p.about, p.takes);
     }
     text += "\nmetrics\n";
-    for m in experiment.metrics() {
+    for m in experiment.metrics().iter().chain(experiment.arrays()) {
         text += &format!("  {:25} {:6} {}\n", m.name, m.unit, m.about);
     }
     text
@@ -174,6 +175,10 @@ fn table(outcome: &Outcome, varied: &[String], first: bool) -> String {
             text += &format!("  ({} of {} runs have none)", m.missing(), outcome.runs);
         }
         text.push('\n');
+    }
+    for a in &outcome.arrays {
+        let means: Vec<String> = a.means().into_iter().map(figure).collect();
+        text += &format!("  {:25} {}  {}\n", a.metric.name, means.join(" "), a.metric.unit);
     }
     text
 }

@@ -6,6 +6,7 @@
 mod error;
 mod grid;
 mod outcome;
+pub(crate) mod values;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 pub use error::{ParameterError, RunError};
 pub use grid::{grid, settings};
-pub use outcome::{MetricSummary, Outcome, Record, run, run_all};
+pub use outcome::{ArraySummary, MetricSummary, Outcome, Record, run, run_all};
 
 /// A parameter of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +50,10 @@ pub trait Experiment: Sync {
     fn parameters(&self) -> &'static [Parameter];
     /// Its metrics, in the order of [`Point::run`]'s values.
     fn metrics(&self) -> &'static [Metric];
+    /// Its metrics that are arrays, such as one number for each node, in the order of [`Measured::arrays`].
+    fn arrays(&self) -> &'static [Metric] {
+        &[]
+    }
     /// Understands a value for every parameter.
     ///
     /// # Errors
@@ -69,6 +74,23 @@ pub trait Point: Send + Sync {
     ///
     /// What kept the run from being made at all.
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError>;
+    /// One run with its arrays; an experiment that has some overrides it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Point::run`].
+    fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
+        Ok(Measured { values: self.run(seed, run)?, arrays: Vec::new() })
+    }
+}
+
+/// What one run has measured.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Measured {
+    /// A value for each metric, `None` where there is none.
+    pub values: Vec<Option<f64>>,
+    /// The elements of each array, as many in every run of a point; `None` where there are none.
+    pub arrays: Vec<Option<Vec<f64>>>,
 }
 
 /// Whether a point has anything random in it.

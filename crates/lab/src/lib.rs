@@ -4,21 +4,24 @@
 //! on the number of threads.
 //!
 //! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
-//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]);
+//! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
+//! paper on caching nodes;
 //! [`campaign`] runs many random cases in search of a bad one; [`targets`] are the published numbers;
 //! [`stats`] and [`plot`] turn runs into statements and pictures.
 
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+pub mod dtc;
 pub mod experiment;
 pub mod plot;
 pub mod set;
 pub mod stats;
 pub mod targets;
+pub mod verdict;
 
 /// Every experiment that there is.
-pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set];
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc];
 
 /// The experiment of that name.
 ///

@@ -60,17 +60,27 @@ pub fn set() -> Vec<Target> {
     toml::from_str::<File>(include_str!("targets/set.toml")).expect("the list is well formed").target
 }
 
+/// The DTC paper's.
+///
+/// # Panics
+///
+/// Never, as [`set`].
+pub fn dtc() -> Vec<Target> {
+    toml::from_str::<File>(include_str!("targets/dtc.toml")).expect("the list is well formed").target
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_list_is_read_and_holds_what_its_kind_asks_for() {
-        let all = set();
-        assert!(all.iter().all(|t| t.source == "set"));
-        let of = |kind| all.iter().filter(move |t| t.kind == kind);
-        assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (4, 14));
-        assert!(of(Kind::Trend).all(|t| t.text.is_some()));
-        assert!(of(Kind::Value).all(|t| t.value.is_some()));
+        for (source, all, values, trends) in [("set", set(), 4, 14), ("dtc", dtc(), 63, 9)] {
+            assert!(all.iter().all(|t| t.source == source));
+            let of = |kind| all.iter().filter(move |t| t.kind == kind);
+            assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (values, trends));
+            assert!(of(Kind::Trend).all(|t| t.text.is_some()));
+            assert!(of(Kind::Value).all(|t| t.value.is_some()));
+        }
     }
 }

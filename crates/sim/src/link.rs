@@ -55,6 +55,9 @@ pub struct LinkConfig {
     pub link_ack_timeout: Option<Duration>,
     /// Packets that arrive late or twice.
     pub disturbance: Disturbance,
+    /// From the start of one transmission to that of the next, at least: on a chain of radios that share a channel a
+    /// node waits until its packet is out of earshot, some hops on.
+    pub spacing: Duration,
 }
 
 impl LinkConfig {
@@ -69,6 +72,7 @@ impl LinkConfig {
             loss_factors: LossFactors::default(),
             link_ack_timeout: None,
             disturbance: Disturbance::default(),
+            spacing: Duration::ZERO,
         }
     }
 }
@@ -387,7 +391,7 @@ impl Link {
         }
         let transmission = self.last_transmission.1;
         let end = start + transmission;
-        self.free_at = end;
+        self.free_at = end.max(start + self.config.spacing);
         self.metrics.busy += transmission;
         InFlight { start, arrival: end + self.config.delay, ..flight }
     }

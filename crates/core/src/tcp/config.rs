@@ -13,6 +13,9 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// Slow-start threshold at the start, in octets; `None` is unbounded (RFC 5681 section 3.1).
     pub initial_ssthresh: Option<u32>,
+    /// Segments below which a loss does not take the slow-start threshold: 2 (RFC 5681 equation 4). With the window
+    /// limit here the window always grows by a segment for each acknowledgement.
+    pub least_ssthresh: u16,
     /// Upper limit of the congestion window (`W_max` of the papers), in segments of our send MSS;
     /// `None` leaves it to the peer's window.
     pub window_limit: Option<u32>,
@@ -159,6 +162,7 @@ impl Default for Config {
             mss: 1440,
             initial_window: InitialWindow::Rfc6928,
             initial_ssthresh: None,
+            least_ssthresh: 2,
             window_limit: None,
             rto: RtoConfig {
                 initial: Duration::from_secs(1),

@@ -25,6 +25,8 @@ pub(crate) struct View {
     pub(crate) limit: u32,
     /// Octets of the initial window.
     pub(crate) initial_window: u32,
+    /// The slow-start threshold never falls below this, in octets.
+    pub(crate) least_ssthresh: u32,
     /// Smoothed round-trip time, once measured.
     pub(crate) srtt: Option<Duration>,
     /// What one acknowledgement is worth.

@@ -313,6 +313,7 @@ impl Sender {
             usage: self.peak.usage,
             limit: self.limit(),
             initial_window: self.initial_window(),
+            least_ssthresh: u32::from(self.config.least_ssthresh).saturating_mul(self.mss),
             srtt: self.rtt.srtt(),
             byte_counting: match self.config.byte_counting {
                 // RFC 3465 section 2.3: L = 1 while a time-out is repaired.

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Chance, Experiment, Metric, Point, RunError, json_value};
+use super::{Chance, Experiment, Measured, Metric, Point, RunError, json_value};
 use crate::stats::{StatsError, Summary};
 
 /// What came out of a point.
@@ -22,6 +22,39 @@ pub struct Outcome {
     pub seed: u64,
     /// The metrics, in the experiment's order.
     pub metrics: Vec<MetricSummary>,
+    /// The arrays, in the experiment's order.
+    pub arrays: Vec<ArraySummary>,
+}
+
+/// One array over the runs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArraySummary {
+    /// Which.
+    pub metric: Metric,
+    /// Each element over those runs that have the array; empty if none has.
+    pub elements: Vec<Summary>,
+    /// Runs without the array.
+    pub missing: usize,
+}
+
+impl ArraySummary {
+    /// The elements' means.
+    pub fn means(&self) -> Vec<f64> {
+        self.elements.iter().map(|s| s.mean).collect()
+    }
+
+    fn record(&self) -> MetricRecord {
+        let each =
+            |figure: fn(&Summary) -> Option<f64>| Figure::Array(self.elements.iter().map(figure).collect());
+        MetricRecord {
+            mean: each(|s| Some(s.mean)),
+            ci95: each(|s| s.ci95),
+            min: each(|s| Some(s.min)),
+            max: each(|s| Some(s.max)),
+            unit: self.metric.unit,
+            missing: self.missing,
+        }
+    }
 }
 
 /// One metric over the runs.
@@ -44,10 +77,10 @@ impl MetricSummary {
     fn record(&self) -> MetricRecord {
         let s = self.summary.as_ref();
         MetricRecord {
-            mean: s.map(|s| s.mean),
-            ci95: s.and_then(|s| s.ci95),
-            min: s.map(|s| s.min),
-            max: s.map(|s| s.max),
+            mean: Figure::One(s.map(|s| s.mean)),
+            ci95: Figure::One(s.and_then(|s| s.ci95)),
+            min: Figure::One(s.map(|s| s.min)),
+            max: Figure::One(s.map(|s| s.max)),
             unit: self.metric.unit,
             missing: self.missing(),
         }
@@ -62,6 +95,15 @@ impl Outcome {
     /// If the experiment has none of that name.
     pub fn metric(&self, name: &str) -> &MetricSummary {
         self.metrics.iter().find(|m| m.metric.name == name).expect("a metric of this experiment")
+    }
+
+    /// An array by its name.
+    ///
+    /// # Panics
+    ///
+    /// If the experiment has none of that name.
+    pub fn array(&self, name: &str) -> &ArraySummary {
+        self.arrays.iter().find(|a| a.metric.name == name).expect("an array of this experiment")
     }
 
     /// A metric's mean.
@@ -82,7 +124,12 @@ impl Outcome {
             params: parameters.collect(),
             runs: self.runs,
             seed: self.seed,
-            metrics: self.metrics.iter().map(|m| (m.metric.name, m.record())).collect(),
+            metrics: self
+                .metrics
+                .iter()
+                .map(|m| (m.metric.name, m.record()))
+                .chain(self.arrays.iter().map(|a| (a.metric.name, a.record())))
+                .collect(),
         }
     }
 }
@@ -97,13 +144,21 @@ pub struct Record {
     metrics: BTreeMap<&'static str, MetricRecord>,
 }
 
+/// A number, or one for each element.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+enum Figure {
+    One(Option<f64>),
+    Array(Vec<Option<f64>>),
+}
+
 /// A metric as a program reads it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 struct MetricRecord {
-    mean: Option<f64>,
-    ci95: Option<f64>,
-    min: Option<f64>,
-    max: Option<f64>,
+    mean: Figure,
+    ci95: Figure,
+    min: Figure,
+    max: Figure,
     unit: &'static str,
     /// Runs without a value; left out if there are none.
     #[serde(skip_serializing_if = "is_none")]
@@ -131,12 +186,16 @@ pub fn run(
         Chance::Random => runs,
         Chance::None => 1,
     };
-    let results: Result<Vec<Vec<Option<f64>>>, RunError> =
-        (0..made).into_par_iter().map(|run| point.run(seed, run as u64)).collect();
+    let results: Result<Vec<Measured>, RunError> =
+        (0..made).into_par_iter().map(|run| point.measure(seed, run as u64)).collect();
     let results = results?;
     let metrics = experiment.metrics().iter().enumerate().map(|(i, metric)| {
-        let one = |run: usize| results[run.min(made - 1)].get(i).copied().flatten();
+        let one = |run: usize| results[run.min(made - 1)].values.get(i).copied().flatten();
         summed(*metric, (0..runs).map(one).collect())
+    });
+    let arrays = experiment.arrays().iter().enumerate().map(|(i, metric)| {
+        let one = |run: usize| results[run.min(made - 1)].arrays.get(i)?.as_deref();
+        summed_array(*metric, &(0..runs).map(one).collect::<Vec<_>>())
     });
     Ok(Outcome {
         experiment: experiment.name(),
@@ -144,6 +203,7 @@ pub fn run(
         runs,
         seed,
         metrics: metrics.collect::<Result<_, _>>()?,
+        arrays: arrays.collect::<Result<_, _>>()?,
     })
 }
 
@@ -169,4 +229,15 @@ fn summed(metric: Metric, values: Vec<Option<f64>>) -> Result<MetricSummary, Run
         Err(_) => None,
     };
     Ok(MetricSummary { metric, values, summary })
+}
+
+fn summed_array(metric: Metric, runs: &[Option<&[f64]>]) -> Result<ArraySummary, RunError> {
+    let known: Vec<&[f64]> = runs.iter().copied().flatten().collect();
+    let len = known.iter().map(|array| array.len()).min().unwrap_or(0);
+    let element = |i: usize| {
+        let values: Vec<f64> = known.iter().map(|array| array[i]).collect();
+        Summary::of(&values).map_err(|_| RunError::NotFinite { metric: metric.name, run: 0 })
+    };
+    let elements = (0..len).map(element).collect::<Result<_, _>>()?;
+    Ok(ArraySummary { metric, elements, missing: runs.len() - known.len() })
 }

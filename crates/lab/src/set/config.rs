@@ -1,17 +1,16 @@
 //! What the parameters mean.
 
-use std::fmt::Display;
 use std::str::FromStr;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::file::FailureName;
-use anabranch_sim::scenario::nearest;
 use anabranch_sim::scenario::set::{
     LayoutName, OpenName, OpenWaitName, ReinjectionName, SetSection, SharingName, StartName, StripingName,
 };
 use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span, UnitError};
 
 use super::parameters::PARAMETERS;
+use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
 use crate::experiment::{ParameterError, Settings};
 
 /// How the file is carried.
@@ -104,8 +103,6 @@ pub struct Config {
     /// The only gateway that the node knows, from 0, in the network of all; no parameter.
     pub through: Option<usize>,
 }
-
-type Understood<T> = Result<T, ParameterError>;
 
 impl Default for Config {
     fn default() -> Self {
@@ -220,12 +217,7 @@ struct Reader<'s> {
 
 impl Reader<'_> {
     fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Understood<T> {
-        let text = self.settings.text(key);
-        words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
-            let known: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-            let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
-        })
+        values::word(key, self.settings.text(key), words)
     }
 
     fn count(&self, key: &'static str, least: usize, most: usize) -> Understood<usize> {
@@ -289,36 +281,6 @@ impl Reader<'_> {
         let at: Span = at.parse().map_err(|e: UnitError| bad(e.to_string()))?;
         Ok(Failing { gateway: gateway - 1, at: at.0, how })
     }
-}
-
-fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
-    text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
-        ParameterError::bad(key, text, format!("expected a whole number in {least}..={most}"), None)
-    })
-}
-
-fn quantity<T: FromStr<Err = UnitError>>(key: &'static str, text: &str) -> Understood<T> {
-    text.parse().map_err(|e: UnitError| ParameterError::bad(key, text, e.to_string(), e.hint()))
-}
-
-fn probability(key: &'static str, text: &str) -> Understood<f64> {
-    let number = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
-        None => text.parse(),
-    };
-    number.ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| {
-        let message = "expected a probability from 0 up to, not including, 1".to_owned();
-        ParameterError::bad(key, text, message, Some("such as 0.02 or 2%".to_owned()))
-    })
-}
-
-/// A quantity without the space before its unit, so that a shell needs no quotes.
-fn plain(value: &impl Display) -> String {
-    value.to_string().replace(' ', "")
-}
-
-fn named<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
-    words.iter().find(|(_, v)| *v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
 
 const SCHEMES: &[(&str, Scheme)] =

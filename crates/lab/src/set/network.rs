@@ -198,6 +198,7 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         reordering: Probability::default(),
         lateness: Span(Duration::from_millis(50)),
         duplication: Probability::default(),
+        spacing: Span(Duration::ZERO),
         back: None,
     }
 }

@@ -36,6 +36,18 @@ fn at(ms: u64) -> Instant {
 }
 
 #[test]
+fn transmissions_keep_their_distance() {
+    let mut link = link(LinkConfig { spacing: MS * 5, ..config() });
+    let h = handles(3);
+    assert_eq!(link.offer(at(0), h[0]), Offer::AcceptedFirst(at(11)));
+    assert_eq!(link.offer(at(0), h[1]), Offer::Accepted);
+    assert_eq!(link.arrive(at(11)).next, Some(at(16)));
+    assert_eq!(link.arrive(at(16)).next, None);
+    // The distance is long over.
+    assert_eq!(link.offer(at(20), h[2]), Offer::AcceptedFirst(at(31)));
+}
+
+#[test]
 fn packets_queue_behind_each_other_and_the_last_is_refused() {
     let mut link = link(config());
     let h = handles(4);

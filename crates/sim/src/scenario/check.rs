@@ -220,6 +220,7 @@ impl Checker<'_> {
                 duplication: section.duplication.0,
             },
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
+            spacing: section.spacing.0,
         };
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
         let mut back = there;
@@ -227,6 +228,7 @@ impl Checker<'_> {
             back.rate = other.rate.map_or(back.rate, |rate| rate.0);
             back.delay = other.delay.map_or(back.delay, |span| span.0);
             back.queue = other.queue.map_or(back.queue, |queue| queue.0);
+            back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
             back.mtu = other.mtu.unwrap_or(back.mtu);
             back.loss = other.loss.map_or(back.loss, loss_model);
             if let Some(factors) = other.loss_factors {

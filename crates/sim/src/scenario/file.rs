@@ -219,6 +219,10 @@ pub struct LinkSection {
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "is_never")]
     pub duplication: Probability,
+    /// From the start of one transmission to that of the next, at least: a radio that waits until its packet is out
+    /// of earshot, some hops on.
+    #[serde(default = "at_once", skip_serializing_if = "is_at_once")]
+    pub spacing: Span,
     /// What differs in the direction from `to` to `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<BackSection>,
@@ -226,6 +230,10 @@ pub struct LinkSection {
 
 fn hundred_packets() -> QueueSize {
     QueueSize(crate::link::QueueLimit::Packets(100))
+}
+
+fn is_at_once(span: &Span) -> bool {
+    *span == at_once()
 }
 
 fn is_never(p: &Probability) -> bool {
@@ -254,6 +262,8 @@ pub struct BackSection {
     pub delay: Option<Span>,
     /// What waits for the transmitter at most.
     pub queue: Option<QueueSize>,
+    /// From the start of one transmission to that of the next.
+    pub spacing: Option<Span>,
     /// Largest IP packet in octets.
     pub mtu: Option<u32>,
     /// How packets are lost.

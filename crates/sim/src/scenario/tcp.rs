@@ -113,6 +113,8 @@ pub struct TcpProfile {
     pub initial_window: Option<InitialWindowName>,
     /// Slow-start threshold at the start: a size, or "none".
     pub initial_ssthresh: Option<SizeLimit>,
+    /// Segments below which a loss does not take the slow-start threshold.
+    pub least_ssthresh: Option<u16>,
     /// Upper limit of the congestion window in segments, or "none".
     pub window_limit: Option<Limit>,
     /// What one acknowledgement is worth when the window grows: most segments that it adds in slow start
@@ -185,6 +187,7 @@ impl TcpProfile {
             mss: self.mss.unwrap_or(base.mss),
             initial_window: self.initial_window.map_or(base.initial_window, Into::into),
             initial_ssthresh,
+            least_ssthresh: self.least_ssthresh.unwrap_or(base.least_ssthresh),
             window_limit: self.window_limit.map_or(base.window_limit, |limit| limit.0),
             byte_counting,
             rto: self.rto(base.rto)?,
@@ -278,6 +281,7 @@ impl TcpProfile {
             mss: Some(config.mss),
             initial_window: Some(config.initial_window.into()),
             initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), ssthresh)),
+            least_ssthresh: Some(config.least_ssthresh),
             window_limit: Some(Limit(config.window_limit)),
             byte_counting: Some(match config.byte_counting {
                 ByteCounting::Off => Limit(None),

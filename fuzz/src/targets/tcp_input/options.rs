@@ -23,6 +23,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             InitialWindow::Rfc6928,
         ])?,
         initial_ssthresh: *octets.choose(&[None, Some(0), Some(2000), Some(u32::MAX)])?,
+        least_ssthresh: 2,
         window_limit: *octets.choose(&[None, Some(1), Some(4), Some(64)])?,
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,

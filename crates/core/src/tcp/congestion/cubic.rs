@@ -81,7 +81,7 @@ impl Cubic {
     fn reduce(&mut self, view: &View) {
         self.cwnd_prior = self.cwnd;
         self.w_max = if self.cwnd < self.w_max { scale(self.cwnd, 17, 20) } else { self.cwnd };
-        self.ssthresh = scale(view.in_flight, 7, 10).max(view.mss.saturating_mul(2));
+        self.ssthresh = scale(view.in_flight, 7, 10).max(view.least_ssthresh);
         self.epoch = None;
     }
 }

@@ -89,5 +89,5 @@ impl Controller for NewReno {
 
 /// RFC 5681 equation 4.
 fn half_flight(view: &View) -> u32 {
-    (view.in_flight / 2).max(view.mss.saturating_mul(2))
+    (view.in_flight / 2).max(view.least_ssthresh)
 }

@@ -1,0 +1,212 @@
+//! The experiment of the DTC paper (Dunkels, Alonso, Voigt, Ritter: "Distributed TCP Caching for Wireless Sensor
+//! Networks", section V): a chain of nodes over which TCP carries some hundred segments, with and without nodes that
+//! cache segments and repeat them.
+//!
+//! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; `meter` counts what moves.
+
+mod config;
+mod meter;
+mod network;
+mod parameters;
+
+use std::collections::BTreeMap;
+
+use anabranch_model::dtc::{self as model, Chain, Reading};
+use anabranch_sim::apps::BulkSender;
+use anabranch_sim::scenario::{Plan, Scenario};
+
+pub use config::{Config, Mode};
+pub use meter::{Counts, Sample};
+
+use crate::experiment::{
+    Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
+};
+use meter::Meter;
+
+/// The experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Dtc;
+
+impl Experiment for Dtc {
+    fn name(&self) -> &'static str {
+        "dtc"
+    }
+
+    fn about(&self) -> &'static str {
+        "segments over a chain of nodes that cache and repeat them, or do not"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn arrays(&self) -> &'static [Metric] {
+        ARRAYS
+    }
+
+    fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
+        Ok(Box::new(DtcPoint::new(Config::understand(settings)?)))
+    }
+}
+
+/// A configuration with its scenario, which every run shares.
+#[derive(Debug)]
+pub struct DtcPoint {
+    config: Config,
+    scenario: Result<Scenario, RunError>,
+}
+
+impl DtcPoint {
+    /// Ready to run.
+    pub fn new(config: Config) -> Self {
+        let scenario = config.scenario();
+        Self { config, scenario }
+    }
+
+    /// One run with all that was counted.
+    ///
+    /// # Errors
+    ///
+    /// What the simulator has against the network.
+    pub fn counts(&self, seed: u64, run: u64) -> Result<Counts, RunError> {
+        let scenario = self.scenario.as_ref().map_err(RunError::clone)?;
+        Ok(simulate(&self.config, scenario, seed, run))
+    }
+
+    fn bounds(&self) -> Result<[f64; 3], RunError> {
+        let Config { hops, segments, loss, .. } = self.config;
+        let chain = Chain { hops: hops as u32, segments: segments as u32, loss };
+        let failed = |error: model::ModelError| RunError::Model(error.to_string());
+        let hop_by_hop = model::hop_by_hop(&chain, Reading::computed()).map_err(failed)?;
+        Ok([model::omniscient(&chain).map_err(failed)?, hop_by_hop.data, hop_by_hop.acks])
+    }
+}
+
+impl Point for DtcPoint {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.config.texts()
+    }
+
+    fn chance(&self) -> Chance {
+        if self.config.loss > 0.0 { Chance::Random } else { Chance::None }
+    }
+
+    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
+        self.measure(seed, run).map(|measured| measured.values)
+    }
+
+    fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
+        let counts = self.counts(seed, run)?;
+        let seconds = counts.completion.map(|span| span.as_secs_f64());
+        // Counts of a transfer that did not end say nothing.
+        let counted = |count: u64| seconds.map(|_| count as f64);
+        let bits = 8.0 * self.config.segments as f64 * f64::from(self.config.payload);
+        let [omniscient, data, acks] = self.bounds()?;
+        let values = vec![
+            counted(counts.data),
+            counted(counts.acks),
+            counted(counts.end_to_end),
+            counted(counts.resent),
+            counted(counts.local),
+            counted(counts.unnecessary),
+            seconds,
+            seconds.map(|s| bits / s),
+            Some(omniscient),
+            Some(data),
+            Some(acks),
+        ];
+        let by_node = counts.by_node.iter().map(|&n| n as f64).collect();
+        Ok(Measured { values, arrays: vec![seconds.map(|_| by_node)] })
+    }
+}
+
+/// Runs the scenario until the last of the segments is acknowledged.
+fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts {
+    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new());
+    let transfer = planned.transfers.first().expect("the experiment has one transfer");
+    let from = scenario.transfers[transfer.index].from;
+    let mut sim = builder.build();
+    sim.observe(Meter::new(config));
+    let goal = config.segments as u64 * u64::from(config.payload);
+    let mut before = 0;
+    let mut end_to_end = 0;
+    while sim.now() < scenario.stop && sim.step() {
+        let opened = sim.app::<BulkSender>(transfer.sender).opened.is_some();
+        let id = sim.world().connections(from).next();
+        let Some(info) = id.and_then(|id| sim.world().info(from, id)) else { continue };
+        end_to_end = info.timeouts + info.fast_retransmits;
+        if !opened {
+            before = end_to_end;
+        }
+        if info.bytes_acked >= goal {
+            break;
+        }
+    }
+    let mut counts = sim.take_observer::<Meter>().expect("it was put in").counts();
+    counts.end_to_end = end_to_end - before;
+    counts
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "data_transmissions",
+        unit: "1",
+        about: "data segments put on a link, over all links, until the last acknowledgement",
+    },
+    Metric {
+        name: "ack_transmissions",
+        unit: "1",
+        about: "TCP acknowledgements put on a link, over all links",
+    },
+    Metric {
+        name: "end_to_end_retransmissions",
+        unit: "1",
+        about: "time-outs and fast retransmits of the sender",
+    },
+    Metric {
+        name: "segments_resent_by_sender",
+        unit: "1",
+        about: "data segments that the sender sent again",
+    },
+    Metric {
+        name: "local_retransmissions",
+        unit: "1",
+        about: "data segments that nodes sent out of their caches",
+    },
+    Metric {
+        name: "unnecessary_retransmissions",
+        unit: "1",
+        about: "segments sent again by the sender that reached the receiver by a copy already in the network",
+    },
+    Metric {
+        name: "completion_s",
+        unit: "s",
+        about: "from the SYN until the last of the segments is acknowledged",
+    },
+    Metric {
+        name: "throughput_bit_per_s",
+        unit: "bit/s",
+        about: "payload of the segments over the completion time",
+    },
+    Metric {
+        name: "bound_omniscient",
+        unit: "1",
+        about: "data transmissions with perfect knowledge of the losses",
+    },
+    Metric {
+        name: "bound_hop_by_hop_data",
+        unit: "1",
+        about: "data transmissions where each hop repeats until it is acknowledged",
+    },
+    Metric { name: "bound_hop_by_hop_acks", unit: "1", about: "acknowledgements of that scheme" },
+];
+
+const ARRAYS: &[Metric] = &[Metric {
+    name: "transmissions_by_node",
+    unit: "1",
+    about: "data segments put on a link by each node between the ends, next to the sender first",
+}];

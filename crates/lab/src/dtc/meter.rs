@@ -1,0 +1,214 @@
+//! What moves over the chain, counted by an omniscient observer: the nodes' positions are their numbers, the sender
+//! is 0 and the receiver `hops`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_core::segment::{Flags, Segment, SeqNumber};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
+use anabranch_sim::trace::{NodeDrop, Observer, Point};
+
+use super::config::Config;
+
+/// What one run has counted until the last acknowledgement.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counts {
+    /// Data segments put on a link.
+    pub data: u64,
+    /// Acknowledgements put on a link.
+    pub acks: u64,
+    /// Time-outs and fast retransmits of the sender, those of the handshake left out (erratum D6).
+    pub end_to_end: u64,
+    /// Data segments that the sender sent again.
+    pub resent: u64,
+    /// Data segments that nodes sent out of their caches.
+    pub local: u64,
+    /// Segments sent again by the sender that reached the receiver by a copy already in the network.
+    pub unnecessary: u64,
+    /// From the SYN until the last acknowledgement; `None` if that did not come.
+    pub completion: Option<Duration>,
+    /// Data segments put on a link by each node between the ends.
+    pub by_node: Vec<u64>,
+    /// The sender's round trips: of segments that it sent once.
+    pub rtt: Vec<Sample>,
+    /// The estimates of the local round trip at each node between the ends, whenever they change.
+    pub local_rtt: Vec<Vec<Sample>>,
+}
+
+/// A round trip.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sample {
+    /// When it was measured, in seconds from the beginning of the run.
+    pub at: f64,
+    /// How long it was, in seconds.
+    pub rtt: f64,
+}
+
+/// The observer.
+#[derive(Debug)]
+pub(super) struct Meter {
+    hops: usize,
+    /// Octets that the last acknowledgement covers.
+    goal: u32,
+    /// Whether round trips are recorded.
+    samples: bool,
+    /// From where to where each link leads.
+    links: Vec<(NodeId, NodeId)>,
+    started: Option<Instant>,
+    /// The number of the first octet of data.
+    first: SeqNumber,
+    /// The first octet that was never sent.
+    fresh: u32,
+    /// The segments under way that have not reached the receiver, by their first octet.
+    tracks: BTreeMap<u32, Track>,
+    reached: BTreeSet<u32>,
+    /// By their end, when segments were sent; `None` if more than once.
+    sent: BTreeMap<u32, Option<Instant>>,
+    /// Segments that came to a node and were not sent on.
+    held: u64,
+    /// Segments that came to nodes between the ends.
+    came: u64,
+    done: bool,
+    counts: Counts,
+}
+
+/// The copies of a segment. The sender's n-th repetition begins generation n; what a node sends out of its cache
+/// is of the newest generation that has reached the node.
+#[derive(Debug)]
+struct Track {
+    newest: u64,
+    copies: BTreeMap<u64, u64>,
+    at_node: Vec<u64>,
+}
+
+impl Meter {
+    pub(super) fn new(config: &Config) -> Self {
+        let hops = config.hops;
+        Self {
+            hops,
+            goal: config.segments as u32 * u32::from(config.payload),
+            samples: config.samples,
+            links: Vec::new(),
+            started: None,
+            first: SeqNumber(0),
+            fresh: 0,
+            tracks: BTreeMap::new(),
+            reached: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            held: 0,
+            came: 0,
+            done: false,
+            counts: Counts { by_node: vec![0; hops - 1], ..Counts::default() },
+        }
+    }
+
+    /// What was counted; time-outs and local round trips are the caller's.
+    pub(super) fn counts(mut self) -> Counts {
+        let by_nodes: u64 = self.counts.by_node.iter().sum();
+        // A segment that a node has sent and that did not come to it as such is out of its cache.
+        self.counts.local = by_nodes.saturating_sub(self.came - self.held);
+        self.counts
+    }
+
+    fn offset(&self, segment: &Segment) -> u32 {
+        segment.seq.0.wrapping_sub(self.first.0)
+    }
+
+    fn data(&mut self, now: Instant, from: usize, to: usize, point: Point, id: u64, segment: &Segment) {
+        let offset = self.offset(segment);
+        match point {
+            Point::Sent => {
+                self.counts.data += 1;
+                match from.checked_sub(1) {
+                    Some(node) => self.counts.by_node[node] += 1,
+                    None => self.sent_by_sender(now, offset, id, segment.payload.len() as u32),
+                }
+                if let Some(track) = self.tracks.get_mut(&offset) {
+                    track.copies.entry(id).or_insert(track.at_node[from]);
+                }
+            }
+            Point::Received => {
+                self.came += u64::from(to < self.hops);
+                let Some(track) = self.tracks.get_mut(&offset) else { return };
+                let generation = track.copies.get(&id).copied().unwrap_or(0);
+                if to < self.hops {
+                    track.at_node[to] = track.at_node[to].max(generation);
+                } else {
+                    self.counts.unnecessary += track.newest - generation;
+                    self.tracks.remove(&offset);
+                    self.reached.insert(offset);
+                }
+            }
+            Point::Dropped(_) => {}
+        }
+    }
+
+    fn sent_by_sender(&mut self, now: Instant, offset: u32, id: u64, len: u32) {
+        let again = offset < self.fresh;
+        self.counts.resent += u64::from(again);
+        self.fresh = self.fresh.max(offset + len);
+        if self.samples {
+            self.sent.insert(offset + len, (!again).then_some(now));
+        }
+        if self.reached.contains(&offset) {
+            return;
+        }
+        let nodes = self.hops;
+        let track = self.tracks.entry(offset).or_insert_with(|| Track {
+            newest: 0,
+            copies: BTreeMap::new(),
+            at_node: vec![0; nodes],
+        });
+        track.newest += u64::from(again);
+        track.copies.insert(id, track.newest);
+    }
+
+    fn ack(&mut self, now: Instant, to: usize, point: Point, segment: &Segment) {
+        match point {
+            Point::Sent => self.counts.acks += 1,
+            Point::Received if to == 0 => {
+                let acked = segment.ack.0.wrapping_sub(self.first.0);
+                if let Some(Some(at)) = self.sent.remove(&acked) {
+                    let rtt = now.saturating_since(at).as_secs_f64();
+                    self.counts.rtt.push(Sample { at: now.as_secs_f64(), rtt });
+                }
+                if acked >= self.goal && acked <= self.fresh {
+                    self.done = true;
+                    self.counts.completion = self.started.map(|at| now.saturating_since(at));
+                }
+            }
+            Point::Received | Point::Dropped(_) => {}
+        }
+    }
+}
+
+impl Observer for Meter {
+    fn on_attach(&mut self, _: &[&str], links: &[(NodeId, NodeId)]) {
+        self.links = links.to_vec();
+    }
+
+    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
+        let Payload::Tcp(segment) = &packet.payload else { return };
+        if self.done {
+            return;
+        }
+        let (from, to) = self.links[link.index()];
+        let (from, to) = (from.index(), to.index());
+        if segment.flags.contains(Flags::SYN) {
+            if from == 0 && self.started.is_none() {
+                self.started = Some(now);
+                self.first = segment.seq + 1;
+            }
+        } else if to > from && !segment.payload.is_empty() {
+            self.data(now, from, to, point, packet.id, segment);
+        } else if to < from && segment.payload.is_empty() && segment.flags == Flags::ACK {
+            self.ack(now, to, point, segment);
+        }
+    }
+
+    fn on_node_drop(&mut self, _: Instant, node: NodeId, _: NodeDrop, packet: &Packet) {
+        let Payload::Tcp(segment) = &packet.payload else { return };
+        let between = node.index() > 0 && node.index() < self.hops;
+        self.held += u64::from(!self.done && between && !segment.payload.is_empty());
+    }
+}

@@ -1,0 +1,55 @@
+//! From the texts of parameters to their values, and back.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::units::UnitError;
+
+use super::ParameterError;
+
+/// A value, or why it cannot be.
+pub(crate) type Understood<T> = Result<T, ParameterError>;
+
+/// One of the words.
+pub(crate) fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Understood<T> {
+    words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
+        let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
+    })
+}
+
+/// A whole number of the range.
+pub(crate) fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
+    text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
+        ParameterError::bad(key, text, format!("expected a whole number in {least}..={most}"), None)
+    })
+}
+
+/// A number with a unit.
+pub(crate) fn quantity<T: FromStr<Err = UnitError>>(key: &'static str, text: &str) -> Understood<T> {
+    text.parse().map_err(|e: UnitError| ParameterError::bad(key, text, e.to_string(), e.hint()))
+}
+
+/// A probability, or a percentage.
+pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.parse(),
+    };
+    number.ok().filter(|p| (0.0..1.0).contains(p)).ok_or_else(|| {
+        let message = "expected a probability from 0 up to, not including, 1".to_owned();
+        ParameterError::bad(key, text, message, Some("such as 0.02 or 2%".to_owned()))
+    })
+}
+
+/// A quantity without the space before its unit, so that a shell needs no quotes.
+pub(crate) fn plain(value: &impl Display) -> String {
+    value.to_string().replace(' ', "")
+}
+
+/// The word for a value.
+pub(crate) fn named<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
+    words.iter().find(|(_, v)| *v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
+}
