@@ -75,6 +75,7 @@ fn any_config(prng: &mut Prng) -> Config {
         mss,
         initial_window: prng.pick(&[InitialWindow::Segments(1), InitialWindow::Rfc6928]),
         initial_ssthresh: prng.pick(&[None, Some(5_000)]),
+        least_ssthresh: 2,
         window_limit: prng.pick(&[None, Some(3), Some(64)]),
         rto: RtoConfig {
             initial: Duration::from_secs(1),

@@ -131,7 +131,7 @@ fn the_hash_follows_the_meaning() {
     assert_eq!(base, hash(good().set("seed=7")));
     assert_eq!(base, hash(good().set("link.wired1.rate=0.1 Gbit/s")));
     assert_ne!(base, hash(good().set("link.wired1.rate=99 Mbit/s")));
-    expect!["f67016bb4b40f5c9bc7b0ec0b3b00a341d46927553f5d3a587c45bcade03a7b9"].assert_eq(&base);
+    expect!["2ec97283851bffaf8bb2342734f63e35779df669fed9ab1641d97e20359db6ae"].assert_eq(&base);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "queue = \"64 kB\"",
         "qeue = \"64 kB\"",
         expect![[r#"
-            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `back`
+            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `to`, `rate`, `delay`, `queue`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
               hint: did you mean `queue`?"#]],
     );
     check(
