@@ -2,18 +2,28 @@
 //! Networks", section V): a chain of nodes over which TCP carries some hundred segments, with and without nodes that
 //! cache segments and repeat them.
 //!
-//! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; `meter` counts what moves.
+//! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; `meter` counts what moves;
+//! [`tables`], [`figures`] and [`claims`] are section V.
 
+pub mod claims;
 mod config;
+pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod tables;
 
 use std::collections::BTreeMap;
 
+use anabranch_core::dtc::FlowKey;
+use anabranch_core::segment::Segment;
 use anabranch_model::dtc::{self as model, Chain, Reading};
+use anabranch_sim::address::address_of;
 use anabranch_sim::apps::BulkSender;
+use anabranch_sim::network::NetworkConfig;
+use anabranch_sim::packet::NodeId;
 use anabranch_sim::scenario::{Plan, Scenario};
+use anabranch_sim::sim::Simulation;
 
 pub use config::{Config, Mode};
 pub use meter::{Counts, Sample};
@@ -134,7 +144,12 @@ fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts
     let goal = config.segments as u64 * u64::from(config.payload);
     let mut before = 0;
     let mut end_to_end = 0;
+    let mut local_rtt = vec![Vec::new(); if config.samples { config.hops - 1 } else { 0 }];
+    let mut probe = None;
     while sim.now() < scenario.stop && sim.step() {
+        if config.samples && probe.is_none() {
+            probe = Probe::new(&mut sim, config.hops);
+        }
         let opened = sim.app::<BulkSender>(transfer.sender).opened.is_some();
         let id = sim.world().connections(from).next();
         let Some(info) = id.and_then(|id| sim.world().info(from, id)) else { continue };
@@ -145,10 +160,46 @@ fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts
         if info.bytes_acked >= goal {
             break;
         }
+        if let (true, Some(probe)) = (opened, &probe) {
+            probe.sample(&sim, &mut local_rtt);
+        }
     }
     let mut counts = sim.take_observer::<Meter>().expect("it was put in").counts();
     counts.end_to_end = end_to_end - before;
+    counts.local_rtt = local_rtt;
     counts
+}
+
+/// Reads the nodes' estimates.
+#[derive(Debug)]
+struct Probe {
+    flow: FlowKey,
+    ports: Segment,
+}
+
+impl Probe {
+    /// Once the connection has begun.
+    fn new(sim: &mut Simulation, hops: usize) -> Option<Self> {
+        let meter = sim.take_observer::<Meter>().expect("it was put in");
+        let ports = meter.ports().cloned();
+        sim.observe(meter);
+        let address = |node| address_of(NetworkConfig::default().ip, NodeId(node));
+        let flow = FlowKey { source: address(0), destination: address(hops as u32) };
+        ports.map(|ports| Self { flow, ports })
+    }
+
+    /// Notes the estimates that have changed.
+    fn sample(&self, sim: &Simulation, into: &mut [Vec<Sample>]) {
+        let network = &sim.world().network;
+        for (i, samples) in into.iter_mut().enumerate() {
+            let node = network.caching(NodeId(i as u32 + 1));
+            let Some(rtt) = node.and_then(|n| n.local_rtt(self.flow, &self.ports)) else { continue };
+            let rtt = rtt.as_secs_f64();
+            if samples.last().is_none_or(|last| last.rtt != rtt) {
+                samples.push(Sample { at: sim.now().as_secs_f64(), rtt });
+            }
+        }
+    }
 }
 
 const METRICS: &[Metric] = &[

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_lab::dtc;
+use anabranch_lab::plot::Chart;
 use anabranch_lab::set::{claims, figures};
+use anabranch_lab::verdict::Verdict;
 
 use crate::error::Error;
 use crate::output;
@@ -11,7 +14,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The paper
-    #[arg(value_parser = ["set"])]
+    #[arg(value_parser = ["set", "dtc"])]
     paper: String,
     /// Where the files go; made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -31,23 +34,53 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", arguments.paper)));
     std::fs::create_dir_all(&folder).map_err(|error| Error::unwritable(&folder, &error))?;
+    let verdicts = match arguments.paper.as_str() {
+        "dtc" => reproduce_dtc(arguments, &folder)?,
+        _ => reproduce_set(arguments, &folder)?,
+    };
+    for verdict in &verdicts {
+        output::text(&format!("{:38} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
+    }
+    output::text(&format!("written to {}\n", folder.display()))
+}
+
+fn reproduce_set(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
     let grid = if arguments.quick { figures::Grid::Quick } else { figures::Grid::Full };
     let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 10 }, |n| n as usize);
     let mut drawn = Vec::new();
     for panel in figures::panels(grid) {
         eprintln!("figure {}", panel.id);
         let panel = panel.run(runs, arguments.seed)?;
-        write(&folder, &format!("figure-{}.csv", panel.id), &panel.chart.csv())?;
-        let svg = panel.chart.svg().map_err(|error| Error::job(error.to_string()))?;
-        write(&folder, &format!("figure-{}.svg", panel.id), &svg)?;
+        picture(folder, &panel.id, &panel.chart)?;
         drawn.push(panel);
     }
     let verdicts = claims::verdicts(&drawn, runs, arguments.seed)?;
-    write(&folder, "claims.md", &claims::markdown(&verdicts, grid, runs, arguments.seed))?;
-    for verdict in &verdicts {
-        output::text(&format!("{:30} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
+    write(folder, "claims.md", &claims::markdown(&verdicts, grid, runs, arguments.seed))?;
+    Ok(verdicts)
+}
+
+fn reproduce_dtc(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
+    let runs = arguments.runs.map_or(if arguments.quick { 5 } else { 30 }, |n| n as usize);
+    eprintln!("tables I to IV");
+    let tables = dtc::tables::Tables::run(runs, arguments.seed)?;
+    for (name, text) in tables.csv() {
+        write(folder, name, &text)?;
     }
-    output::text(&format!("written to {}\n", folder.display()))
+    write(folder, "tables.md", &tables.markdown(runs, arguments.seed))?;
+    eprintln!("figures 5 to 9");
+    let drawn = dtc::figures::draw(&tables, arguments.seed)?;
+    for figure in &drawn {
+        picture(folder, figure.id, &figure.chart)?;
+    }
+    let verdicts = dtc::claims::verdicts(&tables, &drawn, runs, arguments.seed)?;
+    write(folder, "claims.md", &dtc::claims::markdown(&verdicts, runs, arguments.seed))?;
+    Ok(verdicts)
+}
+
+fn picture(folder: &Path, id: &str, chart: &Chart) -> Result<(), Error> {
+    write(folder, &format!("figure-{id}.csv"), &chart.csv())?;
+    let svg = chart.svg().map_err(|error| Error::job(error.to_string()))?;
+    write(folder, &format!("figure-{id}.svg"), &svg)
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), Error> {

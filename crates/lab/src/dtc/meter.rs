@@ -64,6 +64,8 @@ pub(super) struct Meter {
     reached: BTreeSet<u32>,
     /// By their end, when segments were sent; `None` if more than once.
     sent: BTreeMap<u32, Option<Instant>>,
+    /// A segment without anything but the ports of the connection, once that has begun.
+    ports: Option<Segment>,
     /// Segments that came to a node and were not sent on.
     held: u64,
     /// Segments that came to nodes between the ends.
@@ -95,6 +97,7 @@ impl Meter {
             tracks: BTreeMap::new(),
             reached: BTreeSet::new(),
             sent: BTreeMap::new(),
+            ports: None,
             held: 0,
             came: 0,
             done: false,
@@ -108,6 +111,11 @@ impl Meter {
         // A segment that a node has sent and that did not come to it as such is out of its cache.
         self.counts.local = by_nodes.saturating_sub(self.came - self.held);
         self.counts
+    }
+
+    /// A segment without anything but the ports of the connection, once that has begun.
+    pub(super) fn ports(&self) -> Option<&Segment> {
+        self.ports.as_ref()
     }
 
     fn offset(&self, segment: &Segment) -> u32 {
@@ -198,6 +206,8 @@ impl Observer for Meter {
             if from == 0 && self.started.is_none() {
                 self.started = Some(now);
                 self.first = segment.seq + 1;
+                let (src_port, dst_port) = (segment.src_port, segment.dst_port);
+                self.ports = Some(Segment { src_port, dst_port, ..Segment::default() });
             }
         } else if to > from && !segment.payload.is_empty() {
             self.data(now, from, to, point, packet.id, segment);

@@ -1,0 +1,98 @@
+//! Section V: Figures 5 to 9. The paper prints them without numbers.
+
+use super::config::{Config, Mode};
+use super::meter::Sample;
+use super::tables::{self, MODES, Tables};
+use super::{DtcPoint, meter::Counts};
+use crate::experiment::RunError;
+use crate::plot::{Axis, Chart, Point, Scale, Series};
+
+/// A figure with its measurements.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Drawn {
+    /// `5` to `9`.
+    pub id: &'static str,
+    /// The picture.
+    pub chart: Chart,
+}
+
+/// All figures, all for 11 hops and 10 % loss: Figure 5 by the tables' runs, the others by the first run of the seed,
+/// the paper's "typical run".
+///
+/// # Errors
+///
+/// A run that could not be made.
+pub fn draw(tables: &Tables, seed: u64) -> Result<Vec<Drawn>, RunError> {
+    let paper = one_run(tables::cell(Mode::Paper, 11, 0.1), seed)?;
+    let plain = one_run(tables::cell(Mode::Tcp, 11, 0.1), seed)?;
+    let slow = one_run(Config { flying_start: false, ..tables::cell(Mode::Paper, 11, 0.1) }, seed)?;
+    let first = |samples: &[Sample]| samples.iter().take(SHOWN).copied().collect::<Vec<_>>();
+    let near_sender = paper.local_rtt.first().cloned().unwrap_or_default();
+    let near_receiver = paper.local_rtt.last().cloned().unwrap_or_default();
+    let off = slow.local_rtt.last().cloned().unwrap_or_default();
+    Ok(vec![
+        Drawn { id: "5", chart: load(tables) },
+        times(
+            "6",
+            "Round trips at the sender",
+            vec![("with the paper's nodes", first(&paper.rtt)), ("without caching", first(&plain.rtt))],
+        ),
+        times("7", "Local round trip at the node next to the sender", vec![("estimate", near_sender)]),
+        times(
+            "8",
+            "Local round trip at the node next to the receiver",
+            vec![("estimate", near_receiver.clone())],
+        ),
+        times(
+            "9",
+            "Local round trip at the node next to the receiver, the first segments",
+            vec![
+                ("with flying start", near_receiver.into_iter().take(EARLY).collect()),
+                ("without flying start", off.into_iter().take(EARLY).collect()),
+            ],
+        ),
+    ])
+}
+
+/// Samples that Figure 6 shows of each curve.
+const SHOWN: usize = 500;
+/// Samples that Figure 9 shows of each curve.
+const EARLY: usize = 40;
+
+fn one_run(config: Config, seed: u64) -> Result<Counts, RunError> {
+    DtcPoint::new(Config { samples: true, ..config }).counts(seed, 0)
+}
+
+fn load(tables: &Tables) -> Chart {
+    let curve = |(mode, name): (Mode, &str)| {
+        let nodes = &tables.cell(mode, 11, 0.1).array("transmissions_by_node").elements;
+        let point = |(i, s): (usize, &crate::stats::Summary)| Point { x: i as f64, y: s.mean, ci95: s.ci95 };
+        Series { name: name.to_owned(), points: nodes.iter().enumerate().map(point).collect() }
+    };
+    let ticks = (0..10).map(f64::from).collect();
+    Chart {
+        title: "Figure 5: data transmissions of each node, 11 hops, 10 % loss".to_owned(),
+        x: Axis { ticks, ..Axis::new("Node, 0 next to the sender", "") },
+        y: Axis::new("Transmissions", "").scaled(Scale::FromZero),
+        series: MODES.map(curve).to_vec(),
+    }
+}
+
+/// Round trips over their number.
+fn times(id: &'static str, title: &str, curves: Vec<(&str, Vec<Sample>)>) -> Drawn {
+    let series = curves.into_iter().map(|(name, samples)| Series {
+        name: name.to_owned(),
+        points: samples
+            .iter()
+            .enumerate()
+            .map(|(i, s)| Point { x: (i + 1) as f64, y: s.rtt, ci95: None })
+            .collect(),
+    });
+    let chart = Chart {
+        title: format!("Figure {id}: {title}, 11 hops, 10 % loss"),
+        x: Axis::new("Measurement", ""),
+        y: Axis::new("Round-trip time", "s").scaled(Scale::FromZero),
+        series: series.collect(),
+    };
+    Drawn { id, chart }
+}
