@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::scenario::dtc::{AlgorithmName, DtcProfile};
+use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
     BackSection, FactorsSection, FileConfig, LinkSection, LossName, NetworkSection, NodeKind, NodeSection,
     TransferKind, TransferSection,
@@ -56,6 +57,7 @@ impl Config {
             route: Vec::new(),
             transfer: vec![self.transfer()],
             event: Vec::new(),
+            emulation: None,
             sweep: BTreeMap::new(),
         }
     }
@@ -75,6 +77,9 @@ impl Config {
             kind: if end { NodeKind::Host } else { NodeKind::Node },
             energy: Default::default(),
             neighbours: Vec::new(),
+            host: HostName::Simulated,
+            netns: None,
+            device: None,
             dtc: (!end && self.mode != Mode::Tcp).then(|| PROFILE.to_owned()),
         }
     }
