@@ -109,7 +109,7 @@ impl Meter {
     pub(super) fn counts(mut self) -> Counts {
         let by_nodes: u64 = self.counts.by_node.iter().sum();
         // A segment that a node has sent and that did not come to it as such is out of its cache.
-        self.counts.local = by_nodes.saturating_sub(self.came - self.held);
+        self.counts.local = by_nodes.saturating_sub(self.came.saturating_sub(self.held));
         self.counts
     }
 
@@ -122,7 +122,7 @@ impl Meter {
         segment.seq.0.wrapping_sub(self.first.0)
     }
 
-    fn data(&mut self, now: Instant, from: usize, to: usize, point: Point, id: u64, segment: &Segment) {
+    fn data(&mut self, now: Instant, (from, to): (usize, usize), point: Point, id: u64, segment: &Segment) {
         let offset = self.offset(segment);
         match point {
             Point::Sent => {
@@ -210,7 +210,7 @@ impl Observer for Meter {
                 self.ports = Some(Segment { src_port, dst_port, ..Segment::default() });
             }
         } else if to > from && !segment.payload.is_empty() {
-            self.data(now, from, to, point, packet.id, segment);
+            self.data(now, (from, to), point, packet.id, segment);
         } else if to < from && segment.payload.is_empty() && segment.flags == Flags::ACK {
             self.ack(now, to, point, segment);
         }
