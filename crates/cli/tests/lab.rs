@@ -127,6 +127,33 @@ fn every_panel_and_the_claims_are_written() {
 }
 
 #[test]
+fn every_table_and_figure_of_the_caching_nodes_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path of text");
+    out(&["lab", "reproduce", "dtc", "--quick", "--runs", "1", "--out", path]);
+    let tables = (1..=4).map(|n| format!("table-{n}.csv"));
+    let figures = (5..=9).flat_map(|n| ["csv", "svg"].map(|kind| format!("figure-{n}.{kind}")));
+    for name in tables.chain(figures).chain(["tables.md".to_owned()]) {
+        let file = folder.path().join(name);
+        assert!(file.metadata().is_ok_and(|m| m.len() > 50), "{}", file.display());
+    }
+    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
+    assert_eq!(claims.matches("\n| `dtc.").count(), 72, "{claims}");
+}
+
+#[test]
+fn a_metric_can_be_an_array() {
+    let text = out(&["lab", "run", "dtc", "--set", "segments=20", "--runs", "2", "--json"]);
+    let object: Value = serde_json::from_str(&text).expect("an object");
+    let nodes = &object["metrics"]["transmissions_by_node"];
+    for figure in ["mean", "ci95", "min", "max"] {
+        assert_eq!(nodes[figure].as_array().map(Vec::len), Some(5), "{nodes}");
+    }
+    assert_eq!(object["params"]["cache_probability"], 0.5);
+    assert!(out(&["lab", "run", "dtc", "--runs", "1"]).contains("transmissions_by_node"));
+}
+
+#[test]
 fn a_folder_that_cannot_be_made_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let inside = file.path().join("folder");

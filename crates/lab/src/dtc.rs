@@ -261,3 +261,6 @@ const ARRAYS: &[Metric] = &[Metric {
     unit: "1",
     about: "data segments put on a link by each node between the ends, next to the sender first",
 }];
+
+#[cfg(test)]
+mod tests;

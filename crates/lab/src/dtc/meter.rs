@@ -29,7 +29,7 @@ pub struct Counts {
     pub completion: Option<Duration>,
     /// Data segments put on a link by each node between the ends.
     pub by_node: Vec<u64>,
-    /// The sender's round trips: of segments that it sent once.
+    /// The sender's round trips, of segments during whose way it repeated nothing.
     pub rtt: Vec<Sample>,
     /// The estimates of the local round trip at each node between the ends, whenever they change.
     pub local_rtt: Vec<Vec<Sample>>,
@@ -62,8 +62,8 @@ pub(super) struct Meter {
     /// The segments under way that have not reached the receiver, by their first octet.
     tracks: BTreeMap<u32, Track>,
     reached: BTreeSet<u32>,
-    /// By their end, when segments were sent; `None` if more than once.
-    sent: BTreeMap<u32, Option<Instant>>,
+    /// By their end, when segments were sent that can be measured.
+    sent: BTreeMap<u32, Instant>,
     /// A segment without anything but the ports of the connection, once that has begun.
     ports: Option<Segment>,
     /// Segments that came to a node and were not sent on.
@@ -156,7 +156,12 @@ impl Meter {
         self.counts.resent += u64::from(again);
         self.fresh = self.fresh.max(offset + len);
         if self.samples {
-            self.sent.insert(offset + len, (!again).then_some(now));
+            if again {
+                // A repetition ends all measurements, as it does at a sender that times one segment.
+                self.sent.clear();
+            } else {
+                self.sent.insert(offset + len, now);
+            }
         }
         if self.reached.contains(&offset) {
             return;
@@ -176,7 +181,7 @@ impl Meter {
             Point::Sent => self.counts.acks += 1,
             Point::Received if to == 0 => {
                 let acked = segment.ack.0.wrapping_sub(self.first.0);
-                if let Some(Some(at)) = self.sent.remove(&acked) {
+                if let Some(at) = self.sent.remove(&acked) {
                     let rtt = now.saturating_since(at).as_secs_f64();
                     self.counts.rtt.push(Sample { at: now.as_secs_f64(), rtt });
                 }

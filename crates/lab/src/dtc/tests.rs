@@ -1,0 +1,170 @@
+//! Section V, cell by cell: what the experiment must come to.
+
+use super::tables::{HOPS, LOSSES, cell};
+use super::*;
+use crate::experiment::{Outcome, grid, run_all};
+use crate::targets;
+
+/// One seed for all, so that a failure can be had again.
+const SEED: u64 = 1;
+
+fn outcome(config: Config, runs: usize) -> Outcome {
+    crate::experiment::run(&Dtc, &DtcPoint::new(config), runs, SEED).expect("runs")
+}
+
+fn printed(row: &str, hops: usize, column: &str) -> f64 {
+    let id = format!("dtc.{row}.n{hops}.{column}");
+    let target = targets::dtc().into_iter().find(|t| t.id == id).expect("a cell of the tables");
+    let value = target.value.expect("a number");
+    value.as_float().or(value.as_integer().map(|n| n as f64)).expect("a number")
+}
+
+fn cells() -> impl Iterator<Item = (usize, f64, &'static str)> {
+    HOPS.into_iter().flat_map(|hops| LOSSES.map(|(loss, column)| (hops, loss, column)))
+}
+
+/// Tables I and II without caching: data transmissions within 5 %, time-outs and fast retransmits (erratum D6) within
+/// 12 %.
+#[test]
+fn plain_tcp_is_that_of_tables_1_and_2() {
+    for (hops, loss, column) in cells() {
+        let found = outcome(cell(Mode::Tcp, hops, loss), 30);
+        for (metric, row, tolerance) in [
+            ("data_transmissions", "nodtc_data_tx", 0.05),
+            ("end_to_end_retransmissions", "nodtc_e2e_retransmissions", 0.12),
+        ] {
+            let (ours, published) = (found.mean(metric).expect("it ends"), printed(row, hops, column));
+            println!("{hops} hops, loss {loss}: {metric} {ours:.1}, published {published}");
+            assert!((ours - published).abs() <= tolerance * published, "{hops}, {loss}: {metric} {ours:.1}");
+        }
+    }
+}
+
+/// Tables I and II with the paper's nodes: data transmissions at most 5 % (6 hops) and 10 % (11 hops) above, but in the
+/// cell that contradicts the others (erratum D9), and never below the omniscient bound. Over 11 hops 30 runs are sure
+/// to 2 % only, and with 15 % loss the mean of very many is 9.4 % above: these cells are decided by 300.
+#[test]
+fn the_papers_nodes_reach_tables_1_and_2() {
+    for (hops, loss, column) in cells() {
+        let found = outcome(cell(Mode::Paper, hops, loss), if hops == 11 { 300 } else { 30 });
+        let mean = |metric| found.mean(metric).expect("it ends");
+        let (ours, published) = (mean("data_transmissions"), printed("dtc_data_tx", hops, column));
+        println!("{hops} hops, loss {loss}: {ours:.1}, published {published}");
+        assert!(ours >= mean("bound_omniscient"), "{hops}, {loss}: {ours:.1}");
+        let tolerance = if hops == 6 { 1.05 } else { 1.10 };
+        if (hops, column) != (11, "p05") {
+            assert!(ours <= tolerance * published, "{hops}, {loss}: {ours:.1}");
+        }
+    }
+}
+
+/// Section V: end-to-end retransmissions fall to a tenth over 11 hops with 10 % loss.
+#[test]
+fn the_papers_nodes_spare_the_sender() {
+    let of = |mode| outcome(cell(mode, 11, 0.1), 30).mean("end_to_end_retransmissions").expect("it ends");
+    let (with, without) = (of(Mode::Paper), of(Mode::Tcp));
+    assert!(with <= without / 10.0, "{with:.1} against {without:.1}");
+}
+
+/// Table III, in its lower reading (erratum D18).
+#[test]
+fn table_3_throughput() {
+    for (hops, times) in [(6, 4.5), (11, 6.7)] {
+        let of = |mode| outcome(cell(mode, hops, 0.1), 30).mean("throughput_bit_per_s").expect("it ends");
+        for mode in [Mode::Paper, Mode::Improved] {
+            let up = of(mode) / of(Mode::Tcp);
+            assert!(up >= times, "{hops} hops, {mode:?}: {up:.1} times");
+        }
+    }
+}
+
+/// Table IV: flying start shortens 20 segments by at least 30 %.
+#[test]
+fn table_4_flying_start() {
+    for hops in HOPS {
+        let of = |flying_start| {
+            let config = Config { segments: 20, flying_start, ..cell(Mode::Paper, hops, 0.1) };
+            outcome(config, 300).mean("completion_s").expect("it ends")
+        };
+        let (with, without) = (of(true), of(false));
+        assert!(with <= 0.7 * without, "{hops} hops: {with:.1} s against {without:.1} s");
+    }
+}
+
+/// Figure 5: without caching the load falls from the sender to the receiver; with the paper's nodes the one next to the
+/// sender has no more than the one next to the receiver. Ours share the load evenly.
+#[test]
+fn figure_5_load() {
+    let of = |mode| outcome(cell(mode, 11, 0.1), 30).array("transmissions_by_node").means();
+    let plain = of(Mode::Tcp);
+    assert_eq!(plain.len(), 10);
+    assert!(plain.windows(2).all(|w| w[0] > w[1]), "{plain:.0?}");
+    let paper = of(Mode::Paper);
+    assert!(paper[0] <= paper[9], "{paper:.0?}");
+    let ours = of(Mode::Improved);
+    assert!(ours[0] <= 1.02 * ours[9], "{ours:.0?}");
+}
+
+/// Our nodes with 10 % loss: at most 5 % above the omniscient bound.
+#[test]
+fn our_nodes_come_within_5_percent_of_the_omniscient_bound() {
+    for hops in HOPS {
+        let found = outcome(cell(Mode::Improved, hops, 0.1), 30);
+        let [data, bound] =
+            ["data_transmissions", "bound_omniscient"].map(|m| found.mean(m).expect("it ends"));
+        println!("{hops} hops: {:.2} % above", 100.0 * (data / bound - 1.0));
+        assert!(data >= bound && data <= 1.05 * bound, "{hops} hops: {data:.1}, bound {bound:.1}");
+    }
+}
+
+/// What the meter counts fits together: the sender's, the nodes' and the sum.
+#[test]
+fn transmissions_add_up() {
+    for mode in ["tcp", "dtc-paper", "dtc"] {
+        let points = grid(&Dtc, &[format!("mode={mode}")]).expect("good settings");
+        let found = &run_all(&Dtc, &points, 3, SEED).expect("runs")[0];
+        let mean = |metric| found.mean(metric).expect("it ends");
+        let nodes: f64 = found.array("transmissions_by_node").means().iter().sum();
+        let sender = mean("data_transmissions") - nodes;
+        let first = sender - mean("segments_resent_by_sender");
+        assert!((500.0..=503.0).contains(&first), "{mode}: {first} segments sent first");
+        assert_eq!(mean("local_retransmissions") > 0.0, mode != "tcp", "{mode}");
+        assert!(mean("unnecessary_retransmissions") <= mean("segments_resent_by_sender"), "{mode}");
+    }
+}
+
+#[test]
+fn every_parameter_changes_something_or_is_refused() {
+    let given = [
+        "hops=4",
+        "loss=5%",
+        "mode=dtc",
+        "segments=30",
+        "payload=80B",
+        "window=5",
+        "ack_loss_factor=0.25",
+        "link_ack_loss_factor=1",
+        "cache_segments=2",
+        "cache_probability=0.75",
+        "flying_start=off",
+        "sender_sack=off",
+    ];
+    let points = grid(&Dtc, &given).expect("good settings");
+    let texts: Vec<String> =
+        points[0].parameters().iter().map(|(name, text)| format!("{name}={text}")).collect();
+    assert_eq!(grid(&Dtc, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
+    let found = &run_all(&Dtc, &points, 2, SEED).expect("runs")[0];
+    assert!(found.mean("completion_s").is_some());
+    let refused = [
+        "hops=1",
+        "loss=1",
+        "mode=sack",
+        "payload=0B",
+        "cache_probability=2",
+        "flying_start=yes",
+        "window=0",
+    ];
+    for bad in refused {
+        assert!(grid(&Dtc, &[bad]).is_err(), "{bad}");
+    }
+}
