@@ -109,7 +109,7 @@ impl Meter {
     pub(super) fn counts(mut self) -> Counts {
         let by_nodes: u64 = self.counts.by_node.iter().sum();
         // A segment that a node has sent and that did not come to it as such is out of its cache.
-        self.counts.local = by_nodes.saturating_sub(self.came - self.held);
+        self.counts.local = by_nodes.saturating_sub(self.came.saturating_sub(self.held));
         self.counts
     }
 
