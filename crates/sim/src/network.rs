@@ -350,23 +350,31 @@ impl Network {
             return;
         }
         node.metrics.sent += 1;
-        let handle = self.make_packet(src, src, dst, segment);
+        let (hop_limit, octets) = (self.config.hop_limit, segment.wire_len());
+        let handle = self.make_packet(src, (src, dst), hop_limit, octets, Payload::Tcp(segment));
         self.send_on(now, src, handle);
     }
 
-    /// A packet that `maker` makes, for itself or for others.
+    /// A packet with `octets` behind the IP header, that `maker` makes for itself or for others.
     #[inline]
-    fn make_packet(&mut self, maker: NodeId, src: NodeId, dst: NodeId, segment: Segment) -> PacketHandle {
+    fn make_packet(
+        &mut self,
+        maker: NodeId,
+        (src, dst): (NodeId, NodeId),
+        hop_limit: u8,
+        octets: usize,
+        payload: Payload,
+    ) -> PacketHandle {
         let node = &mut self.nodes[maker.index()];
         node.identification = node.identification.wrapping_add(1);
         let packet = Packet {
             id: self.next_packet,
             src,
             dst,
-            wire_len: self.config.ip.header_len() + segment.wire_len() as u32,
+            wire_len: self.config.ip.header_len() + octets as u32,
             identification: node.identification,
-            hop_limit: self.config.hop_limit,
-            payload: Payload::Tcp(segment),
+            hop_limit,
+            payload,
         };
         self.next_packet += 1;
         self.packets.insert(packet)

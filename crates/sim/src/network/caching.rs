@@ -135,7 +135,8 @@ impl Network {
             // Both ends are ours: the node has seen them in packets of this network.
             let (Some(src), Some(dst)) = (node_at(flow.source), node_at(flow.destination)) else { continue };
             self.nodes[at.index()].metrics.repeated += 1;
-            let handle = self.make_packet(at, src, dst, segment);
+            let (hop_limit, octets) = (self.config.hop_limit, segment.wire_len());
+            let handle = self.make_packet(at, (src, dst), hop_limit, octets, Payload::Tcp(segment));
             self.send_on(now, at, handle);
         }
         let Some(caching) = self.caching_mut(at) else { return };

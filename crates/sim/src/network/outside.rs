@@ -26,18 +26,7 @@ impl Network {
             return;
         }
         node.metrics.sent += 1;
-        node.identification = node.identification.wrapping_add(1);
-        let packet = Packet {
-            id: self.next_packet,
-            src,
-            dst,
-            wire_len: self.config.ip.header_len() + whole.wire_len() as u32,
-            identification: node.identification,
-            hop_limit,
-            payload: whole.into(),
-        };
-        self.next_packet += 1;
-        let handle = self.packets.insert(packet);
+        let handle = self.make_packet(src, (src, dst), hop_limit, whole.wire_len(), whole.into());
         self.send_on(now, src, handle);
     }
 
