@@ -29,6 +29,16 @@ pub struct Parameter {
     pub about: &'static str,
 }
 
+/// A parameter in one line, for tables of them.
+pub const fn parameter(
+    name: &'static str,
+    default: &'static str,
+    takes: &'static str,
+    about: &'static str,
+) -> Parameter {
+    Parameter { name, default, takes, about }
+}
+
 /// A metric of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metric {

@@ -1,10 +1,6 @@
 //! The parameters of the experiment, their defaults, and where those come from.
 
-use crate::experiment::Parameter;
-
-const fn p(name: &'static str, default: &'static str, takes: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, default, takes, about }
-}
+use crate::experiment::{Parameter, parameter as p};
 
 const FACTOR: &str = "0 to 1";
 const SWITCH: &str = "on or off";

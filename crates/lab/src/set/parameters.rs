@@ -1,10 +1,6 @@
 //! The parameters of the experiment, their defaults, and where those come from.
 
-use crate::experiment::Parameter;
-
-const fn p(name: &'static str, default: &'static str, takes: &'static str, about: &'static str) -> Parameter {
-    Parameter { name, default, takes, about }
-}
+use crate::experiment::{Parameter, parameter as p};
 
 const RATE: &str = "a rate such as 256kbit/s; one for all, or one each joined by +";
 const DELAY: &str = "a span such as 25ms; one for all, or one each joined by +";
