@@ -130,7 +130,9 @@ impl Node {
     }
 
     /// The link layer reports on a segment that the node sent or forwarded: the next hop has acknowledged
-    /// it, or the time for that has passed (action 2). `segment` needs its header and its length only.
+    /// it, or the time for that has passed (action 2). With a time-out the node may
+    /// take `segment` into its cache, so it must be as it was sent, payload included; an acknowledgement needs its
+    /// header and its length only.
     pub fn handle_link(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
         let (key, way) = Key::of(flow, segment);
         let Some(at) = self.table.find(&key) else { return };
