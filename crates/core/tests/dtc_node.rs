@@ -507,6 +507,19 @@ fn flying_start_does_not_measure_the_time_out_of_the_end() {
     assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(150)));
 }
 
+/// A neighbour that has missed the link acknowledgement repeats the SYN that is on its way already.
+#[test]
+fn flying_start_measures_from_the_first_of_a_neighbours_repetitions() {
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(syn(true));
+    bench.report(&syn(true), LinkEvent::Acknowledged);
+    bench.wait(25);
+    bench.hand(&syn(true), LUCKY);
+    bench.wait(19);
+    bench.pass(syn_ack(true));
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(44)));
+}
+
 #[test]
 fn sack_is_offered_for_an_end_that_does_not_speak_it_and_kept_from_it() {
     let mut bench = Bench::new(Config::paper());

@@ -121,8 +121,7 @@ impl Node {
             let wanted = self.config.duplicate_acks == DuplicateAcks::Repeat && context.asked_for;
             if wanted && context.bare && !context.news.advances && ripe(slot, context) {
                 slot.repeat();
-                slot.deadline = Some(context.now + context.rto);
-                slot.lock = Lock::Locked;
+                slot.lock_until(context.now + context.rto);
             }
         } else if slot.is_locked() && self.config.signal == Signal::LockedSegment && context.sack_spoken {
             self.signal(options, held, context);
@@ -137,8 +136,7 @@ impl Node {
         if ripe(slot, context) && slot.repeats < self.config.max_repeats {
             slot.repeat();
             // This copy may be lost as well.
-            slot.lock = Lock::Locked;
-            slot.deadline = Some(context.now + context.rto);
+            slot.lock_until(context.now + context.rto);
         }
         if !slot.pending && !slot.is_locked() {
             return Fate::Pass;

@@ -72,6 +72,12 @@ impl Slot {
         self.repeats = self.repeats.saturating_add(1);
     }
 
+    /// It may not be overwritten, and is repeated at `deadline`.
+    pub(super) fn lock_until(&mut self, deadline: Instant) {
+        self.lock = Lock::Locked;
+        self.deadline = Some(deadline);
+    }
+
     /// Nothing is to happen to it any more, unless it is asked for.
     pub(super) fn release(&mut self) {
         self.lock = Lock::Open;

@@ -143,8 +143,9 @@ impl Half {
             self.set(Self::FIN_SEEN, true);
         }
         if self.has(Self::HIGHEST_KNOWN) && end.le(self.highest) {
-            if syn && self.has(Self::SYN_SAMPLE) {
-                // The end's own time-out is no part of the round trip; what it answers was lost.
+            // The end's own time-out is no part of the round trip; what a neighbour repeats is (section IV-C).
+            let of_the_end = now.saturating_since(self.sample_at) >= LEAST_SYN_TIMEOUT;
+            if syn && self.has(Self::SYN_SAMPLE) && of_the_end {
                 self.sample_at = now;
             }
             return (Arrival::Old, self.observe_old(now, segment.seq));
@@ -299,6 +300,8 @@ impl Half {
     }
 }
 
+/// No end repeats its SYN earlier (RFC 6298 section 2.1).
+const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
 /// An acknowledgement is overtaken by a newer one by less than this.

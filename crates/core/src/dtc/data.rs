@@ -105,8 +105,7 @@ impl Node {
         slot.pending = false;
         slot.repeats = 0;
         if slot.is_locked() || self.config.custody == Custody::UntilLinkAck {
-            slot.lock = Lock::Locked;
-            slot.deadline = Some(now + rto);
+            slot.lock_until(now + rto);
         }
         Fate::Pass
     }
@@ -200,8 +199,7 @@ impl Node {
         }
         let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), 0);
         let slot = &mut self.cache.slots_mut()[place];
-        slot.lock = Lock::Locked;
-        slot.deadline = Some(now + rto);
+        slot.lock_until(now + rto);
         self.counters.locked += 1;
     }
 
