@@ -10,12 +10,7 @@ const SWITCH: &str = "on or off";
 pub(super) const PARAMETERS: &[Parameter] = &[
     p("hops", "6", "2 to 32", "links in a row between sender and receiver"),
     p("loss", "0.1", "a probability such as 0.1 or 10%", "loss of each data segment on each link"),
-    p(
-        "mode",
-        "dtc-paper",
-        "tcp, dtc-paper or dtc",
-        "nodes that only forward, the paper's algorithm, or ours",
-    ),
+    p("mode", "dtc", "tcp, dtc-paper or dtc", "nodes that only forward, the paper's algorithm, or ours"),
     p("segments", "500", "1 to 1000000", "segments to carry; the run ends when the last is acknowledged"),
     p("payload", "100B", "a size such as 100B, up to 1400B", "payload of each segment"),
     p("window", "3", "1 to 100", "segments in flight at most"),
