@@ -13,7 +13,7 @@
 //! time-out. It may not call `handle_timeout` before that instant; later is always allowed.
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
-//! several split-TCP sessions.
+//! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod dtc;
+pub mod mptcp;
 pub mod segment;
 pub mod set;
 pub mod tcp;

@@ -7,6 +7,7 @@
 //! Code map, from the ground up; nothing imports downward in this list:
 //!
 //! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
+//! * [`radio`] is the channel that nodes share;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
 //! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`pcapng`] writes captures;
@@ -31,6 +32,7 @@ mod numbered;
 pub mod octets;
 pub mod packet;
 pub mod pcapng;
+pub mod radio;
 pub mod random;
 pub mod routing;
 pub mod scenario;

@@ -11,10 +11,10 @@ struct Floor {
 /// From the ground up. What stands in a list stands above in this table, so that no circle can be allowed.
 const FLOORS: &[Floor] = &[
     Floor { name: "wire", may_know: &[] },
-    Floor { name: "model", may_know: &[] },
     Floor { name: "core", may_know: &["wire"] },
+    Floor { name: "model", may_know: &["core"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
-    Floor { name: "sim", may_know: &["wire", "core"] },
+    Floor { name: "sim", may_know: &["wire", "core", "model"] },
     Floor { name: "net", may_know: &["wire", "core"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
     Floor { name: "lab", may_know: &["wire", "core", "model", "sim"] },
