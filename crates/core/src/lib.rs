@@ -13,7 +13,8 @@
 //! time-out. It may not call `handle_timeout` before that instant; later is always allowed.
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
-//! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths.
+//! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
+//! which [`paths`] builds.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ extern crate std;
 
 pub mod dtc;
 pub mod mptcp;
+pub mod paths;
 pub mod segment;
 pub mod set;
 pub mod tcp;

@@ -1,0 +1,415 @@
+//! The path builder: RPL (RFC 6550) with several paths for each node, section III of "Multipath TCP Over Multi-Hop
+//! Heterogeneous Wireless IoT Networks" (Guo et al.).
+//!
+//! The root says that it is there (DIO). A node that hears of a path makes one of its own out of it, by putting
+//! itself in front, keeps the best few, passes each on, and tells the nodes on it (DAO), which store where packets of that
+//! path go, up and down. A packet bears its path's number; 0 stands for the best.
+//!
+//! One [`Router`] is one node's part. It names nodes by their short addresses and knows no interface: what it wants
+//! sent goes to all neighbours or to one, over whatever leads there. Messages are values here; their octets are the
+//! wire's.
+//!
+//! # What the paper leaves open (erratum M27)
+//!
+//! * A path is better than another if it is shorter, a multi-link node on it counting as two hops less; of equals the one
+//!   whose first hop no other path of the node has; then the one that was there.
+//! * A path that was replaced is withdrawn from the nodes on it by a DAO without lifetime; nodes downstream may go on using
+//!   it, since what is stored for them stays. A link that is broken is withdrawn by a DIO with an infinite rank, which
+//!   all pass on whose paths, or those of nodes behind them, may use it.
+//! * The root answers a DAO (DAO-ACK); one that is not answered is sent again.
+//!
+//! Code map: `message` is what is said, `trickle` when (RFC 6206), `offers` the node's own paths, `routes` what it stores for
+//! others.
+
+mod message;
+mod offers;
+mod routes;
+mod trickle;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+pub use message::{Dao, DaoAck, Dio, INFINITE_RANK, NodeType, Output, Path, ShortAddress};
+pub use offers::OwnPath;
+pub use routes::Route;
+
+use crate::time::{Duration, Instant};
+use offers::{Change, Offers};
+use routes::Routes;
+use trickle::Trickle;
+
+/// How a node builds paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// NP_thr: paths that a node keeps, 1 to 15; 3 in section VIII.
+    pub max_paths: u8,
+    /// Imin of the trickle timer (RFC 6206 section 4.1). RPL's default is 8 ms, for links that are not shared.
+    pub interval_min: Duration,
+    /// Doublings of Imin up to Imax, at most 20; 8 (RFC 6550 section 17: 20).
+    pub doublings: u8,
+    /// k, the redundancy constant: so many consistent messages heard make one's own superfluous; 10 (RFC 6550
+    /// section 17). 0 never does.
+    pub redundancy: u8,
+    /// MinHopRankIncrease; 256 (RFC 6550 section 17).
+    pub min_hop_rank_increase: u16,
+    /// How long a new path waits before it is told upstream, up to twice that; 1 s (DEFAULT_DAO_DELAY).
+    pub dao_delay: Duration,
+    /// How long a DAO waits for its answer, doubling.
+    pub dao_timeout: Duration,
+    /// DAOs for one path before it is given up.
+    pub dao_tries: u8,
+    /// Nodes on a path, ends included.
+    pub longest_path: u8,
+    /// Paths of others that a node stores.
+    pub max_routes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_paths: 3,
+            interval_min: Duration::from_millis(1024),
+            doublings: 8,
+            redundancy: 10,
+            min_hop_rank_increase: 256,
+            dao_delay: Duration::from_secs(1),
+            dao_timeout: Duration::from_secs(4),
+            dao_tries: 6,
+            longest_path: 24,
+            max_routes: 4096,
+        }
+    }
+}
+
+/// What a router has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// DIOs sent, one for each path and time.
+    pub dios: u64,
+    /// DAOs sent or passed on.
+    pub daos: u64,
+    /// Messages that made no sense: a path with a circle, of the wrong end, or too long.
+    pub refused: u64,
+    /// Paths built.
+    pub built: u64,
+    /// Paths that were replaced by better ones.
+    pub replaced: u64,
+    /// Paths that were lost: withdrawn, or their first hop gone.
+    pub lost: u64,
+    /// Routes not stored since the table is full.
+    pub table_full: u64,
+}
+
+/// One node's part.
+#[derive(Debug)]
+pub struct Router {
+    config: Config,
+    address: ShortAddress,
+    kind: NodeType,
+    root: bool,
+    offers: Offers,
+    routes: Routes,
+    trickle: Trickle,
+    sequence: u8,
+    output: VecDeque<Output>,
+    /// What was withdrawn of late.
+    heard: Vec<(Path, Instant)>,
+    counters: Counters,
+}
+
+impl Router {
+    /// A node that knows no path yet.
+    pub fn node(config: Config, address: ShortAddress, kind: NodeType) -> Self {
+        Self::new(config, address, kind, false)
+    }
+
+    /// The root: the data centre. It begins to speak with [`Router::start`].
+    pub fn root(config: Config, address: ShortAddress) -> Self {
+        Self::new(config, address, NodeType::MultiLink, true)
+    }
+
+    fn new(config: Config, address: ShortAddress, kind: NodeType, root: bool) -> Self {
+        let max_paths = config.max_paths.clamp(1, 15);
+        Self {
+            config: Config { max_paths, doublings: config.doublings.min(20), ..config },
+            address,
+            kind,
+            root,
+            offers: Offers::default(),
+            routes: Routes::default(),
+            trickle: Trickle::default(),
+            sequence: 0,
+            output: VecDeque::new(),
+            heard: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The root begins; of any other node nothing happens until it hears something.
+    pub fn start(&mut self, now: Instant, random: u32) {
+        if self.root {
+            self.trickle.reset(now, &self.config, random);
+        }
+    }
+
+    /// A neighbour tells of a path.
+    pub fn handle_dio(&mut self, now: Instant, from: ShortAddress, dio: &Dio, random: u32) {
+        if self.root {
+            return;
+        }
+        if dio.rank == INFINITE_RANK {
+            return self.handle_withdrawal(now, from, &dio.path, random);
+        }
+        if dio.path.first() != Some(&from) || !self.sensible(&dio.path) {
+            self.counters.refused += 1;
+            return;
+        }
+        match self.offers.offer(&self.config, self.address, dio) {
+            Change::None => {}
+            Change::Consistent => self.trickle.heard_consistent(),
+            Change::Built { replaced } => {
+                self.counters.built += 1;
+                if let Some(old) = replaced {
+                    self.counters.replaced += 1;
+                    self.unstore(old);
+                }
+                self.announce(now, random);
+                self.trickle.reset(now, &self.config, random);
+            }
+        }
+    }
+
+    /// A link upstream is broken, or a node there has forgotten what it had stored.
+    fn handle_withdrawal(&mut self, now: Instant, from: ShortAddress, link: &[ShortAddress], random: u32) {
+        self.heard.retain(|(_, at)| now.saturating_since(*at) < REMEMBERED);
+        if link.is_empty() || link.len() > 2 || self.heard.iter().any(|(l, _)| l == link) {
+            return;
+        }
+        let gone = self.offers.withdraw(link);
+        if gone.is_empty() && !self.routes.lead_through(from) {
+            return;
+        }
+        self.withdraw(now, link);
+        self.lost(now, gone, random);
+    }
+
+    /// Tells all neighbours, once.
+    fn withdraw(&mut self, now: Instant, link: &[ShortAddress]) {
+        self.heard.push((link.into(), now));
+        let dio = Dio { rank: INFINITE_RANK, node_type: self.kind, multi_link: 0, path: link.into() };
+        self.output.push_back(Output::Dio(dio));
+    }
+
+    /// A new path is told upstream after a while, so that a better one can take its place first.
+    fn announce(&mut self, now: Instant, random: u32) {
+        let delay = self.config.dao_delay;
+        let wait = delay + delay.mul_ratio(u64::from(random >> 16), 1 << 16);
+        for path in self.offers.paths_mut().iter_mut().filter(|p| p.is_new()) {
+            path.tell_at(now + wait);
+        }
+    }
+
+    /// A node downstream tells of a path of its own, which leads through here.
+    pub fn handle_dao(&mut self, _now: Instant, from: ShortAddress, dao: &Dao) {
+        let place = dao.path.iter().position(|&n| n == self.address);
+        let (Some(source), Some(place)) = (dao.path.first().copied(), place) else {
+            self.counters.refused += 1;
+            return;
+        };
+        let up = dao.path.get(place + 1).copied();
+        let down = place.checked_sub(1).and_then(|i| dao.path.get(i)).copied();
+        let fits = down == Some(from) && up.is_none() == self.root && dao.path_id != 0;
+        if !fits || !self.plausible(&dao.path) {
+            self.counters.refused += 1;
+            return;
+        }
+        if dao.withdrawn {
+            self.routes.remove(source, dao.path_id);
+        } else {
+            let route = Route { source, path_id: dao.path_id, up, down: from };
+            if !self.routes.store(route, self.config.max_routes) {
+                self.counters.table_full += 1;
+                return;
+            }
+        }
+        match up {
+            Some(to) => {
+                self.counters.daos += 1;
+                self.output.push_back(Output::Dao { to, dao: dao.clone() });
+            }
+            None if dao.withdrawn => {}
+            None => {
+                let ack = DaoAck { source, path_id: dao.path_id, sequence: dao.sequence };
+                self.output.push_back(Output::DaoAck { to: from, ack });
+            }
+        }
+    }
+
+    /// The root's answer to a DAO comes down the path.
+    pub fn handle_dao_ack(&mut self, ack: &DaoAck) {
+        if ack.source == self.address {
+            self.offers.told(ack.path_id, ack.sequence);
+        } else if let Some(route) = self.routes.get(ack.source, ack.path_id) {
+            self.output.push_back(Output::DaoAck { to: route.down, ack: *ack });
+        }
+    }
+
+    /// The link layer has found that a neighbour does not answer any more: every path through it is lost.
+    pub fn handle_neighbour_lost(&mut self, now: Instant, neighbour: ShortAddress, random: u32) {
+        let gone = self.offers.lose(neighbour);
+        let others = self.routes.lose(neighbour);
+        if gone.is_empty() && !others {
+            return;
+        }
+        self.withdraw(now, &[self.address, neighbour]);
+        self.lost(now, gone, random);
+    }
+
+    /// A packet has come for a path of which nothing is stored here, as after a reboot.
+    pub fn handle_missing_route(&mut self, now: Instant) {
+        self.heard.retain(|(_, at)| now.saturating_since(*at) < REMEMBERED);
+        let own = [self.address];
+        if !self.heard.iter().any(|(l, _)| l[..] == own) {
+            self.withdraw(now, &own);
+        }
+    }
+
+    /// Paths of one's own are gone.
+    fn lost(&mut self, now: Instant, gone: Vec<OwnPath>, random: u32) {
+        if gone.is_empty() {
+            return;
+        }
+        self.counters.lost += gone.len() as u64;
+        gone.into_iter().for_each(|path| self.unstore(path));
+        self.trickle.reset(now, &self.config, random);
+    }
+
+    /// The nodes on a path that is not used any more may forget it.
+    fn unstore(&mut self, path: OwnPath) {
+        if let (true, Some(&to)) = (path.was_told(), path.nodes.get(1)) {
+            let sequence = self.next_sequence();
+            let dao = Dao { path_id: path.id, sequence, withdrawn: true, path: path.nodes };
+            self.output.push_back(Output::Dao { to, dao });
+        }
+    }
+
+    /// Nothing is known any more, as after a reboot.
+    pub fn reset(&mut self, now: Instant, random: u32) {
+        *self = Self::new(self.config, self.address, self.kind, self.root);
+        self.start(now, random);
+    }
+
+    /// When [`Router::handle_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let dao = self.offers.paths().iter().filter_map(|p| p.due).min();
+        [self.trickle.next_timeout(), dao].into_iter().flatten().min()
+    }
+
+    /// Answers [`Router::next_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant, random: u32) {
+        if self.trickle.handle_timeout(now, &self.config, random) {
+            self.say_paths();
+        }
+        let mut unanswered = Vec::new();
+        for i in 0..self.offers.paths().len() {
+            if self.offers.paths()[i].due.is_none_or(|due| due > now) {
+                continue;
+            }
+            let sequence = self.next_sequence();
+            let path = &mut self.offers.paths_mut()[i];
+            if path.tries >= self.config.dao_tries {
+                unanswered.push(path.id);
+                continue;
+            }
+            path.tries += 1;
+            path.sequence = sequence;
+            // The wait doubles, and is scattered so that neighbours do not collide again.
+            let wait = self.config.dao_timeout * (1 << u32::from(path.tries - 1).min(6));
+            path.due = Some(now + wait + wait.mul_ratio(u64::from(random & 0xffff), 1 << 18));
+            if let Some(&to) = path.nodes.get(1) {
+                let dao = Dao { path_id: path.id, sequence, withdrawn: false, path: path.nodes.clone() };
+                self.counters.daos += 1;
+                self.output.push_back(Output::Dao { to, dao });
+            }
+        }
+        for id in unanswered {
+            let gone = self.offers.drop_path(id);
+            self.lost(now, gone.into_iter().collect(), random);
+        }
+    }
+
+    /// A DIO for each path; the root's is itself.
+    fn say_paths(&mut self) {
+        let increase = self.config.min_hop_rank_increase;
+        if self.root {
+            let path = [self.address].into();
+            let dio = Dio { rank: increase, node_type: self.kind, multi_link: 0, path };
+            self.output.push_back(Output::Dio(dio));
+            self.counters.dios += 1;
+            return;
+        }
+        for path in self.offers.paths() {
+            let multi_link = path.multi_link + u8::from(self.kind == NodeType::MultiLink);
+            let dio = Dio { rank: path.rank, node_type: self.kind, multi_link, path: path.nodes.clone() };
+            self.output.push_back(Output::Dio(dio));
+            self.counters.dios += 1;
+        }
+    }
+
+    /// What is to be sent, until `None`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.output.pop_front()
+    }
+
+    /// The node's own paths, best first. Those that the root has confirmed are ready for packets.
+    pub fn paths(&self) -> &[OwnPath] {
+        self.offers.paths()
+    }
+
+    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`; 0 is the best
+    /// that is known here.
+    pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<ShortAddress> {
+        if upward && (end == self.address || path_id == 0) {
+            let found = self.offers.find(path_id);
+            if found.is_some() || end == self.address {
+                return found.and_then(|p| p.nodes.get(1)).copied();
+            }
+        }
+        let route = self.routes.get(end, path_id)?;
+        if upward { route.up } else { Some(route.down) }
+    }
+
+    /// What is stored for others.
+    pub fn routes(&self) -> &[Route] {
+        self.routes.all()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn next_sequence(&mut self) -> u8 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
+    }
+
+    /// Not through here already, and no longer than allowed with this node in front.
+    fn sensible(&self, path: &[ShortAddress]) -> bool {
+        !path.contains(&self.address)
+            && path.len() < usize::from(self.config.longest_path)
+            && self.plausible(path)
+    }
+
+    /// No node twice.
+    fn plausible(&self, path: &[ShortAddress]) -> bool {
+        path.len() <= usize::from(self.config.longest_path)
+            && path.iter().enumerate().all(|(i, n)| !path[..i].contains(n))
+    }
+}
+
+/// A withdrawal that comes again so soon is the same one.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests;

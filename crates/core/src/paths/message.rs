@@ -1,0 +1,82 @@
+//! What routers say to each other.
+
+use alloc::vec::Vec;
+
+/// A short address of IEEE 802.15.4, by which nodes are named.
+pub type ShortAddress = u16;
+
+/// Nodes from the one that speaks of the path to the root, both included.
+pub type Path = Vec<ShortAddress>;
+
+/// The rank of a node that is no way to the root (RFC 6550 section 17).
+pub const INFINITE_RANK: u16 = 0xffff;
+
+/// NT of section III.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeType {
+    /// One interface, IEEE 802.15.4: 0.
+    Ieee802154,
+    /// A cellular interface beside it, or the data centre: 1.
+    MultiLink,
+    /// A base station, which the paper's paths name but its DIOs have no number for: 2.
+    BaseStation,
+}
+
+/// A path that is offered to all neighbours. With [`INFINITE_RANK`] it withdraws: every path that goes from the first
+/// node of `path` to the second, or, if there is one only, everything that this node had stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dio {
+    /// Of the sender, on this path.
+    pub rank: u16,
+    /// Of the sender.
+    pub node_type: NodeType,
+    /// Multi-link nodes on the path, the sender included, the root not.
+    pub multi_link: u8,
+    /// The path traversed, the sender first.
+    pub path: Path,
+}
+
+/// A path that the nodes on it shall store, or forget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dao {
+    /// Its number at the node that it belongs to, from 1.
+    pub path_id: u8,
+    /// DAOSequence (RFC 6550 section 6.4).
+    pub sequence: u8,
+    /// The lifetime is 0: a No-Path DAO (RFC 6550 section 6.4.3).
+    pub withdrawn: bool,
+    /// The node that it belongs to first.
+    pub path: Path,
+}
+
+/// The root has stored a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DaoAck {
+    /// The node that it belongs to.
+    pub source: ShortAddress,
+    /// The path's number.
+    pub path_id: u8,
+    /// That of the DAO.
+    pub sequence: u8,
+}
+
+/// What a router wants sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// To all neighbours.
+    Dio(Dio),
+    /// To one.
+    Dao {
+        /// The neighbour.
+        to: ShortAddress,
+        /// The message.
+        dao: Dao,
+    },
+    /// To one.
+    DaoAck {
+        /// The neighbour.
+        to: ShortAddress,
+        /// The message.
+        ack: DaoAck,
+    },
+}

@@ -1,0 +1,180 @@
+//! A node's own paths to the root, and which of those that neighbours offer are worth taking.
+
+use alloc::vec::Vec;
+
+use super::Config;
+use super::message::{Dio, Path, ShortAddress};
+use crate::time::Instant;
+
+/// A path of the node's own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnPath {
+    /// Its number, from 1; no greater than NP_thr + 1.
+    pub id: u8,
+    /// The node first, the root last.
+    pub nodes: Path,
+    /// The node's rank on it.
+    pub rank: u16,
+    /// Nodes on it, the node itself and the root left out, that have a second interface.
+    pub multi_link: u8,
+    /// The root has confirmed that it and all on the way know it.
+    pub confirmed: bool,
+    /// When it is to be told upstream, for the first time or again.
+    pub(super) due: Option<Instant>,
+    /// How often it was.
+    pub(super) tries: u8,
+    /// The sequence number of the newest DAO.
+    pub(super) sequence: u8,
+}
+
+impl OwnPath {
+    /// Links on it.
+    pub fn hops(&self) -> u32 {
+        self.nodes.len() as u32 - 1
+    }
+
+    /// What it is judged by: less is better. Where a multi-link node is on it, two hops are those to the base station
+    /// and on, for which no neighbour on the radio has to wait.
+    fn cost(&self) -> i32 {
+        self.hops() as i32 - 2 * i32::from(self.multi_link)
+    }
+
+    fn first_hop(&self) -> Option<ShortAddress> {
+        self.nodes.get(1).copied()
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.tries == 0 && self.due.is_none() && !self.confirmed
+    }
+
+    pub(super) fn was_told(&self) -> bool {
+        self.tries > 0
+    }
+
+    pub(super) fn tell_at(&mut self, at: Instant) {
+        self.due = Some(at);
+    }
+}
+
+/// What an offer has led to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    /// It is none of ours, and no better.
+    None,
+    /// It is what a path of ours rests on, or what we would say ourselves.
+    Consistent,
+    /// A path was built.
+    Built { replaced: Option<OwnPath> },
+}
+
+/// The paths.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offers {
+    paths: Vec<OwnPath>,
+}
+
+impl Offers {
+    /// Best first.
+    pub(super) fn paths(&self) -> &[OwnPath] {
+        &self.paths
+    }
+
+    pub(super) fn paths_mut(&mut self) -> &mut [OwnPath] {
+        &mut self.paths
+    }
+
+    /// The path of that number; for 0 the best, a confirmed one before others.
+    pub(super) fn find(&self, id: u8) -> Option<&OwnPath> {
+        if id == 0 {
+            return self.paths.iter().find(|p| p.confirmed).or(self.paths.first());
+        }
+        self.paths.iter().find(|p| p.id == id)
+    }
+
+    /// A neighbour's path.
+    pub(super) fn offer(&mut self, config: &Config, address: ShortAddress, dio: &Dio) -> Change {
+        if self.paths.iter().any(|p| p.nodes[1..] == dio.path[..]) {
+            return Change::Consistent;
+        }
+        // RFC 6550 section 8.2.2.4: nobody is a parent whose rank is above one's own best.
+        if self.paths.iter().any(|p| dio.rank > p.rank) {
+            return Change::None;
+        }
+        let mut nodes = Vec::with_capacity(dio.path.len() + 1);
+        nodes.push(address);
+        nodes.extend_from_slice(&dio.path);
+        let candidate = OwnPath {
+            id: 0,
+            rank: dio.rank.saturating_add(config.min_hop_rank_increase.max(1)),
+            multi_link: dio.multi_link,
+            confirmed: false,
+            due: None,
+            tries: 0,
+            sequence: 0,
+            nodes,
+        };
+        if self.paths.len() < usize::from(config.max_paths) {
+            return self.build(candidate, None);
+        }
+        match self.worst_beside(&candidate) {
+            Some(worst) => self.build(candidate, Some(worst)),
+            None => Change::None,
+        }
+    }
+
+    /// The path that the candidate should replace.
+    fn worst_beside(&self, candidate: &OwnPath) -> Option<usize> {
+        let shared = |path: &OwnPath, except: usize| {
+            let mut others = self.paths.iter().enumerate().filter(|(i, _)| *i != except);
+            others.any(|(_, other)| other.first_hop() == path.first_hop())
+        };
+        let key = |i: usize| (self.paths[i].cost(), shared(&self.paths[i], i));
+        let worst = (0..self.paths.len()).max_by_key(|&i| key(i))?;
+        let ours = (candidate.cost(), shared(candidate, worst));
+        (ours < key(worst)).then_some(worst)
+    }
+
+    fn build(&mut self, mut path: OwnPath, instead: Option<usize>) -> Change {
+        let replaced = instead.map(|i| self.paths.remove(i));
+        // A number is free again only when the old path is forgotten everywhere: the one just replaced comes last.
+        let taken = |id: u8| self.paths.iter().any(|p| p.id == id);
+        let free = (1..=u8::MAX).filter(|&id| !taken(id));
+        let old = replaced.as_ref().map(|p| p.id);
+        path.id = free.clone().find(|&id| Some(id) != old).or(old).unwrap_or(1);
+        let key = |p: &OwnPath| (p.cost(), p.id);
+        let at = self.paths.partition_point(|p| key(p) <= key(&path));
+        self.paths.insert(at, path);
+        Change::Built { replaced }
+    }
+
+    /// A node has withdrawn a link of its own, or itself: see [`Dio`].
+    pub(super) fn withdraw(&mut self, link: &[ShortAddress]) -> Vec<OwnPath> {
+        self.take(|own| own.nodes[1..].windows(link.len().max(1)).any(|part| part == link))
+    }
+
+    /// A neighbour is gone.
+    pub(super) fn lose(&mut self, neighbour: ShortAddress) -> Vec<OwnPath> {
+        self.take(|own| own.first_hop() == Some(neighbour))
+    }
+
+    /// One is given up.
+    pub(super) fn drop_path(&mut self, id: u8) -> Option<OwnPath> {
+        self.take(|own| own.id == id).pop()
+    }
+
+    fn take(&mut self, which: impl Fn(&OwnPath) -> bool) -> Vec<OwnPath> {
+        let mut taken = Vec::new();
+        while let Some(i) = self.paths.iter().position(&which) {
+            taken.push(self.paths.remove(i));
+        }
+        taken
+    }
+
+    /// The root's answer.
+    pub(super) fn told(&mut self, id: u8, sequence: u8) {
+        if let Some(path) = self.paths.iter_mut().find(|p| p.id == id && p.sequence == sequence) {
+            path.confirmed = true;
+            path.due = None;
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Small networks of routers that hear each other as a graph says.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+
+use super::*;
+
+/// Routers, and who hears whom.
+struct Net {
+    routers: BTreeMap<ShortAddress, Router>,
+    links: Vec<(ShortAddress, ShortAddress)>,
+    now: Instant,
+    random: u32,
+}
+
+impl Net {
+    fn new(config: Config, nodes: u16, links: &[(u16, u16)], multi_link: &[u16]) -> Self {
+        let kind = |n| if multi_link.contains(&n) { NodeType::MultiLink } else { NodeType::Ieee802154 };
+        let mut routers: BTreeMap<_, _> =
+            (2..=nodes).map(|n| (n, Router::node(config, n, kind(n)))).collect();
+        let mut root = Router::root(config, 1);
+        root.start(Instant::ZERO, 7);
+        routers.insert(1, root);
+        Self { routers, links: links.to_vec(), now: Instant::ZERO, random: 1 }
+    }
+
+    fn neighbours(&self, of: u16) -> Vec<u16> {
+        let other = |&(a, b): &(u16, u16)| (a == of).then_some(b).or((b == of).then_some(a));
+        self.links.iter().filter_map(other).filter(|n| self.routers.contains_key(n)).collect()
+    }
+
+    fn word(&mut self) -> u32 {
+        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.random
+    }
+
+    /// Messages take no time.
+    fn settle(&mut self) {
+        loop {
+            let from_all = self.routers.iter_mut().find_map(|(&n, r)| r.poll_output().map(|o| (n, o)));
+            let Some((from, output)) = from_all else { return };
+            let random = self.word();
+            let heard = self.neighbours(from);
+            let now = self.now;
+            match output {
+                Output::Dio(dio) => {
+                    for n in heard {
+                        self.routers.get_mut(&n).unwrap().handle_dio(now, from, &dio, random);
+                    }
+                }
+                Output::Dao { to, dao } if heard.contains(&to) => {
+                    self.routers.get_mut(&to).unwrap().handle_dao(now, from, &dao);
+                }
+                Output::DaoAck { to, ack } if heard.contains(&to) => {
+                    self.routers.get_mut(&to).unwrap().handle_dao_ack(&ack);
+                }
+                Output::Dao { to, .. } | Output::DaoAck { to, .. } => {
+                    self.routers.get_mut(&from).unwrap().handle_neighbour_lost(now, to, random);
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        loop {
+            self.settle();
+            let next = self.routers.values().filter_map(Router::next_timeout).min();
+            let Some(next) = next.filter(|&at| at <= until) else { break };
+            self.now = self.now.max(next);
+            let random = self.word();
+            let now = self.now;
+            for router in self.routers.values_mut() {
+                if router.next_timeout().is_some_and(|at| at <= now) {
+                    router.handle_timeout(now, random);
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    fn paths(&self, of: u16) -> Vec<Path> {
+        self.routers[&of].paths().iter().map(|p| p.nodes.clone()).collect()
+    }
+
+    /// A packet's way, up or down, as the tables say.
+    fn walk(&self, end: u16, id: u8, upward: bool) -> Vec<u16> {
+        let mut way = vec![if upward { end } else { 1 }];
+        let goal = if upward { 1 } else { end };
+        while let Some(&at) = way.last() {
+            if at == goal || way.len() > 30 {
+                break;
+            }
+            match self.routers[&at].next_hop(end, id, upward) {
+                Some(next) => way.push(next),
+                None => break,
+            }
+        }
+        way
+    }
+
+    /// Every path that is confirmed can be walked both ways.
+    fn check(&self) {
+        for (&n, router) in &self.routers {
+            for path in router.paths().iter().filter(|p| p.confirmed) {
+                assert_eq!(self.walk(n, path.id, true), path.nodes);
+                let mut down = path.nodes.clone();
+                down.reverse();
+                assert_eq!(self.walk(n, path.id, false), down);
+            }
+        }
+    }
+}
+
+/// 1 is the root; 2, 3, 4 hear it; 5 hears these three; 6 hears 5.
+const DIAMOND: &[(u16, u16)] = &[(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5), (5, 6)];
+
+#[test]
+fn a_node_keeps_several_paths_and_all_on_them_store_them() {
+    let mut net = Net::new(Config::default(), 6, DIAMOND, &[]);
+    net.run(60);
+    for relay in [2, 3, 4] {
+        assert_eq!(net.paths(relay)[0], [relay, 1]);
+    }
+    let mut five = net.paths(5);
+    five.sort();
+    assert_eq!(five, [vec![5, 2, 1], vec![5, 3, 1], vec![5, 4, 1]]);
+    assert_eq!(net.paths(6).len(), 3);
+    assert!(net.routers[&6].paths().iter().all(|p| p.confirmed && p.hops() == 3 && p.rank == 1024));
+    net.check();
+    // Way 0 goes by the best at each node.
+    assert_eq!(net.walk(6, 0, true).len(), 4);
+    assert_eq!(net.walk(6, 0, false).len(), 4);
+    assert_eq!(net.routers[&5].routes().len(), 3);
+}
+
+#[test]
+fn no_more_than_the_limit_and_the_better_ones() {
+    let config = Config { max_paths: 2, ..Config::default() };
+    // 7 is two hops away by 2 and by 3, and three by 6.
+    let links = [(1, 2), (1, 3), (1, 4), (4, 6), (2, 7), (3, 7), (6, 7)];
+    let mut net = Net::new(config, 7, &links, &[]);
+    net.run(100);
+    let mut paths = net.paths(7);
+    paths.sort();
+    assert_eq!(paths, [vec![7, 2, 1], vec![7, 3, 1]]);
+    net.check();
+}
+
+#[test]
+fn a_multi_link_node_makes_a_path_better() {
+    // 2-3-4-5 in a row from the root; 6 is multi-link, hears 5, and reaches the root by the base station 7.
+    let links = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 1)];
+    let config = Config { max_paths: 1, ..Config::default() };
+    let mut net = Net::new(config, 7, &links, &[6]);
+    net.run(100);
+    assert_eq!(net.paths(5), [vec![5, 6, 7, 1]]);
+    assert_eq!(net.paths(6), [vec![6, 7, 1]]);
+    assert_eq!(net.paths(2), [vec![2, 1]]);
+    net.check();
+}
+
+#[test]
+fn paths_of_a_dead_relay_go_and_others_come() {
+    let links = [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (3, 6), (6, 5)];
+    let config = Config { max_paths: 2, ..Config::default() };
+    let mut net = Net::new(config, 6, &links, &[]);
+    net.run(60);
+    net.check();
+    assert!(net.paths(5).iter().flatten().any(|&n| n == 4));
+    net.routers.remove(&4);
+    // What the link layer of its neighbours finds out.
+    let (now, random) = (net.now, net.word());
+    for n in net.neighbours(4) {
+        net.routers.get_mut(&n).unwrap().handle_neighbour_lost(now, 4, random);
+    }
+    net.run(400);
+    let paths = net.paths(5);
+    assert!(!paths.is_empty() && paths.iter().flatten().all(|&n| n != 4), "{paths:?}");
+    net.check();
+    assert!(net.routers.values().all(|r| r.routes().iter().all(|x| x.down != 4 && x.up != Some(4))));
+}
+
+#[test]
+fn who_uses_a_link_that_breaks_far_away_learns_of_it() {
+    // A row; 5 has no other way, and then one appears.
+    let links = [(1, 2), (2, 3), (3, 4), (4, 5)];
+    let mut net = Net::new(Config::default(), 6, &links, &[]);
+    net.run(60);
+    assert_eq!(net.paths(5), [vec![5, 4, 3, 2, 1]]);
+    net.links.retain(|l| *l != (1, 2));
+    let (now, random) = (net.now, net.word());
+    net.routers.get_mut(&2).unwrap().handle_neighbour_lost(now, 1, random);
+    net.run(1);
+    for n in 2..=5 {
+        assert_eq!(net.paths(n), Vec::<Path>::new(), "{n}");
+    }
+    net.links.extend([(1, 6), (6, 4)]);
+    net.run(600);
+    assert_eq!(net.paths(5)[0], [5, 4, 6, 1]);
+    assert_eq!(net.paths(2)[0], [2, 3, 4, 6, 1]);
+    net.check();
+}
+
+#[test]
+fn a_node_that_reboots_is_found_out_by_the_first_packet() {
+    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    net.run(60);
+    let (now, random) = (net.now, net.word());
+    net.routers.get_mut(&2).unwrap().reset(now, random);
+    assert_eq!(net.routers[&2].next_hop(4, net.routers[&4].paths()[0].id, true), None);
+    net.routers.get_mut(&2).unwrap().handle_missing_route(now);
+    net.run(900);
+    assert_eq!(net.paths(4), [vec![4, 3, 2, 1]]);
+    net.check();
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let mut net = Net::new(Config::default(), 3, &[(1, 2), (2, 3)], &[]);
+    net.run(60);
+    let now = net.now;
+    let two = net.routers.get_mut(&2).unwrap();
+    let before = (two.paths().to_vec(), two.routes().to_vec());
+    // Circles are refused all the time: 3 offers what it has from 2.
+    let refused = two.counters().refused;
+    let dio =
+        |path: &[u16]| Dio { rank: 256, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into() };
+    two.handle_dio(now, 3, &dio(&[3, 2, 1]), 0);
+    two.handle_dio(now, 3, &dio(&[4, 1]), 0);
+    two.handle_dio(now, 3, &dio(&[3, 9, 9, 1]), 0);
+    two.handle_dio(now, 3, &dio(&(3..40).collect::<Vec<_>>()), 0);
+    two.handle_dio(now, 3, &dio(&[]), 0);
+    let dao = |path: &[u16], path_id| Dao { path_id, sequence: 0, withdrawn: false, path: path.into() };
+    for bad in [
+        dao(&[], 1),
+        dao(&[3, 1], 1),
+        dao(&[3, 2], 1),
+        dao(&[2, 1], 1),
+        dao(&[3, 2, 1], 0),
+        dao(&[3, 2, 3, 1], 1),
+    ] {
+        two.handle_dao(now, 3, &bad);
+    }
+    assert_eq!((two.paths().to_vec(), two.routes().to_vec()), before);
+    assert_eq!(two.counters().refused - refused, 11);
+}
+
+#[test]
+fn a_quiet_network_speaks_ever_more_rarely() {
+    let mut net = Net::new(Config::default(), 6, DIAMOND, &[]);
+    net.run(3600);
+    let said: u64 = net.routers.values().map(|r| r.counters().dios).sum();
+    net.run(3600);
+    let later: u64 = net.routers.values().map(|r| r.counters().dios).sum();
+    // Imax is 262 s: 14 intervals an hour, 13 paths and a root.
+    assert!(later - said <= 14 * 15, "{}", later - said);
+}
