@@ -14,6 +14,7 @@ use anabranch_sim::engine::EventQueue;
 use anabranch_sim::event::Event;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::network::{Forwarding, Network, NetworkConfig};
+use anabranch_sim::packet::Ends;
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::Simulation;
 use bytes::Bytes;
@@ -55,7 +56,7 @@ fn wire() -> (Network, Segment) {
     network.compute_routes();
     let segment = Segment { payload: Bytes::from(vec![0; 1440]), ..Segment::default() };
     for _ in 1..64 {
-        network.send(Instant::ZERO, a, b, segment.clone());
+        network.send(Instant::ZERO, Ends::new(a, b), segment.clone());
     }
     (network, segment)
 }
@@ -67,7 +68,7 @@ fn packet((mut network, segment): (Network, Segment)) {
     let [a, b] = ["a", "b"].map(|n| network.find_node(n).expect("it was added"));
     let mut now = Instant::ZERO;
     for _ in 0..ROUNDS {
-        network.send(now, a, b, segment.clone());
+        network.send(now, Ends::new(a, b), segment.clone());
         let (at, event) = network.events.pop().expect("a packet is under way");
         now = at;
         if let Event::Arrival { link, generation } = event {

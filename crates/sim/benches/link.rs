@@ -8,6 +8,7 @@ use anabranch_sim::event::Event;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::network::{Forwarding, Network, NetworkConfig};
+use anabranch_sim::packet::Ends;
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use bytes::Bytes;
@@ -39,13 +40,13 @@ fn packet(c: &mut Criterion) {
         network.compute_routes();
         let segment = Segment { payload: Bytes::from(vec![0; 1440]), ..Segment::default() };
         for _ in 1..ahead {
-            network.send(Instant::ZERO, a, b, segment.clone());
+            network.send(Instant::ZERO, Ends::new(a, b), segment.clone());
         }
         let mut now = Instant::ZERO;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 for _ in 0..PACKETS {
-                    network.send(now, a, b, segment.clone());
+                    network.send(now, Ends::new(a, b), segment.clone());
                     let (at, event) = network.events.pop().expect("a packet is under way");
                     now = at;
                     if let Event::Arrival { link, generation } = event {

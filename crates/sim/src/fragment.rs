@@ -149,7 +149,16 @@ mod tests {
         let segment = Segment { payload: Bytes::from(vec![7; octets]), ..Segment::default() };
         let wire_len = 40 + segment.wire_len() as u32;
         let payload = Payload::Tcp(segment);
-        Packet { id: 0, src: NodeId(0), dst: NodeId(1), wire_len, identification: 9, hop_limit: 64, payload }
+        Packet {
+            id: 0,
+            src: NodeId(0),
+            dst: NodeId(1),
+            wire_len,
+            identification: 9,
+            hop_limit: 64,
+            path: 0,
+            payload,
+        }
     }
 
     fn piece(packet: Packet) -> Fragment {

@@ -19,7 +19,7 @@ use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
 use crate::loss::Fate;
 use crate::numbered::Numbered;
-use crate::packet::{IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload, Whole};
+use crate::packet::{Ends, IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload, Whole};
 use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
@@ -344,15 +344,15 @@ impl Network {
     }
 
     /// A node sends a segment.
-    pub fn send(&mut self, now: Instant, src: NodeId, dst: NodeId, segment: Segment) {
-        let node = &mut self.nodes[src.index()];
+    pub fn send(&mut self, now: Instant, ends: Ends, segment: Segment) {
+        let node = &mut self.nodes[ends.src.index()];
         if !node.up {
             return;
         }
         node.metrics.sent += 1;
         let (hop_limit, octets) = (self.config.hop_limit, segment.wire_len());
-        let handle = self.make_packet(src, (src, dst), hop_limit, octets, Payload::Tcp(segment));
-        self.send_on(now, src, handle);
+        let handle = self.make_packet(ends.src, ends, hop_limit, octets, Payload::Tcp(segment));
+        self.send_on(now, ends.src, handle);
     }
 
     /// A packet with `octets` behind the IP header, that `maker` makes for itself or for others.
@@ -360,7 +360,7 @@ impl Network {
     fn make_packet(
         &mut self,
         maker: NodeId,
-        (src, dst): (NodeId, NodeId),
+        Ends { src, dst, path }: Ends,
         hop_limit: u8,
         octets: usize,
         payload: Payload,
@@ -374,6 +374,7 @@ impl Network {
             wire_len: self.config.ip.header_len() + octets as u32,
             identification: node.identification,
             hop_limit,
+            path,
             payload,
         };
         self.next_packet += 1;

@@ -11,6 +11,7 @@ pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
     let header = Header {
         hop_limit: packet.hop_limit,
         ident: packet.identification,
+        flow_label: packet.path.into(),
         ..Header::new(address_of(ip, packet.src), address_of(ip, packet.dst), Protocol::TCP)
     };
     let mut octets = Vec::with_capacity(packet.wire_len as usize);
@@ -68,13 +69,13 @@ mod tests {
 
     fn packet(payload: Payload) -> Packet {
         let (src, dst) = (NodeId(0), NodeId(1));
-        Packet { id: 0, src, dst, wire_len: 0, identification: 7, hop_limit: 62, payload }
+        Packet { id: 0, src, dst, wire_len: 0, identification: 7, hop_limit: 62, path: 3, payload }
     }
 
     fn through(ip: IpVersion, payload: Payload) -> Whole {
         let octets = write(ip, &packet(payload)).unwrap();
         let (header, range) = anabranch_wire::ip::parse(&octets).unwrap();
-        assert_eq!(header.hop_limit, 62);
+        assert_eq!((header.hop_limit, header.flow_label), (62, if ip == IpVersion::V6 { 3 } else { 0 }));
         read(&header, Bytes::from(octets).slice(range))
     }
 

@@ -166,8 +166,28 @@ pub struct Packet {
     pub identification: u32,
     /// Routers that may still forward it.
     pub hop_limit: u8,
+    /// Number of the path that it follows, in the flow label; 0 is the best at each node.
+    pub path: u8,
     /// What it carries.
     pub payload: Payload,
+}
+
+/// Who sends a packet to whom, and by which path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ends {
+    /// The node that makes it.
+    pub src: NodeId,
+    /// The node that shall get it.
+    pub dst: NodeId,
+    /// Number of the path; 0 is the best at each node.
+    pub path: u8,
+}
+
+impl Ends {
+    /// By the best way.
+    pub const fn new(src: NodeId, dst: NodeId) -> Self {
+        Self { src, dst, path: 0 }
+    }
 }
 
 impl Packet {

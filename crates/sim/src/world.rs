@@ -15,7 +15,7 @@ use anabranch_core::time::Instant;
 use crate::event::{AppId, Event};
 use crate::host::{Host, Origin, Stranger};
 use crate::network::{Delivery, LastWords, Network};
-use crate::packet::NodeId;
+use crate::packet::{Ends, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
@@ -174,7 +174,7 @@ impl World {
 
     fn refuse(&mut self, node: NodeId, src: NodeId, segment: &Segment) {
         if let Some(reset) = reset_for(segment) {
-            self.network.send(self.now, node, src, reset);
+            self.network.send(self.now, Ends::new(node, src), reset);
         }
     }
 
@@ -257,7 +257,7 @@ impl World {
         entry.dirty = false;
         let remote = entry.remote;
         while let Some(segment) = entry.connection.poll_transmit(self.now) {
-            self.network.send(self.now, node, remote, segment);
+            self.network.send(self.now, Ends::new(node, remote), segment);
         }
     }
 

@@ -5,7 +5,7 @@
 //! bytes; [`parse_tcp`] and [`emit_tcp`] do the same for a TCP segment in it. [`fragment`] cuts a payload to
 //! an MTU and [`Reassembler`] joins the pieces.
 //!
-//! What a header says beyond [`Header`] is not kept: traffic class and ECN, flow label, IPv4 options, the
+//! What a header says beyond [`Header`] is not kept: traffic class and ECN, IPv4 options, the
 //! don't-fragment bit, IPv6 extension headers other than Fragment. Written packets have zeros there.
 //! Jumbograms (RFC 2675) are not read.
 
@@ -98,6 +98,8 @@ pub struct Header {
     pub protocol: Protocol,
     /// How many more routers it may pass (time to live, hop limit).
     pub hop_limit: u8,
+    /// The flow label (RFC 6437), 20 bits; IPv4 has none, and says 0.
+    pub flow_label: u32,
     /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 in IPv6, which says it only in
     /// fragments (zero is read elsewhere).
     pub ident: u32,
@@ -108,9 +110,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// A whole datagram with hop limit 64 (RFC 1700) and identification 0.
+    /// A whole datagram with hop limit 64 (RFC 1700), identification 0 and no flow label.
     pub const fn new(src: IpAddr, dst: IpAddr, protocol: Protocol) -> Self {
-        Self { src, dst, protocol, hop_limit: 64, ident: 0, fragment: None }
+        Self { src, dst, protocol, hop_limit: 64, flow_label: 0, ident: 0, fragment: None }
     }
 
     /// Octets that [`emit`] writes before the payload: 20, 40, or 48 for an IPv6 fragment.

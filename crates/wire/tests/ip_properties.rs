@@ -29,6 +29,7 @@ fn addresses() -> impl Strategy<Value = (IpAddr, IpAddr)> {
 fn header() -> impl Strategy<Value = Header> {
     (addresses(), any::<u8>(), any::<u16>()).prop_map(|((src, dst), hop_limit, ident)| Header {
         hop_limit,
+        flow_label: if src.is_ipv6() { u32::from(ident) << 4 | 5 } else { 0 },
         ident: if src.is_ipv4() { ident.into() } else { 0 },
         ..Header::new(src, dst, Protocol::TCP)
     })

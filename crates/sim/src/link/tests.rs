@@ -21,6 +21,7 @@ fn handles(n: usize) -> Vec<PacketHandle> {
         wire_len: 1000,
         identification: 0,
         hop_limit: 1,
+        path: 0,
         payload: Payload::Tcp(Default::default()),
     };
     (0..n).map(|_| slab.insert(packet())).collect()

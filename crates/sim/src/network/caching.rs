@@ -7,7 +7,7 @@ use anabranch_core::time::Instant;
 use super::Network;
 use crate::address::{address_of, node_at};
 use crate::event::Event;
-use crate::packet::{LinkId, NodeId, Packet, PacketHandle, Payload};
+use crate::packet::{Ends, LinkId, NodeId, Packet, PacketHandle, Payload};
 use crate::random::Stream;
 use crate::trace::NodeDrop;
 
@@ -136,7 +136,7 @@ impl Network {
             let (Some(src), Some(dst)) = (node_at(flow.source), node_at(flow.destination)) else { continue };
             self.nodes[at.index()].metrics.repeated += 1;
             let (hop_limit, octets) = (self.config.hop_limit, segment.wire_len());
-            let handle = self.make_packet(at, (src, dst), hop_limit, octets, Payload::Tcp(segment));
+            let handle = self.make_packet(at, Ends::new(src, dst), hop_limit, octets, Payload::Tcp(segment));
             self.send_on(now, at, handle);
         }
         let Some(caching) = self.caching_mut(at) else { return };

@@ -3,7 +3,7 @@
 use anabranch_core::time::Instant;
 
 use super::{Delivery, Network};
-use crate::packet::{NodeId, Packet, PacketHandle, Payload, Whole};
+use crate::packet::{Ends, NodeId, Packet, PacketHandle, Payload, Whole};
 
 impl Network {
     /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP host but
@@ -26,7 +26,7 @@ impl Network {
             return;
         }
         node.metrics.sent += 1;
-        let handle = self.make_packet(src, (src, dst), hop_limit, whole.wire_len(), whole.into());
+        let handle = self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
         self.send_on(now, src, handle);
     }
 

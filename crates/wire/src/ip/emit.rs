@@ -111,6 +111,7 @@ fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, ou
     let mut octets = [0; IPV6_HEADER_LEN];
     let mut view = Ipv6Packet::new_unchecked(&mut octets[..]);
     view.set_version(6);
+    view.set_flow_label(header.flow_label & FLOW_LABEL);
     view.set_payload_len((extensions + payload_len) as u16);
     view.set_next_header(next.0.into());
     view.set_hop_limit(header.hop_limit);
@@ -127,3 +128,6 @@ fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, ou
         out.extend_from_slice(&octets);
     }
 }
+
+/// The bits of a flow label.
+const FLOW_LABEL: u32 = 0xf_ffff;

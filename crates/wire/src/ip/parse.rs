@@ -136,6 +136,7 @@ fn parse_v4(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
         dst: IpAddr::V4(view.dst_addr()),
         protocol: Protocol(view.next_header().into()),
         hop_limit: view.hop_limit(),
+        flow_label: 0,
         ident: u32::from(view.ident()),
         fragment: (offset != 0 || more).then_some(Fragment { offset, more }),
     };
@@ -156,6 +157,7 @@ fn parse_v6(packet: &[u8]) -> Result<(Header, Range<usize>), ParseError> {
         dst: IpAddr::V6(view.dst_addr()),
         protocol: Protocol(view.next_header().into()),
         hop_limit: view.hop_limit(),
+        flow_label: view.flow_label(),
         ident: 0,
         fragment: None,
     };
