@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anabranch_testkit::debian::find_or_install;
-use anabranch_testkit::netns::{self, Kept, exists, inside, is_root, run, skipped, text};
+use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, is_root, run, skipped, text};
 use tempfile::TempDir;
 
 use crate::emulation::{Emulation, contents, program};
@@ -157,6 +157,7 @@ fn a_signal_ends_it_and_leaves_only_what_was_there() {
     }
     for signal in ["-INT", "-TERM"] {
         let ours = netns::name("ours");
+        let _broom = Broom::new([&ours]);
         assert!(run("ip", &["netns", "add", &ours]).status.success());
         let assignment = format!("node.right.netns={ours}");
         let emulation = start("signal", 6, &[&assignment]);
@@ -181,6 +182,7 @@ fn what_fails_half_way_leaves_nothing() {
         return;
     }
     let [left, right] = ["l", "r"].map(|side| netns::name(&format!("half{side}")));
+    let _broom = Broom::new([&left, &right]);
     let (_folder, path) = chain(&left, &right, 4);
     assert!(run("ip", &["netns", "add", &right]).status.success());
     let taken = run("ip", &["-n", &right, "tuntap", "add", "dev", "far0", "mode", "tun"]);
@@ -213,6 +215,7 @@ fn a_person_gets_a_table_and_a_capture() {
         return;
     }
     let [left, right] = ["l", "r"].map(|side| netns::name(&format!("pcap{side}")));
+    let _broom = Broom::new([&left, &right]);
     let (folder, path) = chain(&left, &right, 4);
     let pcap = folder.path().join("all.pcapng");
     let mut command = Command::new(program());

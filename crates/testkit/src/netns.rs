@@ -2,9 +2,10 @@
 //! that ends.
 //!
 //! Three things see to that. A signal of the terminal reaches programs too, which are in our process group. A program
-//! is started by `setpriv --pdeathsig`, so that the kernel sends it a signal when we are gone. A [`Broom`] removes a
-//! namespace when a pipe of ours closes, as it does with the process.
+//! is started by `setpriv --pdeathsig`, so that the kernel sends it a signal when we are gone. A [`Broom`] removes
+//! namespaces when a pipe of ours closes, as it does with the process.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -108,17 +109,17 @@ impl Drop for Kept {
     }
 }
 
-/// Removes a namespace of ours if it is there when this is dropped, or when this process is gone.
+/// Removes namespaces of ours that are there when this is dropped, or when this process is gone.
 #[derive(Debug)]
 pub struct Broom(Child);
 
 impl Broom {
-    /// For a namespace that is there, or will be.
-    pub fn new(netns: &str) -> Self {
-        let script = "cat; [ ! -e \"/run/netns/$0\" ] || ip netns delete \"$0\"";
+    /// For namespaces that are there, or will be.
+    pub fn new<S: AsRef<OsStr>>(namespaces: impl IntoIterator<Item = S>) -> Self {
+        let script = "cat; for name; do [ ! -e \"/run/netns/$name\" ] || ip netns delete \"$name\"; done";
         let mut shell = Command::new("sh");
-        shell.args(["-c", script, netns]);
-        // In a process group of its own: what ends us from the terminal shall not end it.
+        shell.args(["-c", script, "sh"]).args(namespaces);
+        // In a process group of its own: what ends ours from the terminal shall not end it.
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         Self(shell.spawn().expect("a shell is here"))
     }

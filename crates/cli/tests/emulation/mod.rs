@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 
-use anabranch_testkit::netns::{self, Farewell, exists, run};
+use anabranch_testkit::netns::{self, Broom, Farewell, exists, run};
 use serde_json::Value;
 
 /// A running `anabranch emulate`.
@@ -13,18 +13,20 @@ pub(crate) struct Emulation {
     /// The namespaces that it has made, or that were there before.
     pub(crate) namespaces: Vec<String>,
     stderr: BufReader<ChildStderr>,
+    _broom: Broom,
 }
 
 impl Emulation {
     /// Returns when packets can flow. The emulation is interrupted when this process is gone.
     pub(crate) fn start(scenario: &Path, namespaces: Vec<String>, set: &[String]) -> Self {
+        let broom = Broom::new(&namespaces);
         let mut command = netns::mortal(program(), Farewell::Interrupt);
         command.arg("emulate").arg(scenario).arg("--json");
         command.args(set.iter().flat_map(|assignment| ["--set", assignment]));
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
-        let mut this = Self { child, namespaces, stderr };
+        let mut this = Self { child, namespaces, stderr, _broom: broom };
         let mut said = String::new();
         while !said.contains("running") {
             let octets = this.stderr.read_line(&mut said).expect("text");
@@ -63,14 +65,9 @@ impl Emulation {
 
 impl Drop for Emulation {
     fn drop(&mut self) {
-        // After a failed test: all goes with the process, but the names of namespaces.
+        // After a failed test: all goes with the process, but the names of namespaces. They are swept next.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        for netns in &self.namespaces {
-            if exists(netns) {
-                run("ip", &["netns", "delete", netns]);
-            }
-        }
     }
 }
 

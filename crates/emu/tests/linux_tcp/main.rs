@@ -85,7 +85,7 @@ fn octets(seed: u64) -> Bytes {
 
 fn play(i: usize, cell: &Cell) -> Played {
     let netns = netns::name(&format!("tcp{i}"));
-    let _broom = Broom::new(&netns);
+    let _broom = Broom::new([&netns]);
     let scenario = Source::new("cell.toml", cell.scenario(&netns)).scenario().expect("a legal scenario");
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
