@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdout, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{process, thread};
 
 use anabranch_core::tcp::CloseReason;
@@ -24,7 +24,8 @@ use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, skipped};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 use signal_hook::low_level::raise;
 
 use crate::cell::{CELLS, Cell, Condition, Opener, Order};
@@ -72,11 +73,30 @@ fn play_all(opener: Opener) {
     // Signals are for the whole process: one emulation at a time.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let end_if_asked = || {
+        if ended_from_outside().load(Ordering::SeqCst) {
+            process::exit(130);
+        }
+    };
     for (i, cell) in CELLS.iter().enumerate().filter(|(_, cell)| cell.opener == opener) {
+        end_if_asked();
         let played = play(i, cell);
+        end_if_asked();
         println!("{cell:?}: {}, {:?}", played.elapsed, played.watch);
         played.check();
     }
+}
+
+/// Set when somebody wants this process to end. An emulation takes the signal for its own end, so that it tidies up.
+fn ended_from_outside() -> &'static AtomicBool {
+    static ENDED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    ENDED.get_or_init(|| {
+        let ended = Arc::default();
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(&ended)).expect("signals can be caught");
+        }
+        ended
+    })
 }
 
 fn octets(seed: u64) -> Bytes {
@@ -138,26 +158,19 @@ fn play(i: usize, cell: &Cell) -> Played {
     builder.app(OURS, Instant::ZERO, app);
     let mut sim = builder.build();
     sim.observe(Watch::default());
-    let over = &AtomicBool::new(false);
     let (report, kernel, ours) = thread::scope(|scope| {
         let wait = scope.spawn(move || {
             let (kernel, ours) = wait(stdout, &rest);
-            over.store(true, Ordering::SeqCst);
+            // The signal that none of a terminal is.
             raise(SIGHUP).expect("a signal to ourselves");
             (kernel, ours)
         });
         let report = ends.run(&mut sim, &interrupt, scenario.emulation, Instant::ZERO + PATIENCE, |_| {});
-        let by_us = over.load(Ordering::SeqCst);
         drop(peer);
         let (kernel, ours) = wait.join().expect("it only reads");
-        let report = report.expect("the devices stay");
-        if report.ended == Ended::Interrupted && !by_us {
-            // From the terminal: nothing else shall run any more.
-            drop((ends, _broom));
-            process::exit(130);
-        }
-        (report, kernel, ours)
+        (report.expect("the devices stay"), kernel, ours)
     });
+    drop(ends);
     assert!(!exists(&netns), "the namespace {netns} is left");
     let lost = sim.world().network.links().iter().map(|link| link.metrics().dropped_loss).sum();
     let watch = sim.take_observer::<Watch>().expect("it was attached above");
