@@ -20,8 +20,8 @@ pub(crate) struct Seen {
     pub(crate) fins: u64,
     /// Resets of a connection.
     pub(crate) resets: u64,
-    /// Resets after it has heard that its FIN came: then it may know nothing of the connection any more, and must answer
-    /// a segment that was late so (RFC 9293 section 3.10.7.1). The peer has all by then and is in TIME-WAIT.
+    /// Resets after it has heard that its FIN came: then it may know nothing of the connection any more, and must
+    /// answer a segment that was late so (RFC 9293 section 3.10.7.1). The peer has all by then and is in TIME-WAIT.
     pub(crate) resets_afterwards: u64,
     /// Behind its FIN.
     end: Option<SeqNumber>,
