@@ -39,7 +39,7 @@ const KERNEL: NodeId = NodeId(0);
 const OURS: NodeId = NodeId(1);
 /// No connection takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long nobody reads where windows shall close.
+/// How long nothing must come until somebody reads, where windows shall close.
 const STALL: Duration = Duration::from_millis(300);
 /// The kernel's end.
 const PEER: &str = include_str!("peer.py");

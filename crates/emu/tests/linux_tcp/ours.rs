@@ -44,7 +44,7 @@ pub(crate) struct Ours {
     pub(crate) port: u16,
     pub(crate) outgoing: Bytes,
     pub(crate) expected: Bytes,
-    /// So long after the connection is open it reads nothing.
+    /// If not zero: it reads nothing until something has come, and then nothing more for so long.
     pub(crate) stall: Duration,
     pub(crate) at_rest: Sender<Outcome>,
     pub(crate) state: Progress,
@@ -56,6 +56,8 @@ pub(crate) struct Progress {
     id: Option<ConnId>,
     reading: bool,
     writing: bool,
+    /// What could be read when it looked last, as long as it does not read.
+    readable: u32,
     outcome: Outcome,
 }
 
@@ -136,6 +138,11 @@ impl App for Ours {
 
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
         let Some(id) = self.state.id else { return };
+        let readable = ctx.info(id).map_or(0, |info| info.readable);
+        let before = std::mem::replace(&mut self.state.readable, readable);
+        if !self.stall.is_zero() && !self.state.reading && (readable == 0 || readable > before) {
+            return ctx.set_timer(Some(ctx.now() + self.stall));
+        }
         self.state.reading = true;
         self.read(ctx, id);
         if let Some(info) = ctx.info(id) {

@@ -65,8 +65,12 @@ def send(connection):
 
 def receive(connection):
     """Reads to the end; the place of the first octet that differs, or nothing."""
-    # So long the peer meets a window that closes.
-    time.sleep(cell["stall"])
+    # The peer meets a window that closes: nothing is read until something has come, and then nothing more for a while.
+    before, waiting = 0, cell["stall"] > 0
+    while waiting:
+        time.sleep(cell["stall"])
+        readable = len(connection.recv(1 << 20, socket.MSG_PEEK))
+        before, waiting = readable, readable > before
     at, wrong = 0, None
     while octets := connection.recv(1 << 16):
         if wrong is None and octets != expected[at : at + len(octets)]:
