@@ -210,6 +210,7 @@ impl Played {
         assert_eq!((linux.resets, we.resets, self.watch.unread), (0, 0, 0), "{cell:?}");
         assert_eq!(self.counter("OutRsts"), linux.resets_afterwards, "{cell:?}");
         assert!(linux.fins > 0 && we.fins > 0, "{cell:?}");
+        assert_eq!((linux.false_claims, we.false_claims), (0, 0), "{cell:?}");
         self.check_options();
         self.check_condition(ours);
     }

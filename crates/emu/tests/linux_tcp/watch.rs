@@ -23,6 +23,10 @@ pub(crate) struct Seen {
     /// Resets after it has heard that its FIN came: then it may know nothing of the connection any more, and must
     /// answer a segment that was late so (RFC 9293 section 3.10.7.1). The peer has all by then and is in TIME-WAIT.
     pub(crate) resets_afterwards: u64,
+    /// Segments that acknowledge, or say by SACK to have, what had not come.
+    pub(crate) false_claims: u64,
+    /// Behind the last octet that has come.
+    heard: Option<SeqNumber>,
     /// Behind its FIN.
     end: Option<SeqNumber>,
     /// The peer's acknowledgement of that has arrived.
@@ -60,6 +64,11 @@ impl Seen {
     fn count(&mut self, segment: &Segment) {
         let Segment { flags, options, window, .. } = segment;
         self.segments += 1;
+        if let Some(heard) = self.heard {
+            let acks = !flags.contains(Flags::ACK) || segment.ack.le(heard);
+            let blocks = options.sack.as_slice().iter().all(|b| b.left.lt(b.right) && b.right.le(heard));
+            self.false_claims += u64::from(!acks || !blocks);
+        }
         if flags.contains(Flags::RST) {
             *(if self.end_acked { &mut self.resets_afterwards } else { &mut self.resets }) += 1;
             return;
@@ -83,6 +92,8 @@ impl Seen {
     }
 
     fn hear(&mut self, segment: &Segment) {
+        let end = segment.seq_end();
+        self.heard = Some(self.heard.map_or(end, |heard| heard.max(end)));
         self.end_acked |= segment.flags.contains(Flags::ACK) && self.end == Some(segment.ack);
     }
 }
