@@ -2,17 +2,20 @@
 //!
 //! What needs privileges runs in namespaces of its own and carries little; nothing is left of it, whatever fails.
 
+mod emulation;
+
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anabranch_testkit::debian::find_or_install;
-use serde_json::Value;
+use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, is_root, run, skipped, text};
 use tempfile::TempDir;
+
+use crate::emulation::{Emulation, contents, program};
 
 /// A chain of three hops between two ends; LEFT, RIGHT and IP are to be filled in.
 const CHAIN: &str = r#"
@@ -57,136 +60,12 @@ delay = "10 ms"
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/two-tun-ends.toml");
 
-fn program() -> &'static Path {
-    assert_cmd::cargo::cargo_bin!("anabranch")
-}
-
-/// What `program` with these arguments says, when it has ended.
-fn run(program: &str, arguments: &[&str]) -> Output {
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).output().expect("the program is here")
-}
-
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
-}
-
-fn is_root() -> bool {
-    run("id", &["-u"]).stdout.trim_ascii() == b"0"
-}
-
-/// Why the kernel would not let us make devices and namespaces.
-fn obstacle() -> Option<String> {
-    if !is_root() {
-        return Some("needs root for TUN devices and network namespaces".to_owned());
-    }
-    if !Path::new("/dev/net/tun").exists() {
-        return Some("there is no /dev/net/tun".to_owned());
-    }
-    if find_or_install("ip", "iproute2").is_none() {
-        return Some("there is no program `ip`".to_owned());
-    }
-    let probe = format!("abt{}probe", std::process::id());
-    let made = run("ip", &["netns", "add", &probe]);
-    let reason = text(&made.stderr);
-    run("ip", &["netns", "delete", &probe]);
-    (!made.status.success()).then(|| format!("no network namespace can be made: {}", reason.trim()))
-}
-
-/// True, and said, if the test cannot be done.
-fn skipped() -> bool {
-    static OBSTACLE: OnceLock<Option<String>> = OnceLock::new();
-    OBSTACLE.get_or_init(obstacle).as_ref().inspect(|why| println!("SKIPPED: {why}")).is_some()
-}
-
-/// A running `anabranch emulate` of [`CHAIN`].
-struct Emulation {
-    child: Child,
-    stderr: BufReader<ChildStderr>,
-    left: String,
-    right: String,
-    _folder: TempDir,
-}
-
-impl Emulation {
-    /// Returns when packets can flow. `test` names the namespaces, with the number of this process.
-    fn start(test: &str, ip: u8, set: &[&str]) -> Self {
-        let [left, right] = ["l", "r"].map(|side| format!("abt{}{test}{side}", std::process::id()));
-        let (folder, path) = chain(&left, &right, ip);
-        let mut command = Command::new(program());
-        command.arg("emulate").arg(path).arg("--json").args(set.iter().flat_map(|s| ["--set", s]));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
-        let mut this = Self { child, stderr, left, right, _folder: folder };
-        let mut said = String::new();
-        while !said.contains("running") {
-            let octets = this.stderr.read_line(&mut said).expect("text");
-            assert!(octets > 0, "it did not begin: {said}");
-        }
-        this
-    }
-
-    /// A program in a namespace.
-    fn inside(netns: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", netns]).args(arguments).stdin(Stdio::null());
-        command
-    }
-
-    fn signal(&self, signal: &str) {
-        assert!(run("kill", &[signal, &self.child.id().to_string()]).status.success());
-    }
-
-    /// How it ends, what it reports, and what it has said on standard error.
-    fn finish(mut self) -> (ExitStatus, Value, String) {
-        let mut report = String::new();
-        let mut stdout = self.child.stdout.take().expect("it is a pipe");
-        stdout.read_to_string(&mut report).expect("text");
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).expect("text");
-        let status = self.child.wait().expect("it is a child of ours");
-        let report = serde_json::from_str(&report).unwrap_or_else(|_| panic!("no report: {report} {said}"));
-        for netns in [&self.left, &self.right] {
-            assert!(!exists(netns), "the namespace {netns} is left");
-        }
-        (status, report, said)
-    }
-
-    fn interrupt(self) -> Value {
-        self.signal("-INT");
-        let (status, report, said) = self.finish();
-        assert_eq!(status.code(), Some(130), "{said}");
-        assert_eq!(report["ended"], "interrupted");
-        report
-    }
-}
-
-impl Drop for Emulation {
-    fn drop(&mut self) {
-        // After a failed test: all goes with the process, but the names of namespaces.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        for netns in [&self.left, &self.right] {
-            if exists(netns) {
-                run("ip", &["netns", "delete", netns]);
-            }
-        }
-    }
-}
-
-/// A child that does not outlive the test.
-struct Kept(Child);
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn exists(netns: &str) -> bool {
-    Path::new("/run/netns").join(netns).exists()
+/// Returns when packets can flow through [`CHAIN`]. `test` names the namespaces.
+fn start(test: &str, ip: u8, set: &[&str]) -> Emulation {
+    let [left, right] = ["l", "r"].map(|side| netns::name(&format!("{test}{side}")));
+    let (_folder, path) = chain(&left, &right, ip);
+    let set: Vec<_> = set.iter().map(|&assignment| assignment.to_owned()).collect();
+    Emulation::start(&path, vec![left, right], &set)
 }
 
 fn chain(left: &str, right: &str, ip: u8) -> (TempDir, PathBuf) {
@@ -197,14 +76,9 @@ fn chain(left: &str, right: &str, ip: u8) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Octets without a short period, so that one in the wrong place shows.
-fn contents(octets: usize) -> Vec<u8> {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}
-
 /// The least round-trip time, in milliseconds, of five echoes of so many octets.
 fn least_rtt(from: &str, to: &str, octets: &str) -> f64 {
-    let mut ping = Emulation::inside(from, &["ping", "-c", "5", "-i", "0.2", "-w", "20", "-s", octets, to]);
+    let mut ping = inside(from, &["ping", "-c", "5", "-i", "0.2", "-w", "20", "-s", octets, to]);
     let output = ping.output().expect("ping runs");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
@@ -221,11 +95,11 @@ fn an_echo_over_three_hops_of_10_ms_takes_60_ms() {
         return;
     }
     for (ip, far) in [(4, "10.0.0.4"), (6, "fd00::4")] {
-        let emulation = Emulation::start(&format!("ping{ip}"), ip, &[]);
-        let rtt = least_rtt(&emulation.left, far, "56");
+        let emulation = start(&format!("ping{ip}"), ip, &[]);
+        let rtt = least_rtt(&emulation.namespaces[0], far, "56");
         // 84 octets (IPv6: 104) take 0.07 ms a hop; the rest is the machine's.
         assert!((60.4..90.0).contains(&rtt), "{rtt} ms");
-        let cut = least_rtt(&emulation.left, far, "4000");
+        let cut = least_rtt(&emulation.namespaces[0], far, "4000");
         assert!((63.0..120.0).contains(&cut), "{cut} ms");
         let report = emulation.interrupt();
         assert_eq!(report["ends"][0]["address"], far.replace('4', "1"));
@@ -250,12 +124,12 @@ fn the_kernels_tcp_carries_a_file_over_a_lossy_chain() {
     for (ip, far, url) in
         [(4, "10.0.0.4", "http://10.0.0.4:8000/file"), (6, "fd00::4", "http://[fd00::4]:8000/file")]
     {
-        let emulation = Emulation::start(&format!("tcp{ip}"), ip, &["link.middle.loss=1 %"]);
+        let emulation = start(&format!("tcp{ip}"), ip, &["link.middle.loss=1 %"]);
         let folder = tempfile::tempdir().expect("a folder");
         let expected = contents(200_000);
         std::fs::write(folder.path().join("file"), &expected).expect("a file");
         let serve = ["python3", "-u", "-m", "http.server", "--bind", far, "8000"];
-        let mut server = Emulation::inside(&emulation.right, &serve);
+        let mut server = inside(&emulation.namespaces[1], &serve);
         server.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut server = Kept(server.spawn().expect("python3 runs"));
         let mut said = String::new();
@@ -263,7 +137,7 @@ fn the_kernels_tcp_carries_a_file_over_a_lossy_chain() {
         stdout.read_line(&mut said).expect("text");
         assert!(said.contains("Serving"), "{said}");
 
-        let client = Emulation::inside(&emulation.left, &["python3", "-c", CLIENT, url]).output();
+        let client = inside(&emulation.namespaces[0], &["python3", "-c", CLIENT, url]).output();
         let client = client.expect("python3 runs");
         assert!(client.status.success(), "{}", text(&client.stderr));
         assert!(client.stdout == expected, "{} octets that differ", client.stdout.len());
@@ -282,12 +156,13 @@ fn a_signal_ends_it_and_leaves_only_what_was_there() {
         return;
     }
     for signal in ["-INT", "-TERM"] {
-        let ours = format!("abt{}ours", std::process::id());
+        let ours = netns::name("ours");
+        let _broom = Broom::new([&ours]);
         assert!(run("ip", &["netns", "add", &ours]).status.success());
         let assignment = format!("node.right.netns={ours}");
-        let emulation = Emulation::start("signal", 6, &[&assignment]);
+        let emulation = start("signal", 6, &[&assignment]);
         let device = || run("ip", &["-n", &ours, "link", "show", "dev", "far0"]).status.success();
-        let (there, made) = (device(), exists(&emulation.left));
+        let (there, made) = (device(), exists(&emulation.namespaces[0]));
         let first = format!("ab{:x}n", emulation.child.id());
         emulation.signal(signal);
         let (status, report, said) = emulation.finish();
@@ -306,11 +181,12 @@ fn what_fails_half_way_leaves_nothing() {
     if skipped() {
         return;
     }
-    let [left, right] = ["l", "r"].map(|side| format!("abt{}half{side}", std::process::id()));
+    let [left, right] = ["l", "r"].map(|side| netns::name(&format!("half{side}")));
+    let _broom = Broom::new([&left, &right]);
     let (_folder, path) = chain(&left, &right, 4);
     assert!(run("ip", &["netns", "add", &right]).status.success());
     let taken = run("ip", &["-n", &right, "tuntap", "add", "dev", "far0", "mode", "tun"]);
-    let output = run(program().to_str().expect("a path of text"), &["emulate", path.to_str().expect("text")]);
+    let output = run(program(), &["emulate", path.to_str().expect("text")]);
     let (left_over, kept) = (exists(&left), exists(&right));
     let devices = text(&run("ip", &["-n", &right, "-o", "link"]).stdout);
     run("ip", &["netns", "delete", &right]);
@@ -327,7 +203,7 @@ fn it_ends_at_stop() {
     if skipped() {
         return;
     }
-    let (status, report, said) = Emulation::start("stop", 4, &["stop=300 ms"]).finish();
+    let (status, report, said) = start("stop", 4, &["stop=300 ms"]).finish();
     assert_eq!((status.code(), &report["ended"], said.as_str()), (Some(0), &"stop".into(), ""));
     let elapsed = report["elapsed_s"].as_f64();
     assert!(elapsed >= Some(0.3) && elapsed < Some(10.0), "{report}");
@@ -338,7 +214,8 @@ fn a_person_gets_a_table_and_a_capture() {
     if skipped() {
         return;
     }
-    let [left, right] = ["l", "r"].map(|side| format!("abt{}pcap{side}", std::process::id()));
+    let [left, right] = ["l", "r"].map(|side| netns::name(&format!("pcap{side}")));
+    let _broom = Broom::new([&left, &right]);
     let (folder, path) = chain(&left, &right, 4);
     let pcap = folder.path().join("all.pcapng");
     let mut command = Command::new(program());
@@ -361,15 +238,15 @@ fn events_that_come_late_are_told_of_or_end_it() {
     // The kernel's echoes are answered; that a nanosecond is kept to is out of the question.
     let set = ["emulation.lag_limit=1 ns", "stop=2 s", "emulation.on_lag=stop"];
     let echo = |emulation: &Emulation| {
-        let _ = Emulation::inside(&emulation.left, &["python3", "-c", ONE_DATAGRAM]).status();
+        let _ = inside(&emulation.namespaces[0], &["python3", "-c", ONE_DATAGRAM]).status();
     };
-    let emulation = Emulation::start("warn", 4, &set[..2]);
+    let emulation = start("warn", 4, &set[..2]);
     echo(&emulation);
     let (status, report, said) = emulation.finish();
     assert_eq!((status.code(), &report["ended"]), (Some(0), &"stop".into()), "{said}");
     assert!(said.starts_with("warning: at ") && said.contains("ms late; the limit is"), "{said}");
     assert!(report["lag"]["over_limit"].as_u64() > Some(0), "{report}");
-    let emulation = Emulation::start("late", 4, &set);
+    let emulation = start("late", 4, &set);
     echo(&emulation);
     let (status, report, said) = emulation.finish();
     assert_eq!((status.code(), &report["ended"]), (Some(1), &"late".into()), "{said}");
@@ -413,7 +290,7 @@ fn what_cannot_be_emulated_is_refused() {
         (vec!["emulate", "nowhere.toml"], "cannot read nowhere.toml"),
         (vec!["run", SHIPPED], "run it with `anabranch emulate`"),
     ] {
-        let output = run(program().to_str().expect("a path of text"), &arguments);
+        let output = run(program(), &arguments);
         let said = text(&output.stderr);
         assert_eq!(
             (output.status.code(), text(&output.stdout).as_str()),

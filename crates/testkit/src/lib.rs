@@ -6,10 +6,12 @@
 //! * [`prng`]: a small seeded generator.
 //! * [`notation`]: segments as text, both ways.
 //! * [`debian`]: programs of others, to hold our bytes against.
+//! * [`netns`]: network namespaces, and programs in them.
 
 #![forbid(unsafe_code)]
 
 pub mod debian;
+pub mod netns;
 pub mod notation;
 pub mod pair;
 pub mod prng;
