@@ -5,6 +5,7 @@ use core::fmt;
 use core::ops::Range;
 
 use super::{Address, FCS_LEN, Header, Kind, MAX_SAFE_PAYLOAD, fcs};
+use crate::reader::Reader;
 
 /// A frame that was read.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -148,33 +149,27 @@ pub fn parse(octets: &[u8]) -> Result<Frame, ParseError> {
         TYPE_COMMAND => Kind::Command,
         _ => return Err(at(Field::Kind, 0)),
     };
-    let mut fields = Fields { frame, at: FIXED_LEN };
+    let mut fields = Fields(Reader::new(rest));
     let pan = fields.u16()?;
     let dst = fields.address(control >> DST_MODE_SHIFT)?;
     if control & PAN_COMPRESSION == 0 {
-        let offset = fields.at;
+        let offset = FIXED_LEN + fields.0.at();
         if fields.u16()? != pan {
             return Err(at(Field::Pan, offset));
         }
     }
     let src = fields.address(control >> SRC_MODE_SHIFT)?;
     let header = Header { kind, ack_request: control & ACK_REQUEST != 0, seq: *seq, pan, dst, src };
-    Ok(Frame::Addressed(header, fields.at..frame.len()))
+    Ok(Frame::Addressed(header, FIXED_LEN + fields.0.at()..frame.len()))
 }
 
 /// The addressing fields, read from the front.
-struct Fields<'a> {
-    frame: &'a [u8],
-    at: usize,
-}
+struct Fields<'a>(Reader<'a>);
 
 impl Fields<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], ParseError> {
-        let rest = self.frame.get(self.at..).unwrap_or_default();
-        let error = ParseError { field: Field::Addresses, offset: self.at };
-        let octets = rest.first_chunk::<N>().ok_or(error)?;
-        self.at += N;
-        Ok(*octets)
+        let error = ParseError { field: Field::Addresses, offset: FIXED_LEN + self.0.at() };
+        self.0.take().ok_or(error)
     }
 
     fn u16(&mut self) -> Result<u16, ParseError> {
