@@ -42,6 +42,15 @@ pub enum Event {
     LinkTimeout(u32),
     /// A packet that was made late arrives; its number.
     Late(u32),
+    /// Something at a station of the radio is due.
+    Radio {
+        /// The station.
+        station: u32,
+        /// What it is; the radio's affair.
+        what: u32,
+        /// Its generation when this was scheduled; another one makes it void.
+        generation: u32,
+    },
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -67,6 +76,7 @@ impl From<Event> for Packed {
             Event::Caching(node) => (6, node.0, 0, 0),
             Event::LinkTimeout(report) => (7, report, 0, 0),
             Event::Late(slot) => (8, slot, 0, 0),
+            Event::Radio { station, what, generation } => (9, station, what, generation),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -85,7 +95,8 @@ impl From<Packed> for Event {
             5 => Self::Converged,
             6 => Self::Caching(NodeId(a)),
             7 => Self::LinkTimeout(a),
-            _ => Self::Late(a),
+            8 => Self::Late(a),
+            _ => Self::Radio { station: a, what: b, generation: c },
         }
     }
 }
@@ -148,6 +159,7 @@ mod tests {
             Event::Caching(NodeId(5)),
             Event::LinkTimeout(u32::MAX),
             Event::Late(3),
+            Event::Radio { station: u32::MAX, what: 4, generation },
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -1,1 +1,288 @@
-//! IEEE 802.15.4: a channel that nodes share.
+//! IEEE 802.15.4: a channel that stations share.
+//!
+//! The radio knows frames by their length, their destination and a tag that means nothing to it. It is driven as
+//! the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put into the [`Agenda`], and
+//! [`Radio::poll_effect`] says what has come of it, to be called after either until nothing is left.
+//!
+//! Code map: [`phy`] is times, sizes and bit errors, `mac` the CSMA-CA, `medium` who hears what at a moment,
+//! [`propagation`] and [`geometry`] who hears whom at all, [`energy`] what it draws, [`config`] the options,
+//! [`metrics`] what is counted, [`error`] what is refused. `docs/radio.md` has the figures with their sources.
+//!
+//! # Limits
+//!
+//! One channel; no beacons, guaranteed slots, security, or scanning. Stations do not move, and there is no fading
+//! in time. Signals need no time from one station to another: at 300 m it would be a microsecond. An
+//! acknowledgement is known by its station, which on air it does not name. A frame that begins at the very
+//! instant at which another ends may be missed by a receiver of the other.
+
+pub mod config;
+pub mod energy;
+pub mod error;
+pub mod geometry;
+mod mac;
+mod math;
+mod medium;
+pub mod metrics;
+pub mod phy;
+pub mod propagation;
+
+use std::collections::VecDeque;
+
+use anabranch_core::time::{Duration, Instant};
+
+use crate::event::Agenda;
+use crate::random::Stream;
+
+pub use config::{MacConfig, RadioConfig};
+pub use energy::{PowerConfig, StateTime};
+pub use error::{ConfigError, SendError};
+pub use geometry::Position;
+pub use metrics::{LinkMetrics, StationMetrics};
+pub use phy::{Modulation, PhyConfig};
+pub use propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
+
+use mac::Mac;
+use medium::{Medium, Reception};
+
+/// A station on the channel, counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Station(pub u32);
+
+/// A frame to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outgoing {
+    /// For whom, with an acknowledgement; `None` for all that hear it, without.
+    pub to: Option<Station>,
+    /// Octets of the PSDU, MAC header and FCS included.
+    pub psdu_len: u16,
+    /// What the caller knows it by.
+    pub tag: u64,
+}
+
+/// What has become of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was acknowledged.
+    Acknowledged,
+    /// It was broadcast.
+    Sent,
+    /// No acknowledgement came, as often as it was sent. It may have been received all the same.
+    NoAck,
+    /// The channel was busy at macMaxCsmaBackoffs + 1 assessments in a row.
+    ChannelAccessFailure,
+    /// Its station went down.
+    Down,
+}
+
+/// What the radio has to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// A frame has arrived, for the first time.
+    Received {
+        /// Where.
+        at: Station,
+        /// From whom.
+        from: Station,
+        /// What its sender knows it by.
+        tag: u64,
+        /// Octets of its PSDU.
+        psdu_len: u16,
+        /// Link quality, from 0 to 255.
+        lqi: u8,
+        /// Received power in dBm; a unit disk knows none.
+        rssi_dbm: Option<i16>,
+    },
+    /// A station can take the next frame. Every frame that was accepted has exactly one of these.
+    Done {
+        /// The station.
+        station: Station,
+        /// What it knows the frame by.
+        tag: u64,
+        /// What has become of it.
+        outcome: Outcome,
+        /// How often it was on air.
+        attempts: u8,
+    },
+    /// Something has left the air; only if [`Radio::show_frames`] was called.
+    Frame {
+        /// When its preamble began.
+        start: Instant,
+        /// When it ended.
+        end: Instant,
+        /// Its sender.
+        from: Station,
+        /// For whom; `None` for all.
+        to: Option<Station>,
+        /// Its sequence number on air.
+        seq: u8,
+        /// Octets of its PSDU.
+        psdu_len: u16,
+        /// What its sender knows it by; of an acknowledgement, the tag of the frame acknowledged.
+        tag: u64,
+        /// It is an acknowledgement.
+        is_ack: bool,
+        /// Its sender went down in its midst.
+        cut: bool,
+    },
+}
+
+/// Makes the random stream of a station for a purpose.
+type StreamFactory<'a> = dyn Fn(Station, &str) -> Stream + 'a;
+
+/// A channel and all stations on it.
+#[derive(Debug)]
+pub struct Radio {
+    phy: PhyConfig,
+    mac: MacConfig,
+    power: PowerConfig,
+    medium: Medium,
+    macs: Vec<Mac>,
+    effects: VecDeque<Effect>,
+    shows_frames: bool,
+    /// Of the frame that ends at this moment; empty otherwise.
+    receptions: Vec<Reception>,
+}
+
+impl Radio {
+    /// A channel with stations at the places given, all up and listening from the epoch on; `stream` makes the
+    /// random stream of a station for a purpose.
+    pub fn new(
+        config: RadioConfig,
+        positions: &[Position],
+        stream: impl Fn(Station, &str) -> Stream,
+    ) -> Result<Self, ConfigError> {
+        config.check()?;
+        let medium = Medium::new(&config, positions, &stream)?;
+        let macs = (0..positions.len() as u32).map(|i| Mac::new(stream(Station(i), "mac"))).collect();
+        Ok(Self {
+            phy: config.phy,
+            mac: config.mac,
+            power: config.power,
+            medium,
+            macs,
+            effects: VecDeque::new(),
+            shows_frames: false,
+            receptions: Vec::new(),
+        })
+    }
+
+    /// Gives one direction of a pair its own probability of losing a frame, 0 to 1, in place of that of
+    /// [`UnitDisk`]; acknowledgements go the other way. False if nothing is heard in this direction.
+    pub fn set_loss(&mut self, from: Station, to: Station, loss: f64) -> bool {
+        let Some(link) = self.link(from, to) else { return false };
+        self.medium.neighbours.links[link].loss = loss;
+        true
+    }
+
+    /// From now on [`Effect::Frame`] is told of every frame.
+    pub fn show_frames(&mut self) {
+        self.shows_frames = true;
+    }
+
+    /// A station is to send a frame. It takes one at a time: the next after [`Effect::Done`].
+    pub fn send(
+        &mut self,
+        now: Instant,
+        station: Station,
+        frame: Outgoing,
+        agenda: &mut Agenda,
+    ) -> Result<(), SendError> {
+        let mac = self.macs.get(station.0 as usize).ok_or(SendError::NoSuchStation)?;
+        let max = self.phy.max_psdu;
+        match frame {
+            Outgoing { psdu_len: 0, .. } => return Err(SendError::Empty),
+            Outgoing { psdu_len: len, .. } if len > max => return Err(SendError::TooLong { len, max }),
+            Outgoing { to: Some(to), .. } if to == station || to.0 as usize >= self.macs.len() => {
+                return Err(SendError::NoSuchStation);
+            }
+            Outgoing { .. } => {}
+        }
+        if !mac.is_up() {
+            return Err(SendError::Down);
+        }
+        if !mac.is_idle() {
+            return Err(SendError::Busy);
+        }
+        self.accept(now, station.0, frame, agenda);
+        Ok(())
+    }
+
+    /// An [`crate::event::Event::Radio`] happens, unless it is void.
+    pub fn handle_event(
+        &mut self,
+        now: Instant,
+        station: u32,
+        what: u32,
+        generation: u32,
+        agenda: &mut Agenda,
+    ) {
+        self.alarm(now, station, what, generation, agenda);
+    }
+
+    /// A station dies, or is back. Dead, it neither sends nor hears, and what it was sending breaks off, with
+    /// [`Outcome::Down`].
+    pub fn set_up(&mut self, now: Instant, station: Station, up: bool) {
+        match (self.macs[station.0 as usize].is_up(), up) {
+            (true, false) => self.go_down(now, station.0),
+            (false, true) => self.come_up(now, station.0),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// What has come of it, in order.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Number of stations.
+    pub fn station_count(&self) -> usize {
+        self.macs.len()
+    }
+
+    /// The physical layer.
+    pub fn phy(&self) -> &PhyConfig {
+        &self.phy
+    }
+
+    /// A station has no frame under way.
+    pub fn is_idle(&self, station: Station) -> bool {
+        self.macs[station.0 as usize].is_idle()
+    }
+
+    /// Those that can receive from a station, if nothing comes between, in their order.
+    pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
+        let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
+        hearers.iter().filter(|h| h.marks & propagation::DECODABLE != 0).map(|h| Station(h.station))
+    }
+
+    /// What a station has done.
+    pub fn metrics(&self, station: Station) -> StationMetrics {
+        let medium::Spoils { collisions, lost, missed } = self.medium.spoils(station.0);
+        StationMetrics { collisions, lost, missed, ..self.macs[station.0 as usize].metrics }
+    }
+
+    /// What one direction of a pair has carried; `None` if nothing is heard in this direction.
+    pub fn link_metrics(&self, from: Station, to: Station) -> Option<LinkMetrics> {
+        self.link(from, to).map(|link| self.medium.neighbours.links[link].metrics)
+    }
+
+    /// Time from the epoch on in which the signals of others kept the channel busy at a station, whatever it did
+    /// itself.
+    pub fn busy_time(&self, now: Instant, station: Station) -> Duration {
+        self.medium.busy_time(station.0, now)
+    }
+
+    /// Time from the epoch on that a station has been in each state.
+    pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
+        self.macs[station.0 as usize].meter.until(now)
+    }
+
+    /// Energy in joules that a station has drawn from the epoch on.
+    pub fn energy_j(&self, now: Instant, station: Station) -> f64 {
+        self.power.energy_j(&self.state_time(now, station))
+    }
+
+    fn link(&self, from: Station, to: Station) -> Option<usize> {
+        self.medium.neighbours.find(from.0, to.0)
+    }
+}

@@ -280,6 +280,8 @@ impl Simulation {
             Event::Caching(node) => self.world.network.handle_caching_timer(now, node),
             Event::Late(slot) => self.world.handle_late(slot),
             Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
+            // No network has a radio yet: nothing schedules this.
+            Event::Radio { .. } => {}
         }
         self.settle();
         true

@@ -1,0 +1,110 @@
+//! A radio that is driven alone: what tests, benchmarks and the example of the radio share.
+
+#![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::event::{Agenda, Event};
+use anabranch_sim::radio::{Effect, Outgoing, Position, Radio, RadioConfig, SendError, Station};
+use anabranch_sim::random::Stream;
+
+/// A radio, what it waits for, and what others wait for.
+#[derive(Debug)]
+pub struct Air {
+    /// The radio.
+    pub radio: Radio,
+    /// Its events; [`Event::Fault`] is a timer of whoever drives this.
+    pub agenda: Agenda,
+    /// The time of the last event.
+    pub now: Instant,
+    /// Effects that nobody has looked at.
+    pub effects: Vec<Effect>,
+}
+
+impl Air {
+    /// Stations at these places, with the random streams of a seed.
+    pub fn new(config: RadioConfig, places: &[(f64, f64)], seed: u64) -> Self {
+        let positions: Vec<_> = places.iter().map(|&(x, y)| Position::new(x, y)).collect();
+        let stream =
+            |station: Station, purpose: &str| Stream::new(seed, 0, &format!("radio {}", station.0), purpose);
+        let radio = Radio::new(config, &positions, stream).expect("the configuration is sound");
+        Self { radio, agenda: Agenda::default(), now: Instant::ZERO, effects: Vec::new() }
+    }
+
+    /// Sends a frame to a station.
+    pub fn send(&mut self, from: u32, to: u32, psdu_len: u16, tag: u64) -> Result<(), SendError> {
+        self.offer(from, Some(to), psdu_len, tag)
+    }
+
+    /// Sends a frame to a station or to all.
+    pub fn offer(&mut self, from: u32, to: Option<u32>, psdu_len: u16, tag: u64) -> Result<(), SendError> {
+        let frame = Outgoing { to: to.map(Station), psdu_len, tag };
+        self.radio.send(self.now, Station(from), frame, &mut self.agenda)
+    }
+
+    /// Puts a timer, to come as [`Happening::Timer`].
+    pub fn timer(&mut self, after: Duration, number: u32) {
+        self.agenda.push(self.now + after, Event::Fault(number));
+    }
+
+    /// Runs all events up to and including `stop`; `answer` is told of every effect and every timer.
+    pub fn run(&mut self, stop: Instant, mut answer: impl FnMut(&mut Self, Happening)) {
+        while let Some((now, event)) = self.agenda.pop_until(stop) {
+            self.now = now;
+            match event {
+                Event::Radio { station, what, generation } => {
+                    self.radio.handle_event(now, station, what, generation, &mut self.agenda);
+                }
+                Event::Fault(number) => answer(self, Happening::Timer(number)),
+                other => panic!("{other:?} is nothing that a radio schedules"),
+            }
+            while let Some(effect) = self.radio.poll_effect() {
+                answer(self, Happening::Effect(effect));
+            }
+        }
+        if stop < Instant::FAR_FUTURE {
+            self.now = stop;
+        }
+    }
+
+    /// Runs until nothing is pending, and returns what has happened.
+    pub fn finish(&mut self) -> Vec<Effect> {
+        self.run(Instant::FAR_FUTURE, |this, happening| {
+            if let Happening::Effect(effect) = happening {
+                this.effects.push(effect);
+            }
+        });
+        std::mem::take(&mut self.effects)
+    }
+
+    /// The stations given send to `to` without end, frame after frame, until `stop`.
+    pub fn saturate(&mut self, senders: &[u32], to: u32, psdu_len: u16, stop: Instant) {
+        for &station in senders {
+            self.send(station, to, psdu_len, 0).expect("an idle station sends");
+        }
+        self.run(stop, |this, happening| {
+            if let Happening::Effect(Effect::Done { station, tag, .. }) = happening {
+                this.send(station.0, to, psdu_len, tag + 1).expect("its last frame is done");
+            }
+        });
+    }
+}
+
+/// What a driver has to look at.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening {
+    /// The radio says something.
+    Effect(Effect),
+    /// A timer of its own is due.
+    Timer(u32),
+}
+
+/// So long after the start.
+pub fn after(span: Duration) -> Instant {
+    Instant::ZERO + span
+}
+
+/// Stations at random in a square that is so wide, in metres.
+pub fn scattered(n: usize, width: f64, seed: u64) -> Vec<(f64, f64)> {
+    let mut stream = Stream::new(seed, 0, "scattered", "positions");
+    (0..n).map(|_| (width * stream.uniform(), width * stream.uniform())).collect()
+}

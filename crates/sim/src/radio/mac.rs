@@ -1,0 +1,385 @@
+//! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2015, clauses 6.2.5.1 and 6.7.
+//!
+//! One frame: backoff, CCA, turnaround, frame, and if it is for one station the wait for its acknowledgement.
+//! A busy CCA begins another backoff, too many of them are a channel access failure, which ends the frame at
+//! once, also in a retry. A missing acknowledgement begins all over again.
+//!
+//! Where the standard leaves it open: a radio that turns around to send an acknowledgement, or sends it, cannot
+//! assess the channel, so that a CCA which falls into that time finds it busy. It is back in reception at once
+//! after it has sent. A frame that follows waits for the interframe space before its backoff begins.
+
+use anabranch_core::time::{Duration, Instant};
+
+use super::energy::{Meter, PowerState};
+use super::medium::Reception;
+use super::metrics::StationMetrics;
+use super::{Effect, Outcome, Outgoing, Radio, Station};
+use crate::event::{Agenda, Event};
+use crate::random::Stream;
+
+/// What an event of a station means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alarm {
+    /// A CCA ends.
+    CcaEnd = 0,
+    /// The turnaround ends, and the frame begins.
+    FrameStart = 1,
+    /// No acknowledgement has come.
+    AckTimeout = 2,
+    /// The turnaround before an acknowledgement ends.
+    AckStart = 3,
+    /// What is on air ends.
+    AirEnd = 4,
+}
+
+impl Alarm {
+    fn of(what: u32) -> Option<Self> {
+        let all = [Self::CcaEnd, Self::FrameStart, Self::AckTimeout, Self::AckStart, Self::AirEnd];
+        all.get(what as usize).copied()
+    }
+}
+
+/// Where a frame stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Idle,
+    Backoff,
+    Turnaround,
+    OnAir,
+    AckWait,
+}
+
+/// What a station sends at this moment.
+#[derive(Clone, Copy, Debug)]
+struct OnAir {
+    start: Instant,
+    frame: Outgoing,
+    serial: u32,
+    is_ack: bool,
+}
+
+/// An acknowledgement that is due.
+#[derive(Clone, Copy, Debug)]
+struct PendingAck {
+    frame: Outgoing,
+    serial: u32,
+}
+
+/// The MAC of one station.
+#[derive(Debug)]
+pub(super) struct Mac {
+    up: bool,
+    state: State,
+    frame: Option<Outgoing>,
+    /// Of the link that the frame goes over, if anything is heard at its other end.
+    link: Option<usize>,
+    /// Counts its frames. On air its lowest octet is the sequence number; copies are told by all of it, so that
+    /// no frame is taken for the copy of one that was sent 256 frames before.
+    serial: u32,
+    /// NB: busy channels in this run of CSMA-CA.
+    nb: u8,
+    /// BE: backoff exponent.
+    be: u8,
+    /// Frames on air for this one.
+    attempts: u8,
+    /// No backoff begins before: the interframe space.
+    ready: Instant,
+    access_from: Instant,
+    cca_from: Instant,
+    /// Its end of transmission last, of whatever kind.
+    sent_until: Instant,
+    /// Of the frame's timer; one more makes the one pending void.
+    generation: u32,
+    /// Of all its timers: how often it went down.
+    epoch: u32,
+    on_air: Option<OnAir>,
+    ack: Option<PendingAck>,
+    random: Stream,
+    pub(super) meter: Meter,
+    pub(super) metrics: StationMetrics,
+}
+
+impl Mac {
+    pub(super) fn new(random: Stream) -> Self {
+        Self {
+            up: true,
+            state: State::Idle,
+            frame: None,
+            link: None,
+            serial: 0,
+            nb: 0,
+            be: 0,
+            attempts: 0,
+            ready: Instant::ZERO,
+            access_from: Instant::ZERO,
+            cca_from: Instant::ZERO,
+            sent_until: Instant::ZERO,
+            generation: 0,
+            epoch: 0,
+            on_air: None,
+            ack: None,
+            random,
+            meter: Meter::new(),
+            metrics: StationMetrics::default(),
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// No frame is being sent.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+}
+
+impl Radio {
+    /// Takes a frame that was found good, of an idle station.
+    pub(super) fn accept(&mut self, now: Instant, station: u32, frame: Outgoing, agenda: &mut Agenda) {
+        let link = frame.to.and_then(|to| self.medium.neighbours.find(station, to.0));
+        let mac = &mut self.macs[station as usize];
+        mac.metrics.offered += 1;
+        mac.serial = mac.serial.wrapping_add(1).max(1);
+        (mac.frame, mac.link, mac.attempts) = (Some(frame), link, 0);
+        let from = now.max(mac.ready);
+        self.access(from, station, agenda);
+    }
+
+    pub(super) fn alarm(
+        &mut self,
+        now: Instant,
+        station: u32,
+        what: u32,
+        generation: u32,
+        agenda: &mut Agenda,
+    ) {
+        let Some(alarm) = Alarm::of(what) else { return };
+        let mac = &self.macs[station as usize];
+        let current = match alarm {
+            Alarm::CcaEnd | Alarm::FrameStart | Alarm::AckTimeout => mac.generation,
+            Alarm::AckStart | Alarm::AirEnd => mac.epoch,
+        };
+        if generation != current {
+            return;
+        }
+        match alarm {
+            Alarm::CcaEnd => self.cca_end(now, station, agenda),
+            Alarm::FrameStart => self.frame_start(now, station, agenda),
+            Alarm::AckTimeout => self.ack_timeout(now, station, agenda),
+            Alarm::AckStart => self.ack_start(now, station, agenda),
+            Alarm::AirEnd => self.air_end(now, station, agenda),
+        }
+    }
+
+    /// Sets the timer of a station's frame, in place of the one before.
+    fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        mac.generation = mac.generation.wrapping_add(1);
+        agenda.push(at, Event::Radio { station, what: alarm as u32, generation: mac.generation });
+    }
+
+    /// A run of CSMA-CA begins.
+    fn access(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        (mac.nb, mac.be, mac.state, mac.access_from) = (0, self.mac.min_be, State::Backoff, from);
+        self.back_off(from, station, agenda);
+    }
+
+    /// One backoff and the CCA behind it: one event for both.
+    fn back_off(&mut self, from: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        let periods = mac.random.range(0..=(1 << mac.be) - 1);
+        mac.cca_from = from + self.phy.backoff_period * periods;
+        let end = mac.cca_from + self.phy.cca;
+        self.set_alarm(end, station, Alarm::CcaEnd, agenda);
+    }
+
+    fn cca_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        let engaged = mac.ack.is_some() || mac.on_air.is_some() || mac.sent_until > mac.cca_from;
+        let busy = engaged || self.medium.was_busy(station, mac.cca_from, now);
+        mac.metrics.ccas += 1;
+        mac.metrics.busy_ccas += u64::from(busy);
+        let failed = busy && mac.nb == self.mac.max_csma_backoffs;
+        if failed || !busy {
+            mac.metrics.accesses += 1;
+            mac.metrics.access_time += now.saturating_since(mac.access_from);
+        }
+        if failed {
+            self.finish(now, station, Outcome::ChannelAccessFailure);
+        } else if busy {
+            mac.nb += 1;
+            mac.be = (mac.be + 1).min(self.mac.max_be);
+            self.back_off(now, station, agenda);
+        } else {
+            mac.state = State::Turnaround;
+            self.medium.close(station);
+            self.set_alarm(now + self.phy.turnaround, station, Alarm::FrameStart, agenda);
+        }
+    }
+
+    fn frame_start(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        let frame = mac.frame.expect("a station turns around for a frame");
+        mac.state = State::OnAir;
+        mac.metrics.transmissions += 1;
+        mac.metrics.retries += u64::from(mac.attempts > 0);
+        mac.attempts += 1;
+        if let Some(link) = mac.link {
+            self.medium.neighbours.links[link].metrics.sent += 1;
+        }
+        let on_air = OnAir { start: now, frame, serial: mac.serial, is_ack: false };
+        self.transmit(now, station, on_air, agenda);
+    }
+
+    fn ack_start(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        let Some(PendingAck { frame, serial }) = mac.ack.take() else { return };
+        mac.metrics.acks += 1;
+        self.transmit(now, station, OnAir { start: now, frame, serial, is_ack: true }, agenda);
+    }
+
+    fn transmit(&mut self, now: Instant, station: u32, on_air: OnAir, agenda: &mut Agenda) {
+        let end = now + self.phy.airtime(on_air.frame.psdu_len);
+        let mac = &mut self.macs[station as usize];
+        mac.on_air = Some(on_air);
+        mac.meter.enter(now, PowerState::Transmit);
+        agenda.push(end, Event::Radio { station, what: Alarm::AirEnd as u32, generation: mac.epoch });
+        self.medium.begin(now, station, end, on_air.frame.to.map(|to| to.0));
+    }
+
+    fn air_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        let on_air = mac.on_air.take().expect("the end of a frame has its frame");
+        mac.sent_until = now;
+        mac.meter.enter(now, PowerState::Listen);
+        let mut receptions = std::mem::take(&mut self.receptions);
+        self.medium.end(now, station, &mut receptions);
+        self.medium.open(station);
+        self.show(now, station, &on_air, false);
+        if !on_air.is_ack {
+            match on_air.frame.to {
+                None => self.finish(now, station, Outcome::Sent),
+                Some(_) => {
+                    self.macs[station as usize].state = State::AckWait;
+                    self.set_alarm(now + self.phy.ack_wait, station, Alarm::AckTimeout, agenda);
+                }
+            }
+        }
+        for reception in receptions.drain(..) {
+            match on_air.is_ack {
+                true => self.receive_ack(now, reception.station, on_air.serial),
+                false => self.receive(now, station, reception, &on_air, agenda),
+            }
+        }
+        self.receptions = receptions;
+    }
+
+    fn receive_ack(&mut self, now: Instant, station: u32, serial: u32) {
+        let mac = &self.macs[station as usize];
+        if mac.state == State::AckWait && mac.serial == serial {
+            self.finish(now, station, Outcome::Acknowledged);
+        }
+    }
+
+    /// A frame has come through: it is delivered once, and acknowledged whenever it comes.
+    fn receive(&mut self, now: Instant, from: u32, got: Reception, on_air: &OnAir, agenda: &mut Agenda) {
+        let Reception { station: at, link, lqi, rssi_dbm } = got;
+        let last_serial = &mut self.medium.neighbours.links[link].last_serial;
+        let copy = std::mem::replace(last_serial, on_air.serial) == on_air.serial;
+        let mac = &mut self.macs[at as usize];
+        mac.metrics.duplicates += u64::from(copy);
+        mac.metrics.received += u64::from(!copy);
+        if !copy {
+            let Outgoing { tag, psdu_len, .. } = on_air.frame;
+            let (at, from) = (Station(at), Station(from));
+            self.effects.push_back(Effect::Received { at, from, tag, psdu_len, lqi, rssi_dbm });
+        }
+        if on_air.frame.to.is_some() {
+            let frame =
+                Outgoing { to: Some(Station(from)), psdu_len: self.phy.ack_psdu, tag: on_air.frame.tag };
+            mac.ack = Some(PendingAck { frame, serial: on_air.serial });
+            let (what, generation) = (Alarm::AckStart as u32, mac.epoch);
+            self.medium.close(at);
+            agenda.push(now + self.phy.turnaround, Event::Radio { station: at, what, generation });
+        }
+    }
+
+    fn ack_timeout(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        if let Some(link) = mac.link {
+            self.medium.neighbours.links[link].metrics.lost += 1;
+        }
+        if mac.attempts > self.mac.max_frame_retries {
+            self.finish(now, station, Outcome::NoAck);
+            return;
+        }
+        let most = self.mac.retry_delay.as_nanos();
+        // Nothing is drawn where there is nothing to draw: the standard's MAC has its numbers to itself.
+        let delay = if most == 0 { 0 } else { mac.random.range(0..=most) };
+        self.access(now + Duration::from_nanos(delay), station, agenda);
+    }
+
+    /// A frame has met its end.
+    fn finish(&mut self, now: Instant, station: u32, outcome: Outcome) {
+        let mac = &mut self.macs[station as usize];
+        let frame = mac.frame.take().expect("what ends has been under way");
+        mac.state = State::Idle;
+        mac.generation = mac.generation.wrapping_add(1);
+        let metrics = &mut mac.metrics;
+        match outcome {
+            Outcome::Acknowledged => {
+                metrics.acknowledged += 1;
+                if let Some(link) = mac.link {
+                    self.medium.neighbours.links[link].metrics.acknowledged += 1;
+                }
+            }
+            Outcome::Sent => metrics.broadcast += 1,
+            Outcome::NoAck => metrics.no_ack += 1,
+            Outcome::ChannelAccessFailure => metrics.channel_access_failures += 1,
+            Outcome::Down => metrics.down += 1,
+        }
+        if let Outcome::Acknowledged | Outcome::Sent = outcome {
+            mac.ready = now + self.phy.interframe_space(frame.psdu_len);
+        }
+        let (station, attempts) = (Station(station), mac.attempts);
+        self.effects.push_back(Effect::Done { station, tag: frame.tag, outcome, attempts });
+    }
+
+    /// A station goes off: what it sends breaks off.
+    pub(super) fn go_down(&mut self, now: Instant, station: u32) {
+        self.medium.close(station);
+        let mac = &mut self.macs[station as usize];
+        mac.up = false;
+        mac.epoch = mac.epoch.wrapping_add(1);
+        mac.ack = None;
+        mac.meter.enter(now, PowerState::Off);
+        let has_frame = mac.frame.is_some();
+        if let Some(on_air) = mac.on_air.take() {
+            mac.sent_until = now;
+            self.medium.cut(now, station);
+            self.show(now, station, &on_air, true);
+        }
+        if has_frame {
+            self.finish(now, station, Outcome::Down);
+        }
+    }
+
+    /// A station comes back, as if it had never sent.
+    pub(super) fn come_up(&mut self, now: Instant, station: u32) {
+        let mac = &mut self.macs[station as usize];
+        mac.up = true;
+        mac.meter.enter(now, PowerState::Listen);
+        self.medium.open(station);
+    }
+
+    /// Tells observers of a frame that has left the air.
+    fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, cut: bool) {
+        if self.shows_frames {
+            let &OnAir { start, frame: Outgoing { to, psdu_len, tag }, serial, is_ack } = on_air;
+            let (from, seq) = (Station(from), serial as u8);
+            self.effects.push_back(Effect::Frame { start, end, from, to, seq, psdu_len, tag, is_ack, cut });
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Who hears what at this moment, and which frames that spoils.
+//!
+//! Each station has a list of the signals that it hears now. A frame touches the lists of those that hear it, at
+//! its start and at its end, and nothing else. A sum of powers is taken anew over the list when the list changes,
+//! so that no rounding stays behind.
+
+use anabranch_core::time::{Duration, Instant};
+
+use super::config::RadioConfig;
+use super::error::ConfigError;
+use super::geometry::{Hearer, Neighbours, Position};
+use super::math::{decibels, exp, from_decibels, ln};
+use super::phy::PhyConfig;
+use super::propagation::{Capture, DECODABLE, INTERFERING, Propagation, SENSED};
+use super::{Station, StreamFactory};
+use crate::random::Stream;
+
+/// The air between the stations.
+#[derive(Debug)]
+pub(super) struct Medium {
+    phy: PhyConfig,
+    rules: Rules,
+    pub(super) neighbours: Neighbours,
+    receivers: Vec<Receiver>,
+}
+
+/// What decides over frames that overlap.
+#[derive(Clone, Copy, Debug)]
+enum Rules {
+    Disk {
+        /// Least ratio of powers with which a frame survives; infinite without capture.
+        survives: f64,
+        /// Least ratio with which a later frame takes over a receiver.
+        takes: f64,
+        /// In metres.
+        range: f64,
+    },
+    /// All of these are ratios of powers, or milliwatts.
+    Sinr { noise: f64, locks: f64, takes: f64, busy: f64 },
+}
+
+/// A frame that has come through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reception {
+    /// Where it came.
+    pub(super) station: u32,
+    /// On which link.
+    pub(super) link: usize,
+    /// Link quality.
+    pub(super) lqi: u8,
+    /// Received power.
+    pub(super) rssi_dbm: Option<i16>,
+}
+
+/// What became of frames that did not come through.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Spoils {
+    pub(super) collisions: u64,
+    pub(super) lost: u64,
+    pub(super) missed: u64,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    signals: Vec<Signal>,
+    /// Of all signals, in milliwatts; kept under [`Rules::Sinr`] only.
+    total: f64,
+    /// Signals that a CCA hears whatever their energy.
+    sensed: u32,
+    /// It listens: neither sends, nor turns around, nor is off.
+    open: bool,
+    lock: Option<Lock>,
+    busy_since: Option<Instant>,
+    /// End of the last time in which the channel was busy.
+    busy_until: Instant,
+    busy_time: Duration,
+    spoils: Spoils,
+    random: Stream,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Signal {
+    from: u32,
+    marks: u8,
+    power: f64,
+    end: Instant,
+}
+
+/// The frame that a receiver is locked on.
+#[derive(Clone, Copy, Debug)]
+struct Lock {
+    from: u32,
+    /// It is for this station, or for all.
+    wanted: bool,
+    power: f64,
+    begun: Instant,
+    end: Instant,
+    /// Another signal has been there.
+    disturbed: bool,
+    /// It cannot come through any more.
+    spoiled: bool,
+    /// Up to here the two sums are complete.
+    since: Instant,
+    /// Logarithm of the probability that no bit is wrong.
+    ln_success: f64,
+    /// Interference in milliwatt seconds.
+    interference: f64,
+}
+
+impl Medium {
+    pub(super) fn new(
+        config: &RadioConfig,
+        positions: &[Position],
+        stream: &StreamFactory<'_>,
+    ) -> Result<Self, ConfigError> {
+        let neighbours = Neighbours::new(&config.propagation, positions, stream)?;
+        let receivers =
+            (0..positions.len() as u32).map(|i| Receiver::new(stream(Station(i), "reception"))).collect();
+        Ok(Self { phy: config.phy, rules: Rules::new(&config.propagation), neighbours, receivers })
+    }
+
+    /// A station begins to send a frame for `to`, or for all, until `end`.
+    pub(super) fn begin(&mut self, now: Instant, from: u32, end: Instant, to: Option<u32>) {
+        for i in self.neighbours.of(from) {
+            let Hearer { station, marks, power } = self.neighbours.hearers[i];
+            let receiver = &mut self.receivers[station as usize];
+            receiver.settle(now, &self.rules, &self.phy);
+            let signal = Signal { from, marks, power, end };
+            receiver.disturb(now, &signal, &self.rules);
+            receiver.signals.push(signal);
+            receiver.changed(now, &self.rules);
+            if marks & DECODABLE != 0 {
+                let wanted = to.is_none_or(|to| to == station);
+                receiver.meet(now, &signal, wanted, &self.rules);
+            }
+        }
+    }
+
+    /// The frame of a station ends, and comes through where `receptions` says.
+    pub(super) fn end(&mut self, now: Instant, from: u32, receptions: &mut Vec<Reception>) {
+        for link in self.neighbours.of(from) {
+            let station = self.neighbours.hearers[link].station;
+            let receiver = &mut self.receivers[station as usize];
+            let Some(lock) = receiver.fade(now, from, &self.rules, &self.phy) else { continue };
+            if !lock.wanted {
+                continue;
+            }
+            let loss = self.neighbours.links[link].loss;
+            if receiver.judge(&lock, loss) {
+                let (lqi, rssi_dbm) = self.rules.quality(now, &lock);
+                receptions.push(Reception { station, link, lqi, rssi_dbm });
+            }
+        }
+    }
+
+    /// The frame of a station breaks off: nobody receives it.
+    pub(super) fn cut(&mut self, now: Instant, from: u32) {
+        for link in self.neighbours.of(from) {
+            let station = self.neighbours.hearers[link].station;
+            let receiver = &mut self.receivers[station as usize];
+            if receiver.fade(now, from, &self.rules, &self.phy).is_some_and(|lock| lock.wanted) {
+                receiver.spoils.missed += 1;
+            }
+        }
+    }
+
+    /// A station listens.
+    pub(super) fn open(&mut self, station: u32) {
+        self.receivers[station as usize].open = true;
+    }
+
+    /// A station does not listen any more, and loses what it was receiving.
+    pub(super) fn close(&mut self, station: u32) {
+        let receiver = &mut self.receivers[station as usize];
+        receiver.open = false;
+        if receiver.lock.take().is_some_and(|lock| lock.wanted) {
+            receiver.spoils.missed += 1;
+        }
+    }
+
+    /// The channel was busy at a station at some time between `from` and `now`.
+    pub(super) fn was_busy(&self, station: u32, from: Instant, now: Instant) -> bool {
+        let receiver = &self.receivers[station as usize];
+        receiver.busy_since.is_some_and(|since| since < now) || receiver.busy_until > from
+    }
+
+    /// Time in which the channel was busy at a station.
+    pub(super) fn busy_time(&self, station: u32, now: Instant) -> Duration {
+        let receiver = &self.receivers[station as usize];
+        let open = receiver.busy_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
+        receiver.busy_time + open
+    }
+
+    pub(super) fn spoils(&self, station: u32) -> Spoils {
+        self.receivers[station as usize].spoils
+    }
+}
+
+impl Rules {
+    fn new(propagation: &Propagation) -> Self {
+        match propagation {
+            Propagation::UnitDisk(disk) => {
+                let (survives, takes) = match disk.capture {
+                    Capture::Off => (f64::INFINITY, f64::INFINITY),
+                    Capture::First(ratio) => (ratio, f64::INFINITY),
+                    Capture::Any(ratio) => (ratio, ratio),
+                };
+                Self::Disk { survives, takes, range: disk.range }
+            }
+            Propagation::LogDistance(model) => {
+                let noise = from_decibels(model.noise_floor_dbm);
+                Self::Sinr {
+                    noise,
+                    locks: from_decibels(model.preamble_sinr_db),
+                    takes: model.capture_sinr_db.map_or(f64::INFINITY, from_decibels),
+                    busy: match model.cca_mode {
+                        super::CcaMode::Carrier => f64::INFINITY,
+                        super::CcaMode::Energy | super::CcaMode::EnergyOrCarrier => {
+                            from_decibels(model.cca_threshold_dbm) - noise
+                        }
+                    },
+                }
+            }
+        }
+    }
+
+    /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin: with the
+    /// distance that is left to the range, or with the mean SINR in dB, of which 25 is all.
+    fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
+        match *self {
+            Self::Disk { range, .. } => ((255.0 * (1.0 - 1.0 / (lock.power * range))).round() as u8, None),
+            Self::Sinr { noise, .. } => {
+                let seconds = now.saturating_since(lock.begun).as_secs_f64();
+                let sinr = decibels(lock.power / (noise + lock.interference / seconds));
+                ((sinr * (255.0 / 25.0)).round() as u8, Some(decibels(lock.power).round() as i16))
+            }
+        }
+    }
+}
+
+impl Receiver {
+    fn new(random: Stream) -> Self {
+        Self {
+            signals: Vec::new(),
+            total: 0.0,
+            sensed: 0,
+            open: true,
+            lock: None,
+            busy_since: None,
+            busy_until: Instant::ZERO,
+            busy_time: Duration::ZERO,
+            spoils: Spoils::default(),
+            random,
+        }
+    }
+
+    /// Brings the sums of a lock up to date, before what is heard changes.
+    #[inline]
+    fn settle(&mut self, now: Instant, rules: &Rules, phy: &PhyConfig) {
+        let Rules::Sinr { noise, .. } = *rules else { return };
+        let Some(lock) = self.lock.as_mut().filter(|lock| lock.wanted && lock.since < now) else { return };
+        let others = self.signals.iter().filter(|s| s.from != lock.from);
+        let interference = others.map(|s| s.power).sum::<f64>();
+        let time = now.saturating_since(lock.since);
+        let wrong = phy.modulation.bit_error_rate(lock.power / (noise + interference));
+        if wrong > 0.0 {
+            lock.ln_success += phy.bits(time) * ln(1.0 - wrong);
+        }
+        lock.interference += interference * time.as_secs_f64();
+        lock.since = now;
+    }
+
+    /// Another signal comes upon the frame that is being received.
+    #[inline]
+    fn disturb(&mut self, now: Instant, signal: &Signal, rules: &Rules) {
+        // A frame that ends at this instant is past.
+        let Some(lock) = self.lock.as_mut().filter(|lock| lock.end > now) else { return };
+        match *rules {
+            Rules::Disk { survives, .. } => {
+                if signal.marks & INTERFERING != 0 && lock.power < survives * signal.power {
+                    lock.disturbed = true;
+                    lock.spoiled = true;
+                }
+            }
+            Rules::Sinr { .. } => lock.disturbed = true,
+        }
+    }
+
+    /// The signals have changed.
+    #[inline]
+    fn changed(&mut self, now: Instant, rules: &Rules) {
+        self.sensed = self.signals.iter().filter(|s| s.marks & SENSED != 0).count() as u32;
+        let mut busy = self.sensed > 0;
+        if let Rules::Sinr { busy: threshold, .. } = *rules {
+            self.total = self.signals.iter().map(|s| s.power).sum();
+            busy |= self.total >= threshold;
+        }
+        match (busy, self.busy_since) {
+            (true, None) => self.busy_since = Some(now),
+            (false, Some(since)) => {
+                self.busy_time += now.saturating_since(since);
+                self.busy_since = None;
+                self.busy_until = now;
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    /// A frame begins that this receiver could lock on.
+    fn meet(&mut self, now: Instant, signal: &Signal, wanted: bool, rules: &Rules) {
+        if !self.open {
+            self.spoils.missed += u64::from(wanted);
+            return;
+        }
+        let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
+        let (locks, disturbed) = match *rules {
+            Rules::Disk { survives, takes, .. } => {
+                let interfering = others.filter(|s| s.marks & INTERFERING != 0);
+                let strongest = interfering.map(|s| s.power).fold(0.0, f64::max);
+                let ratio = if self.lock.is_none() { survives } else { takes };
+                // Without a capture the ratio is infinite, and infinity times nothing no number.
+                (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true)
+            }
+            Rules::Sinr { noise, locks, takes, .. } => {
+                let interference = others.map(|s| s.power).sum::<f64>();
+                let ratio = if self.lock.is_none() { locks } else { takes };
+                (signal.power >= ratio * (noise + interference), interference > 0.0)
+            }
+        };
+        if !locks {
+            self.spoils.collisions += u64::from(wanted && disturbed);
+            self.spoils.lost += u64::from(wanted && !disturbed);
+            return;
+        }
+        let lock = Lock {
+            from: signal.from,
+            wanted,
+            power: signal.power,
+            begun: now,
+            end: signal.end,
+            disturbed: disturbed && matches!(rules, Rules::Sinr { .. }),
+            spoiled: false,
+            since: now,
+            ln_success: 0.0,
+            interference: 0.0,
+        };
+        if self.lock.replace(lock).is_some_and(|left| left.wanted) {
+            self.spoils.collisions += 1;
+        }
+    }
+
+    /// A signal is gone; its lock, if there was one, comes out.
+    #[inline]
+    fn fade(&mut self, now: Instant, from: u32, rules: &Rules, phy: &PhyConfig) -> Option<Lock> {
+        self.settle(now, rules, phy);
+        if let Some(at) = self.signals.iter().position(|s| s.from == from) {
+            self.signals.swap_remove(at);
+        }
+        self.changed(now, rules);
+        if self.lock.as_ref().is_some_and(|lock| lock.from == from) { self.lock.take() } else { None }
+    }
+
+    /// A frame has ended: whether it came through. Draws one number, whatever the answer.
+    fn judge(&mut self, lock: &Lock, loss: f64) -> bool {
+        let draw = self.random.uniform();
+        let through = !lock.spoiled && draw < (1.0 - loss) * exp(lock.ln_success);
+        if !through {
+            match lock.disturbed {
+                true => self.spoils.collisions += 1,
+                false => self.spoils.lost += 1,
+            }
+        }
+        through
+    }
+}
