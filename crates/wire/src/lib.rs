@@ -1,8 +1,9 @@
 //! Bytes to meaning and back. This crate never acts: no clock, no socket, no state between two calls.
 //!
 //! Code map: [`tcp`] is the segment and its options, [`ip`] the packet around it (IPv4 and IPv6, with
-//! fragments and checksums), [`set`] the messages of the SET session layer, which are ours; [`ieee802154`] is
-//! the frame on a radio, and [`sixlowpan`] is how an IPv6 packet is made to fit into it. IP and TCP are read and written by smoltcp's `wire` module, which no other crate sees.
+//! fragments and checksums), [`set`] the messages of the SET session layer, which are ours. On a radio,
+//! [`ieee802154`] is the frame, [`sixlowpan`] makes an IPv6 packet fit into frames, and [`rpl`] is the routing, in
+//! messages of [`icmpv6`]. IP and TCP are read and written by smoltcp's `wire` module, which no other crate sees.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -11,9 +12,11 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod icmpv6;
 pub mod ieee802154;
 pub mod ip;
 mod reader;
+pub mod rpl;
 pub mod set;
 pub mod sixlowpan;
 pub mod tcp;

@@ -1,0 +1,104 @@
+//! ICMPv6 (RFC 4443): type, code and checksum around a body that is not looked into.
+//!
+//! What the types mean is elsewhere: [`crate::rpl`] reads type 155.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::Ipv6Addr;
+use core::ops::Range;
+
+use smoltcp::wire::Icmpv6Packet;
+
+/// Octets before the body: type, code, checksum (RFC 4443 section 2.1).
+pub const HEADER_LEN: usize = 4;
+
+/// What a message is (the registry of IANA, "ICMPv6 type numbers").
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    /// A control message of RPL (RFC 6550 section 6).
+    pub const RPL: Self = Self(155);
+}
+
+/// What stands before the body, checksum aside.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Header {
+    /// What the message is.
+    pub kind: Kind,
+    /// Which of its kind.
+    pub code: u8,
+}
+
+/// Which field a message was refused for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Field {
+    /// There are not the 4 octets of the header.
+    Header,
+    /// The checksum over pseudo-header and message (RFC 4443 section 2.3).
+    Checksum,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "ICMPv6 header",
+            Self::Checksum => "ICMPv6 checksum",
+        })
+    }
+}
+
+/// Octets that are not an ICMPv6 message between these addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error("bad {field} at octet {offset}")]
+pub struct ParseError {
+    /// The field that is wrong or cut off.
+    pub field: Field,
+    /// Where that field begins.
+    pub offset: usize,
+}
+
+/// Appends the message from `src` to `dst` to `out`: the payload of an IPv6 packet, for which `body` is not too
+/// long.
+pub fn emit(header: &Header, body: &[u8], [src, dst]: [Ipv6Addr; 2], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[header.kind.0, header.code, 0, 0]);
+    out.extend_from_slice(body);
+    Icmpv6Packet::new_unchecked(&mut out[start..]).fill_checksum(&src, &dst);
+}
+
+/// Reads the message that `octets` are, the whole payload of a packet from `src` to `dst`; and where its body lies.
+pub fn parse(octets: &[u8], [src, dst]: [Ipv6Addr; 2]) -> Result<(Header, Range<usize>), ParseError> {
+    let &[kind, code, _, _, ..] = octets else {
+        return Err(ParseError { field: Field::Header, offset: 0 });
+    };
+    if !Icmpv6Packet::new_unchecked(octets).verify_checksum(&src, &dst) {
+        return Err(ParseError { field: Field::Checksum, offset: 2 });
+    }
+    Ok((Header { kind: Kind(kind), code }, HEADER_LEN..octets.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENDS: [Ipv6Addr; 2] =
+        [Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a)];
+    const DIS: Header = Header { kind: Kind::RPL, code: 0 };
+
+    /// The sum, by hand: fe80 + 1 + ff02 + 1a + 6 + 58 + 9b00 is 298dd, folded 98df.
+    #[test]
+    fn the_checksum_covers_the_pseudo_header() {
+        let mut out = Vec::new();
+        emit(&DIS, &[0, 0], ENDS, &mut out);
+        assert_eq!(out, [155, 0, 0x67, 0x20, 0, 0]);
+        assert_eq!(parse(&out, ENDS), Ok((DIS, 4..6)));
+        let [src, dst] = ENDS;
+        assert!(parse(&out, [dst, src]).is_ok(), "a sum has no order");
+        let error = ParseError { field: Field::Checksum, offset: 2 };
+        assert_eq!(parse(&out, [src, src]), Err(error));
+        assert_eq!(parse(&out[..5], ENDS), Err(error));
+        assert_eq!(parse(&out[..3], ENDS).unwrap_err().field, Field::Header);
+    }
+}
