@@ -9,9 +9,13 @@ use crate::packet::{IpVersion, NodeId};
 const V6_PREFIX: u128 = 0xfd00 << 112;
 const V4_PREFIX: u32 = 10 << 24;
 
+/// ff02::1a (RFC 6550 section 6).
+const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
+
 /// The address of `node`.
 pub fn address_of(ip: IpVersion, node: NodeId) -> IpAddr {
     match ip {
+        IpVersion::V6 if node == NodeId::ALL_RPL_NODES => ALL_RPL_NODES.into(),
         IpVersion::V4 => Ipv4Addr::from(V4_PREFIX + node.0 + 1).into(),
         IpVersion::V6 => Ipv6Addr::from(V6_PREFIX + u128::from(node.0) + 1).into(),
     }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 
+use anabranch_core::paths::OwnPath;
 use anabranch_core::tcp::{Config, Info, WriteError};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
@@ -24,6 +25,11 @@ pub trait App: Any + Send {
 
     /// Something has happened to one of its connections.
     fn on_stream(&mut self, ctx: &mut Ctx<'_>, connection: ConnId, event: StreamEvent);
+
+    /// The node's paths to the root are others than before: see [`Ctx::paths`].
+    fn on_paths(&mut self, ctx: &mut Ctx<'_>) {
+        let _ = ctx;
+    }
 
     /// The timer that [`Ctx::set_timer`] set has run out.
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
@@ -133,6 +139,11 @@ impl<'a> Ctx<'a> {
             entry.connection.set_receive_buffer(octets);
             self.world.touch(self.node, id);
         }
+    }
+
+    /// The node's own paths to the root that are ready for packets, best first; none where nobody builds paths.
+    pub fn paths(&self) -> impl Iterator<Item = &OwnPath> {
+        self.world.network.own_paths(self.node).iter().filter(|path| path.confirmed)
     }
 
     /// A connection's figures; `None` when it is gone.

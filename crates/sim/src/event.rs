@@ -51,6 +51,8 @@ pub enum Event {
         /// Its generation when this was scheduled; another one makes it void.
         generation: u32,
     },
+    /// A router's time-out may be due.
+    Router(NodeId),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -77,6 +79,7 @@ impl From<Event> for Packed {
             Event::LinkTimeout(report) => (7, report, 0, 0),
             Event::Late(slot) => (8, slot, 0, 0),
             Event::Radio { station, what, generation } => (9, station, what, generation),
+            Event::Router(node) => (10, node.0, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -96,7 +99,8 @@ impl From<Packed> for Event {
             6 => Self::Caching(NodeId(a)),
             7 => Self::LinkTimeout(a),
             8 => Self::Late(a),
-            _ => Self::Radio { station: a, what: b, generation: c },
+            9 => Self::Radio { station: a, what: b, generation: c },
+            _ => Self::Router(NodeId(a)),
         }
     }
 }
@@ -160,6 +164,7 @@ mod tests {
             Event::LinkTimeout(u32::MAX),
             Event::Late(3),
             Event::Radio { station: u32::MAX, what: 4, generation },
+            Event::Router(NodeId(6)),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -170,6 +170,7 @@ pub struct Link {
     to: NodeId,
     config: LinkConfig,
     up: bool,
+    wireless: bool,
     /// `None` loses nothing. Apart, since it is large and often absent.
     channel: Option<Box<Channel>>,
     /// Loses the link layer's acknowledgements; `None` without them.
@@ -198,6 +199,7 @@ impl Link {
             to,
             config,
             up: true,
+            wireless: false,
             channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
             acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
             disturber: (!config.disturbance.is_none())
@@ -249,6 +251,42 @@ impl Link {
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// It is over the air: the radio carries its packets, and it counts them only.
+    #[inline]
+    pub fn is_wireless(&self) -> bool {
+        self.wireless
+    }
+
+    /// The radio carries its packets from now on.
+    pub(crate) fn set_wireless(&mut self) {
+        self.wireless = true;
+    }
+
+    /// A packet was offered to the radio, and taken if nothing was against it.
+    pub(crate) fn count_offer(&mut self, refusal: Option<LinkDrop>) {
+        match refusal {
+            None => self.metrics.enqueued += 1,
+            Some(LinkDrop::QueueFull) => self.metrics.dropped_full += 1,
+            Some(LinkDrop::Down | LinkDrop::Loss) => self.metrics.dropped_down += 1,
+        }
+    }
+
+    /// A packet has come over the air.
+    pub(crate) fn count_delivered(&mut self, octets: u32) {
+        self.metrics.delivered += 1;
+        self.metrics.delivered_bytes += u64::from(octets);
+    }
+
+    /// The radio has given a packet up that has not arrived.
+    pub(crate) fn count_lost(&mut self) {
+        self.metrics.dropped_loss += 1;
+    }
+
+    /// A packet was with a node that has died.
+    pub(crate) fn count_cut(&mut self) {
+        self.metrics.cut += 1;
     }
 
     /// A packet for this link was too big and could not be cut.

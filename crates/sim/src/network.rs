@@ -7,25 +7,33 @@
 mod caching;
 mod faults;
 mod outside;
+mod paths;
+mod wireless;
 
 use std::collections::VecDeque;
 use std::fmt;
 
 use anabranch_core::segment::Segment;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::ip::Protocol;
 
 use crate::event::{Agenda, Event};
 use crate::fragment::{self, Reassembly, ReassemblyMetrics};
 use crate::link::{Link, LinkConfig, LinkDrop, Offer};
 use crate::loss::Fate;
 use crate::numbered::Numbered;
-use crate::packet::{Ends, IpVersion, LinkId, NodeId, Packet, PacketHandle, PacketSlab, Payload, Whole};
+use crate::packet::{
+    Ends, IpVersion, LinkId, NodeId, Opaque, Packet, PacketHandle, PacketSlab, Payload, Whole,
+};
 use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
 
 use caching::{Caching, Report};
 pub(crate) use faults::LastWords;
+use paths::Paths;
+use wireless::Wireless;
+pub use wireless::{WirelessConfig, WirelessMetrics};
 
 /// Whether a node passes packets on that are not for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,6 +165,12 @@ pub struct Network {
     overdue: Numbered<Report>,
     /// Packets that are late, and the link that they come out of.
     late: Numbered<(LinkId, PacketHandle)>,
+    /// The radio that nodes share, if there is one.
+    wireless: Option<Box<Wireless>>,
+    /// Who builds paths, if somebody does.
+    paths: Option<Box<Paths>>,
+    /// Segments that have come over the air and wait to be taken.
+    delivered: VecDeque<Delivery>,
     /// Packets that have left the simulation and wait to be taken.
     departed: VecDeque<Packet>,
     /// What happens next, in the network and elsewhere.
@@ -189,6 +203,9 @@ impl Network {
             changes: VecDeque::new(),
             overdue: Numbered::default(),
             late: Numbered::default(),
+            wireless: None,
+            paths: None,
+            delivered: VecDeque::new(),
             departed: VecDeque::new(),
             events: Agenda::default(),
             observers: Vec::new(),
@@ -436,8 +453,8 @@ impl Network {
             self.drop_at(now, at, NodeDrop::Down, handle);
             return None;
         }
-        if handle.dst == at {
-            return self.receive(now, at, handle);
+        if handle.dst == at || handle.dst == NodeId::ALL_RPL_NODES {
+            return self.receive(now, at, link, handle);
         }
         if handle.hop_limit <= 1 {
             self.drop_at(now, at, NodeDrop::HopLimit, handle);
@@ -458,7 +475,7 @@ impl Network {
     }
 
     #[inline]
-    fn receive(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<Delivery> {
+    fn receive(&mut self, now: Instant, at: NodeId, link: LinkId, handle: PacketHandle) -> Option<Delivery> {
         let node = &mut self.nodes[at.index()];
         if node.outside {
             self.depart(now, at, handle);
@@ -467,8 +484,12 @@ impl Network {
         let (src, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {
-                let Packet { src, identification, payload, .. } = self.packets.remove(handle);
-                let Payload::Fragment(piece) = payload else { return self.not_spoken(at) };
+                let Packet { src, dst, identification, payload, .. } = self.packets.remove(handle);
+                let piece = match payload {
+                    Payload::Fragment(piece) => piece,
+                    Payload::Opaque(opaque) => return self.receive_opaque(now, at, (link, dst), &opaque),
+                    Payload::Tcp(_) => unreachable!("a segment was taken out before"),
+                };
                 match node.reassembly.handle_fragment(now, src, identification, piece)? {
                     Whole::Tcp(segment) => (src, segment),
                     Whole::Opaque(_) => return self.not_spoken(at),
@@ -479,10 +500,38 @@ impl Network {
         Some(Delivery { node: at, src, segment })
     }
 
+    /// What is neither TCP nor a piece of something: a message between routers, or nothing that is spoken here.
+    #[cold]
+    fn receive_opaque(
+        &mut self,
+        now: Instant,
+        at: NodeId,
+        (link, dst): (LinkId, NodeId),
+        opaque: &Opaque,
+    ) -> Option<Delivery> {
+        if opaque.protocol != Protocol::ICMPV6 || !self.has_router(at) {
+            return self.not_spoken(at);
+        }
+        let from = self.links[link.index()].from();
+        self.handle_control(now, at, (from, dst), &opaque.octets);
+        None
+    }
+
+    /// A segment that has come over the air.
+    #[inline]
+    pub(crate) fn take_delivered(&mut self) -> Option<Delivery> {
+        self.delivered.pop_front()
+    }
+
     /// Puts a packet on the next link of its way.
     #[inline]
     fn send_on(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
-        let Some(link) = self.routes.next(at, handle.dst) else {
+        let next = if self.paths.is_some() && self.has_router(at) {
+            self.next_on_path(now, at, handle)
+        } else {
+            self.routes.next(at, handle.dst)
+        };
+        let Some(link) = next else {
             self.drop_at(now, at, NodeDrop::NoRoute, handle);
             return;
         };
@@ -520,6 +569,9 @@ impl Network {
     #[inline]
     fn transmit(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         let this = &mut self.links[link.index()];
+        if this.is_wireless() {
+            return self.transmit_wireless(now, link, handle);
+        }
         match this.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
                 let generation = this.generation();

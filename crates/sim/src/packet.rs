@@ -27,6 +27,11 @@ impl NodeId {
     }
 }
 
+impl NodeId {
+    /// Not a node: everybody in reach that builds paths (ff02::1a, RFC 6550 section 6).
+    pub const ALL_RPL_NODES: Self = Self(u32::MAX);
+}
+
 impl LinkId {
     /// As an index.
     #[inline]

@@ -25,13 +25,16 @@ use std::any::Any;
 use std::fmt;
 
 use anabranch_core::dtc;
+use anabranch_core::paths::{self, NodeType};
 use anabranch_core::time::Instant;
 
 use crate::app::{App, Ctx};
 use crate::event::{AppId, Event};
+use crate::frames;
 use crate::link::LinkConfig;
-use crate::network::{Forwarding, Network, NetworkConfig};
+use crate::network::{Forwarding, Network, NetworkConfig, WirelessConfig};
 use crate::packet::{LinkId, NodeId, Packet, Whole};
+use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::trace::Observer;
@@ -106,6 +109,52 @@ impl Builder {
         (self.link(a, b, config), self.link(b, a, config))
     }
 
+    /// Puts nodes on the air, each at its place, and makes a link of every direction in which one hears another. Links
+    /// and routers must be added with what is said here; the network must speak IPv6, and have one radio at most.
+    ///
+    /// # Errors
+    ///
+    /// What the radio has against its configuration.
+    pub fn radio(
+        &mut self,
+        config: RadioConfig,
+        wireless: WirelessConfig,
+        places: &[(NodeId, Position)],
+    ) -> Result<(), ConfigError> {
+        let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
+        let nodes: Vec<NodeId> = places.iter().map(|p| p.0).collect();
+        let radio = {
+            let network = &self.world.network;
+            let stream = |station: Station, purpose: &str| {
+                let name = format!("radio {}", network.node_name(nodes[station.0 as usize]));
+                Stream::new(self.seed, self.run, &name, purpose)
+            };
+            Radio::new(config, &positions, stream)?
+        };
+        let hearers: Vec<Vec<Station>> =
+            (0..nodes.len()).map(|i| radio.neighbours(Station(i as u32)).collect()).collect();
+        self.world.network.set_wireless(wireless, radio, nodes.clone());
+        for (i, hearers) in hearers.iter().enumerate() {
+            for hearer in hearers {
+                let (from, to) = (nodes[i], nodes[hearer.0 as usize]);
+                let link = LinkConfig {
+                    mtu: frames::MTU,
+                    ..LinkConfig::new(config.phy.bit_rate, config.phy.turnaround)
+                };
+                let link = self.link(from, to, link);
+                self.world.network.add_wireless_link(from, to, link);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the data centre.
+    pub fn router(&mut self, node: NodeId, config: paths::Config, kind: Option<NodeType>) {
+        let name = format!("node {}", self.world.network.node_name(node));
+        let random = Stream::new(self.seed, self.run, &name, "paths");
+        self.world.network.set_router(node, config, kind, random);
+    }
+
     /// Makes a node cache TCP segments for others.
     pub fn caching(&mut self, node: NodeId, config: dtc::Config) {
         let name = format!("node {}", self.world.network.node_name(node));
@@ -141,6 +190,7 @@ impl Builder {
     /// Computes the routes: the run can begin.
     pub fn build(mut self) -> Simulation {
         self.world.network.compute_routes();
+        self.world.network.start_routers(Instant::ZERO);
         Simulation { world: self.world, apps: self.apps, faults: self.faults }
     }
 }
@@ -280,8 +330,8 @@ impl Simulation {
             Event::Caching(node) => self.world.network.handle_caching_timer(now, node),
             Event::Late(slot) => self.world.handle_late(slot),
             Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
-            // No network has a radio yet: nothing schedules this.
-            Event::Radio { .. } => {}
+            Event::Radio { station, what, generation } => self.world.handle_radio(station, what, generation),
+            Event::Router(node) => self.world.network.handle_router_timer(now, node),
         }
         self.settle();
         true
@@ -296,10 +346,24 @@ impl Simulation {
                 self.world.network.watch_stream(now, node, id, event);
                 self.call(app, |app, ctx| app.on_stream(ctx, id, event));
             }
-            if !self.world.has_dirty() {
+            self.tell_of_paths();
+            self.world.take_in();
+            if self.world.has_dirty() {
+                self.world.look_after();
+            } else if self.world.notices.is_empty() {
                 return;
             }
-            self.world.look_after();
+        }
+    }
+
+    /// Applications on nodes whose paths have changed learn of it.
+    fn tell_of_paths(&mut self) {
+        while let Some(node) = self.world.network.take_path_news() {
+            for i in 0..self.apps.len() {
+                if self.world.apps[i].node == node {
+                    self.call(AppId(i as u32), |app, ctx| app.on_paths(ctx));
+                }
+            }
         }
     }
 

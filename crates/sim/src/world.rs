@@ -143,6 +143,19 @@ impl World {
         }
     }
 
+    /// The radio has something to do.
+    pub(crate) fn handle_radio(&mut self, station: u32, what: u32, generation: u32) {
+        self.network.handle_radio(self.now, station, what, generation);
+    }
+
+    /// What has come over the air reaches the hosts.
+    #[inline]
+    pub(crate) fn take_in(&mut self) {
+        while let Some(delivery) = self.network.take_delivered() {
+            self.deliver(delivery);
+        }
+    }
+
     fn deliver(&mut self, delivery: Delivery) {
         let Delivery { node, src, segment } = delivery;
         let host = &mut self.hosts[node.index()];

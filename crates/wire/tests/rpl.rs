@@ -130,9 +130,9 @@ fn every_option_is_these_octets() {
 /// The extension of section III of the paper, in octets of our own.
 #[test]
 fn paths_are_these_octets() {
-    let traversed = PathTraversed { node_type: NodeType::MultiLink, path: vec![1, 2, 0x0304] };
+    let traversed = PathTraversed { node_type: NodeType::MultiLink, multi_link: 2, path: vec![1, 2, 0x0304] };
     let (_, body) = written(&dio(vec![ControlOption::PathTraversed(traversed)]));
-    assert_eq!(body[24..], [0xf0, 7, 1, 0, 1, 0, 2, 3, 4]);
+    assert_eq!(body[24..], [0xf0, 7, 0x21, 0, 1, 0, 2, 3, 4]);
     let built = PathBuilt { id: 9, path: vec![5, 0x0304, 1] };
     let options = vec![ControlOption::PathBuilt(built)];
     let dao = Dao { instance: 0, ack_request: false, sequence: 0, dodag: None, options };
@@ -178,7 +178,7 @@ fn what_is_not_understood_is_refused_by_name() {
         (6, &[0; 5]),
         (7, &[0; 18]),
         (8, &[0; 31]),
-        (0xf0, &[2, 0, 1]),
+        (0xf0, &[3, 0, 1]),
         (0xf0, &[]),
         (0xf1, &[0, 1]),
     ];
@@ -204,7 +204,7 @@ fn what_no_message_can_say_is_refused() {
     };
     let with = |option| Message::Dis(Dis { options: vec![option] });
     let path = vec![1; MAX_PATH + 1];
-    let traversed = PathTraversed { node_type: NodeType::Ieee802154, path: path.clone() };
+    let traversed = PathTraversed { node_type: NodeType::Ieee802154, multi_link: 0, path: path.clone() };
     let text = "number of nodes on a path 128 is more than 127";
     assert_eq!(refused(&with(ControlOption::PathTraversed(traversed))), text);
     assert_eq!(refused(&with(ControlOption::PathBuilt(PathBuilt { id: 1, path }))), text);
@@ -282,7 +282,8 @@ prop_compose! {
 }
 
 fn control_option() -> impl Strategy<Value = ControlOption> {
-    let node_type = prop_oneof![Just(NodeType::Ieee802154), Just(NodeType::MultiLink)];
+    let node_type =
+        prop_oneof![Just(NodeType::Ieee802154), Just(NodeType::MultiLink), Just(NodeType::BaseStation)];
     let path = || vec(any::<u16>(), 0..=MAX_PATH);
     let solicited = (any::<Option<u8>>(), option::of(address()), any::<Option<u8>>());
     prop_oneof![
@@ -294,8 +295,8 @@ fn control_option() -> impl Strategy<Value = ControlOption> {
             ControlOption::SolicitedInformation(SolicitedInformation { instance, dodag, version })
         }),
         prefix().prop_map(ControlOption::PrefixInformation),
-        (node_type, path()).prop_map(|(node_type, path)| {
-            ControlOption::PathTraversed(PathTraversed { node_type, path })
+        (node_type, 0..16_u8, path()).prop_map(|(node_type, multi_link, path)| {
+            ControlOption::PathTraversed(PathTraversed { node_type, multi_link, path })
         }),
         (any::<u8>(), path()).prop_map(|(id, path)| ControlOption::PathBuilt(PathBuilt { id, path })),
     ]

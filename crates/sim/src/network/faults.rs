@@ -54,6 +54,7 @@ impl Network {
         }
         self.nodes[node.index()].up = false;
         self.nodes[node.index()].reassembly = Reassembly::default();
+        self.set_on_air(now, node, false);
         if last_words == LastWords::Lost {
             for i in 0..self.links.len() {
                 if self.links[i].from() == node {
@@ -71,6 +72,8 @@ impl Network {
         if !self.is_up(node) {
             self.nodes[node.index()].up = true;
             self.restart_caching(node);
+            self.set_on_air(now, node, true);
+            self.restart_router(now, node);
             self.change(now, Change::Node(node, true));
         }
     }

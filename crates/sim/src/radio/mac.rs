@@ -258,14 +258,10 @@ impl Radio {
         self.medium.end(now, station, &mut receptions);
         self.medium.open(station);
         self.show(now, station, &on_air, false);
-        if !on_air.is_ack {
-            match on_air.frame.to {
-                None => self.finish(now, station, Outcome::Sent),
-                Some(_) => {
-                    self.macs[station as usize].state = State::AckWait;
-                    self.set_alarm(now + self.phy.ack_wait, station, Alarm::AckTimeout, agenda);
-                }
-            }
+        let broadcast = !on_air.is_ack && on_air.frame.to.is_none();
+        if !on_air.is_ack && !broadcast {
+            self.macs[station as usize].state = State::AckWait;
+            self.set_alarm(now + self.phy.ack_wait, station, Alarm::AckTimeout, agenda);
         }
         for reception in receptions.drain(..) {
             match on_air.is_ack {
@@ -274,6 +270,10 @@ impl Radio {
             }
         }
         self.receptions = receptions;
+        if broadcast {
+            // After those that have heard it: now its sender may forget it.
+            self.finish(now, station, Outcome::Sent);
+        }
     }
 
     fn receive_ack(&mut self, now: Instant, station: u32, serial: u32) {

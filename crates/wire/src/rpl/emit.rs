@@ -137,7 +137,7 @@ fn emit_option(option: &ControlOption, body: &mut Vec<u8>) -> Result<(), EmitErr
             kind::PREFIX_INFORMATION
         }
         ControlOption::PathTraversed(said) => {
-            body.push(said.node_type.code());
+            body.push(said.multi_link.min(15) << 4 | said.node_type.code());
             emit_path(&said.path, body)?;
             kind::PATH_TRAVERSED
         }

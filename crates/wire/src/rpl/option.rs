@@ -113,6 +113,8 @@ pub enum NodeType {
     Ieee802154,
     /// It has another one too, as to a cellular network.
     MultiLink,
+    /// It is between the cellular network and the root.
+    BaseStation,
 }
 
 /// Which nodes a DIO has passed, and what its sender is.
@@ -120,6 +122,8 @@ pub enum NodeType {
 pub struct PathTraversed {
     /// Of the sender.
     pub node_type: NodeType,
+    /// Multi-link nodes on the path, the sender included, the root not; at most 15. High bits of the same octet.
+    pub multi_link: u8,
     /// Short addresses from the root to the sender, both included; at most [`MAX_PATH`].
     pub path: Vec<u16>,
 }
@@ -138,6 +142,7 @@ impl NodeType {
         match self {
             Self::Ieee802154 => 0,
             Self::MultiLink => 1,
+            Self::BaseStation => 2,
         }
     }
 
@@ -145,6 +150,7 @@ impl NodeType {
         match code {
             0 => Some(Self::Ieee802154),
             1 => Some(Self::MultiLink),
+            2 => Some(Self::BaseStation),
             _ => None,
         }
     }

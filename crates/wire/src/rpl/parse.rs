@@ -234,8 +234,8 @@ fn read_prefix(content: &[u8]) -> Option<ControlOption> {
 
 fn read_path_traversed(content: &[u8]) -> Option<ControlOption> {
     let (code, path) = content.split_first()?;
-    let node_type = NodeType::from_code(*code)?;
-    Some(ControlOption::PathTraversed(PathTraversed { node_type, path: read_path(path)? }))
+    let (node_type, multi_link) = (NodeType::from_code(code & 15)?, code >> 4);
+    Some(ControlOption::PathTraversed(PathTraversed { node_type, multi_link, path: read_path(path)? }))
 }
 
 fn read_path_built(content: &[u8]) -> Option<ControlOption> {

@@ -1,0 +1,447 @@
+//! Packets over the radio: a node's queue, its frames, and what comes out of them at the neighbours.
+//!
+//! 6LoWPAN between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does not fit into a frame,
+//! cut. Every hop puts it together again before it goes on (route-over, RFC 6606 section 1.2). A frame that the link layer
+//! gives up takes the rest of its packet with it.
+//!
+//! A packet stays with its sender until its last frame is settled; a receiver that has all of it makes a copy. So a
+//! packet can have arrived that its sender takes for lost, as in life.
+
+use std::collections::VecDeque;
+
+use anabranch_core::dtc::LinkEvent;
+use anabranch_core::time::{Duration, Instant};
+
+use super::Network;
+use crate::frames::{self, Cut};
+use crate::link::LinkDrop;
+use crate::packet::{LinkId, NodeId, PacketHandle};
+use crate::radio::{Effect, Outcome, Outgoing, Radio, Station};
+use crate::trace::{NodeDrop, Point};
+
+/// What holds for every node on the air.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WirelessConfig {
+    /// Packets that wait for the radio at a node, beside the one that is being sent.
+    pub queue: u32,
+    /// Packets in pieces that a node puts together at a time. A small node has room for one or two.
+    pub reassemblies: usize,
+    /// How long the pieces wait for the rest (RFC 4944 section 5.3: at most 60 s).
+    pub reassembly_timeout: Duration,
+    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ...
+    pub lost_after: u32,
+    /// ... if nothing was heard of it for so long.
+    pub silent_for: Duration,
+}
+
+impl Default for WirelessConfig {
+    fn default() -> Self {
+        Self {
+            queue: 32,
+            reassemblies: 4,
+            reassembly_timeout: Duration::from_secs(60),
+            lost_after: 4,
+            silent_for: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What the adaptation layer of a node has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WirelessMetrics {
+    /// Packets put together from pieces.
+    pub joined: u64,
+    /// Packets of which pieces never came.
+    pub timed_out: u64,
+    /// Pieces for which there was no room.
+    pub no_room: u64,
+    /// Broadcast packets sent.
+    pub broadcasts: u64,
+}
+
+/// The radio and those on it.
+#[derive(Debug)]
+pub(super) struct Wireless {
+    config: WirelessConfig,
+    pub(super) radio: Radio,
+    /// The node of each station.
+    nodes: Vec<NodeId>,
+    /// The station of each node that has one.
+    stations: Vec<Option<u32>>,
+    interfaces: Vec<Interface>,
+    next_number: u32,
+}
+
+/// One node's side.
+#[derive(Debug, Default)]
+struct Interface {
+    waiting: VecDeque<Outbound>,
+    current: Option<Current>,
+    partials: Vec<Partial>,
+    neighbours: Vec<Neighbour>,
+    metrics: WirelessMetrics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Outbound {
+    /// `None` is everybody.
+    link: Option<LinkId>,
+    handle: PacketHandle,
+}
+
+/// The packet whose frames are being sent.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    outbound: Outbound,
+    number: u32,
+    cut: Cut,
+    /// The frame that is on its way.
+    piece: u32,
+    arrived: bool,
+}
+
+/// A packet of which pieces are here.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    from: u32,
+    number: u32,
+    since: Instant,
+    here: u32,
+}
+
+/// What the link layer has seen of a neighbour.
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    station: u32,
+    link: LinkId,
+    heard: Instant,
+    failures: u32,
+}
+
+/// A frame's tag: which packet of its sender, and which piece.
+fn tag(number: u32, piece: u32) -> u64 {
+    u64::from(number) << 32 | u64::from(piece)
+}
+
+impl Wireless {
+    pub(super) fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
+        let mut stations = vec![None; count];
+        for (station, node) in nodes.iter().enumerate() {
+            stations[node.index()] = Some(station as u32);
+        }
+        let interfaces = nodes.iter().map(|_| Interface::default()).collect();
+        Self { config, radio, nodes, stations, interfaces, next_number: 0 }
+    }
+
+    fn station(&self, node: NodeId) -> Option<u32> {
+        self.stations.get(node.index()).copied().flatten()
+    }
+
+    fn interface(&mut self, station: u32) -> &mut Interface {
+        &mut self.interfaces[station as usize]
+    }
+}
+
+impl Interface {
+    fn neighbour(&mut self, station: u32) -> Option<&mut Neighbour> {
+        let at = self.neighbours.binary_search_by_key(&station, |n| n.station).ok()?;
+        self.neighbours.get_mut(at)
+    }
+
+    /// A piece has come; true if it was the last one missing.
+    fn join(
+        &mut self,
+        now: Instant,
+        config: &WirelessConfig,
+        (from, number): (u32, u32),
+        (piece, of): (u32, u32),
+    ) -> bool {
+        let before = self.partials.len();
+        self.partials.retain(|p| now.saturating_since(p.since) < config.reassembly_timeout);
+        self.metrics.timed_out += (before - self.partials.len()) as u64;
+        // A neighbour sends one packet at a time: what it began before will never be whole.
+        self.partials.retain(|p| p.from != from || p.number == number);
+        let at = match self.partials.iter().position(|p| p.from == from) {
+            Some(at) => at,
+            None if self.partials.len() >= config.reassemblies => {
+                self.metrics.no_room += 1;
+                return false;
+            }
+            None => {
+                self.partials.push(Partial { from, number, since: now, here: 0 });
+                self.partials.len() - 1
+            }
+        };
+        self.partials[at].here |= 1 << piece;
+        if self.partials[at].here.count_ones() < of {
+            return false;
+        }
+        self.partials.swap_remove(at);
+        self.metrics.joined += 1;
+        true
+    }
+}
+
+impl Network {
+    /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are added with
+    /// [`Network::add_wireless_link`].
+    pub(crate) fn set_wireless(&mut self, config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>) {
+        let wireless = Wireless::new(config, radio, nodes, self.nodes.len());
+        self.wireless = Some(Box::new(wireless));
+    }
+
+    /// One neighbour hears another: a link over the air.
+    pub(crate) fn add_wireless_link(&mut self, from: NodeId, to: NodeId, link: LinkId) {
+        let Some(wireless) = &mut self.wireless else { return };
+        self.links[link.index()].set_wireless();
+        let (Some(a), Some(b)) = (wireless.station(from), wireless.station(to)) else { return };
+        let neighbours = &mut wireless.interfaces[a as usize].neighbours;
+        let at = neighbours.partition_point(|n| n.station < b);
+        neighbours.insert(at, Neighbour { station: b, link, heard: Instant::ZERO, failures: 0 });
+    }
+
+    /// The radio, for its figures.
+    pub fn radio(&self) -> Option<&Radio> {
+        self.wireless.as_ref().map(|w| &w.radio)
+    }
+
+    /// The station of a node on the air.
+    pub fn station(&self, node: NodeId) -> Option<u32> {
+        self.wireless.as_ref()?.station(node)
+    }
+
+    /// What a node's adaptation layer has done.
+    pub fn wireless_metrics(&self, node: NodeId) -> Option<&WirelessMetrics> {
+        let wireless = self.wireless.as_ref()?;
+        Some(&wireless.interfaces[wireless.station(node)? as usize].metrics)
+    }
+
+    /// A node has a radio.
+    pub(super) fn is_on_air(&self, node: NodeId) -> bool {
+        self.station(node).is_some()
+    }
+
+    /// A packet is to go over the air to the neighbour at the end of `link`.
+    pub(super) fn transmit_wireless(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        let from = self.links[link.index()].from();
+        let limit = self.wireless.as_ref().map_or(0, |w| w.config.queue as usize);
+        let waiting = self
+            .station(from)
+            .and_then(|s| Some(self.wireless.as_ref()?.interfaces[s as usize].waiting.len()));
+        let refusal = if !self.links[link.index()].is_up() {
+            Some(LinkDrop::Down)
+        } else if waiting.is_none_or(|n| n >= limit) {
+            Some(LinkDrop::QueueFull)
+        } else {
+            None
+        };
+        self.links[link.index()].count_offer(refusal);
+        match refusal {
+            Some(why) => {
+                self.watch(now, link, Point::Dropped(why), handle);
+                self.packets.remove(handle);
+            }
+            None => {
+                self.watch(now, link, Point::Sent, handle);
+                self.enqueue(now, from, Outbound { link: Some(link), handle });
+            }
+        }
+    }
+
+    /// A packet is to go to everybody in reach.
+    pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
+        self.enqueue(now, from, Outbound { link: None, handle });
+    }
+
+    fn enqueue(&mut self, now: Instant, from: NodeId, outbound: Outbound) {
+        let Some(station) = self.station(from) else {
+            self.packets.remove(outbound.handle);
+            return;
+        };
+        if let Some(wireless) = &mut self.wireless {
+            wireless.interface(station).waiting.push_back(outbound);
+        }
+        self.serve(now, station);
+        self.settle_radio(now);
+    }
+
+    /// The next packet of an idle station begins.
+    fn serve(&mut self, now: Instant, station: u32) {
+        let Some(wireless) = &mut self.wireless else { return };
+        let node = wireless.nodes[station as usize];
+        let interface = &mut wireless.interfaces[station as usize];
+        if interface.current.is_some() {
+            return;
+        }
+        let Some(outbound) = interface.waiting.pop_front() else { return };
+        interface.metrics.broadcasts += u64::from(outbound.link.is_none());
+        let to = outbound.link.map(|link| self.links[link.index()].to());
+        let room = wireless.radio.phy().max_psdu;
+        let packet = self.packets.peek(outbound.handle);
+        let Some(cut) = frames::cut(self.config.ip, packet, (node, to), room) else {
+            return self.too_long(now, station, outbound);
+        };
+        let number = wireless.next_number;
+        wireless.next_number = wireless.next_number.wrapping_add(1);
+        wireless.interfaces[station as usize].current =
+            Some(Current { outbound, number, cut, piece: 0, arrived: false });
+        self.send_piece(now, station);
+    }
+
+    fn send_piece(&mut self, now: Instant, station: u32) {
+        let Some(wireless) = &mut self.wireless else { return };
+        let Some(current) = wireless.interfaces[station as usize].current else { return };
+        let to = current.outbound.link.map(|link| self.links[link.index()].to());
+        let to = to.and_then(|node| wireless.station(node));
+        let outgoing = Outgoing {
+            to: to.map(Station),
+            psdu_len: current.cut.psdu_len(current.piece),
+            tag: tag(current.number, current.piece),
+        };
+        let sent = wireless.radio.send(now, Station(station), outgoing, &mut self.events);
+        debug_assert_eq!(sent, Ok(()), "a piece fits, and the station has nothing else under way");
+    }
+
+    /// It does not go over the air at all, and the next one has its turn.
+    #[cold]
+    fn too_long(&mut self, now: Instant, station: u32, outbound: Outbound) {
+        if let Some(link) = outbound.link {
+            self.links[link.index()].count_too_big();
+        }
+        if let Some(wireless) = &self.wireless {
+            let node = wireless.nodes[station as usize];
+            self.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
+        }
+        self.serve(now, station);
+    }
+
+    /// The radio has something to do.
+    pub(crate) fn handle_radio(&mut self, now: Instant, station: u32, what: u32, generation: u32) {
+        if let Some(wireless) = &mut self.wireless {
+            wireless.radio.handle_event(now, station, what, generation, &mut self.events);
+        }
+        self.settle_radio(now);
+    }
+
+    /// What the radio has done leads to packets that arrive, and to further frames.
+    pub(super) fn settle_radio(&mut self, now: Instant) {
+        while let Some(effect) = self.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
+            match effect {
+                Effect::Received { at, from, tag, .. } => self.piece_received(now, at.0, from.0, tag),
+                Effect::Done { station, outcome, tag, .. } => self.piece_done(now, station.0, tag, outcome),
+                Effect::Frame { .. } => {}
+            }
+        }
+    }
+
+    fn piece_received(&mut self, now: Instant, at: u32, from: u32, tag: u64) {
+        let Some(wireless) = &mut self.wireless else { return };
+        let config = wireless.config;
+        // A frame whose packet its sender has lost since, with all it had, is of no use.
+        let Some(current) = wireless.interfaces[from as usize].current else { return };
+        let (number, piece) = ((tag >> 32) as u32, tag as u32);
+        let interface = &mut wireless.interfaces[at as usize];
+        if let Some(neighbour) = interface.neighbour(from) {
+            neighbour.heard = now;
+            neighbour.failures = 0;
+        }
+        if current.number != number {
+            return;
+        }
+        let pieces = current.cut.pieces();
+        if pieces > 1 && !interface.join(now, &config, (from, number), (piece, pieces)) {
+            return;
+        }
+        let node = wireless.nodes[at as usize];
+        let neighbour = wireless.nodes[from as usize];
+        if let Some(current) = &mut wireless.interfaces[from as usize].current {
+            current.arrived = true;
+        }
+        let copy = self.packets.peek(current.outbound.handle).clone();
+        let handle = self.packets.insert(copy);
+        match current.outbound.link {
+            Some(link) => {
+                self.links[link.index()].count_delivered(handle.wire_len);
+                if let Some(delivery) = self.arrive(now, link, handle) {
+                    self.delivered.push_back(delivery);
+                }
+            }
+            None => self.receive_broadcast(now, node, neighbour, handle),
+        }
+    }
+
+    fn receive_broadcast(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) {
+        let packet = self.packets.remove(handle);
+        if let crate::packet::Payload::Opaque(opaque) = &packet.payload
+            && self.is_up(at)
+        {
+            self.handle_control(now, at, (from, packet.dst), &opaque.octets);
+        }
+    }
+
+    fn piece_done(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome) {
+        let Some(wireless) = &mut self.wireless else { return };
+        let config = wireless.config;
+        let interface = &mut wireless.interfaces[station as usize];
+        // What a node had when it died is gone already.
+        let Some(current) = interface.current.as_mut().filter(|c| c.number == (tag >> 32) as u32) else {
+            return;
+        };
+        let good = match outcome {
+            Outcome::Acknowledged | Outcome::Sent => true,
+            Outcome::NoAck | Outcome::ChannelAccessFailure | Outcome::Down => false,
+        };
+        if good && current.piece + 1 < current.cut.pieces() {
+            current.piece += 1;
+            return self.send_piece(now, station);
+        }
+        let current = *current;
+        interface.current = None;
+        let mut gone = None;
+        if let Some(link) = current.outbound.link {
+            let to = self.links[link.index()].to();
+            let neighbour = interface.neighbours.iter_mut().find(|n| n.link == link);
+            if let Some(neighbour) = neighbour {
+                neighbour.failures = if good { 0 } else { neighbour.failures + 1 };
+                if good {
+                    neighbour.heard = now;
+                }
+                let silent = now.saturating_since(neighbour.heard) >= config.silent_for;
+                if neighbour.failures >= config.lost_after && silent {
+                    neighbour.failures = 0;
+                    gone = Some(to);
+                }
+            }
+            let event = if good { LinkEvent::Acknowledged } else { LinkEvent::TimedOut };
+            self.report(now, link, current.outbound.handle, event);
+            if !good && !current.arrived {
+                self.links[link.index()].count_lost();
+                self.watch(now, link, Point::Dropped(LinkDrop::Loss), current.outbound.handle);
+            }
+        }
+        self.packets.remove(current.outbound.handle);
+        if let (Some(gone), Some(wireless)) = (gone, &self.wireless) {
+            let node = wireless.nodes[station as usize];
+            self.neighbour_lost(now, node, gone);
+        }
+        self.serve(now, station);
+    }
+
+    /// A node dies, with all that it has queued; or it lives again.
+    pub(super) fn set_on_air(&mut self, now: Instant, node: NodeId, up: bool) {
+        let Some(station) = self.station(node) else { return };
+        let Some(wireless) = &mut self.wireless else { return };
+        wireless.radio.set_up(now, Station(station), up);
+        let interface = wireless.interface(station);
+        interface.partials.clear();
+        let current = interface.current.take().map(|c| c.outbound);
+        let lost: Vec<Outbound> = current.into_iter().chain(interface.waiting.drain(..)).collect();
+        for Outbound { link, handle } in lost {
+            if let Some(link) = link {
+                self.links[link.index()].count_cut();
+                self.watch(now, link, Point::Dropped(LinkDrop::Down), handle);
+            }
+            self.packets.remove(handle);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Packets over the radio: 6LoWPAN, paths, and TCP on top of both.
+
+use anabranch_core::paths::{self, NodeType};
+use anabranch_core::tcp;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
+use anabranch_sim::event::AppId;
+use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::radio::{Position, RadioConfig};
+use anabranch_sim::sim::{Builder, Simulation};
+
+/// A row of nodes 80 m apart with a range of 100 m, the root first.
+fn row(nodes: usize, radio: RadioConfig, routers: bool) -> (Builder, Vec<NodeId>) {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let ids: Vec<NodeId> = (0..nodes).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let places: Vec<_> =
+        ids.iter().enumerate().map(|(i, &n)| (n, Position { x: 80.0 * i as f64, y: 0.0 })).collect();
+    builder.radio(radio, WirelessConfig::default(), &places).expect("a radio");
+    if routers {
+        for (i, &node) in ids.iter().enumerate() {
+            builder.router(node, paths::Config::default(), (i > 0).then_some(NodeType::Ieee802154));
+        }
+    }
+    (builder, ids)
+}
+
+fn transfer(builder: &mut Builder, from: NodeId, to: NodeId, octets: u64, start: u64) -> AppId {
+    let tcp = tcp::Config { mss: 100, ..tcp::Config::paper() };
+    let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));
+    let config = BulkSenderConfig { to, port: 80, content: Content::Pattern(octets), tcp };
+    builder.app(from, Instant::ZERO + Duration::from_secs(start), BulkSender::new(config));
+    sink
+}
+
+fn run(builder: Builder, seconds: u64) -> Simulation {
+    let mut sim = builder.build();
+    sim.run_until(Instant::ZERO + Duration::from_secs(seconds));
+    sim
+}
+
+#[test]
+fn tcp_crosses_three_hops_in_pieces_and_whole() {
+    for radio in [RadioConfig::o_qpsk(100.0), RadioConfig::sun_fsk(100.0)] {
+        let (mut builder, ids) = row(4, radio, false);
+        let sink = transfer(&mut builder, ids[3], ids[0], 10_000, 0);
+        let sim = run(builder, 600);
+        assert_eq!(sim.app::<Sink>(sink).bytes(), 10_000);
+        let pieces = sim.world().network.wireless_metrics(ids[2]).expect("on air").joined;
+        assert_eq!(pieces > 0, radio.phy.max_psdu == 127, "{pieces}");
+        println!("{}", sim.now());
+    }
+}
+
+#[test]
+fn paths_form_over_the_radio_and_carry_tcp_both_ways() {
+    let (mut builder, ids) = row(5, RadioConfig::o_qpsk(100.0), true);
+    let up = transfer(&mut builder, ids[4], ids[0], 5_000, 60);
+    let down = transfer(&mut builder, ids[0], ids[3], 5_000, 60);
+    let across = transfer(&mut builder, ids[2], ids[4], 5_000, 60);
+    let sim = run(builder, 900);
+    for node in &ids {
+        println!(
+            "{node:?} {:?} {:?}",
+            sim.world().network.own_paths(*node),
+            sim.world().network.router(*node).map(|r| r.counters())
+        );
+    }
+    for sink in [up, down, across] {
+        assert_eq!(sim.app::<Sink>(sink).bytes(), 5_000);
+    }
+}
