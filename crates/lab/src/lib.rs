@@ -14,6 +14,7 @@
 pub mod campaign;
 pub mod dtc;
 pub mod experiment;
+pub mod mptcp;
 pub mod plot;
 pub mod set;
 pub mod stats;
@@ -21,7 +22,7 @@ pub mod targets;
 pub mod verdict;
 
 /// Every experiment that there is.
-pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc];
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc, &mptcp::Mptcp];
 
 /// The experiment of that name.
 ///

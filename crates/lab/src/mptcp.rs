@@ -1,0 +1,229 @@
+//! The experiment of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), section VIII: nodes
+//! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
+//!
+//! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are; `network` makes a simulation of
+//! it; `meter` counts what moves.
+
+mod config;
+pub mod deployment;
+mod meter;
+mod network;
+mod parameters;
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::packets::{PacketSink, PacketSource};
+use anabranch_sim::radio::{Position, Station};
+
+pub use config::{Config, Phy, Scheme};
+
+use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use meter::Meter;
+use network::BEGIN;
+
+/// The experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Mptcp;
+
+impl Experiment for Mptcp {
+    fn name(&self) -> &'static str {
+        "mptcp"
+    }
+
+    fn about(&self) -> &'static str {
+        "packets of many nodes to a data centre over shared radio, several hops and several paths"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
+        Ok(Box::new(MptcpPoint { config: Config::understand(settings)? }))
+    }
+}
+
+/// A configuration, ready to run.
+#[derive(Debug)]
+pub struct MptcpPoint {
+    config: Config,
+}
+
+/// What one run has come to.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// Data segments and acknowledgements given to a radio, every hop counted.
+    pub transmissions: u64,
+    /// Of the data segments given to a radio, the share that reached the next node.
+    pub delivery_ratio: f64,
+    /// From when a packet was made until the data centre could read it, in seconds, in order of arrival.
+    pub latencies: Vec<f64>,
+    /// When each arrived, in seconds from when the sources began.
+    pub arrivals: Vec<f64>,
+    /// Packets made or to be made.
+    pub expected: usize,
+    /// Frames on the air, without acknowledgements.
+    pub frames: u64,
+    /// Those that nobody acknowledged who should.
+    pub frames_lost: u64,
+    /// What all radios drew from when the sources began, in joules.
+    pub energy: f64,
+    /// Packets that came twice to the application, out of order, or with wrong octets.
+    pub wrong: u64,
+    /// Connections that failed and were opened anew.
+    pub failures: u64,
+    /// The network as it was in the end.
+    pub map: Map,
+}
+
+/// Where nodes are and how they reach the data centre, which is the first.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Map {
+    /// Places in metres.
+    pub places: Vec<Position>,
+    /// Indices of the nodes with a cellular interface.
+    pub multi_link: Vec<usize>,
+    /// Paths as indices of nodes, from a node to the data centre; the base station is one past the last node.
+    pub paths: Vec<Vec<usize>>,
+}
+
+impl MptcpPoint {
+    /// Ready to run.
+    pub fn new(config: Config) -> Self {
+        Self { config }
+    }
+
+    /// One run.
+    ///
+    /// # Errors
+    ///
+    /// What is against the network.
+    pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
+        let mut network = self.config.network(seed, run)?;
+        let sim = &mut network.sim;
+        sim.observe(Meter::default());
+        let begin = Instant::ZERO + BEGIN;
+        sim.run_until(begin);
+        let radio = |sim: &anabranch_sim::sim::Simulation| {
+            let now = sim.now();
+            let radio = sim.world().network.radio().expect("there is one");
+            let stations = (0..radio.station_count() as u32).map(Station);
+            let count = stations.map(|s| (radio.metrics(s), radio.energy_j(now, s)));
+            count.fold((0, 0, 0.0), |(frames, lost, energy), (m, j)| {
+                (frames + m.transmissions, lost + m.transmissions - m.broadcast - m.acknowledged, energy + j)
+            })
+        };
+        let before = radio(sim);
+        let expected = network.sources.len() * self.config.packets as usize;
+        let stop = begin + self.config.limit;
+        // All is over when every source knows that all has arrived.
+        let step = Duration::from_millis(500);
+        while sim.now() < stop {
+            let next = (sim.now() + step).min(stop);
+            sim.run_until(next);
+            let done =
+                network.sources.iter().all(|(_, app)| sim.app::<PacketSource>(*app).finished.is_some());
+            if done {
+                break;
+            }
+        }
+        let after = radio(sim);
+        let counts = sim.take_observer::<Meter>().expect("it was put in").counts;
+        let paths = network.sources.iter().flat_map(|(node, _)| sim.world().network.own_paths(*node));
+        let paths = paths.map(|p| p.nodes.iter().map(|&n| usize::from(n) - 1).collect()).collect();
+        let sink: &PacketSink = sim.app(network.sink);
+        let seconds = |at: Instant| at.saturating_since(begin).as_secs_f64();
+        Ok(Outcome {
+            transmissions: counts.data + counts.acks,
+            delivery_ratio: counts.data_arrived as f64 / counts.data.max(1) as f64,
+            latencies: sink.arrived.iter().map(|p| p.at.saturating_since(p.made).as_secs_f64()).collect(),
+            arrivals: sink.arrived.iter().map(|p| seconds(p.at)).collect(),
+            expected,
+            frames: after.0 - before.0,
+            frames_lost: after.1 - before.1,
+            energy: after.2 - before.2,
+            wrong: sink.wrong,
+            failures: network
+                .sources
+                .iter()
+                .map(|(_, app)| u64::from(sim.app::<PacketSource>(*app).failures))
+                .sum(),
+            map: Map {
+                places: network.places,
+                multi_link: network.multi_link.iter().map(|n| n.index()).collect(),
+                paths,
+            },
+        })
+    }
+}
+
+impl Outcome {
+    /// When the given share of all packets had arrived, in seconds; `None` if that never was.
+    pub fn delivered(&self, share: f64) -> Option<f64> {
+        let needed = (share * self.expected as f64).ceil() as usize;
+        self.arrivals.get(needed.checked_sub(1)?).copied()
+    }
+
+    /// The latency that the given share of those that arrived did not exceed.
+    pub fn latency(&self, share: f64) -> Option<f64> {
+        let mut sorted = self.latencies.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
+    }
+}
+
+impl Point for MptcpPoint {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.config.texts()
+    }
+
+    fn chance(&self) -> Chance {
+        Chance::Random
+    }
+
+    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
+        let outcome = self.outcome(seed, run)?;
+        let all = outcome.delivered(1.0);
+        let bits = outcome.expected as f64 * f64::from(self.config.payload) * 8.0;
+        Ok(vec![
+            Some(outcome.transmissions as f64),
+            Some(outcome.delivery_ratio),
+            outcome.latency(0.5),
+            outcome.latency(0.9),
+            all,
+            outcome.delivered(0.98),
+            all.map(|s| bits / s),
+            Some(outcome.arrivals.len() as f64 / outcome.expected as f64),
+            Some(outcome.frames as f64),
+            Some(outcome.frames_lost as f64),
+            Some(outcome.energy),
+            Some(outcome.failures as f64),
+        ])
+    }
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "transmissions",
+        unit: "1",
+        about: "TCP data segments and acknowledgements given to a radio, every hop counts",
+    },
+    Metric {
+        name: "delivery_ratio",
+        unit: "1",
+        about: "of the data segments given to a radio, the share that reached the next node",
+    },
+    Metric { name: "latency_p50_s", unit: "s", about: "median time from a packet's making to its delivery" },
+    Metric { name: "latency_p90_s", unit: "s", about: "nine of ten packets took no longer" },
+    Metric { name: "delivered_all_s", unit: "s", about: "until the last packet was delivered" },
+    Metric { name: "delivered_98_s", unit: "s", about: "until 98 % of the packets were delivered" },
+    Metric { name: "throughput_bit_per_s", unit: "bit/s", about: "payload of all packets over that time" },
+    Metric { name: "complete", unit: "1", about: "share of packets delivered in the end" },
+    Metric { name: "frames", unit: "1", about: "frames on the air, without acknowledgements" },
+    Metric { name: "frames_lost", unit: "1", about: "frames for one node that were not acknowledged" },
+    Metric { name: "energy_j", unit: "J", about: "drawn by all radios, from when the sources began" },
+    Metric { name: "connections_failed", unit: "1", about: "connections that were opened anew" },
+];

@@ -1,0 +1,148 @@
+//! What the parameters mean.
+
+use anabranch_core::time::Duration;
+use anabranch_sim::apps::packets::LEAST_PACKET;
+use anabranch_sim::scenario::units::{Size, Span};
+
+use super::deployment::Shape;
+use super::parameters::PARAMETERS;
+use crate::experiment::values::{self, Understood, count, named, plain, quantity};
+use crate::experiment::{ParameterError, Settings};
+
+/// How packets are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scheme {
+    /// The paper's.
+    Proposed,
+    /// Multipath TCP with the fastest path first and NewReno on each.
+    Conventional,
+    /// TCP over the best path.
+    Tcp,
+}
+
+/// Which physical layer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phy {
+    /// SUN-FSK, 100 kbit/s.
+    Fsk100,
+    /// O-QPSK, 250 kbit/s.
+    OQpsk250,
+}
+
+/// A point of the experiment. The names are those of the parameters.
+#[derive(Clone, PartialEq, Debug)]
+#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
+pub struct Config {
+    pub scheme: Scheme,
+    pub shape: Shape,
+    pub nodes: usize,
+    pub multi_link: usize,
+    pub packets: u32,
+    pub payload: u16,
+    pub rate: f64,
+    pub ack_every: Option<u8>,
+    pub range: f64,
+    pub interference: f64,
+    pub queue: u32,
+    pub retries: u8,
+    pub phy: Phy,
+    pub limit: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::understand(&Settings::defaults(&super::Mptcp)).expect("the defaults can be")
+    }
+}
+
+impl Config {
+    /// Understands a text for each parameter.
+    ///
+    /// # Errors
+    ///
+    /// The first that cannot be.
+    pub fn understand(settings: &Settings) -> Understood<Self> {
+        let number = |key, least, most| count(key, settings.text(key), least, most);
+        let this = Self {
+            scheme: values::word("scheme", settings.text("scheme"), SCHEMES)?,
+            shape: values::word("deployment", settings.text("deployment"), SHAPES)?,
+            nodes: number("nodes", 2, 200)?,
+            multi_link: number("multi_link", 0, 50)?,
+            packets: number("packets", 1, 100_000)? as u32,
+            payload: payload(settings.text("payload"))?,
+            rate: positive("rate", settings.text("rate"), 0.001, 10_000.0)?,
+            ack_every: match settings.text("ack_every") {
+                "auto" => None,
+                text => Some(count("ack_every", text, 1, 100)? as u8),
+            },
+            range: metres(settings.text("range"))?,
+            interference: positive("interference", settings.text("interference"), 1.0, 5.0)?,
+            queue: number("queue", 1, 10_000)? as u32,
+            retries: number("retries", 0, 15)? as u8,
+            phy: values::word("phy", settings.text("phy"), PHYS)?,
+            limit: quantity::<Span>("limit", settings.text("limit"))?.0,
+        };
+        if this.multi_link >= this.nodes {
+            let message = format!("expected fewer than the {} nodes", this.nodes);
+            return Err(ParameterError::bad("multi_link", settings.text("multi_link"), message, None));
+        }
+        Ok(this)
+    }
+
+    /// Segments for which an acknowledgement waits.
+    pub fn ack_every(&self) -> u8 {
+        self.ack_every.unwrap_or(match self.scheme {
+            Scheme::Proposed => 8,
+            Scheme::Conventional | Scheme::Tcp => 2,
+        })
+    }
+
+    /// Every parameter as it can be given again.
+    pub fn texts(&self) -> Vec<(&'static str, String)> {
+        let text = |name: &str| match name {
+            "scheme" => named(self.scheme, SCHEMES),
+            "deployment" => named(self.shape, SHAPES),
+            "nodes" => self.nodes.to_string(),
+            "multi_link" => self.multi_link.to_string(),
+            "packets" => self.packets.to_string(),
+            "payload" => plain(&Size(self.payload.into())),
+            "rate" => self.rate.to_string(),
+            "ack_every" => self.ack_every().to_string(),
+            "range" => format!("{}m", self.range),
+            "interference" => self.interference.to_string(),
+            "queue" => self.queue.to_string(),
+            "retries" => self.retries.to_string(),
+            "phy" => named(self.phy, PHYS),
+            "limit" => plain(&Span(self.limit)),
+            other => unreachable!("`{other}` is a parameter without a text"),
+        };
+        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
+    }
+}
+
+fn payload(text: &str) -> Understood<u16> {
+    let size: Size = quantity("payload", text)?;
+    let range = u64::from(LEAST_PACKET)..=1000;
+    match u16::try_from(size.0).ok().filter(|n| range.contains(&u64::from(*n))) {
+        Some(n) => Ok(n),
+        None => Err(ParameterError::bad("payload", text, "expected 12 B to 1000 B", None)),
+    }
+}
+
+fn metres(text: &str) -> Understood<f64> {
+    let number = text.strip_suffix('m').map_or(text, str::trim_end);
+    positive("range", number, 1.0, 100_000.0)
+        .map_err(|_| ParameterError::bad("range", text, "expected a distance such as 120m", None))
+}
+
+fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
+    text.parse().ok().filter(|f| (least..=most).contains(f)).ok_or_else(|| {
+        ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
+    })
+}
+
+const SCHEMES: &[(&str, Scheme)] =
+    &[("proposed", Scheme::Proposed), ("conventional", Scheme::Conventional), ("tcp", Scheme::Tcp)];
+const SHAPES: &[(&str, Shape)] =
+    &[("square", Shape::Square), ("sunflower", Shape::Sunflower), ("corner", Shape::Corner)];
+const PHYS: &[(&str, Phy)] = &[("fsk100", Phy::Fsk100), ("oqpsk250", Phy::OQpsk250)];

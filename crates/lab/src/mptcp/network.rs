@@ -1,0 +1,155 @@
+//! From a configuration to a simulation about to begin.
+
+use anabranch_core::paths::{self, NodeType};
+use anabranch_core::tcp::{self, DelayedAck, InitialWindow};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
+use anabranch_sim::event::AppId;
+use anabranch_sim::link::{LinkConfig, QueueLimit};
+use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::radio::{Position, Propagation, RadioConfig, UnitDisk};
+use anabranch_sim::random::Stream;
+use anabranch_sim::sim::{Builder, Simulation};
+
+use super::config::{Config, Phy};
+use super::deployment;
+use crate::experiment::RunError;
+
+/// Until when paths are built and nothing is sent.
+pub(super) const BEGIN: Duration = Duration::from_secs(60);
+/// LTE's bandwidth of section VIII-A, and a delay for each of the two links over the base station.
+const CELLULAR_RATE: u64 = 10_000_000;
+const CELLULAR_DELAY: Duration = Duration::from_millis(15);
+const PORT: u16 = 5_000;
+
+/// A network, and who does what in it.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) sim: Simulation,
+    pub(super) sink: AppId,
+    pub(super) sources: Vec<(NodeId, AppId)>,
+    pub(super) places: Vec<Position>,
+    /// The nodes with a cellular interface, the data centre left out.
+    pub(super) multi_link: Vec<NodeId>,
+}
+
+impl Config {
+    /// TCP, of each path or of the only one.
+    pub(super) fn tcp(&self) -> tcp::Config {
+        tcp::Config {
+            mss: self.payload,
+            initial_window: InitialWindow::Segments(1),
+            delayed_ack: DelayedAck::Every {
+                segments: self.ack_every(),
+                timeout: Duration::from_millis(200),
+            },
+            rto: tcp::RtoConfig {
+                initial: Duration::from_secs(1),
+                min: Duration::from_secs(1),
+                max: Duration::from_secs(60),
+                backoff: tcp::Backoff::Double,
+            },
+            timestamps: false,
+            // What a node has to deliver fits into its memory: the paper's K is infinite.
+            send_buffer: 1 << 20,
+            receive_buffer: 1 << 20,
+            window_scale: Some(7),
+            data_retries: 30,
+            syn_retries: 15,
+            ..tcp::Config::default()
+        }
+    }
+
+    fn radio(&self) -> RadioConfig {
+        let mut radio = match self.phy {
+            Phy::Fsk100 => RadioConfig::sun_fsk(self.range),
+            Phy::OQpsk250 => RadioConfig::o_qpsk(self.range),
+        };
+        radio.mac.max_frame_retries = self.retries;
+        let reach = self.range * self.interference;
+        radio.propagation = Propagation::UnitDisk(UnitDisk {
+            interference_range: reach,
+            carrier_sense_range: reach,
+            ..UnitDisk::new(self.range)
+        });
+        radio
+    }
+
+    /// A network of one run.
+    ///
+    /// # Errors
+    ///
+    /// If no deployment is connected, or the radio refuses its configuration.
+    pub(super) fn network(&self, seed: u64, run: u64) -> Result<Network, RunError> {
+        let places = deployment::draw(
+            self.shape,
+            self.nodes,
+            self.range,
+            &mut Stream::new(seed, run, "deployment", "places"),
+        );
+        let Some(places) = places else {
+            let message = format!("no deployment of {} nodes is connected with {} m", self.nodes, self.range);
+            return Err(RunError::Scenario(message));
+        };
+        let mut builder = Builder::new(NetworkConfig::default(), seed, run);
+        let name = |i: usize| if i == 0 { "dc".to_owned() } else { format!("n{i}") };
+        let nodes: Vec<NodeId> = (0..self.nodes).map(|i| builder.node(&name(i), Forwarding::On)).collect();
+        let sites: Vec<_> = nodes.iter().copied().zip(places.iter().copied()).collect();
+        let wireless = WirelessConfig { queue: self.queue, ..WirelessConfig::default() };
+        builder.radio(self.radio(), wireless, &sites).map_err(|e| RunError::Scenario(e.to_string()))?;
+        let multi_link = self.add_cellular(&mut builder, &nodes, seed, run);
+        self.add_routers(&mut builder, &nodes, &multi_link);
+        let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, self.payload, self.tcp()));
+        let sources = nodes[1..].iter().map(|&node| {
+            let source = PacketSource::new(PacketSourceConfig {
+                to: nodes[0],
+                port: PORT,
+                packets: self.packets,
+                payload: self.payload,
+                interval: Duration::from_secs_f64(1.0 / self.rate),
+                tcp: self.tcp(),
+            });
+            (node, builder.app(node, Instant::ZERO + BEGIN, source))
+        });
+        let sources = sources.collect();
+        Ok(Network { sim: builder.build(), sink, sources, places, multi_link })
+    }
+
+    /// The base station, and links to it from the data centre and those nodes that have a second interface.
+    fn add_cellular(&self, builder: &mut Builder, nodes: &[NodeId], seed: u64, run: u64) -> Vec<NodeId> {
+        if self.multi_link == 0 {
+            return Vec::new();
+        }
+        let mut random = Stream::new(seed, run, "deployment", "multi-link nodes");
+        let mut rest = nodes[1..].to_vec();
+        let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);
+        let mut chosen: Vec<NodeId> = (0..self.multi_link).map(|_| draw()).collect();
+        chosen.sort_unstable();
+        let station = builder.node("bs", Forwarding::On);
+        let link =
+            LinkConfig { queue: QueueLimit::Packets(1000), ..LinkConfig::new(CELLULAR_RATE, CELLULAR_DELAY) };
+        builder.cable(nodes[0], station, link);
+        for &node in &chosen {
+            builder.cable(node, station, link);
+        }
+        chosen
+    }
+
+    fn add_routers(&self, builder: &mut Builder, nodes: &[NodeId], multi_link: &[NodeId]) {
+        let config = paths::Config::default();
+        for &node in nodes {
+            let kind = if node == nodes[0] {
+                None
+            } else if multi_link.contains(&node) {
+                Some(NodeType::MultiLink)
+            } else {
+                Some(NodeType::Ieee802154)
+            };
+            builder.router(node, config, kind);
+        }
+        if !multi_link.is_empty() {
+            builder.router(NodeId(nodes.len() as u32), config, Some(NodeType::BaseStation));
+        }
+    }
+}

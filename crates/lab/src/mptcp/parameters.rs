@@ -1,0 +1,36 @@
+//! The parameters of the experiment, their defaults, and where those come from.
+
+use crate::experiment::{Parameter, parameter as p};
+
+/// Section VIII-A where the paper gives a number (NP_thr, packets, payload, rate); the rest is erratum M27.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    p(
+        "scheme",
+        "proposed",
+        "proposed, conventional or tcp",
+        "the paper's multipath TCP, that of the RFCs, or one path",
+    ),
+    p("deployment", "square", "square, sunflower or corner", "where the nodes are, and the data centre"),
+    p("nodes", "50", "2 to 200", "nodes, the data centre included"),
+    p("multi_link", "0", "0 to 50", "nodes with a cellular interface, beside the data centre"),
+    p("packets", "100", "1 to 100000", "packets that each node has to deliver"),
+    p("payload", "100B", "12B to 1000B", "octets of a packet, which is a segment"),
+    p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
+    p(
+        "ack_every",
+        "auto",
+        "1 to 100, or auto: 2 for the RFCs' schemes, 8 for the proposed",
+        "segments for which an acknowledgement waits (erratum M28)",
+    ),
+    p("range", "120m", "a distance in metres such as 120m", "how far frames are received"),
+    p(
+        "interference",
+        "1.5",
+        "1 to 5",
+        "how far frames disturb others and keep the channel busy, as a multiple of the range",
+    ),
+    p("queue", "32", "1 to 10000", "packets that wait for the radio at a node"),
+    p("retries", "3", "0 to 15", "macMaxFrameRetries"),
+    p("phy", "fsk100", "fsk100 or oqpsk250", "SUN-FSK at 100 kbit/s, or O-QPSK at 250 kbit/s"),
+    p("limit", "3600s", "a span such as 3600s", "when a run ends in which not all was delivered"),
+];

@@ -1,0 +1,296 @@
+//! Packets that a source makes now and then, each of the same length, over one connection: [`PacketSource`] and
+//! [`PacketSink`].
+//!
+//! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
+//! once and in order.
+
+use anabranch_core::tcp::{CloseReason, Config};
+use anabranch_core::time::{Duration, Instant};
+use bytes::Bytes;
+
+use crate::app::{App, Ctx};
+use crate::packet::NodeId;
+use crate::random::Stream;
+use crate::stream::{ConnId, StreamEvent};
+
+/// The least octets of a packet: its number and when it was made.
+pub const LEAST_PACKET: u16 = 12;
+
+/// What a source makes, and for whom.
+#[derive(Clone, Debug)]
+pub struct PacketSourceConfig {
+    /// The receiver.
+    pub to: NodeId,
+    /// Its port.
+    pub port: u16,
+    /// How many packets.
+    pub packets: u32,
+    /// Octets of each, at least [`LEAST_PACKET`].
+    pub payload: u16,
+    /// Mean time between two; they are made as a Poisson process.
+    pub interval: Duration,
+    /// How the connection behaves.
+    pub tcp: Config,
+}
+
+/// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
+#[derive(Debug)]
+pub struct PacketSource {
+    config: PacketSourceConfig,
+    random: Option<Stream>,
+    id: Option<ConnId>,
+    /// When the next packet is made.
+    next: Option<Instant>,
+    /// When each that was made was made.
+    made: Vec<Instant>,
+    /// Octets written to the connection that is open.
+    written: u64,
+    /// The first packet of that connection.
+    base: u32,
+    /// Connections that failed.
+    pub failures: u32,
+    /// When all was acknowledged.
+    pub finished: Option<Instant>,
+}
+
+/// How long a source waits before it connects anew.
+const PAUSE: Duration = Duration::from_secs(5);
+
+impl PacketSource {
+    /// A source that begins when it is started.
+    pub fn new(config: PacketSourceConfig) -> Self {
+        Self {
+            config,
+            random: None,
+            id: None,
+            next: None,
+            made: Vec::new(),
+            written: 0,
+            base: 0,
+            failures: 0,
+            finished: None,
+        }
+    }
+
+    /// When each packet so far was made.
+    pub fn made(&self) -> &[Instant] {
+        &self.made
+    }
+
+    fn connect(&mut self, ctx: &mut Ctx<'_>) {
+        self.written = 0;
+        self.id = ctx.connect(self.config.to, self.config.port, self.config.tcp).ok();
+        if self.id.is_none() {
+            self.failures += 1;
+        }
+    }
+
+    /// What was made and not written goes to the connection, as far as there is room.
+    fn fill(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(id) = self.id else { return };
+        let len = u64::from(self.config.payload);
+        loop {
+            let number = self.base + (self.written / len) as u32;
+            let Some(made) = self.made.get(number as usize) else { break };
+            let mut packet =
+                packet(number, *made, self.config.payload).slice((self.written % len) as usize..);
+            match ctx.write(id, &mut packet) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => self.written += n as u64,
+            }
+        }
+        self.arm(ctx);
+    }
+
+    fn acknowledged(&self, ctx: &Ctx<'_>) -> u32 {
+        let acked = self.id.and_then(|id| ctx.info(id)).map_or(0, |info| info.bytes_acked);
+        self.base + (acked / u64::from(self.config.payload)) as u32
+    }
+
+    fn arm(&mut self, ctx: &mut Ctx<'_>) {
+        let due = match (self.id, self.finished) {
+            (_, Some(_)) => None,
+            (None, None) => Some(ctx.now() + PAUSE),
+            (Some(_), None) => None,
+        };
+        ctx.set_timer([self.next, due].into_iter().flatten().min());
+    }
+
+    /// Everything that was due to be made by now is.
+    fn make(&mut self, now: Instant) {
+        while let Some(at) = self.next.filter(|at| *at <= now) {
+            self.made.push(at);
+            let Some(random) = &mut self.random else { return };
+            let wait = Duration::from_secs_f64(self.config.interval.as_secs_f64() * random.exponential());
+            self.next = (self.made.len() < self.config.packets as usize).then(|| at + wait);
+        }
+    }
+}
+
+/// The octets of a packet.
+fn packet(number: u32, made: Instant, len: u16) -> Bytes {
+    let mut octets = Vec::with_capacity(len.into());
+    octets.extend_from_slice(&number.to_be_bytes());
+    octets.extend_from_slice(&made.as_nanos().to_be_bytes());
+    octets.extend((octets.len()..usize::from(len.max(LEAST_PACKET))).map(|i| i as u8 ^ number as u8));
+    octets.into()
+}
+
+impl App for PacketSource {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        *self = Self::new(self.config.clone());
+        self.random = Some(ctx.stream("packets"));
+        self.next = Some(ctx.now());
+        self.make(ctx.now());
+        self.connect(ctx);
+        self.arm(ctx);
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        if self.id != Some(id) {
+            return;
+        }
+        match event {
+            StreamEvent::Opened => self.fill(ctx),
+            StreamEvent::Writable => {
+                self.fill(ctx);
+                if self.acknowledged(ctx) >= self.config.packets && self.finished.is_none() {
+                    self.finished = Some(ctx.now());
+                    ctx.close(id);
+                }
+            }
+            StreamEvent::Readable => while ctx.read(id, usize::MAX).is_some() {},
+            StreamEvent::PeerClosed | StreamEvent::Accepted { .. } => {}
+            StreamEvent::Closed(reason) => {
+                let acknowledged = self.acknowledged(ctx);
+                self.id = None;
+                if reason != CloseReason::Graceful && self.finished.is_none() {
+                    // What the peer has not acknowledged is told again; it knows by the numbers what it has.
+                    self.failures += 1;
+                    self.base = acknowledged;
+                }
+                self.arm(ctx);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        self.make(ctx.now());
+        if self.id.is_none() && self.finished.is_none() {
+            self.connect(ctx);
+        }
+        self.fill(ctx);
+        self.arm(ctx);
+    }
+}
+
+/// A packet that has arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrived {
+    /// Its source.
+    pub from: NodeId,
+    /// Its number there.
+    pub number: u32,
+    /// When it was made.
+    pub made: Instant,
+    /// When its last octet could be read.
+    pub at: Instant,
+}
+
+/// A connection, and the beginning of a packet that is not whole.
+#[derive(Debug)]
+struct Incoming {
+    id: ConnId,
+    peer: NodeId,
+    rest: Vec<u8>,
+}
+
+/// Accepts connections to a port and reads packets from them.
+#[derive(Debug)]
+pub struct PacketSink {
+    port: u16,
+    payload: u16,
+    tcp: Config,
+    open: Vec<Incoming>,
+    /// What came, in order of arrival, each packet once.
+    pub arrived: Vec<Arrived>,
+    /// Packets that came again over a further connection.
+    pub again: u64,
+    /// Packets that came before one that is older, or whose octets are wrong: a fault.
+    pub wrong: u64,
+    next: std::collections::BTreeMap<NodeId, u32>,
+}
+
+impl PacketSink {
+    /// A sink for packets of `payload` octets.
+    pub fn new(port: u16, payload: u16, tcp: Config) -> Self {
+        Self {
+            port,
+            payload,
+            tcp,
+            open: Vec::new(),
+            arrived: Vec::new(),
+            again: 0,
+            wrong: 0,
+            next: Default::default(),
+        }
+    }
+
+    fn drain(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let Some(at) = self.open.iter().position(|c| c.id == id) else { return };
+        while let Some(data) = ctx.read(id, usize::MAX) {
+            self.open[at].rest.extend_from_slice(&data);
+        }
+        let peer = self.open[at].peer;
+        let len = usize::from(self.payload.max(LEAST_PACKET));
+        let rest = std::mem::take(&mut self.open[at].rest);
+        let whole = rest.len() / len * len;
+        for octets in rest[..whole].chunks_exact(len) {
+            self.take(ctx.now(), peer, octets);
+        }
+        self.open[at].rest = rest[whole..].to_vec();
+    }
+
+    fn take(&mut self, now: Instant, from: NodeId, octets: &[u8]) {
+        let (head, tail) = octets.split_at(LEAST_PACKET.into());
+        let (number, made) = head.split_at(4);
+        let number = u32::from_be_bytes(number.try_into().unwrap_or_default());
+        let made =
+            Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(made.try_into().unwrap_or_default()));
+        let next = self.next.entry(from).or_default();
+        let filled = (LEAST_PACKET..).zip(tail).all(|(i, octet)| *octet == i as u8 ^ number as u8);
+        if !filled || number > *next {
+            self.wrong += 1;
+        } else if number < *next {
+            self.again += 1;
+        } else {
+            *next += 1;
+            self.arrived.push(Arrived { from, number, made, at: now });
+        }
+    }
+}
+
+impl App for PacketSink {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.open.clear();
+        if ctx.listen(self.port, self.tcp).is_err() {
+            ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
+        }
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        match event {
+            StreamEvent::Accepted { peer, .. } => self.open.push(Incoming { id, peer, rest: Vec::new() }),
+            StreamEvent::Readable => self.drain(ctx, id),
+            StreamEvent::PeerClosed => {
+                self.drain(ctx, id);
+                ctx.close(id);
+            }
+            StreamEvent::Closed(_) => {
+                self.drain(ctx, id);
+                self.open.retain(|c| c.id != id);
+            }
+            StreamEvent::Opened | StreamEvent::Writable => {}
+        }
+    }
+}
