@@ -81,6 +81,15 @@ impl Default for Config {
     }
 }
 
+/// Where a packet goes next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hop {
+    /// The neighbour.
+    pub to: ShortAddress,
+    /// The path that it follows.
+    pub path_id: u8,
+}
+
 /// What a router has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -211,6 +220,9 @@ impl Router {
 
     /// A node downstream tells of a path of its own, which leads through here.
     pub fn handle_dao(&mut self, _now: Instant, from: ShortAddress, dao: &Dao) {
+        if dao.withdrawn {
+            return self.handle_no_path(from, dao);
+        }
         let place = dao.path.iter().position(|&n| n == self.address);
         let (Some(source), Some(place)) = (dao.path.first().copied(), place) else {
             self.counters.refused += 1;
@@ -223,26 +235,46 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
-        if dao.withdrawn {
-            self.routes.remove(source, dao.path_id);
-        } else {
-            let route = Route { source, path_id: dao.path_id, up, down: from };
-            if !self.routes.store(route, self.config.max_routes) {
-                self.counters.table_full += 1;
-                return;
-            }
+        let route = Route { source, path_id: dao.path_id, up, down: from };
+        if !self.routes.store(route, self.config.max_routes) {
+            self.counters.table_full += 1;
+            return;
         }
         match up {
             Some(to) => {
                 self.counters.daos += 1;
                 self.output.push_back(Output::Dao { to, dao: dao.clone() });
             }
-            None if dao.withdrawn => {}
             None => {
                 let ack = DaoAck { source, path_id: dao.path_id, sequence: dao.sequence };
                 self.output.push_back(Output::DaoAck { to: from, ack });
             }
         }
+    }
+
+    /// A path of a node downstream is no more: who stored it forgets it, up to the root.
+    fn handle_no_path(&mut self, from: ShortAddress, dao: &Dao) {
+        let source = dao.path.first().copied();
+        let Some(route) = source.and_then(|source| self.routes.get(source, dao.path_id)).copied() else {
+            return;
+        };
+        if dao.path_id == 0 || route.down != from {
+            return;
+        }
+        self.routes.remove(route.source, route.path_id);
+        if let Some(to) = route.up {
+            self.counters.daos += 1;
+            self.output.push_back(Output::Dao { to, dao: dao.clone() });
+        }
+    }
+
+    /// A packet has come down from `from` for a path of `end` of which nothing is stored here: a No-Path DAO was lost,
+    /// or this node has forgotten. `from` and those above it shall forget it too (RFC 6550 section 11.2.2.3).
+    pub fn handle_stale_route(&mut self, from: ShortAddress, end: ShortAddress, path_id: u8) {
+        let path = [end, self.address, from].into();
+        let sequence = self.next_sequence();
+        self.output
+            .push_back(Output::Dao { to: from, dao: Dao { path_id, sequence, withdrawn: true, path } });
     }
 
     /// The root's answer to a DAO comes down the path.
@@ -366,17 +398,19 @@ impl Router {
         self.offers.paths()
     }
 
-    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`; 0 is the best
-    /// that is known here.
-    pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<ShortAddress> {
-        if upward && (end == self.address || path_id == 0) {
-            let found = self.offers.find(path_id);
-            if found.is_some() || end == self.address {
-                return found.and_then(|p| p.nodes.get(1)).copied();
-            }
+    /// Where a packet goes that travels between the root and `end` on the path `path_id` of `end`. 0 is the best that
+    /// is known here, and stands for the one that is returned from then on, wherever that path is stored.
+    pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<Hop> {
+        if upward && end == self.address {
+            let path = self.offers.find(path_id)?;
+            return Some(Hop { to: *path.nodes.get(1)?, path_id: path.id });
+        }
+        if upward && path_id == 0 {
+            // Not a path of `end`: the next node decides anew.
+            return Some(Hop { to: *self.offers.find(0)?.nodes.get(1)?, path_id: 0 });
         }
         let route = self.routes.get(end, path_id)?;
-        if upward { route.up } else { Some(route.down) }
+        Some(Hop { to: if upward { route.up? } else { route.down }, path_id: route.path_id })
     }
 
     /// What is stored for others.

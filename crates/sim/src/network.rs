@@ -470,7 +470,8 @@ impl Network {
             return None;
         }
         node.metrics.forwarded += 1;
-        self.send_on(now, at, handle);
+        let from = self.links[link.index()].from();
+        self.send_on_from(now, at, Some(from), handle);
         None
     }
 
@@ -526,8 +527,14 @@ impl Network {
     /// Puts a packet on the next link of its way.
     #[inline]
     fn send_on(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
+        self.send_on_from(now, at, None, handle);
+    }
+
+    /// As [`Network::send_on`], with the neighbour that it came from.
+    #[inline]
+    fn send_on_from(&mut self, now: Instant, at: NodeId, from: Option<NodeId>, handle: PacketHandle) {
         let next = if self.paths.is_some() && self.has_router(at) {
-            self.next_on_path(now, at, handle)
+            self.next_on_path(now, at, from, handle)
         } else {
             self.routes.next(at, handle.dst)
         };

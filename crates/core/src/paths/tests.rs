@@ -84,7 +84,7 @@ impl Net {
     }
 
     /// A packet's way, up or down, as the tables say.
-    fn walk(&self, end: u16, id: u8, upward: bool) -> Vec<u16> {
+    fn walk(&self, end: u16, mut id: u8, upward: bool) -> Vec<u16> {
         let mut way = vec![if upward { end } else { 1 }];
         let goal = if upward { 1 } else { end };
         while let Some(&at) = way.last() {
@@ -92,7 +92,10 @@ impl Net {
                 break;
             }
             match self.routers[&at].next_hop(end, id, upward) {
-                Some(next) => way.push(next),
+                Some(next) => {
+                    id = next.path_id;
+                    way.push(next.to);
+                }
                 None => break,
             }
         }
@@ -213,6 +216,27 @@ fn a_node_that_reboots_is_found_out_by_the_first_packet() {
     net.run(900);
     assert_eq!(net.paths(4), [vec![4, 3, 2, 1]]);
     net.check();
+}
+
+#[test]
+fn a_withdrawal_that_was_lost_is_made_up_for_by_the_first_packet() {
+    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    net.run(60);
+    let id = net.routers[&4].paths()[0].id;
+    // 3 has heard that the path is no more, 2 and 1 have not.
+    let dao = Dao { path_id: id, sequence: 9, withdrawn: true, path: vec![4, 3, 2, 1] };
+    let now = net.now;
+    let three = net.routers.get_mut(&3).unwrap();
+    three.handle_dao(now, 4, &dao);
+    while three.poll_output().is_some() {}
+    assert_eq!(net.walk(4, id, false), [1, 2, 3]);
+    net.routers.get_mut(&3).unwrap().handle_stale_route(2, 4, id);
+    net.settle();
+    assert_eq!(net.walk(4, id, false), [1]);
+    // Who is not on the way to a path cannot take it away.
+    let id = net.routers[&3].paths()[0].id;
+    net.routers.get_mut(&1).unwrap().handle_dao(now, 7, &Dao { path_id: id, path: vec![3, 7, 1], ..dao });
+    assert_eq!(net.walk(3, id, false), [1, 2, 3]);
 }
 
 #[test]

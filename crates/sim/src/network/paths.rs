@@ -232,28 +232,44 @@ impl Network {
         self.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
     }
 
-    /// The link that a packet takes from a node that has a router.
-    pub(super) fn next_on_path(&mut self, now: Instant, at: NodeId, handle: PacketHandle) -> Option<LinkId> {
+    /// The link that a packet takes from a node that has a router; `from` is the neighbour that it came from.
+    pub(super) fn next_on_path(
+        &mut self,
+        now: Instant,
+        at: NodeId,
+        from: Option<NodeId>,
+        handle: PacketHandle,
+    ) -> Option<LinkId> {
         let &Packet { src, dst, path, .. } = self.packets.peek(handle);
         let paths = self.paths.as_mut()?;
         let root = paths.root;
         let site = paths.routers.get_mut(at.index())?.as_mut()?;
         let (up, down) = (short_address(src), short_address(dst));
         let hop = |site: &Site, end, path, upward| {
-            site.router.next_hop(end, path, upward).and_then(|to| site.link(node_of(to)))
+            let hop = site.router.next_hop(end, path, upward)?;
+            Some((site.link(node_of(hop.to))?, hop.path_id))
         };
         // A path that is not known here any more: the best takes its place, as long as there is one.
+        let mut stale = None;
         let found = if dst == root {
             hop(site, up, path, true).or_else(|| hop(site, up, 0, true))
         } else if src == root || at == root {
-            hop(site, down, path, false).or_else(|| hop(site, down, 0, false))
+            let found = hop(site, down, path, false);
+            stale = from.filter(|_| found.is_none() && path != 0);
+            found.or_else(|| hop(site, down, 0, false))
         } else {
-            hop(site, down, 0, false).or_else(|| hop(site, up, 0, true))
+            hop(site, down, path, false)
+                .or_else(|| hop(site, down, 0, false))
+                .or_else(|| hop(site, up, 0, true))
         };
-        if found.is_none() && at != src && at != root {
+        if let Some(from) = stale.map(short_address) {
+            self.with_router(now, at, |router, _| router.handle_stale_route(from, down, path));
+        } else if found.is_none() && at != src && at != root {
             self.with_router(now, at, |router, _| router.handle_missing_route(now));
         }
-        found
+        let (link, path) = found?;
+        self.packets.get_mut(handle).path = path;
+        Some(link)
     }
 
     /// A node has a router, so its packets do not follow the static routes.
