@@ -117,6 +117,19 @@ fn segment([src, dst]: [Ipv6Addr; 2], path: u8, seq: u32, payload: Bytes) -> Vec
     packet
 }
 
+/// Hop-by-Hop options with the RPL option (RFC 6553), destination options with nothing but padding, and UDP with
+/// ports of which four bits are sent. The UDP checksum is no true one.
+fn options_and_udp([src, dst]: [Ipv6Addr; 2]) -> Vec<u8> {
+    let hop_by_hop = [60, 0, 0x63, 4, 0, 30, 1, 0];
+    let destination = [17, 0, 1, 4, 0, 0, 0, 0];
+    let udp = [0xf0, 0xb1, 0xf0, 0xb2, 0, 12, 0xc5, 0xc5];
+    let payload = [&hop_by_hop[..], &destination, &udp, b"four"].concat();
+    let mut packet = vec![0x60, 0, 0, 0, 0, payload.len() as u8, 0, 64];
+    packet.extend([src.octets(), dst.octets()].as_flattened());
+    packet.extend(payload);
+    packet
+}
+
 fn dio() -> Message {
     let configuration = DodagConfiguration {
         authenticated: false,
@@ -205,8 +218,9 @@ fn capture() -> (Vec<u8>, usize) {
     assert_eq!(air.rpl([seven, two], [link_local(7), link_local(2)], &dao()), 1);
     let ack = DaoAck { instance: 0, sequence: 3, status: 0, dodag: None, options: vec![] };
     assert_eq!(air.rpl([two, seven], [link_local(2), link_local(7)], &Message::DaoAck(ack)), 1);
-    // Ten of data, nine of them acknowledged.
-    (air.writer.finish().unwrap(), 19)
+    assert_eq!(air.packet([seven, two], &options_and_udp([node(7), node(2)])), 1);
+    // Eleven of data, ten of them acknowledged.
+    (air.writer.finish().unwrap(), 21)
 }
 
 #[test]
@@ -234,7 +248,7 @@ fn tshark_reads_what_is_on_the_air() {
 
     let tap = table("frame.number == 1", "wpan-tap.rss wpan-tap.ch_num wpan-tap.lqi wpan-tap.fcs_type");
     assert_eq!(tap, "-70.5 15 200 1\n");
-    assert_eq!(count("wpan.frame_type == 2"), 9);
+    assert_eq!(count("wpan.frame_type == 2"), 10);
     assert_eq!(
         table("frame.number == 3", "wpan.dst_pan wpan.dst16 wpan.src16 wpan.seq_no"),
         "0xabcd 0x0002 0x0007 2\n"
@@ -257,5 +271,8 @@ fn tshark_reads_what_is_on_the_air() {
     let fields = "icmpv6.rpl.dao.sequence icmpv6.rpl.opt.target.prefix icmpv6.rpl.opt.transit.pathlifetime";
     assert_eq!(table("icmpv6.code == 2", fields), "3 fd00::7 30\n");
     assert_eq!(table("icmpv6.code == 3", "icmpv6.rpl.daoack.sequence icmpv6.rpl.daoack.status"), "3 0\n");
+
+    let fields = "udp.srcport udp.dstport udp.length udp.payload 6lowpan.nhc.ext.eid ipv6.plen";
+    assert_eq!(table("udp", fields), "61617 61618 12 666f7572 0x00,0x03 28\n");
     std::fs::remove_file(path).unwrap();
 }
