@@ -1,6 +1,9 @@
 //! What is fuzzed. A target is a function that panics when something is wrong.
 
 mod ip_tcp;
+mod lowpan;
+mod mac_frame;
+mod rpl;
 mod scenario;
 mod set_header;
 mod set_machines;
@@ -22,6 +25,9 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "ip_tcp", run: ip_tcp::run, max_len: 2048 },
+    Target { name: "mac_frame", run: mac_frame::run, max_len: 256 },
+    Target { name: "lowpan", run: lowpan::run, max_len: 1024 },
+    Target { name: "rpl", run: rpl::run, max_len: 1024 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },

@@ -25,6 +25,21 @@ fn ip_tcp() {
 }
 
 #[test]
+fn mac_frame() {
+    short_run("mac_frame", 20_000);
+}
+
+#[test]
+fn lowpan() {
+    short_run("lowpan", 20_000);
+}
+
+#[test]
+fn rpl() {
+    short_run("rpl", 20_000);
+}
+
+#[test]
 fn tcp_input() {
     short_run("tcp_input", 2_000);
 }

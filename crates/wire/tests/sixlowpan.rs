@@ -407,7 +407,8 @@ fn chain() -> impl Strategy<Value = (u8, Vec<u8>)> {
     let extension = (prop_oneof![Just(0), Just(60), Just(43), Just(44), Just(135)], options, any::<bool>());
     let port = prop_oneof![any::<u16>(), 0xf000u16..=0xf0ff, 0xf0b0u16..=0xf0bf];
     let last = prop_oneof![
-        (port.clone(), port, vec(any::<u8>(), 0..40)).prop_map(|(src, dst, data)| (17, udp(src, dst, &data))),
+        (port.clone(), port, vec(any::<u8>(), 0..300))
+            .prop_map(|(src, dst, data)| (17, udp(src, dst, &data))),
         (any::<u8>(), vec(any::<u8>(), 0..60)),
     ];
     (vec(extension, 0..4), last).prop_map(|(extensions, last)| {
@@ -442,7 +443,7 @@ proptest! {
     fn pieces_make_the_whole(
         (mut header, link, contexts) in any_header(),
         (next, mut payload) in chain(),
-        more in 0usize..1500,
+        more in prop_oneof![Just(0), 0usize..1500],
         room in 13usize..200,
         tag: u16,
     ) {

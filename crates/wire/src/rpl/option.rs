@@ -117,7 +117,8 @@ pub enum NodeType {
     BaseStation,
 }
 
-/// Which nodes a DIO has passed, and what its sender is.
+/// Which nodes a DIO has passed, and what its sender is. Type 0xf0; an octet of node type, then two octets for each
+/// node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathTraversed {
     /// Of the sender.
@@ -128,7 +129,8 @@ pub struct PathTraversed {
     pub path: Vec<u16>,
 }
 
-/// A path that a node has built and numbered, for those on it to keep.
+/// A path that a node has built and numbered, for those on it to keep. Type 0xf1; an octet of path number, then two
+/// octets for each node, big-endian.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PathBuilt {
     /// The node's number for the path.
