@@ -235,7 +235,7 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
-        let route = Route { source, path_id: dao.path_id, up, down: from };
+        let route = Route { source, path_id: dao.path_id, up, down: from, used: 0 };
         if !self.routes.store(route, self.config.max_routes) {
             self.counters.table_full += 1;
             return;
@@ -275,6 +275,24 @@ impl Router {
         let sequence = self.next_sequence();
         self.output
             .push_back(Output::Dao { to: from, dao: Dao { path_id, sequence, withdrawn: true, path } });
+    }
+
+    /// A packet of a path has passed upward, from the neighbour `down` to `up` (`None` at the root): that is where the path
+    /// leads now, whatever was stored. So a path that lost its way at one node is whole again with the next packet.
+    pub fn handle_passage(
+        &mut self,
+        end: ShortAddress,
+        path_id: u8,
+        down: ShortAddress,
+        up: Option<ShortAddress>,
+    ) {
+        if path_id == 0 || end == self.address {
+            return;
+        }
+        let route = Route { source: end, path_id, up, down, used: 0 };
+        if !self.routes.store(route, self.config.max_routes) {
+            self.counters.table_full += 1;
+        }
     }
 
     /// The root's answer to a DAO comes down the path.

@@ -454,6 +454,9 @@ impl Network {
             return None;
         }
         if handle.dst == at || handle.dst == NodeId::ALL_RPL_NODES {
+            if self.paths.is_some() {
+                self.note_arrival(link, handle);
+            }
             return self.receive(now, at, link, handle);
         }
         if handle.hop_limit <= 1 {

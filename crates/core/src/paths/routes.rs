@@ -16,6 +16,8 @@ pub struct Route {
     pub up: Option<ShortAddress>,
     /// Towards the source.
     pub down: ShortAddress,
+    /// Grows with each use: the path by which the source was last heard has the greatest of its routes.
+    pub(super) used: u64,
 }
 
 impl Route {
@@ -28,6 +30,7 @@ impl Route {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Routes {
     all: Vec<Route>,
+    uses: u64,
 }
 
 impl Routes {
@@ -36,7 +39,9 @@ impl Routes {
     }
 
     /// False if there is no room.
-    pub(super) fn store(&mut self, route: Route, room: usize) -> bool {
+    pub(super) fn store(&mut self, mut route: Route, room: usize) -> bool {
+        self.uses += 1;
+        route.used = self.uses;
         match self.all.binary_search_by_key(&route.key(), Route::key) {
             Ok(at) => self.all[at] = route,
             Err(_) if self.all.len() >= room => return false,
@@ -51,11 +56,11 @@ impl Routes {
         }
     }
 
-    /// The entry of that path; of number 0, the source's first.
+    /// The entry of that path; of number 0, the one by which the source was last heard.
     pub(super) fn get(&self, source: ShortAddress, path_id: u8) -> Option<&Route> {
         if path_id == 0 {
             let at = self.all.partition_point(|r| r.source < source);
-            return self.all.get(at).filter(|r| r.source == source);
+            return self.all[at..].iter().take_while(|r| r.source == source).max_by_key(|r| r.used);
         }
         let at = self.all.binary_search_by_key(&(source, path_id), Route::key).ok()?;
         self.all.get(at)
@@ -66,10 +71,11 @@ impl Routes {
         self.all.iter().any(|r| r.up == Some(up))
     }
 
-    /// Forgets all that lead to a neighbour, up or down; true if one of them led up.
+    /// Forgets all that lead up to a neighbour; true if there were any. Those that lead down to it stay: if it is really
+    /// gone the sources find out themselves, and come by another path.
     pub(super) fn lose(&mut self, neighbour: ShortAddress) -> bool {
-        let led_up = self.lead_through(neighbour);
-        self.all.retain(|r| r.up != Some(neighbour) && r.down != neighbour);
-        led_up
+        let before = self.all.len();
+        self.all.retain(|r| r.up != Some(neighbour));
+        self.all.len() < before
     }
 }

@@ -252,7 +252,8 @@ impl Network {
         // A path that is not known here any more: the best takes its place, as long as there is one.
         let mut stale = None;
         let found = if dst == root {
-            hop(site, up, path, true).or_else(|| hop(site, up, 0, true))
+            // It keeps its number: from here on the path leads where it goes.
+            hop(site, up, path, true).or_else(|| hop(site, up, 0, true).map(|(link, _)| (link, path)))
         } else if src == root || at == root {
             let found = hop(site, down, path, false);
             stale = from.filter(|_| found.is_none() && path != 0);
@@ -268,8 +269,34 @@ impl Network {
             self.with_router(now, at, |router, _| router.handle_missing_route(now));
         }
         let (link, path) = found?;
+        if let (true, Some(from)) = (dst == root, from) {
+            let next = short_address(self.links[link.index()].to());
+            self.note_passage(at, up, path, (from, Some(next)));
+        }
         self.packets.get_mut(handle).path = path;
         Some(link)
+    }
+
+    /// A packet has passed upward, or has come to the root.
+    pub(super) fn note_passage(
+        &mut self,
+        at: NodeId,
+        end: ShortAddress,
+        path: u8,
+        (from, next): (NodeId, Option<ShortAddress>),
+    ) {
+        if let Some(site) = self.site(at) {
+            site.router.handle_passage(end, path, short_address(from), next);
+        }
+    }
+
+    /// A packet has come to its destination: the root learns where its path leads.
+    pub(super) fn note_arrival(&mut self, link: LinkId, handle: PacketHandle) {
+        let (from, at) = (self.links[link.index()].from(), self.links[link.index()].to());
+        let &Packet { src, path, .. } = self.packets.peek(handle);
+        if path != 0 && self.root() == Some(at) {
+            self.note_passage(at, short_address(src), path, (from, None));
+        }
     }
 
     /// A node has a router, so its packets do not follow the static routes.
