@@ -89,6 +89,60 @@ impl Air {
     }
 }
 
+/// Frames that a station is given at independent random times; what comes while one is under way waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// From which station; no two flows from one.
+    pub from: u32,
+    /// To which, or to all.
+    pub to: Option<u32>,
+    /// Octets of each.
+    pub psdu_len: u16,
+    /// Frames per second on average.
+    pub rate: f64,
+}
+
+impl Air {
+    /// Runs these flows until `stop`; `watch` sees every effect.
+    pub fn poisson(&mut self, flows: &[Flow], seed: u64, stop: Instant, mut watch: impl FnMut(&Effect)) {
+        let mut gaps: Vec<Stream> =
+            flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
+        let mut waiting = vec![0u64; flows.len()];
+        let mut flow_of = vec![usize::MAX; self.radio.station_count()];
+        for (i, flow) in flows.iter().enumerate() {
+            flow_of[flow.from as usize] = i;
+            self.timer(Duration::from_secs_f64(gaps[i].exponential() / flow.rate), i as u32);
+        }
+        self.run(stop, |this, happening| {
+            let i = match happening {
+                Happening::Timer(i) => {
+                    let i = i as usize;
+                    waiting[i] += 1;
+                    this.timer(Duration::from_secs_f64(gaps[i].exponential() / flows[i].rate), i as u32);
+                    i
+                }
+                Happening::Effect(effect) => {
+                    watch(&effect);
+                    let Effect::Done { station, .. } = effect else { return };
+                    flow_of[station.0 as usize]
+                }
+            };
+            let Flow { from, to, psdu_len, .. } = flows[i];
+            if waiting[i] > 0 && this.radio.is_idle(Station(from)) {
+                waiting[i] -= 1;
+                this.offer(from, to, psdu_len, 0).expect("an idle station sends");
+            }
+        });
+    }
+}
+
+/// Stations on a circle around the origin, after a first one in its middle.
+pub fn star(n: usize, radius: f64) -> Vec<(f64, f64)> {
+    let angle = |i: usize| i as f64 * std::f64::consts::TAU / n as f64;
+    let point = |i: usize| (radius * angle(i).cos(), radius * angle(i).sin());
+    std::iter::once((0.0, 0.0)).chain((0..n).map(point)).collect()
+}
+
 /// What a driver has to look at.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening {
