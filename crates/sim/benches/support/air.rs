@@ -102,37 +102,69 @@ pub struct Flow {
     pub rate: f64,
 }
 
-impl Air {
-    /// Runs these flows until `stop`; `watch` sees every effect.
-    pub fn poisson(&mut self, flows: &[Flow], seed: u64, stop: Instant, mut watch: impl FnMut(&Effect)) {
-        let mut gaps: Vec<Stream> =
-            flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
-        let mut waiting = vec![0u64; flows.len()];
-        let mut flow_of = vec![usize::MAX; self.radio.station_count()];
+/// Flows under way.
+#[derive(Debug)]
+pub struct Traffic {
+    flows: Vec<Flow>,
+    gaps: Vec<Stream>,
+    /// Frames that wait, by flow.
+    waiting: Vec<u64>,
+    /// The flow from each station.
+    flow_of: Vec<usize>,
+}
+
+impl Traffic {
+    /// Begins these flows now.
+    pub fn new(air: &mut Air, flows: &[Flow], seed: u64) -> Self {
+        let gaps = flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
+        let mut flow_of = vec![usize::MAX; air.radio.station_count()];
         for (i, flow) in flows.iter().enumerate() {
             flow_of[flow.from as usize] = i;
-            self.timer(Duration::from_secs_f64(gaps[i].exponential() / flow.rate), i as u32);
         }
-        self.run(stop, |this, happening| {
+        let mut this = Self { flows: flows.to_vec(), gaps, waiting: vec![0; flows.len()], flow_of };
+        (0..flows.len()).for_each(|i| this.set_timer(air, i));
+        this
+    }
+
+    fn set_timer(&mut self, air: &mut Air, i: usize) {
+        let gap = self.gaps[i].exponential() / self.flows[i].rate;
+        air.timer(Duration::from_secs_f64(gap), i as u32);
+    }
+
+    /// Runs until `stop`; `watch` sees every effect.
+    pub fn run(&mut self, air: &mut Air, stop: Instant, mut watch: impl FnMut(&Effect)) {
+        air.run(stop, |air, happening| {
             let i = match happening {
                 Happening::Timer(i) => {
-                    let i = i as usize;
-                    waiting[i] += 1;
-                    this.timer(Duration::from_secs_f64(gaps[i].exponential() / flows[i].rate), i as u32);
-                    i
+                    self.waiting[i as usize] += 1;
+                    self.set_timer(air, i as usize);
+                    i as usize
                 }
                 Happening::Effect(effect) => {
                     watch(&effect);
                     let Effect::Done { station, .. } = effect else { return };
-                    flow_of[station.0 as usize]
+                    self.flow_of[station.0 as usize]
                 }
             };
-            let Flow { from, to, psdu_len, .. } = flows[i];
-            if waiting[i] > 0 && this.radio.is_idle(Station(from)) {
-                waiting[i] -= 1;
-                this.offer(from, to, psdu_len, 0).expect("an idle station sends");
+            let Flow { from, to, psdu_len, .. } = self.flows[i];
+            if self.waiting[i] > 0 && air.radio.is_idle(Station(from)) {
+                self.waiting[i] -= 1;
+                air.offer(from, to, psdu_len, 0).expect("an idle station sends");
             }
         });
+    }
+}
+
+impl Air {
+    /// Runs these flows from now until `stop`; `watch` sees every effect.
+    pub fn poisson(&mut self, flows: &[Flow], seed: u64, stop: Instant, watch: impl FnMut(&Effect)) {
+        Traffic::new(self, flows, seed).run(self, stop, watch);
+    }
+
+    /// Frames and acknowledgements on air so far.
+    pub fn transmissions(&self) -> u64 {
+        let all = (0..self.radio.station_count() as u32).map(|s| self.radio.metrics(Station(s)));
+        all.map(|m| m.transmissions + m.acks).sum()
     }
 }
 

@@ -131,15 +131,15 @@ proptest! {
     }
 }
 
-/// All effects of ten busy seconds.
-fn trace(config: RadioConfig, places: &[(f64, f64)], seed: u64) -> Vec<Effect> {
+/// All effects of ten busy seconds, and how many events that took.
+fn trace(config: RadioConfig, places: &[(f64, f64)], seed: u64) -> (Vec<Effect>, u64) {
     let mut air = Air::new(config, places, seed);
     air.radio.show_frames();
     let to = |from: u32| (!from.is_multiple_of(5)).then(|| (from + 1) % 20);
     let flows: Vec<Flow> = (0..20).map(|from| Flow { from, to: to(from), psdu_len: 60, rate: 8.0 }).collect();
     let mut trace = Vec::new();
     air.poisson(&flows, 9, after(Duration::from_secs(10)), |&effect| trace.push(effect));
-    trace
+    (trace, air.agenda.scheduled())
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn the_same_seed_is_the_same_run_and_stations_out_of_range_change_nothing() {
     ] {
         let mut places = scattered(20, 150.0, 4);
         let first = trace(config, &places, 4);
-        assert!(first.len() > 3000 && first.iter().any(|e| matches!(e, Effect::Received { .. })));
+        assert!(first.0.len() > 3000 && first.0.iter().any(|e| matches!(e, Effect::Received { .. })));
         assert!(first == trace(config, &places, 4), "the same seed");
         assert!(first != trace(config, &places, 5), "another seed");
         places.extend([(1e5, 0.0), (1e5, 10.0), (-1e6, 3.0)]);
