@@ -255,6 +255,12 @@ impl Radio {
         hearers.iter().filter(|h| h.marks & propagation::DECODABLE != 0).map(|h| Station(h.station))
     }
 
+    /// Probability that a frame with a PSDU of so many octets comes from one station to another while nothing
+    /// else is on air.
+    pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
+        self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, psdu_len))
+    }
+
     /// What a station has done.
     pub fn metrics(&self, station: Station) -> StationMetrics {
         let medium::Spoils { collisions, lost, missed } = self.medium.spoils(station.0);

@@ -194,6 +194,8 @@ fn a_copy_is_acknowledged_again_and_not_delivered_again() {
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
     // No acknowledgement comes through.
     assert!(air.radio.set_loss(Station(1), Station(0), 1.0));
+    let success = |from, to| air.radio.clear_success(Station(from), Station(to), 50);
+    assert_eq!((success(0, 1), success(1, 0), success(0, 0)), (1.0, 0.0, 0.0));
     let effects = script(&mut air, &[(0, 0, Some(1), 50)]);
     assert_eq!(received(&effects), [(1, 0)]);
     assert_eq!(done(&effects), [(0, 0, Outcome::NoAck, 4)]);
