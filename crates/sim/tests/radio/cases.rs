@@ -325,7 +325,9 @@ fn energy_adds_up_to_time() {
 #[test]
 fn a_channel_that_is_busy_for_a_moment_of_the_cca_is_busy() {
     // Station 1's frame of 26 octets is on air from 320 to 1152 µs; station 0's CCA takes the 128 µs given.
-    for (cca_from, busy) in [(191, false), (193, true), (600, true), (1151, true), (1152, false)] {
+    for (cca_from, busy) in
+        [(191, false), (192, false), (193, true), (600, true), (1151, true), (1152, false)]
+    {
         let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
         script(&mut air, &[(0, 1, None, 20), (cca_from, 0, None, 20)]);
         let metrics = air.radio.metrics(Station(0));
@@ -362,5 +364,9 @@ fn a_frame_that_begins_as_another_ends_does_not_disturb_it() {
     // Both 832 µs; the second begins when the first ends, at 1152 µs.
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &HIDDEN, 1);
     let effects = script(&mut air, &[(0, 0, None, 20), (832, 2, None, 20)]);
+    assert_eq!(received(&effects), [(1, 0), (1, 1)]);
+    // SUN FSK turns around for longer than its shortest frame lasts, 720 µs: the start was planned before the end.
+    let mut air = Air::new(prompt(RadioConfig::sun_fsk(RANGE)), &HIDDEN, 1);
+    let effects = script(&mut air, &[(0, 0, None, 1), (720, 2, None, 1)]);
     assert!(received(&effects).contains(&(1, 0)), "{effects:?}");
 }

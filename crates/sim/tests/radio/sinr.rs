@@ -125,6 +125,17 @@ fn quality_is_told() {
 }
 
 #[test]
+fn quality_falls_with_interference() {
+    let lqi = |interferer_dbm, late| match disturbed(LogDistance::default(), interferer_dbm, late, 1)[..] {
+        [Effect::Received { lqi, tag: 0, .. }] => lqi,
+        ref other => panic!("one frame arrives: {other:?}"),
+    };
+    // -75 dBm over a noise of -95.5 alone, and with -85 dBm for all of the frame: 20.5 and 9.6 dB, of 25.
+    assert_eq!((lqi(-120.0, 0), lqi(-85.0, 0)), (209, 98));
+    assert!((99..209).contains(&lqi(-85.0, 2128)), "half of it");
+}
+
+#[test]
 fn energies_add_up_to_a_busy_channel() {
     // At station 0 each of the others is 1 dB below the threshold, both together 2 dB above it.
     let far = metres(-78.0);
