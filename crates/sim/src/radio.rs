@@ -8,6 +8,33 @@
 //! [`propagation`] and [`geometry`] who hears whom at all, [`energy`] what it draws, [`config`] the options,
 //! [`metrics`] what is counted, [`error`] what is refused. `docs/radio.md` has the figures with their sources.
 //!
+//! ```
+//! use anabranch_core::time::Instant;
+//! use anabranch_sim::event::{Agenda, Event};
+//! use anabranch_sim::radio::{Effect, Outcome, Outgoing, Position, Radio, RadioConfig, Station};
+//! use anabranch_sim::random::Stream;
+//!
+//! let positions = [Position::new(0.0, 0.0), Position::new(80.0, 0.0)];
+//! let stream = |s: Station, purpose: &str| Stream::new(1, 0, &format!("radio {}", s.0), purpose);
+//! let mut radio = Radio::new(RadioConfig::o_qpsk(100.0), &positions, stream)?;
+//! let mut agenda = Agenda::default();
+//! let frame = Outgoing { to: Some(Station(1)), psdu_len: 127, tag: 7 };
+//! radio.send(Instant::ZERO, Station(0), frame, &mut agenda)?;
+//! let mut outcomes = Vec::new();
+//! while let Some((now, event)) = agenda.pop() {
+//!     if let Event::Radio { station, what, generation } = event {
+//!         radio.handle_event(now, station, what, generation, &mut agenda);
+//!     }
+//!     while let Some(effect) = radio.poll_effect() {
+//!         if let Effect::Done { outcome, .. } = effect {
+//!             outcomes.push(outcome);
+//!         }
+//!     }
+//! }
+//! assert_eq!(outcomes, [Outcome::Acknowledged]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Limits
 //!
 //! One channel; no beacons, guaranteed slots, security, or scanning. Stations do not move, and there is no fading
@@ -253,6 +280,12 @@ impl Radio {
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
         hearers.iter().filter(|h| h.marks & propagation::DECODABLE != 0).map(|h| Station(h.station))
+    }
+
+    /// Probability that a frame with a PSDU of so many octets comes from one station to another while nothing
+    /// else is on air.
+    pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
+        self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, psdu_len))
     }
 
     /// What a station has done.

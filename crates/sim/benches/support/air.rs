@@ -89,6 +89,92 @@ impl Air {
     }
 }
 
+/// Frames that a station is given at independent random times; what comes while one is under way waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// From which station; no two flows from one.
+    pub from: u32,
+    /// To which, or to all.
+    pub to: Option<u32>,
+    /// Octets of each.
+    pub psdu_len: u16,
+    /// Frames per second on average.
+    pub rate: f64,
+}
+
+/// Flows under way.
+#[derive(Debug)]
+pub struct Traffic {
+    flows: Vec<Flow>,
+    gaps: Vec<Stream>,
+    /// Frames that wait, by flow.
+    waiting: Vec<u64>,
+    /// The flow from each station.
+    flow_of: Vec<usize>,
+}
+
+impl Traffic {
+    /// Begins these flows now.
+    pub fn new(air: &mut Air, flows: &[Flow], seed: u64) -> Self {
+        let gaps = flows.iter().map(|f| Stream::new(seed, 0, &format!("flow {}", f.from), "gaps")).collect();
+        let mut flow_of = vec![usize::MAX; air.radio.station_count()];
+        for (i, flow) in flows.iter().enumerate() {
+            flow_of[flow.from as usize] = i;
+        }
+        let mut this = Self { flows: flows.to_vec(), gaps, waiting: vec![0; flows.len()], flow_of };
+        (0..flows.len()).for_each(|i| this.set_timer(air, i));
+        this
+    }
+
+    fn set_timer(&mut self, air: &mut Air, i: usize) {
+        let gap = self.gaps[i].exponential() / self.flows[i].rate;
+        air.timer(Duration::from_secs_f64(gap), i as u32);
+    }
+
+    /// Runs until `stop`; `watch` sees every effect.
+    pub fn run(&mut self, air: &mut Air, stop: Instant, mut watch: impl FnMut(&Effect)) {
+        air.run(stop, |air, happening| {
+            let i = match happening {
+                Happening::Timer(i) => {
+                    self.waiting[i as usize] += 1;
+                    self.set_timer(air, i as usize);
+                    i as usize
+                }
+                Happening::Effect(effect) => {
+                    watch(&effect);
+                    let Effect::Done { station, .. } = effect else { return };
+                    self.flow_of[station.0 as usize]
+                }
+            };
+            let Flow { from, to, psdu_len, .. } = self.flows[i];
+            if self.waiting[i] > 0 && air.radio.is_idle(Station(from)) {
+                self.waiting[i] -= 1;
+                air.offer(from, to, psdu_len, 0).expect("an idle station sends");
+            }
+        });
+    }
+}
+
+impl Air {
+    /// Runs these flows from now until `stop`; `watch` sees every effect.
+    pub fn poisson(&mut self, flows: &[Flow], seed: u64, stop: Instant, watch: impl FnMut(&Effect)) {
+        Traffic::new(self, flows, seed).run(self, stop, watch);
+    }
+
+    /// Frames and acknowledgements on air so far.
+    pub fn transmissions(&self) -> u64 {
+        let all = (0..self.radio.station_count() as u32).map(|s| self.radio.metrics(Station(s)));
+        all.map(|m| m.transmissions + m.acks).sum()
+    }
+}
+
+/// Stations on a circle around the origin, after a first one in its middle.
+pub fn star(n: usize, radius: f64) -> Vec<(f64, f64)> {
+    let angle = |i: usize| i as f64 * std::f64::consts::TAU / n as f64;
+    let point = |i: usize| (radius * angle(i).cos(), radius * angle(i).sin());
+    std::iter::once((0.0, 0.0)).chain((0..n).map(point)).collect()
+}
+
 /// What a driver has to look at.
 #[derive(Clone, Copy, Debug)]
 pub enum Happening {

@@ -51,7 +51,7 @@ impl RadioConfig {
     }
 }
 
-/// The MAC's constants; names and defaults of IEEE Std 802.15.4-2015, Table 8-94.
+/// The MAC's constants; names and defaults of IEEE Std 802.15.4-2020, Table 8-94.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MacConfig {
     /// macMinBE: the first backoff exponent.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::ConfigError;
 use super::metrics::LinkMetrics;
-use super::propagation::Propagation;
+use super::propagation::{Propagation, Strength};
 use super::{Station, StreamFactory};
 
 /// A place in the plane, in metres.
@@ -38,6 +38,12 @@ pub(super) struct Hearer {
     pub(super) marks: u8,
     /// Milliwatts; under a unit disk the inverse of the distance.
     pub(super) power: f64,
+}
+
+impl Hearer {
+    fn strength(&self) -> Strength {
+        Strength { power: self.power, marks: self.marks }
+    }
 }
 
 /// What is known of one direction between two stations, apart from what each frame needs.
@@ -91,12 +97,14 @@ impl Neighbours {
             }
             near.sort_unstable();
             for &station in near.iter().filter(|&&station| station != from) {
-                // One stream for both directions: of the one that is first, named by the other.
-                let shadowing =
-                    || stream(Station(from.min(station)), &format!("shadowing {}", from.max(station)));
-                let distance = p.distance(positions[station as usize]);
-                if let Some(strength) = propagation.signal(distance, shadowing) {
-                    let (marks, power) = (strength.marks, strength.power);
+                // Both directions are alike. That of the first station is drawn, by a stream of its own.
+                let strength = if from < station {
+                    let shadowing = || stream(Station(from), &format!("shadowing {station}"));
+                    propagation.signal(p.distance(positions[station as usize]), shadowing)
+                } else {
+                    this.find(station, from).map(|i| this.hearers[i].strength())
+                };
+                if let Some(Strength { power, marks }) = strength {
                     this.hearers.push(Hearer { station, marks, power });
                     this.links.push(Link { loss, last_serial: 0, metrics: LinkMetrics::default() });
                 }

@@ -1,4 +1,4 @@
-//! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2015, clauses 6.2.5.1 and 6.7.
+//! Non-slotted CSMA-CA, acknowledgements and retries: IEEE Std 802.15.4-2020, sections 6.2.5.1 and 6.7.
 //!
 //! One frame: backoff, CCA, turnaround, frame, and if it is for one station the wait for its acknowledgement.
 //! A busy CCA begins another backoff, too many of them are a channel access failure, which ends the frame at
@@ -6,7 +6,9 @@
 //!
 //! Where the standard leaves it open: a radio that turns around to send an acknowledgement, or sends it, cannot
 //! assess the channel, so that a CCA which falls into that time finds it busy. It is back in reception at once
-//! after it has sent. A frame that follows waits for the interframe space before its backoff begins.
+//! after it has sent. While it waits for an acknowledgement it receives whatever comes, and acknowledges it. A CCA
+//! finds the channel busy if it is so at any moment of its eight symbols. A frame that follows waits for the
+//! interframe space before its backoff begins.
 
 use anabranch_core::time::{Duration, Instant};
 

@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::geometry::{Hearer, Neighbours, Position};
 use super::math::{decibels, exp, from_decibels, ln};
 use super::phy::PhyConfig;
-use super::propagation::{Capture, DECODABLE, INTERFERING, Propagation, SENSED};
+use super::propagation::{Capture, CcaMode, DECODABLE, INTERFERING, Propagation, SENSED};
 use super::{Station, StreamFactory};
 use crate::random::Stream;
 
@@ -63,10 +63,6 @@ pub(super) struct Spoils {
 #[derive(Debug)]
 struct Receiver {
     signals: Vec<Signal>,
-    /// Of all signals, in milliwatts; kept under [`Rules::Sinr`] only.
-    total: f64,
-    /// Signals that a CCA hears whatever their energy.
-    sensed: u32,
     /// It listens: neither sends, nor turns around, nor is off.
     open: bool,
     lock: Option<Lock>,
@@ -164,6 +160,23 @@ impl Medium {
         }
     }
 
+    /// Probability that a frame of so many octets comes through on a link on which nothing disturbs it.
+    pub(super) fn clear_success(&self, link: usize, psdu_len: u16) -> f64 {
+        let Hearer { marks, power, .. } = self.neighbours.hearers[link];
+        if marks & DECODABLE == 0 {
+            return 0.0;
+        }
+        let bits_are_right = match self.rules {
+            Rules::Disk { .. } => 1.0,
+            Rules::Sinr { noise, locks, .. } if power < locks * noise => 0.0,
+            Rules::Sinr { noise, .. } => {
+                let right = 1.0 - self.phy.modulation.bit_error_rate(power / noise);
+                exp(self.phy.bits(self.phy.airtime(psdu_len)) * ln(right))
+            }
+        };
+        bits_are_right * (1.0 - self.neighbours.links[link].loss)
+    }
+
     /// A station listens.
     pub(super) fn open(&mut self, station: u32) {
         self.receivers[station as usize].open = true;
@@ -214,8 +227,8 @@ impl Rules {
                     locks: from_decibels(model.preamble_sinr_db),
                     takes: model.capture_sinr_db.map_or(f64::INFINITY, from_decibels),
                     busy: match model.cca_mode {
-                        super::CcaMode::Carrier => f64::INFINITY,
-                        super::CcaMode::Energy | super::CcaMode::EnergyOrCarrier => {
+                        CcaMode::Carrier => f64::INFINITY,
+                        CcaMode::Energy | CcaMode::EnergyOrCarrier => {
                             from_decibels(model.cca_threshold_dbm) - noise
                         }
                     },
@@ -242,8 +255,6 @@ impl Receiver {
     fn new(random: Stream) -> Self {
         Self {
             signals: Vec::new(),
-            total: 0.0,
-            sensed: 0,
             open: true,
             lock: None,
             busy_since: None,
@@ -289,11 +300,9 @@ impl Receiver {
     /// The signals have changed.
     #[inline]
     fn changed(&mut self, now: Instant, rules: &Rules) {
-        self.sensed = self.signals.iter().filter(|s| s.marks & SENSED != 0).count() as u32;
-        let mut busy = self.sensed > 0;
+        let mut busy = self.signals.iter().any(|s| s.marks & SENSED != 0);
         if let Rules::Sinr { busy: threshold, .. } = *rules {
-            self.total = self.signals.iter().map(|s| s.power).sum();
-            busy |= self.total >= threshold;
+            busy |= self.signals.iter().map(|s| s.power).sum::<f64>() >= threshold;
         }
         match (busy, self.busy_since) {
             (true, None) => self.busy_since = Some(now),

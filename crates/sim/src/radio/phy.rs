@@ -1,6 +1,6 @@
 //! The physical layer: times, sizes and bit errors of the two PHYs.
 //!
-//! Sources: IEEE Std 802.15.4-2015, clauses 11 and 12 (O-QPSK), 19 (SUN FSK), Table 8-94 (MAC constants) and,
+//! Sources: IEEE Std 802.15.4-2020, sections 8.4.2 and 11.3 (constants), 12 (O-QPSK), 19 (SUN FSK), and,
 //! for the bit errors of O-QPSK, IEEE Std 802.15.4-2006, Annex E.4.1.8. `docs/radio.md` lists each figure.
 
 use anabranch_core::time::Duration;

@@ -74,7 +74,7 @@ pub struct LogDistance {
     pub weakest_dbm: f64,
 }
 
-/// CCA modes 1 to 3 of IEEE Std 802.15.4-2015, clause 10.2.7.
+/// CCA modes 1 to 3 of IEEE Std 802.15.4-2020, section 10.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CcaMode {
     /// Energy above the threshold.

@@ -194,6 +194,8 @@ fn a_copy_is_acknowledged_again_and_not_delivered_again() {
     let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
     // No acknowledgement comes through.
     assert!(air.radio.set_loss(Station(1), Station(0), 1.0));
+    let success = |from, to| air.radio.clear_success(Station(from), Station(to), 50);
+    assert_eq!((success(0, 1), success(1, 0), success(0, 0)), (1.0, 0.0, 0.0));
     let effects = script(&mut air, &[(0, 0, Some(1), 50)]);
     assert_eq!(received(&effects), [(1, 0)]);
     assert_eq!(done(&effects), [(0, 0, Outcome::NoAck, 4)]);
@@ -318,4 +320,53 @@ fn energy_adds_up_to_time() {
     assert!(sender.transmit >= on_air && sender.transmit <= on_air + micros(4256));
     let acks = air.radio.metrics(Station(1)).acks;
     assert!(micros(352) * acks <= receiver.transmit + micros(352));
+}
+
+#[test]
+fn a_channel_that_is_busy_for_a_moment_of_the_cca_is_busy() {
+    // Station 1's frame of 26 octets is on air from 320 to 1152 µs; station 0's CCA takes the 128 µs given.
+    for (cca_from, busy) in
+        [(191, false), (192, false), (193, true), (600, true), (1151, true), (1152, false)]
+    {
+        let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
+        script(&mut air, &[(0, 1, None, 20), (cca_from, 0, None, 20)]);
+        let metrics = air.radio.metrics(Station(0));
+        assert_eq!(metrics.busy_ccas > 0, busy, "from {cca_from} µs");
+        assert_eq!(metrics.busy_probability() > 0.0, busy);
+    }
+}
+
+#[test]
+fn a_cca_before_and_during_its_own_acknowledgement_is_busy() {
+    // The frame ends at 1152 µs, its acknowledgement is on air from 1344 to 1696 µs.
+    for (cca_from, busy) in [(1160, true), (1400, true), (1690, true), (1696, false)] {
+        let mut air = Air::new(disk(UnitDisk::new(RANGE)), &[(0.0, 0.0), (50.0, 0.0)], 1);
+        let effects = script(&mut air, &[(0, 0, Some(1), 20), (cca_from, 1, Some(0), 20)]);
+        assert_eq!(received(&effects), [(1, 0), (0, 1)]);
+        assert_eq!(air.radio.metrics(Station(1)).busy_ccas > 0, busy, "from {cca_from} µs");
+        assert!(done(&effects).iter().all(|end| end.2 == Outcome::Acknowledged && end.3 == 1));
+    }
+}
+
+#[test]
+fn a_station_that_turns_around_is_deaf() {
+    // Station 0's frame begins at 320 µs. Station 1, which senses nothing, assesses from 180 to 308 µs and sends
+    // from 500 µs on: the frame begins while it turns around.
+    let deaf = UnitDisk { carrier_sense_range: 1.0, ..UnitDisk::new(RANGE) };
+    let mut air = Air::new(disk(deaf), &[(0.0, 0.0), (50.0, 0.0)], 1);
+    let effects = script(&mut air, &[(0, 0, None, 100), (180, 1, None, 1)]);
+    assert_eq!(received(&effects), []);
+    assert_eq!([0, 1].map(|s| air.radio.metrics(Station(s)).missed), [1, 1]);
+}
+
+#[test]
+fn a_frame_that_begins_as_another_ends_does_not_disturb_it() {
+    // Both 832 µs; the second begins when the first ends, at 1152 µs.
+    let mut air = Air::new(disk(UnitDisk::new(RANGE)), &HIDDEN, 1);
+    let effects = script(&mut air, &[(0, 0, None, 20), (832, 2, None, 20)]);
+    assert_eq!(received(&effects), [(1, 0), (1, 1)]);
+    // SUN FSK turns around for longer than its shortest frame lasts, 720 µs: the start was planned before the end.
+    let mut air = Air::new(prompt(RadioConfig::sun_fsk(RANGE)), &HIDDEN, 1);
+    let effects = script(&mut air, &[(0, 0, None, 1), (720, 2, None, 1)]);
+    assert!(received(&effects).contains(&(1, 0)), "{effects:?}");
 }

@@ -1,9 +1,9 @@
 //! Figures against closed forms.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::radio::{RadioConfig, Station};
+use anabranch_sim::radio::{MacConfig, PhyConfig, RadioConfig, Station};
 
-use crate::air::{Air, after};
+use crate::air::{Air, Flow, after, star};
 
 /// One sender with acknowledgements and nobody else: what the standard's times add up to.
 #[test]
@@ -17,4 +17,101 @@ fn a_saturated_sender_reaches_the_sum_of_the_times() {
     let goodput = air.radio.metrics(Station(1)).received as f64 * 127.0 * 8.0 / seconds as f64;
     let bound = 127.0 * 8.0 / (by_hand * 1e-6);
     assert!((goodput / bound - 1.0).abs() < 0.01, "{goodput} against {bound} bit/s");
+}
+
+/// The exact chain of CSMA-CA for a constant probability `p` that a CCA finds the channel busy, in seconds: the
+/// i-th backoff, i = 0 to 4, comes about with probability p^i, takes (W_i - 1) / 2 periods on average with
+/// W = 8, 16, 32, 32, 32, and ends with a CCA. Where a CCA takes a whole period these are the (W_i + 1) / 2
+/// periods of N_bp.
+fn access_time(p: f64, phy: &PhyConfig) -> f64 {
+    let stages = [8.0, 16.0, 32.0, 32.0, 32.0].into_iter().zip(0..);
+    let stage =
+        |(w, i)| p_to(p, i) * ((w - 1.0) / 2.0 * phy.backoff_period.as_secs_f64() + phy.cca.as_secs_f64());
+    stages.map(stage).sum()
+}
+
+fn p_to(p: f64, i: i32) -> f64 {
+    p.powi(i)
+}
+
+/// A station in the middle of five that it hears and that do not hear each other: each of them sends short
+/// frames at random, and so the channel is busy at random.
+#[test]
+fn access_delay_is_that_of_the_chain_under_independent_interferers() {
+    let whole_period = PhyConfig { cca: Duration::from_micros(320), ..PhyConfig::o_qpsk() };
+    for (phy, rate, likely) in [
+        (PhyConfig::o_qpsk(), 60.0, 0.05..0.15),
+        (PhyConfig::o_qpsk(), 200.0, 0.2..0.35),
+        (PhyConfig::o_qpsk(), 500.0, 0.4..0.65),
+        (whole_period, 150.0, 0.2..0.4),
+    ] {
+        let config = RadioConfig { phy, ..RadioConfig::o_qpsk(100.0) };
+        let mut air = Air::new(config, &star(5, 99.0), 1);
+        let mut flows = vec![Flow { from: 0, to: None, psdu_len: 5, rate: 25.0 }];
+        flows.extend((1..=5).map(|from| Flow { from, to: None, psdu_len: 1, rate }));
+        air.poisson(&flows, 1, after(Duration::from_secs(400)), |_| {});
+        let metrics = air.radio.metrics(Station(0));
+        let p = metrics.busy_probability();
+        let measured = metrics.access_time.as_secs_f64() / metrics.accesses as f64;
+        let chain = access_time(p, &phy);
+        assert!(metrics.accesses > 8000 && likely.contains(&p), "{} accesses at p = {p}", metrics.accesses);
+        assert!((measured / chain - 1.0).abs() < 0.05, "{measured} against {chain} s at p = {p}");
+        let failures = metrics.channel_access_failures as f64 / metrics.accesses as f64;
+        assert!((failures - p_to(p, 5)).abs() < 0.01, "{failures} failures at p = {p}");
+    }
+}
+
+/// Frames per second that come through from `n` saturated senders, and the share of them that is given up.
+fn saturated(n: u32, seconds: u64) -> (f64, f64) {
+    let mut air = Air::new(RadioConfig::o_qpsk(100.0), &star(n as usize, 20.0), 1);
+    let senders: Vec<u32> = (1..=n).collect();
+    air.saturate(&senders, 0, 127, after(Duration::from_secs(seconds)));
+    let all = senders.iter().map(|&s| air.radio.metrics(Station(s)));
+    let (given_up, offered) =
+        all.fold((0, 0), |(g, o), m| (g + m.no_ack + m.channel_access_failures, o + m.offered));
+    (air.radio.metrics(Station(0)).received as f64 / seconds as f64, given_up as f64 / offered as f64)
+}
+
+#[test]
+fn throughput_falls_with_the_number_of_senders() {
+    let table: Vec<_> = [1, 2, 3, 5, 8, 12, 20].into_iter().map(|n| (n, saturated(n, 20))).collect();
+    for pair in table.windows(2) {
+        let [(n, (more, kept)), (m, (fewer, given_up))] = [pair[0], pair[1]];
+        assert!(fewer < more && given_up > kept, "{m} senders against {n}: {pair:?}");
+    }
+    let kbit = |i: usize| table[i].1.0 * 127.0 * 8.0 / 1000.0;
+    assert!((135.0..147.0).contains(&kbit(1)), "two take turns: {} kbit/s", kbit(1));
+    assert!((50.0..85.0).contains(&kbit(6)), "twenty collide: {} kbit/s", kbit(6));
+}
+
+/// Shares of frames that two senders bring to the station between them at so many frames a second each, with
+/// so many retries: in range of each other, and hidden from each other.
+fn two_senders(rate: f64, retries: u8) -> [f64; 2] {
+    let config = RadioConfig::o_qpsk(100.0);
+    let config = RadioConfig { mac: MacConfig { max_frame_retries: retries, ..config.mac }, ..config };
+    [40.0, 90.0].map(|x| {
+        let mut air = Air::new(config, &[(0.0, 0.0), (-x, 0.0), (x, 0.0)], 1);
+        let flow = |from| Flow { from, to: Some(0), psdu_len: 127, rate };
+        air.poisson(&[flow(1), flow(2)], 1, after(Duration::from_secs(100)), |_| {});
+        let offered: u64 = [1, 2].map(|s| air.radio.metrics(Station(s)).offered).iter().sum();
+        air.radio.metrics(Station(0)).received as f64 / offered as f64
+    })
+}
+
+#[test]
+fn hidden_senders_deliver_less() {
+    let mut before = 0.0;
+    for rate in [5.0, 10.0, 20.0, 40.0] {
+        let [heard, hidden] = two_senders(rate, 0);
+        assert!(heard > 0.95, "{heard} at {rate} frames/s");
+        // Of each frame some 8.5 ms (twice its length) are open to the other's. Backoffs spread them.
+        let expected = (-rate * 2.0 * 133.0 * 32e-6f64).exp();
+        assert!((hidden - expected).abs() < 0.06, "{hidden} against {expected} at {rate} frames/s");
+        assert!(heard - hidden > before, "the difference grows with the load");
+        before = heard - hidden;
+    }
+    // Retries help who hears the other, and up to a load also who does not; past it they are the load.
+    assert!(two_senders(20.0, 3)[0] > 0.999);
+    let [few, many] = [two_senders(5.0, 3)[1], two_senders(40.0, 3)[1]];
+    assert!(few > two_senders(5.0, 0)[1] && many < 0.1, "{few}, {many}");
 }

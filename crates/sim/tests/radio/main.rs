@@ -4,4 +4,6 @@
 mod air;
 
 mod cases;
+mod conservation;
 mod figures;
+mod sinr;
