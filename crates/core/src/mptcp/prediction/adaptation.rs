@@ -1,0 +1,72 @@
+//! A-NewReno, section IV: what a path's length says about its windows and its time-out. The paper gives the
+//! ranges (section VIII-A) and no map (M27).
+
+use crate::time::Duration;
+
+/// The map from hops to windows, time-out and update period; linear between the nearest and the farthest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adaptation {
+    /// Hops from which on a path is as far as any; at least 1.
+    pub far: u32,
+    /// w_min at one hop and at `far` hops, packets.
+    pub w_min: (u32, u32),
+    /// w_max at one hop and at `far` hops, packets.
+    pub w_max: (u32, u32),
+    /// The time-out for each hop.
+    pub rto_per_hop: Duration,
+    /// The least and the largest time-out.
+    pub rto: (Duration, Duration),
+    /// Rounds between two updates of the window at one hop and at `far` hops.
+    pub update_every: (u32, u32),
+}
+
+/// What A-NewReno gives a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The window at the start and after a time-out, packets; at least 1.
+    pub w_min: u32,
+    /// The largest window, packets; at least `w_min`.
+    pub w_max: u32,
+    /// The retransmission time-out.
+    pub rto: Duration,
+    /// The window grows once in so many rounds; at least 1. A loss is answered at once, always.
+    pub update_every: u32,
+}
+
+impl Default for Adaptation {
+    /// 1 to 5 hops; w_min 1 to 5, w_max 20 to 10, 20 s per hop within 20 to 80 s (section VIII-A); an update
+    /// in every round at one hop, in every fifth at five.
+    fn default() -> Self {
+        Self {
+            far: 5,
+            w_min: (1, 5),
+            w_max: (20, 10),
+            rto_per_hop: Duration::from_secs(20),
+            rto: (Duration::from_secs(20), Duration::from_secs(80)),
+            update_every: (1, 5),
+        }
+    }
+}
+
+impl Adaptation {
+    /// The limits of a path of `hops` hops; 0 counts as 1.
+    pub fn limits(&self, hops: u32) -> Limits {
+        let hops = hops.max(1);
+        let far = self.far.max(1);
+        let at = |(near, distant): (u32, u32)| {
+            let steps = u64::from(far - 1);
+            let Some(rest) = steps.checked_sub(u64::from(hops.min(far) - 1)) else { return distant };
+            if steps == 0 {
+                return distant;
+            }
+            // Halves round up: w_max is 20, 18, 15, 13, 10 over five hops.
+            let sum = u64::from(near) * rest + u64::from(distant) * (steps - rest);
+            // A mean of two `u32` is one.
+            ((2 * sum + steps) / (2 * steps)) as u32
+        };
+        let w_min = at(self.w_min).max(1);
+        let nanos = self.rto_per_hop.as_nanos().saturating_mul(u64::from(hops));
+        let rto = Duration::from_nanos(nanos).min(self.rto.1).max(self.rto.0);
+        Limits { w_min, w_max: at(self.w_max).max(w_min), rto, update_every: at(self.update_every).max(1) }
+    }
+}

@@ -1,0 +1,141 @@
+//! Which form of sections IV and VII holds where the paper contradicts itself: one choice per erratum.
+//!
+//! M13 and M14 are about how [`Path::t_next`](super::Path::t_next) and [`Path::t_first`](super::Path::t_first)
+//! come about, not about the recursion: who fills in a path chooses.
+
+/// The readings of sections IV and VII. [`Reading::default`] corrects all, [`Reading::computed`] is the page
+/// with its binomials as they are meant, [`Reading::printed`] the page to the letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// M3.
+    pub binomial: Binomial,
+    /// M16.
+    pub round_time: RoundTime,
+    /// M17.
+    pub case_two: CaseTwo,
+    /// M18, the probability.
+    pub fast_retransmit: FastRetransmit,
+    /// M18, the time.
+    pub recovery: Recovery,
+    /// M19.
+    pub timeout_sum: TimeoutSum,
+    /// M20.
+    pub timeout_case: TimeoutCase,
+    /// M21.
+    pub growth: Growth,
+    /// M29.
+    pub halving: Halving,
+}
+
+impl Reading {
+    /// Every form as printed but the binomial coefficient, with which no window would ever be without loss.
+    pub const fn computed() -> Self {
+        Self {
+            binomial: Binomial::Choose,
+            round_time: RoundTime::Printed,
+            case_two: CaseTwo::Window,
+            fast_retransmit: FastRetransmit::Printed,
+            recovery: Recovery::Unconditional,
+            timeout_sum: TimeoutSum::Printed,
+            timeout_case: TimeoutCase::Printed,
+            growth: Growth::Unlimited,
+            halving: Halving::Floor,
+        }
+    }
+
+    /// Sections IV and VII to the letter.
+    pub const fn printed() -> Self {
+        Self { binomial: Binomial::Printed, ..Self::computed() }
+    }
+}
+
+/// M3: the coefficient of p(x|w).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Binomial {
+    /// w over x.
+    #[default]
+    Choose,
+    /// x over w, as printed: 0 for every x below w.
+    Printed,
+}
+
+/// M16: how long a round without time-out takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RoundTime {
+    /// `T^w + RTT/2`: until the acknowledgement is back, as the limits of the cases have it. What fast
+    /// retransmit sends again, `T^m`, has an acknowledgement of its own.
+    #[default]
+    Acknowledged,
+    /// `T^w`, as printed.
+    Printed,
+}
+
+/// M17: what arrives where there is no time for another round (case 2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CaseTwo {
+    /// `1 + floor((T - T^1) / t_next)`, and no more than the window.
+    #[default]
+    InTime,
+    /// The window, as printed.
+    Window,
+}
+
+/// M18: the probability that fast retransmit repairs a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FastRetransmit {
+    /// p_FR of section IV: what is sent again must not be lost again.
+    #[default]
+    SectionFour,
+    /// `sum P(m)` for m up to w - 3, as cases 3-2 and 4-2 have it.
+    Printed,
+}
+
+/// M18: the time that fast retransmit takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// The mean of `T^m` given that this is how the round ends.
+    #[default]
+    Conditional,
+    /// `sum P(m) T^m`, as printed: not divided by the probability of the branch.
+    Unconditional,
+}
+
+/// M19: which numbers of losses lead to a time-out (cases 3-3 and 4-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeoutSum {
+    /// From `max(1, w - 2)`.
+    #[default]
+    Losses,
+    /// From `w - 2`, as printed: no loss at all is among them for windows up to 2.
+    Printed,
+}
+
+/// M20: from which time on a time-out can be waited for (case 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeoutCase {
+    /// `T^w + RTO + T^1`: what the branch takes, and a packet after it.
+    #[default]
+    Spent,
+    /// `RTO + RTT/2`, as printed: less than the branch takes.
+    Printed,
+}
+
+/// M21: the window after a round without loss, equation (12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// Twice the window up to the threshold, then one more, up to w_max.
+    #[default]
+    Limited,
+    /// Twice or one more, as printed.
+    Unlimited,
+}
+
+/// M29: half a window. Section IV does not say that it is rounded; windows are whole packets here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Halving {
+    /// `max(1, floor(w/2))`.
+    #[default]
+    AtLeastOne,
+    /// `floor(w/2)`, as section VII prints it: 0 for a window of 1.
+    Floor,
+}

@@ -1,0 +1,268 @@
+//! The rounds of section VII: cases 1 to 4 with their sub-cases, over all ways that losses may go.
+
+use alloc::vec::Vec;
+
+use super::reading::{CaseTwo, Growth, Halving, Reading, Recovery, RoundTime, TimeoutCase};
+use super::window::Transitions;
+use super::{MAX_STATES, MAX_WINDOW, Path, SLICES};
+
+/// Expected packets in `time` seconds, for legal arguments.
+pub(super) fn expected(path: &Path, time: f64, reading: Reading) -> f64 {
+    let mut walk = Walk::new(path, time, reading);
+    walk.reach(State { w: path.cwnd, ssthresh: path.ssthresh, probability: 1.0, mass: time });
+    let (mut packets, mut followed) = (0.0, 0);
+    for slice in (0..SLICES).rev() {
+        walk.slice = slice;
+        while let Some(state) = walk.take() {
+            followed += 1;
+            packets += if followed > MAX_STATES || state.probability < LEAST_PROBABILITY {
+                walk.steady(&state)
+            } else {
+                walk.follow(&state)
+            };
+        }
+    }
+    packets
+}
+
+/// States less likely than this are not followed any further, but go on with their window as it is.
+const LEAST_PROBABILITY: f64 = 1e-4;
+
+/// The beginning of a round, by all ways that lead there.
+#[derive(Clone, Copy)]
+struct State {
+    w: u32,
+    ssthresh: u32,
+    probability: f64,
+    /// The sum of probability times remaining time.
+    mass: f64,
+}
+
+impl State {
+    /// The mean of the remaining times, seconds.
+    fn time(&self) -> f64 {
+        self.mass / self.probability
+    }
+}
+
+/// What a round of one size takes, seconds, and how it ends.
+#[derive(Clone, Copy)]
+struct Round {
+    w: u32,
+    ends: Transitions,
+    /// T(r) - T(r+1) without loss, with fast retransmit, with time-out.
+    clean: f64,
+    repaired: f64,
+    timed_out: f64,
+    /// The upper limits of cases 2 and 3.
+    case_two: f64,
+    case_three: f64,
+}
+
+/// States by slices of the remaining time, last slice first: every round takes time, so what a state leads
+/// to lies in its own slice or in one that is still to come.
+struct Walk<'a> {
+    path: &'a Path,
+    reading: Reading,
+    /// What rounding may have taken off a time.
+    slack: f64,
+    slices_per_second: f64,
+    /// The slice that is being walked.
+    slice: usize,
+    states: Vec<(State, usize)>,
+    /// First and last state of each slice; [`NONE`] if there is none.
+    queues: [(usize, usize); SLICES],
+    /// States that were walked: their places are used again.
+    free: usize,
+    /// By window, ascending.
+    rounds: Vec<Round>,
+}
+
+/// No state.
+const NONE: usize = usize::MAX;
+
+impl<'a> Walk<'a> {
+    fn new(path: &'a Path, time: f64, reading: Reading) -> Self {
+        // At time 0 there is one state, which ends at once: any number but a division by zero will do.
+        let slices_per_second = if time > 0.0 { SLICES as f64 / time } else { 0.0 };
+        Self {
+            path,
+            reading,
+            slack: time * 1e-12,
+            slices_per_second,
+            slice: SLICES - 1,
+            states: Vec::new(),
+            queues: [(NONE, NONE); SLICES],
+            free: NONE,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// One round from `state`: its packets, weighted. Other rounds that may follow are put in their slices.
+    fn follow(&mut self, state: &State) -> f64 {
+        let time = state.time();
+        let p = state.probability;
+        if !self.reaches(time, self.path.t_first) {
+            return 0.0; // Case 1.
+        }
+        let round = self.round(state.w);
+        if !self.reaches(time, round.case_two) {
+            return p * self.last_round(state.w, time);
+        }
+        let half = match self.reading.halving {
+            Halving::AtLeastOne => (state.w / 2).max(1),
+            Halving::Floor => state.w / 2,
+        };
+        let w = self.grown(state.w, state.ssthresh);
+        self.branch(w, state.ssthresh, p * round.ends.no_loss, time - round.clean);
+        self.branch(half, half, p * round.ends.fast_retransmit, time - round.repaired);
+        // Case 3-3 ends here: there is no time for the time-out.
+        if self.reaches(time, round.case_three) {
+            self.branch(self.path.w_min, half, p * round.ends.timeout, time - round.timed_out);
+        }
+        p * f64::from(state.w)
+    }
+
+    /// What a state comes to if its window stays as it is and nothing is lost.
+    fn steady(&mut self, state: &State) -> f64 {
+        let time = state.time();
+        if !self.reaches(time, self.path.t_first) {
+            return 0.0;
+        }
+        let round = self.round(state.w);
+        if !self.reaches(time, round.case_two) {
+            return state.probability * self.last_round(state.w, time);
+        }
+        state.probability * f64::from(state.w) * time / round.clean
+    }
+
+    /// Case 2: a round that no other follows.
+    fn last_round(&self, w: u32, time: f64) -> f64 {
+        match self.reading.case_two {
+            CaseTwo::Window => f64::from(w),
+            CaseTwo::InTime if self.path.t_next <= 0.0 => f64::from(w),
+            CaseTwo::InTime => {
+                let further = (time - self.path.t_first) / self.path.t_next + 1e-9;
+                // `as` rounds down and saturates.
+                f64::from((further as u32).saturating_add(1).min(w))
+            }
+        }
+    }
+
+    /// Equation (12).
+    fn grown(&self, w: u32, ssthresh: u32) -> u32 {
+        let slow_start = w < ssthresh;
+        match self.reading.growth {
+            Growth::Limited if slow_start => (2 * w).min(ssthresh).min(self.path.w_max),
+            Growth::Limited => (w + 1).min(self.path.w_max),
+            Growth::Unlimited if slow_start => (2 * w).min(MAX_WINDOW),
+            Growth::Unlimited => (w + 1).min(MAX_WINDOW),
+        }
+    }
+
+    fn reaches(&self, time: f64, limit: f64) -> bool {
+        time >= limit - self.slack
+    }
+
+    /// The round of `w` packets, computed once.
+    fn round(&mut self, w: u32) -> Round {
+        match self.rounds.binary_search_by_key(&w, |round| round.w) {
+            Ok(at) => self.rounds[at],
+            Err(at) => {
+                let round = Round::of(w, self.path, self.reading);
+                self.rounds.insert(at, round);
+                round
+            }
+        }
+    }
+
+    fn branch(&mut self, w: u32, ssthresh: u32, probability: f64, time: f64) {
+        // Case 1 of the next round, and what never happens.
+        if w > 0 && probability > 0.0 && self.reaches(time, self.path.t_first) {
+            self.reach(State { w, ssthresh, probability, mass: probability * time });
+        }
+    }
+
+    /// Adds a state to its slice, or its probability to the one that is there.
+    fn reach(&mut self, mut state: State) {
+        // In congestion avoidance the threshold no longer matters: the next one follows from the window.
+        if state.w >= state.ssthresh {
+            state.ssthresh = 0;
+        }
+        // `as` rounds down, and takes what rounding has made negative for 0.
+        let slice = ((state.time() * self.slices_per_second) as usize).min(self.slice);
+        let (first, last) = self.queues[slice];
+        let mut at = first;
+        while at != NONE {
+            let (other, next) = &mut self.states[at];
+            if (other.w, other.ssthresh) == (state.w, state.ssthresh) {
+                other.probability += state.probability;
+                other.mass += state.mass;
+                return;
+            }
+            at = *next;
+        }
+        let at = if self.free == NONE {
+            self.states.push((state, NONE));
+            self.states.len() - 1
+        } else {
+            let at = self.free;
+            self.free = self.states[at].1;
+            self.states[at] = (state, NONE);
+            at
+        };
+        if last == NONE {
+            self.queues[slice] = (at, at);
+        } else {
+            self.states[last].1 = at;
+            self.queues[slice].1 = at;
+        }
+    }
+
+    /// The next state of the slice.
+    fn take(&mut self) -> Option<State> {
+        let (first, last) = self.queues[self.slice];
+        if first == NONE {
+            return None;
+        }
+        let (state, next) = self.states[first];
+        self.queues[self.slice] = if first == last { (NONE, NONE) } else { (next, last) };
+        self.states[first].1 = self.free;
+        self.free = first;
+        Some(state)
+    }
+}
+
+impl Round {
+    fn of(w: u32, path: &Path, reading: Reading) -> Self {
+        let ends = Transitions::of(w, path.loss, reading);
+        // T^m, the time to deliver m packets; m may be a mean.
+        let deliver = |m: f64| path.t_first + (m - 1.0) * path.t_next;
+        let half = path.rtt / 2.0;
+        let acknowledged = match reading.round_time {
+            RoundTime::Acknowledged => half,
+            RoundTime::Printed => 0.0,
+        };
+        let all = deliver(f64::from(w));
+        let again = match reading.recovery {
+            Recovery::Conditional => deliver(ends.repeated),
+            Recovery::Unconditional => {
+                ends.reparable * path.t_first + (ends.reparable_packets - ends.reparable) * path.t_next
+            }
+        };
+        let clean = all + acknowledged;
+        let timed_out = all + path.rto;
+        Self {
+            w,
+            ends,
+            clean,
+            repaired: clean + again + acknowledged,
+            timed_out,
+            case_two: all + half + path.t_first,
+            case_three: match reading.timeout_case {
+                TimeoutCase::Spent => timed_out + path.t_first,
+                TimeoutCase::Printed => path.rto + half,
+            },
+        }
+    }
+}

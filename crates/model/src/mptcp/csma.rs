@@ -1,0 +1,237 @@
+//! Section V, equations (1) to (4): non-slotted CSMA-CA of IEEE 802.15.4 as a chain of back-offs.
+//!
+//! Time is counted in back-off periods from 1. The i-th back-off draws j of 0..W_i periods to let pass and
+//! assesses the channel in the one after them, so it takes `(W_i + 1) / 2` periods in the mean (M8: the
+//! assessment is charged a whole period, as in the paper). Busy in all `max_backoffs + 1` assessments is failure.
+//!
+//! The chain is exact by default: it carries the distribution of the period in which each back-off begins.
+//! The printed chain has one start period for all, the mean k_i (M6). Both agree if the channel is equally
+//! busy in every period.
+
+use super::error::{ModelError, within};
+use super::reading::{Reading, Rounding, StageWeights, StartPeriod};
+
+/// The parameters of channel access. [`Csma::default`] has the standard's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Csma {
+    /// macMinBE: exponent of the first window; 0..=`max_be`, 3 in the standard.
+    pub min_be: u32,
+    /// macMaxBE: exponent of the largest window; 3..=8, 5 in the standard.
+    pub max_be: u32,
+    /// macMaxCSMABackoffs, the paper's NB_max: back-offs after the first; 0..=5, 4 in the standard.
+    pub max_backoffs: u32,
+}
+
+impl Default for Csma {
+    fn default() -> Self {
+        Self { min_be: 3, max_be: 5, max_backoffs: 4 }
+    }
+}
+
+impl Csma {
+    /// W_i in periods, for legal parameters.
+    pub fn window(&self, i: u32) -> u32 {
+        1 << self.min_be.saturating_add(i).min(self.max_be).min(MAX_BE)
+    }
+
+    /// T_max: periods of the longest attempt.
+    pub fn longest(&self) -> u32 {
+        (0..=self.max_backoffs.min(MAX_BACKOFFS)).map(|i| self.window(i)).sum()
+    }
+
+    /// `(W_i + 1) / 2`: periods of the i-th back-off in the mean, assessment included.
+    fn mean(&self, i: u32) -> f64 {
+        f64::from(self.window(i) + 1) / 2.0
+    }
+
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        within("max_be", f64::from(self.max_be), 3.0, f64::from(MAX_BE))?;
+        within("min_be", f64::from(self.min_be), 0.0, f64::from(self.max_be))?;
+        within("max_backoffs", f64::from(self.max_backoffs), 0.0, f64::from(MAX_BACKOFFS))
+    }
+}
+
+/// p_b^k: the chance that an assessment in period k finds the channel busy; 0 to 1.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Busy {
+    /// The same in every period.
+    Constant(f64),
+    /// In period 1, 2, ...; the last holds from there on. Not empty.
+    ByPeriod(Vec<f64>),
+}
+
+impl Busy {
+    /// From a function of the period, counted from 1, for as long as an attempt can take.
+    pub fn from_fn(csma: &Csma, busy: impl FnMut(u32) -> f64) -> Self {
+        Self::ByPeriod((1..=csma.longest()).map(busy).collect())
+    }
+
+    fn at(&self, period: u32) -> f64 {
+        match self {
+            Self::Constant(p) => *p,
+            Self::ByPeriod(each) => {
+                let i = (period.max(1) - 1) as usize;
+                each.get(i).or(each.last()).copied().unwrap_or(0.0)
+            }
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        match self {
+            Self::Constant(p) => within("busy", *p, 0.0, 1.0),
+            Self::ByPeriod(each) if each.is_empty() => Err(ModelError::Empty { what: "busy" }),
+            Self::ByPeriod(each) => each.iter().try_for_each(|&p| within("busy", p, 0.0, 1.0)),
+        }
+    }
+}
+
+/// One back-off of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stage {
+    /// W_i, periods to draw from.
+    pub window: u32,
+    /// b_{i-1}: the chance that the attempt comes to this back-off.
+    pub reached: f64,
+    /// b_i: the chance that it does and finds the channel busy.
+    pub busy: f64,
+}
+
+/// An attempt to gain the channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Access {
+    /// The back-offs in their order.
+    pub stages: Vec<Stage>,
+    /// p(T): the channel is gained.
+    pub won: f64,
+    /// p(F): it was busy in every assessment.
+    pub lost: f64,
+    /// N_bp of equation (4): back-off periods that an attempt takes in the mean, won or lost.
+    pub periods: f64,
+    /// Periods given that the channel is gained (M7); none if it never is.
+    pub periods_if_won: Option<f64>,
+    /// Periods given that it is not; none if it always is.
+    pub periods_if_lost: Option<f64>,
+    /// The chance that the channel is gained by the assessment in period 1, 2, ...; their sum is `won`.
+    pub won_at: Vec<f64>,
+}
+
+/// The chain for `busy`; `reading` chooses its start periods (M6) and the weights of equation (4) (M2).
+///
+/// # Errors
+/// A parameter or probability outside its range.
+pub fn access(csma: &Csma, busy: &Busy, reading: Reading) -> Result<Access, ModelError> {
+    csma.check()?;
+    busy.check()?;
+    let mut chain = Chain::new(csma, busy);
+    let (mut product, mut mean_start, mut weighted) = (1.0, 0.0, 0.0);
+    for i in 0..=csma.max_backoffs {
+        if let StartPeriod::Mean(rounding) = reading.start {
+            chain.gather(rounded(mean_start, rounding));
+        }
+        let stage = chain.back_off(csma.window(i));
+        let weight = match reading.weights {
+            StageWeights::Joint => stage.reached,
+            StageWeights::Product => product,
+        };
+        weighted += weight * csma.mean(i);
+        product *= stage.busy;
+        mean_start += csma.mean(i);
+    }
+    Ok(chain.done(weighted))
+}
+
+/// N_bp in closed form where every period is equally busy: `sum p_b^i (W_i + 1) / 2`.
+///
+/// # Errors
+/// A parameter or probability outside its range.
+pub fn periods_at_constant(csma: &Csma, busy: f64) -> Result<f64, ModelError> {
+    csma.check()?;
+    within("busy", busy, 0.0, 1.0)?;
+    let (mut sum, mut reached) = (0.0, 1.0);
+    for i in 0..=csma.max_backoffs {
+        sum += reached * csma.mean(i);
+        reached *= busy;
+    }
+    Ok(sum)
+}
+
+/// An attempt under way: where it stands, as a distribution.
+struct Chain<'a> {
+    busy: &'a Busy,
+    /// By periods elapsed: the chance that the next back-off begins then.
+    starts: Vec<f64>,
+    won_at: Vec<f64>,
+    stages: Vec<Stage>,
+}
+
+impl<'a> Chain<'a> {
+    fn new(csma: &Csma, busy: &'a Busy) -> Self {
+        let longest = csma.longest() as usize;
+        // The rounded means of equation (1) may lie past the start of the longest attempt by one.
+        let mut starts = vec![0.0; longest + 2];
+        starts[0] = 1.0;
+        Self { busy, starts, won_at: vec![0.0; longest + 2], stages: Vec::new() }
+    }
+
+    /// All of the distribution at one start: equation (1).
+    fn gather(&mut self, elapsed: usize) {
+        let all: f64 = self.starts.iter().sum();
+        self.starts.fill(0.0);
+        self.starts[elapsed] = all;
+    }
+
+    fn back_off(&mut self, window: u32) -> Stage {
+        let reached: f64 = self.starts.iter().sum();
+        let mut next = vec![0.0; self.starts.len()];
+        let share = 1.0 / f64::from(window);
+        for (elapsed, &p) in self.starts.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+            let ends = elapsed + 1..=elapsed + window as usize;
+            for (next, end) in next[ends.clone()].iter_mut().zip(ends) {
+                let busy = self.busy.at(end as u32);
+                *next += p * share * busy;
+                self.won_at[end - 1] += p * share * (1.0 - busy);
+            }
+        }
+        self.starts = next;
+        let stage = Stage { window, reached, busy: self.starts.iter().sum() };
+        self.stages.push(stage);
+        stage
+    }
+
+    fn done(mut self, periods: f64) -> Access {
+        let mean = |chances: &[f64], first: f64| {
+            let all: f64 = chances.iter().sum();
+            let sum: f64 = chances.iter().zip(0_u32..).map(|(p, k)| p * (f64::from(k) + first)).sum();
+            (all, (all > 0.0).then(|| sum / all))
+        };
+        let (won, periods_if_won) = mean(&self.won_at, 1.0);
+        let (lost, periods_if_lost) = mean(&self.starts, 0.0);
+        while self.won_at.last().is_some_and(|p| *p == 0.0) {
+            self.won_at.pop();
+        }
+        // Sums of a thousand terms may pass 1 by their last bits.
+        let (won, lost) = (won.min(1.0), lost.min(1.0));
+        Access {
+            stages: self.stages,
+            won,
+            lost,
+            periods,
+            periods_if_won,
+            periods_if_lost,
+            won_at: self.won_at,
+        }
+    }
+}
+
+fn rounded(mean: f64, rounding: Rounding) -> usize {
+    let whole = match rounding {
+        Rounding::Down => mean.floor(),
+        Rounding::Up => mean.ceil(),
+    };
+    whole as usize
+}
+
+/// The standard's upper limit of macMaxBE.
+const MAX_BE: u32 = 8;
+/// The standard's upper limit of macMaxCSMABackoffs.
+const MAX_BACKOFFS: u32 = 5;

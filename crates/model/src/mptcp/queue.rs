@@ -1,0 +1,132 @@
+//! Section VI-A, equations (5) to (7): one node's queue as M/M/1/K.
+
+use super::error::{ModelError, within};
+use super::reading::{Occupancy, QueueTime, Reading, Seen};
+
+/// A queue with one server. K counts the packet that is being served.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Queue {
+    /// lambda, packets per second that arrive; 0..=1e9.
+    pub arrivals: f64,
+    /// mu, packets per second that can be served; 1e-9..=1e12.
+    pub service: f64,
+    /// K, packets in the system at most; 1..=1,000,000, none for no limit.
+    pub capacity: Option<u32>,
+}
+
+/// What a queue comes to in the long run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Occupied {
+    /// rho = lambda / mu.
+    pub utilisation: f64,
+    /// N_q of equation (6): packets in the system at any time, the one that is served included.
+    pub packets: f64,
+    /// The same as a packet sees it that is let in (M11).
+    pub seen: f64,
+    /// p_K: the chance that a packet finds the queue full; 0 without limit.
+    pub refused: f64,
+    /// T_q in seconds as the reading has it: M9, M11.
+    pub time: f64,
+    /// Seconds from arrival to the end of the service, of packets that are let in: `N / (lambda (1 - p_K))`.
+    pub sojourn: f64,
+}
+
+impl Queue {
+    pub(super) fn check(&self) -> Result<(), ModelError> {
+        within("arrivals", self.arrivals, 0.0, 1e9)?;
+        within("service", self.service, 1e-9, 1e12)?;
+        match self.capacity {
+            Some(k) => within("capacity", f64::from(k), 1.0, 1e6),
+            None if self.arrivals >= self.service => {
+                Err(ModelError::Unstable { utilisation: self.arrivals / self.service })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// p_n of equation (5): the chance of `n` packets in the system; 0 beyond K.
+    ///
+    /// # Errors
+    /// A rate or capacity outside its range, a queue without limit that does not settle.
+    pub fn probability(&self, n: u32) -> Result<f64, ModelError> {
+        self.check()?;
+        let rho = self.arrivals / self.service;
+        let Some(k) = self.capacity else {
+            return Ok((1.0 - rho) * rho.powf(f64::from(n)));
+        };
+        if n > k {
+            return Ok(0.0);
+        }
+        // Counted from the likelier end no power overflows.
+        let (ratio, from_end) = if rho <= 1.0 { (rho, n) } else { (1.0 / rho, k - n) };
+        Ok(ratio.powf(f64::from(from_end)) / Sums::of(ratio, k).all)
+    }
+}
+
+/// Equations (5) to (7) for `queue`. The printed mean (M1) is only taken where there is a limit: without one
+/// its second term is infinite, and the paper's own K is.
+///
+/// # Errors
+/// A rate or capacity outside its range, a queue without limit that does not settle.
+pub fn occupied(queue: &Queue, reading: Reading) -> Result<Occupied, ModelError> {
+    queue.check()?;
+    let rho = queue.arrivals / queue.service;
+    let (mut packets, mut seen, mut refused) = (rho / (1.0 - rho), rho / (1.0 - rho), 0.0);
+    if let Some(k) = queue.capacity {
+        let size = f64::from(k);
+        // A packet that is let in sees a queue of the same kind with one place less.
+        packets = mean(rho, k);
+        seen = mean(rho, k - 1);
+        refused = queue.probability(k)?;
+        if reading.occupancy == Occupancy::Printed && rho != 1.0 {
+            packets = rho / (1.0 - rho) - (size + 1.0) / (1.0 - rho.powf(size + 1.0));
+        }
+    }
+    let found = match reading.seen {
+        Seen::Accepted => seen,
+        Seen::AnyTime => packets,
+    };
+    let time = match reading.queue_time {
+        QueueTime::Wait => found / queue.service,
+        QueueTime::Sojourn => (found + 1.0) / queue.service,
+    };
+    let sojourn = (seen + 1.0) / queue.service;
+    Ok(Occupied { utilisation: rho, packets, seen, refused, time, sojourn })
+}
+
+/// Mean packets in a system of `k` places.
+fn mean(rho: f64, k: u32) -> f64 {
+    if rho <= 1.0 {
+        let sums = Sums::of(rho, k);
+        sums.weighted / sums.all
+    } else {
+        let sums = Sums::of(1.0 / rho, k);
+        f64::from(k) - sums.weighted / sums.all
+    }
+}
+
+/// Powers of a ratio of at most 1. Added up rather than by equation (6), whose terms are differences of
+/// large numbers where rho is near 1.
+struct Sums {
+    /// `sum r^n`
+    all: f64,
+    /// `sum n r^n`
+    weighted: f64,
+}
+
+impl Sums {
+    fn of(ratio: f64, k: u32) -> Self {
+        let mut sums = Self { all: 0.0, weighted: 0.0 };
+        let mut power = 1.0;
+        for n in 0..=k {
+            sums.all += power;
+            sums.weighted += f64::from(n) * power;
+            power *= ratio;
+            // What a million further terms of this size come to is no longer seen.
+            if power < 1e-30 {
+                break;
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,328 @@
+//! Section VI-B, equations (8) to (11): the round-trip time of packets without payload over a path of
+//! IEEE 802.15.4 and cellular hops, and the times of data packets that section VII begins with.
+//!
+//! A [`Route`] names who transmits: the node D and the relays R_1 to R_N on the way to the data centre, and
+//! the data centre and the relays R_N to R_1 on the way back. Where no reverse transmitters are given, the way
+//! back takes as long as the way there (M15).
+
+use super::csma::{Access, Busy, Csma, access};
+use super::error::{ModelError, within};
+use super::queue::{Occupied, Queue, occupied};
+use super::reading::{
+    AccessTime, BurstWait, FirstPacket, FurtherPacket, OctetTime, Reading, ReturnPath, Service,
+};
+use super::schedule::{Limits, Path};
+
+/// One hop's transmitter over IEEE 802.15.4.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CsmaLink {
+    /// B_15 in bit/s; 1..=1e12.
+    pub bandwidth: f64,
+    /// |BP|, seconds of a back-off period; 0..=10.
+    pub backoff_period: f64,
+    /// T_turnaround, seconds from receiving to transmitting; 0..=10.
+    pub turnaround: f64,
+    /// T_MAC-ACK, seconds of the receiver's acknowledgement; 0..=10.
+    pub mac_ack: f64,
+    /// Channel access.
+    pub csma: Csma,
+    /// p_b at this transmitter.
+    pub busy: Busy,
+}
+
+impl CsmaLink {
+    /// SUN-FSK at 100 kbit/s, as in section VIII: periods of 1.08 ms, 1 ms of turnaround, 13 octets of
+    /// acknowledgement.
+    pub fn fsk100(busy: Busy) -> Self {
+        Self {
+            bandwidth: 100e3,
+            backoff_period: 1.08e-3,
+            turnaround: 1e-3,
+            mac_ack: 13.0 * 8.0 / 100e3,
+            csma: Csma::default(),
+            busy,
+        }
+    }
+
+    /// O-QPSK at 250 kbit/s in the 2.4 GHz band: periods of 20 and 12 symbols of turnaround of 16 us each, 11
+    /// octets of acknowledgement with its preamble.
+    pub fn oqpsk250(busy: Busy) -> Self {
+        Self {
+            bandwidth: 250e3,
+            backoff_period: 0.32e-3,
+            turnaround: 0.192e-3,
+            mac_ack: 11.0 * 8.0 / 250e3,
+            csma: Csma::default(),
+            busy,
+        }
+    }
+}
+
+/// One hop's transmitter over a cellular network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellularLink {
+    /// B_5g in bit/s; 1..=1e12.
+    pub bandwidth: f64,
+    /// Seconds that the network adds, which the paper leaves out; 0..=1000.
+    pub delay: f64,
+}
+
+impl CellularLink {
+    /// 10 Mbit/s, as in section VIII, and no delay.
+    pub const fn lte() -> Self {
+        Self { bandwidth: 10e6, delay: 0.0 }
+    }
+}
+
+/// What a hop goes over.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Link {
+    /// Equation (8).
+    Csma(CsmaLink),
+    /// Equation (9), a multi-link node's.
+    Cellular(CellularLink),
+}
+
+/// A node that transmits the path's packets, among others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transmitter {
+    /// Over what.
+    pub link: Link,
+    /// lambda, packets per second that it has to send, those of others included; 0..=1e9.
+    pub arrivals: f64,
+    /// K, packets in its queue at most; 1..=1,000,000, none for no limit.
+    pub capacity: Option<u32>,
+}
+
+/// Octets on the air.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// HS, the headers of a packet, which is |SYN| and |ACK| too; 1..=65535.
+    pub header: u32,
+    /// PS, the payload of a data packet; 0..=65535.
+    pub payload: u32,
+    /// PacketSize of section VI-A, the mean of what is in the queues; 1..=131070.
+    pub queued: u32,
+}
+
+impl Sizes {
+    /// Headers of 40 octets, and queues full of data packets.
+    pub const fn of_payload(payload: u32) -> Self {
+        Self { header: 40, payload, queued: payload.saturating_add(40) }
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        within("header", f64::from(self.header), 1.0, 65535.0)?;
+        within("payload", f64::from(self.payload), 0.0, 65535.0)?;
+        within("queued", f64::from(self.queued), 1.0, 131_070.0)
+    }
+}
+
+/// A path and what travels over it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    /// D, R_1, ..., R_N. Not empty.
+    pub forward: Vec<Transmitter>,
+    /// The data centre, R_N, ..., R_1. Empty if the way back is as long as the way there.
+    pub reverse: Vec<Transmitter>,
+    /// The packets.
+    pub sizes: Sizes,
+}
+
+/// T_e(n), what a packet without payload spends at one hop, and its parts; seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HopTime {
+    /// The chain of its channel access; none over a cellular link.
+    pub access: Option<Access>,
+    /// Its queue.
+    pub queue: Occupied,
+    /// mu, packets per second.
+    pub service: f64,
+    /// T_q.
+    pub wait: f64,
+    /// N_bp |BP|.
+    pub back_off: f64,
+    /// T_turnaround.
+    pub turnaround: f64,
+    /// The headers on the air.
+    pub transmission: f64,
+    /// T_MAC-ACK.
+    pub mac_ack: f64,
+    /// What a cellular network adds.
+    pub delay: f64,
+    /// The payload of a data packet on the air; not part of [`HopTime::total`].
+    pub payload: f64,
+}
+
+impl HopTime {
+    /// T_e(n), equations (8) and (9).
+    pub fn total(&self) -> f64 {
+        self.wait + self.back_off + self.turnaround + self.transmission + self.mac_ack + self.delay
+    }
+}
+
+/// Times over a route, seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Travel {
+    /// The hops on the way to the data centre.
+    pub forward: Vec<HopTime>,
+    /// The hops on the way back; empty where it is taken to be as long as the way there.
+    pub reverse: Vec<HopTime>,
+    /// STT, equation (10).
+    pub syn: f64,
+    /// ATT.
+    pub ack: f64,
+    /// T_i^1: until the first data packet has arrived.
+    pub t_first: f64,
+    /// What each further packet of a round adds.
+    pub t_next: f64,
+}
+
+impl Travel {
+    /// RTT, equation (11).
+    pub fn rtt(&self) -> f64 {
+        self.syn + self.ack
+    }
+
+    /// The chance that the channel is gained at every hop of the way there, one attempt each.
+    pub fn gained(&self) -> f64 {
+        self.forward.iter().filter_map(|hop| hop.access.as_ref()).map(|access| access.won).product()
+    }
+
+    /// The path as section VII wants it.
+    pub fn path(&self, limits: &Limits, loss: f64, cwnd: u32, ssthresh: u32) -> Path {
+        Path {
+            rtt: self.rtt(),
+            t_first: self.t_first,
+            t_next: self.t_next,
+            rto: limits.rto.as_secs_f64(),
+            loss,
+            cwnd,
+            ssthresh,
+            w_min: limits.w_min,
+            w_max: limits.w_max,
+        }
+    }
+}
+
+/// Equations (8) to (11), and T_i^1 and the time per further packet of section VII.
+///
+/// # Errors
+/// A quantity outside the range that its field names, with its hop; a queue that does not settle; no hop.
+pub fn travel(route: &Route, reading: Reading) -> Result<Travel, ModelError> {
+    route.sizes.check()?;
+    let forward = hops("forward", &route.forward, route.sizes, reading)?;
+    let reverse = hops("reverse", &route.reverse, route.sizes, reading)?;
+    let Some((own, first)) = route.forward.first().zip(forward.first()) else {
+        return Err(ModelError::Empty { what: "forward" });
+    };
+    let sum = |hops: &[HopTime]| -> f64 { hops.iter().map(HopTime::total).sum() };
+    let syn = sum(&forward);
+    let ack = match reading.return_path {
+        ReturnPath::Own if !reverse.is_empty() => sum(&reverse),
+        ReturnPath::Own | ReturnPath::AsForward => syn,
+    };
+    let payload: f64 = match reading.first {
+        FirstPacket::EachBandwidth => forward.iter().map(|hop| hop.payload).sum(),
+        FirstPacket::OwnBandwidth => first.payload * forward.len() as f64,
+    };
+    // Seconds on the air or in the queue; a network's delay does not keep the sender from its next packet.
+    let waited = match reading.burst {
+        BurstWait::Charged => 0.0,
+        BurstWait::Once => first.wait,
+    };
+    let added = match reading.further {
+        FurtherPacket::Payload => first.payload,
+        FurtherPacket::Printed => own.link.octets(route.sizes.header + route.sizes.payload, reading.octets),
+    };
+    let t_next = first.total() - first.delay - waited + added;
+    Ok(Travel { t_first: syn + payload, t_next, forward, reverse, syn, ack })
+}
+
+fn hops(
+    direction: &'static str,
+    transmitters: &[Transmitter],
+    sizes: Sizes,
+    reading: Reading,
+) -> Result<Vec<HopTime>, ModelError> {
+    let numbered = transmitters.iter().enumerate();
+    numbered
+        .map(|(i, transmitter)| {
+            let at_hop = |error| ModelError::Hop { direction, hop: i + 1, error: Box::new(error) };
+            transmitter.hop(sizes, reading).map_err(at_hop)
+        })
+        .collect()
+}
+
+impl Link {
+    fn check(&self) -> Result<(), ModelError> {
+        match self {
+            Self::Csma(link) => {
+                within("bandwidth", link.bandwidth, 1.0, 1e12)?;
+                within("backoff_period", link.backoff_period, 0.0, 10.0)?;
+                within("turnaround", link.turnaround, 0.0, 10.0)?;
+                within("mac_ack", link.mac_ack, 0.0, 10.0)
+            }
+            Self::Cellular(link) => {
+                within("bandwidth", link.bandwidth, 1.0, 1e12)?;
+                within("delay", link.delay, 0.0, 1000.0)
+            }
+        }
+    }
+
+    fn bandwidth(&self) -> f64 {
+        match self {
+            Self::Csma(link) => link.bandwidth,
+            Self::Cellular(link) => link.bandwidth,
+        }
+    }
+
+    /// Seconds that `count` octets take on the air.
+    fn octets(&self, count: u32, reading: OctetTime) -> f64 {
+        let units = match reading {
+            OctetTime::Bits => 8.0,
+            OctetTime::Printed => 1.0,
+        };
+        units * f64::from(count) / self.bandwidth()
+    }
+}
+
+impl Transmitter {
+    fn hop(&self, sizes: Sizes, reading: Reading) -> Result<HopTime, ModelError> {
+        self.link.check()?;
+        let (mut access_of, mut back_off, mut turnaround, mut mac_ack, mut delay) =
+            (None, 0.0, 0.0, 0.0, 0.0);
+        match &self.link {
+            Link::Csma(link) => {
+                let chain = access(&link.csma, &link.busy, reading)?;
+                let periods = match reading.access {
+                    AccessTime::Any => chain.periods,
+                    AccessTime::Won => chain.periods_if_won.ok_or(ModelError::NeverGained)?,
+                };
+                back_off = periods * link.backoff_period;
+                (turnaround, mac_ack) = (link.turnaround, link.mac_ack);
+                access_of = Some(chain);
+            }
+            Link::Cellular(link) => delay = link.delay,
+        }
+        // mu has its factor of 8 in the paper too.
+        let queued = self.link.octets(sizes.queued, OctetTime::Bits);
+        let service = match reading.service {
+            Service::Whole => 1.0 / (back_off + turnaround + queued + mac_ack),
+            Service::Transmission => 1.0 / queued,
+        };
+        let queue = occupied(&Queue { arrivals: self.arrivals, service, capacity: self.capacity }, reading)?;
+        Ok(HopTime {
+            access: access_of,
+            wait: queue.time,
+            queue,
+            service,
+            back_off,
+            turnaround,
+            transmission: self.link.octets(sizes.header, reading.octets),
+            mac_ack,
+            delay,
+            payload: self.link.octets(sizes.payload, reading.octets),
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! Section VII: packets for each path. The recursion and the probabilities of section IV are the core's,
+//! because a node runs them: see [`anabranch_core::mptcp::prediction`].
+
+pub use anabranch_core::mptcp::prediction::{
+    Adaptation, Binomial, CaseTwo, FastRetransmit, Growth, Halving, Limits, MAX_STATES, MAX_TIME, MAX_WINDOW,
+    Packets, Path, Reading, Recovery, RoundTime, SLICES, ScheduleError, TimeoutCase, TimeoutSum, Transitions,
+    losses, packets, schedule, transitions,
+};
