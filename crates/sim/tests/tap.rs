@@ -164,7 +164,11 @@ fn dio() -> Message {
         options: vec![
             ControlOption::DodagConfiguration(configuration),
             ControlOption::PrefixInformation(prefix),
-            ControlOption::PathTraversed(PathTraversed { node_type: NodeType::MultiLink, path: vec![1, 2] }),
+            ControlOption::PathTraversed(PathTraversed {
+                node_type: NodeType::MultiLink,
+                multi_link: 0,
+                path: vec![1, 2],
+            }),
         ],
     })
 }
