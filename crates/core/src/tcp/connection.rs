@@ -17,7 +17,7 @@ use self::stamps::Stamps;
 use super::Config;
 use super::receiver::Receiver;
 use super::sender::{Expired, Sender};
-use crate::segment::{Flags, Options, Segment, SeqNumber};
+use crate::segment::{Flags, Mptcp, Options, Segment, SeqNumber};
 use crate::time::Instant;
 
 /// One TCP connection.
@@ -377,6 +377,7 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
         flags,
         window: 0,
         options: Options::default(),
+        mptcp: Mptcp::NONE,
         payload: Bytes::new(),
     })
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Connection;
-use crate::segment::{Flags, Options, SackBlocks, Segment, SeqNumber};
+use crate::segment::{Flags, Mptcp, Options, SackBlocks, Segment, SeqNumber};
 use crate::tcp::sender::{Mark, Outgoing};
 use crate::time::Instant;
 
@@ -61,6 +61,7 @@ impl Connection {
             flags,
             window: self.rx.offer(),
             options: Options { timestamps, sack, ..Options::default() },
+            mptcp: Mptcp::NONE,
             payload,
         }
     }
