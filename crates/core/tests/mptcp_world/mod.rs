@@ -33,6 +33,8 @@ pub struct Path {
     pub queue: Duration,
     /// Nothing passes from one instant to the other.
     pub down: Option<(Instant, Instant)>,
+    /// Its own chance: equal ones lose the same segments.
+    pub dice: u64,
     /// What the client is told.
     pub facts: PathFacts,
 }
@@ -46,6 +48,7 @@ impl Path {
             reorder: 0,
             queue: Duration::from_millis(500),
             down: None,
+            dice: bit_per_s ^ delay_ms << 32,
             facts: PathFacts::default(),
         }
     }
@@ -109,7 +112,7 @@ impl World {
             rejoins: false,
             rule: None,
             busy: vec![[Instant::ZERO; 2]; paths.len()],
-            dice: (0..paths.len() * 2).map(|i| Prng::new(seed ^ (i as u64 + 1) << 32)).collect(),
+            dice: paths.iter().flat_map(|p| [1, 2].map(|way| Prng::new(seed ^ p.dice << 2 ^ way))).collect(),
             wire: BTreeMap::new(),
             sequence: 0,
             open,

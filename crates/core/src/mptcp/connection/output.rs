@@ -67,19 +67,14 @@ impl Connection {
         if self.reinject(now, &views) {
             return true;
         }
-        let demand = Demand {
-            now,
-            unsent,
-            window: self.tx.peer_window(),
-            in_flight: self.tx.in_flight(),
-            closed: self.tx.is_closed(),
-        };
+        let demand = Demand { unsent, window: self.tx.peer_window(), in_flight: self.tx.in_flight() };
         match self.scheduler.pick(&demand, &views) {
             Pick::Send { index, skip } => self.send_new(now, index, skip) || self.relieve(now, &views),
             Pick::Copy { index } => match self.lacking(index) {
                 Some(chunk) => self.send_copy(now, index, chunk),
                 None => false,
             },
+            Pick::Rescue => self.rescue(now, &views),
             Pick::Wait => unsent > 0 && self.tx.peek(0, 1).is_none() && self.relieve(now, &views),
         }
     }
@@ -153,6 +148,33 @@ impl Connection {
         }
     }
 
+    /// The first chunk that a subflow with room is expected to bring earlier than those that have it.
+    fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
+        if self.config.reinjection != Reinjection::Opportunistic {
+            return false;
+        }
+        let mut with_room: Vec<&PathView> =
+            views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
+        with_room.sort_by_key(|view| view.arrival());
+        for view in with_room {
+            let there = now + view.arrival();
+            let late = |copy: &Copy| {
+                let Some(other) = views.iter().find(|other| other.index == copy.on) else { return true };
+                let subflow = &self.subflows[copy.on];
+                !subflow.tcp.has_delivered(copy.seq, copy.end)
+                    && (copy.at + other.overdue() < now
+                        || (copy.at + other.arrival() > there && other.arrival() > view.arrival()))
+            };
+            let chunk =
+                self.tx.chunks().position(|chunk| !chunk.is_on(view.index) && chunk.copies().all(late));
+            if let Some(chunk) = chunk {
+                let index = view.index;
+                return self.send_copy(now, index, chunk);
+            }
+        }
+        false
+    }
+
     fn send_new(&mut self, now: Instant, index: usize, skip: u64) -> bool {
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
         let mut most = u32::from(subflow.tcp.info().mss);
@@ -195,7 +217,6 @@ fn view(index: usize, subflow: &Subflow, lacks: bool) -> PathView {
         rtt,
         rttvar: tcp.rttvar,
         min_rtt: tcp.min_rtt.unwrap_or(rtt),
-        rto: tcp.rto,
         mss: u32::from(tcp.mss),
         cwnd: tcp.cwnd,
         ssthresh: tcp.ssthresh,
