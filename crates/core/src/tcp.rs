@@ -5,19 +5,28 @@
 //! RFC 9438 CUBIC. Not implemented: urgent data (RFC 6093: ignored), keep-alives, ECN (RFC 3168), D-SACK
 //! (RFC 2883), path MTU discovery, Fast Open.
 //!
+//! A connection may be a subflow of an [`crate::mptcp::Connection`]: see `multipath` and `connection::subflow`.
+//!
 //! A [`Connection`] is a sending half (`sender`) and a receiving half (`receiver`) that know nothing of
 //! states, under the states, which know nothing of windows.
 
 mod config;
 mod congestion;
 mod connection;
+mod multipath;
 mod receiver;
 mod rtt;
 mod sack;
 mod sender;
 
 pub use config::{
-    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery,
-    RtoConfig, SackRole,
+    AdaptiveNewReno, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
+    Recovery, RtoConfig, SackRole,
 };
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
+pub use multipath::DsnWidth;
+
+pub(crate) use congestion::Coupling;
+pub(crate) use multipath::{Incoming, Multipath, TIGHTER};
+pub(crate) use receiver::Reassembly;
+pub(crate) use sender::SendQueue;

@@ -865,5 +865,6 @@ fn nonsense(prng: &mut Prng) -> Segment {
             ..Options::default()
         },
         payload: Bytes::from(vec![prng.bits() as u8; len]),
+        ..Segment::default()
     }
 }

@@ -58,7 +58,7 @@ impl Rounds {
             flags: Flags::ACK,
             window: 65_535,
             options: Options { sack, ..Options::default() },
-            payload: Bytes::new(),
+            ..Segment::default()
         };
         self.connection.handle_segment(self.now, segment);
     }

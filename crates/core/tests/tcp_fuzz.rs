@@ -140,6 +140,7 @@ impl Harness {
                 sack: if bit(5) { SackBlocks::from_iter(blocks) } else { SackBlocks::EMPTY },
             },
             payload: Bytes::from(vec![0; if bit(6) { usize::from(len) } else { 0 }]),
+            ..Segment::default()
         }
     }
 

@@ -105,8 +105,8 @@ mod tests {
             octets[at] = octet;
             Bytes::from(octets)
         };
-        // A checksum that is wrong; an MPTCP option (RFC 8684), of which the checksum need not even be looked at.
-        for octets in [spoilt(16, octets[16] ^ 1), spoilt(20, 30)] {
+        // A checksum that is wrong; an unknown option, for which the checksum need not even be looked at.
+        for octets in [spoilt(16, octets[16] ^ 1), spoilt(20, 77)] {
             let opaque = Opaque { protocol: Protocol::TCP, octets: octets.clone() };
             assert_eq!(read(&header, octets), Whole::Opaque(opaque));
         }

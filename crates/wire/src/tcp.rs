@@ -1,5 +1,5 @@
 //! The TCP segment (RFC 9293 section 3.1) with the options that this project speaks: maximum segment size,
-//! window scale and timestamps (RFC 7323), SACK (RFC 2018).
+//! window scale and timestamps (RFC 7323), SACK (RFC 2018), Multipath TCP (RFC 8684, in [`crate::mptcp`]).
 //!
 //! A [`Segment`] is meaning, not bytes: simulated links carry it as it stands, and [`crate::ip`] turns it
 //! into the true bytes for a capture, a TUN device or a radio.
@@ -8,6 +8,8 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
 use bytes::Bytes;
+
+use crate::mptcp::Mptcp;
 
 /// A sequence number: modulo 2^32, so it has no order of its own (RFC 9293 section 3.4).
 ///
@@ -265,6 +267,9 @@ impl Options {
     }
 }
 
+/// Octets that the 4-bit data offset leaves for options (RFC 9293 section 3.1).
+pub const MAX_OPTIONS_LEN: usize = 40;
+
 /// A TCP segment: header, options, payload.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Segment {
@@ -282,6 +287,8 @@ pub struct Segment {
     pub window: u16,
     /// Options.
     pub options: Options,
+    /// The options of Multipath TCP.
+    pub mptcp: Mptcp,
     /// The octets carried.
     pub payload: Bytes,
 }
@@ -304,7 +311,13 @@ impl Segment {
     /// Octets of the segment on the wire: 20, the options, the payload.
     #[inline]
     pub fn wire_len(&self) -> usize {
-        20 + self.options.wire_len() + self.payload.len()
+        20 + self.options_len() + self.payload.len()
+    }
+
+    /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`] can be said.
+    #[inline]
+    pub fn options_len(&self) -> usize {
+        self.options.wire_len() + self.mptcp.bare_len().next_multiple_of(4)
     }
 }
 

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::ip::{self, EmitError, Fragment, Header, Protocol, Reassembler};
 use anabranch_wire::ip::{ReassemblyError, ReassemblyLimits};
+use anabranch_wire::mptcp::{DataSeqNumber, Dss, Mapping, Mptcp, MptcpOption, WireDsn};
 use anabranch_wire::tcp::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -54,11 +55,25 @@ prop_compose! {
     }
 }
 
+/// As most segments of a subflow have them; `wire::mptcp` tests all kinds.
+fn mptcp() -> impl Strategy<Value = Mptcp> {
+    let dss = any::<(u64, u32, u16, bool)>().prop_map(|(ack, low, len, backup)| {
+        let mapping = Mapping { dsn: WireDsn::Short(low), subflow_seq: low, len, checksum: None };
+        let ack = WireDsn::Long(DataSeqNumber(ack));
+        let mut mptcp = Mptcp::dss_only(Dss::default().with_data_ack(ack).with_mapping(mapping));
+        if backup {
+            mptcp.push(MptcpOption::MpPrio { backup });
+        }
+        mptcp
+    });
+    prop_oneof![4 => Just(Mptcp::NONE), 1 => dss]
+}
+
 prop_compose! {
     fn segment()(
         (src_port, dst_port, window) in any::<(u16, u16, u16)>(),
         (seq, ack, flags) in any::<(u32, u32, u8)>(),
-        options in options(),
+        (options, mptcp) in (options(), mptcp()),
         payload in vec(any::<u8>(), 0..200),
     ) -> Segment {
         Segment {
@@ -69,6 +84,7 @@ prop_compose! {
             flags: Flags(flags),
             window,
             options,
+            mptcp,
             payload: payload.into(),
         }
     }
@@ -104,7 +120,7 @@ proptest! {
         let mut packet = junk.clone();
         match ip::emit_tcp(&header, &segment, &mut packet) {
             Err(error) => {
-                let octets = segment.options.wire_len();
+                let octets = segment.options_len();
                 prop_assert_eq!(error, EmitError::Options { octets });
                 prop_assert!(octets > 40);
                 prop_assert_eq!(packet, junk);

@@ -60,6 +60,7 @@ fn expected() -> Vec<(&'static str, Header, Segment)> {
         window,
         options,
         payload: Bytes::from_static(payload),
+        ..Segment::default()
     };
     let sack4 = [(2448550925, 2448552373), (2448543685, 2448549477), (2448540789, 2448542237)];
     let sack6 = [(1988107791, 1988109219), (1988100651, 1988106363)];

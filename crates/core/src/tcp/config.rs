@@ -138,6 +138,23 @@ pub enum CongestionAlgorithm {
     NewReno,
     /// RFC 9438.
     Cubic,
+    /// RFC 6356: as NewReno, but the windows of all subflows of one connection together grow no faster than one.
+    /// On a connection that is no subflow it is NewReno.
+    Coupled,
+    /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
+    AdaptiveNewReno(AdaptiveNewReno),
+}
+
+/// The bounds of A-NewReno. How they follow from the length of the path is the owner's affair, as is the time-out:
+/// see [`RtoConfig`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdaptiveNewReno {
+    /// The window at the start and after a time-out, in segments (w_min).
+    pub w_min: u16,
+    /// The window never grows past it, in segments (w_max).
+    pub w_max: u16,
+    /// Rounds without loss from one growth to the next, at least 1.
+    pub update_every: u16,
 }
 
 /// What one acknowledgement is worth when the window grows.

@@ -3,9 +3,14 @@
 //! A controller says how large the window is and nothing else. What is sent again, and the inflation of the
 //! window during fast recovery (RFC 5681 section 3.2), belong to the sender.
 
+mod adaptive;
+mod coupled;
 mod cubic;
 mod newreno;
 
+use adaptive::Adaptive;
+use coupled::Coupled;
+pub(crate) use coupled::Coupling;
 use cubic::Cubic;
 use newreno::NewReno;
 
@@ -105,14 +110,29 @@ pub(crate) trait Controller {
 pub(crate) enum AnyController {
     NewReno(NewReno),
     Cubic(Cubic),
+    Coupled(Coupled),
+    Adaptive(Adaptive),
 }
 
 impl AnyController {
-    pub(crate) fn new(algorithm: CongestionAlgorithm, cwnd: u32, ssthresh: Option<u32>) -> Self {
+    /// `start` is the window and the size of a segment, in octets.
+    pub(crate) fn new(algorithm: CongestionAlgorithm, start: (u32, u32), ssthresh: Option<u32>) -> Self {
+        let (cwnd, mss) = start;
         let ssthresh = ssthresh.unwrap_or(u32::MAX);
         match algorithm {
             CongestionAlgorithm::NewReno => Self::NewReno(NewReno::new(cwnd, ssthresh)),
             CongestionAlgorithm::Cubic => Self::Cubic(Cubic::new(cwnd, ssthresh)),
+            CongestionAlgorithm::Coupled => Self::Coupled(Coupled::new(cwnd, ssthresh)),
+            CongestionAlgorithm::AdaptiveNewReno(options) => {
+                Self::Adaptive(Adaptive::new(options, mss, ssthresh))
+            }
+        }
+    }
+
+    /// What the other subflows are like; only [`Coupled`] asks.
+    pub(crate) fn set_coupling(&mut self, coupling: Coupling) {
+        if let Self::Coupled(c) = self {
+            c.set_coupling(coupling);
         }
     }
 
@@ -121,6 +141,8 @@ impl AnyController {
         match self {
             Self::NewReno(c) => c,
             Self::Cubic(c) => c,
+            Self::Coupled(c) => c,
+            Self::Adaptive(c) => c,
         }
     }
 
@@ -129,6 +151,8 @@ impl AnyController {
         match self {
             Self::NewReno(c) => c,
             Self::Cubic(c) => c,
+            Self::Coupled(c) => c,
+            Self::Adaptive(c) => c,
         }
     }
 }
@@ -139,6 +163,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.cwnd(),
             Self::Cubic(c) => c.cwnd(),
+            Self::Coupled(c) => c.cwnd(),
+            Self::Adaptive(c) => c.cwnd(),
         }
     }
 
@@ -151,6 +177,8 @@ impl Controller for AnyController {
         match self {
             Self::NewReno(c) => c.on_ack(now, view, acked),
             Self::Cubic(c) => c.on_ack(now, view, acked),
+            Self::Coupled(c) => c.on_ack(now, view, acked),
+            Self::Adaptive(c) => c.on_ack(now, view, acked),
         }
     }
 

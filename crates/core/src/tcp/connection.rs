@@ -5,9 +5,12 @@ mod handshake;
 mod input;
 mod output;
 mod stamps;
+mod subflow;
 mod types;
 
 pub use types::{CloseReason, Event, Info, State, WriteError};
+
+use alloc::boxed::Box;
 
 use bytes::Bytes;
 
@@ -15,9 +18,10 @@ use self::events::Events;
 use self::input::ChallengeLimit;
 use self::stamps::Stamps;
 use super::Config;
+use super::multipath::Multipath;
 use super::receiver::Receiver;
 use super::sender::{Expired, Sender};
-use crate::segment::{Flags, Options, Segment, SeqNumber};
+use crate::segment::{Flags, Mptcp, Options, Segment, SeqNumber};
 use crate::time::Instant;
 
 /// One TCP connection.
@@ -52,6 +56,8 @@ pub struct Connection {
     challenges: ChallengeLimit,
     events: Events,
     dropped: u64,
+    /// What a subflow of a Multipath TCP connection has beyond TCP.
+    multipath: Option<Box<Multipath>>,
 }
 
 /// Who began.
@@ -102,6 +108,7 @@ impl Connection {
             challenges: ChallengeLimit::default(),
             events: Events::default(),
             dropped: 0,
+            multipath: None,
             config,
         }
     }
@@ -347,12 +354,14 @@ impl Connection {
     }
 
     /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5).
-    fn reset_segment(&self) -> Segment {
+    fn reset_segment(&mut self) -> Segment {
+        let mptcp = self.multipath.as_mut().map_or(Mptcp::NONE, |multipath| multipath.of_reset());
         Segment {
             src_port: self.local_port,
             dst_port: self.remote_port,
             seq: self.tx.control_seq(),
             flags: Flags::RST,
+            mptcp,
             ..Segment::default()
         }
     }
@@ -377,6 +386,7 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
         flags,
         window: 0,
         options: Options::default(),
+        mptcp: Mptcp::NONE,
         payload: Bytes::new(),
     })
 }

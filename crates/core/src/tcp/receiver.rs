@@ -11,8 +11,9 @@ use alloc::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
 
+pub(crate) use self::reassembly::Reassembly;
+
 use self::delay::AckDelay;
-use self::reassembly::Reassembly;
 use super::config::Config;
 use super::sender::MAX_BUFFER;
 use crate::segment::{SackBlocks, SeqNumber};
@@ -37,6 +38,8 @@ pub(crate) struct Receiver {
     fin: Fin,
     delay: AckDelay,
     received: u64,
+    /// The window of the connection of which this is a subflow, in octets.
+    shared: Option<u32>,
 }
 
 /// The end of the peer's stream.
@@ -75,6 +78,7 @@ impl Receiver {
             fin: Fin::Unknown,
             delay: AckDelay::new(config.delayed_ack),
             received: 0,
+            shared: None,
         }
     }
 
@@ -121,6 +125,9 @@ impl Receiver {
     /// The window field of the segment that is about to leave, and the new right edge with it.
     #[inline]
     pub(crate) fn offer(&mut self) -> u16 {
+        if let Some(window) = self.shared {
+            return self.offer_shared(window);
+        }
         let offered = self.window();
         let open = self.open();
         let target = if open > offered && open - offered >= self.worthwhile() { open } else { offered };
@@ -134,6 +141,29 @@ impl Receiver {
         let field = field.min(u32::from(u16::MAX));
         self.edge = self.edge.max(self.nxt + (field << self.shift));
         field as u16
+    }
+
+    /// The window is counted from the DATA_ACK (RFC 8684 section 3.3.5), so that it may shrink here by what other
+    /// subflows have brought; what was allowed before is taken still.
+    fn offer_shared(&self, window: u32) -> u16 {
+        let field = window >> self.shift;
+        let field = if window > 0 { field.max(1) } else { 0 };
+        field.min(u32::from(u16::MAX)) as u16
+    }
+
+    /// The window of the connection above; `None` is our own.
+    #[inline]
+    pub(crate) fn set_shared_window(&mut self, octets: Option<u32>) {
+        self.shared = octets;
+        if let Some(octets) = octets {
+            self.edge = self.edge.max(self.nxt + octets.max(1 << self.shift).min(MAX_BUFFER));
+        }
+    }
+
+    /// Octets in order are with the connection above.
+    pub(crate) fn drop_ready(&mut self) {
+        self.ready.clear();
+        self.ready_len = 0;
     }
 
     /// Free octets; negative after the buffer was shrunk or the window rounded up.

@@ -14,17 +14,20 @@ mod timer;
 
 pub(crate) use ack::{Acknowledgement, Progress};
 pub(crate) use output::{Mark, Outgoing};
+pub(crate) use queue::SendQueue;
 pub(crate) use timer::Expired;
+
+use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use self::queue::SendQueue;
 use self::timer::Timer;
 use super::config::{ByteCounting, Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, Controller, Repair, Usage, View};
+use super::congestion::{AnyController, Controller, Coupling, Repair, Usage, View};
+use super::multipath::SendMap;
 use super::rtt::RttEstimator;
 use super::sack::Scoreboard;
-use crate::segment::SeqNumber;
+use crate::segment::{DataSeqNumber, SeqNumber};
 use crate::time::{Duration, Instant};
 
 /// The sending half of a connection.
@@ -65,6 +68,8 @@ pub(crate) struct Sender {
     /// When data last left.
     last_sent: Instant,
     counts: Counts,
+    /// Where our octets belong, if this is a subflow.
+    map: Option<Box<SendMap>>,
 }
 
 /// SND.WND and what updates it (RFC 9293 section 3.3.1).
@@ -153,7 +158,7 @@ impl Sender {
             end: StreamEnd::Open,
             window: Window { wnd: 0, seq: SeqNumber(0), ack: SeqNumber(0), max: 0 },
             mss,
-            congestion: AnyController::new(config.congestion, mss, config.initial_ssthresh),
+            congestion: AnyController::new(config.congestion, (mss, mss), config.initial_ssthresh),
             rtt: RttEstimator::new(config.rto),
             timing: Timing::Idle,
             phase: Phase::Open,
@@ -168,6 +173,7 @@ impl Sender {
             retries: 0,
             last_sent: Instant::ZERO,
             counts: Counts::default(),
+            map: None,
             config: *config,
         }
     }
@@ -179,7 +185,7 @@ impl Sender {
         let cwnd = if self.counts.timeouts > 0 { self.mss } else { self.initial_window() };
         self.congestion = AnyController::new(
             self.config.congestion,
-            cwnd.min(self.limit()).max(self.mss),
+            (cwnd.min(self.limit()).max(self.mss), self.mss),
             self.config.initial_ssthresh,
         );
     }
@@ -193,6 +199,68 @@ impl Sender {
             self.queue.push(data.split_to(n));
         }
         n
+    }
+
+    /// From now on octets belong where the map says; `None` is plain TCP.
+    pub(crate) fn set_map(&mut self, map: Option<SendMap>) {
+        self.map = map.map(Box::new);
+    }
+
+    /// Options take less of each segment than was thought.
+    pub(crate) fn widen_mss(&mut self, octets: u32) {
+        self.mss += octets;
+    }
+
+    /// The peer's window is one after all.
+    pub(crate) fn bound_window(&mut self, octets: u32) {
+        self.window.wnd = octets;
+        self.window.max = octets;
+    }
+
+    /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer; returns the sequence
+    /// number past them.
+    pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
+        let (seq, len) = (self.data_end(), data.len() as u32);
+        if let Some(map) = &mut self.map {
+            map.push(seq, dsn, len);
+        }
+        self.queue.push(data);
+        seq + len
+    }
+
+    /// Where the octet at `seq` belongs.
+    #[inline]
+    pub(crate) fn dsn(&self, seq: SeqNumber) -> Option<DataSeqNumber> {
+        self.map.as_ref()?.dsn(seq)
+    }
+
+    /// Octets that would leave at once if they were written now: none while others wait or are sent again.
+    pub(crate) fn room(&self) -> u32 {
+        if self.nxt != self.max || self.unsent() > 0 || self.resend != Resend::Idle {
+            return 0;
+        }
+        match self.phase {
+            Phase::Sack => {
+                let pipe = self.scoreboard.pipe(self.una, self.max, self.mss);
+                // A whole segment must have room (RFC 6675 section 5 step C).
+                let room = self.cwnd().saturating_sub(pipe);
+                if room < self.mss { 0 } else { room }
+            }
+            Phase::Open | Phase::Fast(_) => {
+                self.cwnd().saturating_add(self.inflation).saturating_sub(self.in_flight())
+            }
+        }
+    }
+
+    /// All octets from `seq` to `end` are acknowledged or reported.
+    pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
+        let seq = seq.max(self.una);
+        seq.ge(end) || self.scoreboard.reported(seq, end) == end.distance(seq) as u32
+    }
+
+    /// What the other subflows are like, for a controller that asks.
+    pub(crate) fn set_coupling(&mut self, coupling: Coupling) {
+        self.congestion.set_coupling(coupling);
     }
 
     /// FIN follows the last octet.

@@ -1,8 +1,8 @@
 //! TCP profiles: every choice of [`tcp::Config`], each of which may be left to a base.
 
 use anabranch_core::tcp::{
-    self, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery, RtoConfig,
-    SackRole,
+    self, AdaptiveNewReno, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
+    Recovery, RtoConfig, SackRole,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,17 @@ pub enum CongestionName {
     Newreno,
     /// RFC 9438.
     Cubic,
+    /// RFC 6356, for the subflows of one Multipath TCP connection.
+    Coupled,
+    /// NewReno between two windows, for long ways over radio.
+    AdaptiveNewreno {
+        /// Window at the start and after a time-out, in segments.
+        w_min: u16,
+        /// Largest window, in segments.
+        w_max: u16,
+        /// Rounds without loss from one growth to the next.
+        update_every: u16,
+    },
 }
 
 /// The congestion window at the start.
@@ -331,7 +342,32 @@ macro_rules! names {
 names! {
     SackName <=> SackRole { Off = Off, Receiver = Receiver, Sender = Sender, Both = Both }
     RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
-    CongestionName <=> CongestionAlgorithm { Newreno = NewReno, Cubic = Cubic }
+}
+
+impl From<CongestionName> for CongestionAlgorithm {
+    fn from(name: CongestionName) -> Self {
+        match name {
+            CongestionName::Newreno => Self::NewReno,
+            CongestionName::Cubic => Self::Cubic,
+            CongestionName::Coupled => Self::Coupled,
+            CongestionName::AdaptiveNewreno { w_min, w_max, update_every } => {
+                Self::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
+            }
+        }
+    }
+}
+
+impl From<CongestionAlgorithm> for CongestionName {
+    fn from(value: CongestionAlgorithm) -> Self {
+        match value {
+            CongestionAlgorithm::NewReno => Self::Newreno,
+            CongestionAlgorithm::Cubic => Self::Cubic,
+            CongestionAlgorithm::Coupled => Self::Coupled,
+            CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every }) => {
+                Self::AdaptiveNewreno { w_min, w_max, update_every }
+            }
+        }
+    }
 }
 
 impl From<InitialWindowName> for InitialWindow {
@@ -361,6 +397,12 @@ mod tests {
         for config in [tcp::Config::default(), tcp::Config::paper()] {
             assert_eq!(TcpProfile::complete(&config).config(), Ok(config));
         }
+        let options = AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3 };
+        let adaptive = tcp::Config {
+            congestion: CongestionAlgorithm::AdaptiveNewReno(options),
+            ..tcp::Config::default()
+        };
+        assert_eq!(TcpProfile::complete(&adaptive).config(), Ok(adaptive));
         let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
         assert_eq!(TcpProfile::complete(&off).config(), Ok(off));
     }

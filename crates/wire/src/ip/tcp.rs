@@ -8,12 +8,13 @@ use smoltcp::wire::{IpAddress, TcpOption, TcpPacket, TcpSeqNumber};
 
 use super::emit::emit_header;
 use super::{EmitError, Field, Header, ParseError, Protocol};
-use crate::tcp::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
+use crate::mptcp::{self, Mptcp};
+use crate::tcp::{Flags, MAX_OPTIONS_LEN, Options, SackBlock, Segment, SeqNumber, Timestamps};
 
 /// Octets of a TCP header without options.
 const TCP_HEADER_LEN: usize = 20;
-/// Octets that the 4-bit data offset leaves for options.
-const MAX_OPTIONS_LEN: usize = 40;
+/// The option that says nothing (RFC 9293 section 3.1).
+const NO_OPERATION: u8 = 1;
 /// Where the checksum lies in the TCP header.
 const CHECKSUM_OFFSET: usize = 16;
 /// The largest shift count that means anything (RFC 7323 section 2.3).
@@ -23,7 +24,7 @@ const MAX_WINDOW_SCALE: u8 = 14;
 ///
 /// The packet is TCP whatever [`Header::protocol`] says. The urgent pointer is zero.
 pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
-    let options_len = segment.options.wire_len();
+    let options_len = segment.options_len();
     if options_len > MAX_OPTIONS_LEN {
         return Err(EmitError::Options { octets: options_len });
     }
@@ -38,7 +39,12 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     view.set_header_len((TCP_HEADER_LEN + options_len) as u8);
     emit_flags(segment.flags, &mut view);
     view.set_window_len(segment.window);
-    emit_options(&segment.options, view.options_mut());
+    let (common, multipath) = view.options_mut().split_at_mut(segment.options.wire_len());
+    emit_options(&segment.options, common);
+    if !segment.mptcp.is_empty() {
+        multipath.fill(NO_OPERATION);
+        segment.mptcp.emit(multipath);
+    }
     out.extend_from_slice(&segment.payload);
     TcpPacket::new_unchecked(&mut out[start..]).fill_checksum(&header.src.into(), &header.dst.into());
     Ok(())
@@ -58,7 +64,7 @@ fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
 /// Writes the options in the order in which common stacks do, so that a data segment begins with
 /// NOP NOP timestamps, which their header prediction expects (RFC 7323 appendix A): MSS, SACK-permitted,
 /// timestamps, window scale, SACK. The padding of `space` is NOPs before the window scale if there is one,
-/// else after the MSS.
+/// else after the MSS. The options of Multipath TCP come after all these.
 fn emit_options(options: &Options, space: &mut [u8]) {
     let mut rest = space;
     let shift = options.window_scale;
@@ -120,6 +126,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
     if !view.verify_checksum(&src, &dst) {
         return Err(ParseError::at(Field::TcpChecksum, CHECKSUM_OFFSET));
     }
+    let (options, mptcp) = parse_options(view.options())?;
     Ok(Segment {
         src_port: view.src_port(),
         dst_port: view.dst_port(),
@@ -128,7 +135,8 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         // The view offers the bits one by one; the octet is our [`Flags`] as it stands.
         flags: Flags(payload[13]),
         window: view.window_len(),
-        options: parse_options(view.options())?,
+        options,
+        mptcp,
         payload: payload.slice(header_len..),
     })
 }
@@ -143,14 +151,19 @@ fn addresses(header: &Header) -> Result<(IpAddress, IpAddress), ParseError> {
     }
 }
 
-fn parse_options(octets: &[u8]) -> Result<Options, ParseError> {
+fn parse_options(octets: &[u8]) -> Result<(Options, Mptcp), ParseError> {
     let mut options = Options::default();
+    let mut mptcp = Mptcp::NONE;
     let mut rest = octets;
     while !rest.is_empty() {
         let offset = TCP_HEADER_LEN + (octets.len() - rest.len());
         let (next, option) = TcpOption::parse(rest).map_err(|_| ParseError::at(Field::TcpOption, offset))?;
         match option {
             TcpOption::EndOfList => break,
+            TcpOption::Unknown { kind: mptcp::KIND, data } => {
+                // One that cannot be understood is ignored as an unknown option is (RFC 9293 section 3.1).
+                mptcp.read(data);
+            }
             TcpOption::NoOperation | TcpOption::Unknown { .. } => {}
             TcpOption::MaxSegmentSize(mss) => options.mss = Some(mss),
             TcpOption::WindowScale(shift) => options.window_scale = Some(shift.min(MAX_WINDOW_SCALE)),
@@ -162,16 +175,19 @@ fn parse_options(octets: &[u8]) -> Result<Options, ParseError> {
         }
         rest = next;
     }
-    Ok(options)
+    Ok((options, mptcp))
 }
 
-/// True if a TCP header has an option that [`parse_tcp`] would skip, as that of MPTCP. `payload` is as there; what
-/// is no TCP header has none.
+/// True if a TCP header has an option that [`parse_tcp`] would skip: of an unknown kind, or of Multipath TCP and
+/// malformed or of a later version. `payload` is as there; what is no TCP header has none.
 pub fn has_unknown_tcp_options(payload: &[u8]) -> bool {
     let Some(offset) = payload.get(12) else { return false };
     let mut rest = payload.get(TCP_HEADER_LEN..usize::from(offset >> 4) * 4).unwrap_or_default();
     while !rest.is_empty() {
         match TcpOption::parse(rest) {
+            Ok((next, TcpOption::Unknown { kind: mptcp::KIND, data })) if Mptcp::default().read(data) => {
+                rest = next
+            }
             Ok((_, TcpOption::Unknown { .. })) => return true,
             Ok((_, TcpOption::EndOfList)) | Err(_) => return false,
             Ok((next, _)) => rest = next,

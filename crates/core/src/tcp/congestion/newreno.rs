@@ -18,6 +18,11 @@ impl NewReno {
         Self { cwnd, ssthresh, counted: 0 }
     }
 
+    /// Octets that another rule adds in congestion avoidance.
+    pub(super) fn grow(&mut self, octets: u32, limit: u32) {
+        self.cwnd = self.cwnd.saturating_add(octets).min(limit);
+    }
+
     fn avoid_congestion(&mut self, view: &View, acked: u32) {
         match view.byte_counting {
             // RFC 5681 equation 3.

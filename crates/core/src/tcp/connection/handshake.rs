@@ -3,8 +3,9 @@
 use super::events::Pending;
 use super::stamps::{self, Stamps};
 use super::{CloseReason, Connection, Opening, State, reset_for};
-use crate::segment::{Flags, Options, Segment, Timestamps};
+use crate::segment::{Flags, Mptcp, Options, Segment, Timestamps};
 use crate::tcp::config::SackRole;
+use crate::tcp::multipath::UNBOUNDED;
 use crate::tcp::sender::Acknowledgement;
 use crate::time::Instant;
 
@@ -30,6 +31,7 @@ impl Connection {
             return;
         }
         self.take_syn(now, &segment);
+        self.tell_multipath(&segment, segment.seq + 1, 0);
         if acks {
             self.syn_due = false;
             self.rx.acknowledge_once();
@@ -60,13 +62,14 @@ impl Connection {
         self.sends_sack = options.sack_permitted && self.sack_roles().sends;
         let peer = options.mss.unwrap_or(DEFAULT_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
-        let mss = u32::from(peer.min(self.config.mss).saturating_sub(stamped));
+        let options_len = stamped + self.multipath_overhead();
+        let mss = u32::from(peer.min(self.config.mss).saturating_sub(options_len));
         self.tx.set_mss(mss);
         // What the peer accepts is our best guess of what it sends.
         self.rx.set_mss(mss);
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
-        let window = u32::from(syn.window);
+        let window = if self.multipath.is_some() { UNBOUNDED } else { u32::from(syn.window) };
         let a =
             Acknowledgement { seq: syn.seq, ack, window, sack: options.sack.as_slice(), len: 1, echo: None };
         self.tx.handle_syn(now, &a);
@@ -99,6 +102,10 @@ impl Connection {
             // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it back.
             window: if answers { self.rx.window().min(0xffff) as u16 } else { self.rx.syn_window() },
             options: if answers { self.answer(now) } else { self.offer(now) },
+            mptcp: match &self.multipath {
+                Some(multipath) => Mptcp::only(multipath.syn.clone()),
+                None => Mptcp::NONE,
+            },
             ..Segment::default()
         })
     }

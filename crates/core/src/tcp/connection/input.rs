@@ -4,6 +4,7 @@
 use super::events::Pending;
 use super::{CloseReason, Connection, State, reset_for, stamps};
 use crate::segment::{Flags, Segment, SeqNumber};
+use crate::tcp::multipath::UNBOUNDED;
 use crate::tcp::receiver::Arrival;
 use crate::tcp::sender::{Acknowledgement, Progress};
 use crate::time::{Duration, Instant};
@@ -18,6 +19,7 @@ impl Connection {
     pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) {
         match self.check(now, &mut segment) {
             Ok(()) => {
+                self.tell_multipath(&segment, segment.seq, self.send_shift);
                 self.process_ack(now, &segment);
                 self.process_text(now, segment);
             }
@@ -161,12 +163,19 @@ impl Connection {
     #[inline]
     fn process_ack(&mut self, now: Instant, segment: &Segment) {
         let echo = segment.options.timestamps.filter(|_| self.stamps.is_some());
+        let (window, len) = match &mut self.multipath {
+            None => (u32::from(segment.window) << self.send_shift, segment.seq_len()),
+            Some(multipath) => {
+                let news = multipath.is_news(&segment.mptcp, segment.window);
+                (UNBOUNDED, segment.seq_len() + u32::from(news))
+            }
+        };
         let a = Acknowledgement {
             seq: segment.seq,
             ack: segment.ack,
-            window: u32::from(segment.window) << self.send_shift,
+            window,
             sack: segment.options.sack.as_slice(),
-            len: segment.seq_len(),
+            len,
             echo: echo.and_then(|theirs| stamps::round_trip(now, theirs.echo)),
         };
         if self.state == State::SynReceived {

@@ -15,6 +15,11 @@ impl Connection {
         if self.rx.has_holes() && self.rx.ack_due() {
             return self.poll_ack(now);
         }
+        if self.multipath.is_some()
+            && let Some(segment) = self.poll_urgent(now)
+        {
+            return Some(segment);
+        }
         match self.tx.poll(now) {
             Some(out) => Some(self.data_segment(now, out)),
             None => self.poll_ack(now),
@@ -27,8 +32,14 @@ impl Connection {
         if !self.rx.ack_due() {
             return None;
         }
+        Some(self.bare_segment(now, 0))
+    }
+
+    /// An acknowledgement without data, `back` octets before SND.NXT.
+    #[inline]
+    pub(super) fn bare_segment(&mut self, now: Instant, back: u32) -> Segment {
         let sack = if self.sends_sack { self.rx.sack_blocks() } else { SackBlocks::EMPTY };
-        Some(self.segment(now, self.tx.control_seq(), Flags::ACK, Bytes::new(), sack))
+        self.segment(now, self.tx.control_seq() - back, Flags::ACK, Bytes::new(), sack)
     }
 
     #[inline]
@@ -48,11 +59,12 @@ impl Connection {
         seq: SeqNumber,
         flags: Flags,
         payload: Bytes,
-        sack: SackBlocks,
+        mut sack: SackBlocks,
     ) -> Segment {
         let ack = self.rx.nxt();
         self.rx.acknowledged();
         let timestamps = self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack));
+        let mptcp = self.multipath_options(seq, payload.len(), &mut sack);
         Segment {
             src_port: self.local_port,
             dst_port: self.remote_port,
@@ -61,6 +73,7 @@ impl Connection {
             flags,
             window: self.rx.offer(),
             options: Options { timestamps, sack, ..Options::default() },
+            mptcp,
             payload,
         }
     }

@@ -10,10 +10,11 @@ use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 /// Pieces past RCV.NXT, sorted and disjoint. The caller bounds them by the window, so all comparisons are
 /// safe.
 #[derive(Debug, Default)]
-pub(super) struct Reassembly {
+pub(crate) struct Reassembly {
     pieces: VecDeque<Piece>,
     /// Runs of touching pieces, the one touched last first (RFC 2018 section 4).
     runs: Vec<SackBlock>,
+    octets: u64,
 }
 
 #[derive(Debug)]
@@ -24,12 +25,17 @@ struct Piece {
 
 impl Reassembly {
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
+    /// Octets held.
+    pub(crate) fn octets(&self) -> u64 {
+        self.octets
+    }
+
     /// Takes what is new of `data`; what is held already wins.
-    pub(super) fn insert(&mut self, seq: SeqNumber, mut data: Bytes) {
+    pub(crate) fn insert(&mut self, seq: SeqNumber, mut data: Bytes) {
         if self.pieces.len() >= MAX_PIECES {
             return;
         }
@@ -43,6 +49,7 @@ impl Reassembly {
         }
         while !data.is_empty() {
             let Some(next) = self.pieces.get(i) else {
+                self.octets += data.len() as u64;
                 self.pieces.push_back(Piece { seq, data });
                 return;
             };
@@ -50,6 +57,7 @@ impl Reassembly {
             let after = next.data.len();
             if gap > 0 {
                 let piece = Piece { seq, data: data.split_to(gap) };
+                self.octets += gap as u64;
                 self.pieces.insert(i, piece);
                 seq += gap as u32;
                 i += 1;
@@ -62,13 +70,14 @@ impl Reassembly {
     }
 
     /// The piece that begins at `nxt`, what lies before it cut off.
-    pub(super) fn pop(&mut self, nxt: SeqNumber) -> Option<Bytes> {
+    pub(crate) fn pop(&mut self, nxt: SeqNumber) -> Option<Bytes> {
         loop {
             let front = self.pieces.front()?;
             if front.seq.gt(nxt) {
                 return None;
             }
             let Piece { seq, mut data } = self.pieces.pop_front()?;
+            self.octets -= data.len() as u64;
             self.runs.retain(|run| run.right.gt(seq + data.len() as u32));
             let old = nxt.distance(seq) as usize;
             if old < data.len() {
@@ -80,7 +89,7 @@ impl Reassembly {
 
     /// The most recent runs.
     #[inline]
-    pub(super) fn blocks(&self) -> SackBlocks {
+    pub(crate) fn blocks(&self) -> SackBlocks {
         self.runs.iter().copied().collect()
     }
 

@@ -113,6 +113,9 @@ impl Sender {
         self.una = a.ack;
         self.nxt = self.nxt.max(self.una);
         self.scoreboard.advance(self.una);
+        if let Some(map) = &mut self.map {
+            map.advance(self.una);
+        }
         self.retries = 0;
         self.keep_guards_near();
         match self.phase {

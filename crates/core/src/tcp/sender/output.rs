@@ -125,7 +125,7 @@ impl Sender {
     /// Silly window avoidance and Nagle (RFC 9293 sections 3.8.6.2.1 and 3.7.4).
     #[inline]
     fn worth_sending(&self, run: Run) -> bool {
-        if run.data >= self.mss || self.nxt.lt(self.max) || run.fin > 0 {
+        if run.data >= self.mss || self.nxt.lt(self.max) || run.fin > 0 || self.map.is_some() {
             return true;
         }
         if self.nxt + run.data == self.data_end() {
@@ -205,6 +205,10 @@ impl Sender {
         let room = right.distance(seq).max(0) as u32;
         let left = self.data_end().distance(seq).max(0) as u32;
         let data = left.min(self.mss).min(room);
+        let data = match &self.map {
+            Some(map) => map.limit(seq, data, self.mss),
+            None => data,
+        };
         let fin = self.end == StreamEnd::Fin && data == left && room > data && seq.lt(self.stream_end());
         Run { data, fin: u32::from(fin) }
     }

@@ -1,0 +1,393 @@
+//! How a connection and its subflows come to be (RFC 8684 sections 3.1 and 3.2), and how it falls back (section 3.7).
+
+use core::net::IpAddr;
+
+use super::{Connection, Mode};
+use crate::mptcp::config::Config;
+use crate::mptcp::info::{Event, JoinError, PathId, SubflowId};
+use crate::mptcp::keys::{Identity, Ordered, address_hmac, join_hmac, leftmost_64, leftmost_160};
+use crate::mptcp::receive::DataReceiver;
+use crate::mptcp::scheduler::AnyScheduler;
+use crate::mptcp::send::DataSender;
+use crate::mptcp::subflow::{Stage, Subflow};
+use crate::segment::{
+    AddAddr, AddressId, CapableForm, DataSeqNumber, Flags, Key, MpCapable, MpJoin, MpTcpRst, Mptcp,
+    MptcpOption, ResetReason, Segment, SeqNumber, Token,
+};
+use crate::tcp::{self, Multipath, reset_for};
+use crate::time::Instant;
+
+/// What must be unpredictable (RFC 8684 section 5): drawn by the owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Secrets {
+    /// For a new connection: our key, which must not be in use. For a further subflow it is not looked at.
+    pub key: Key,
+    /// For a further subflow: our nonce. For a new connection it is not looked at.
+    pub nonce: u32,
+    /// Initial sequence number of the subflow.
+    pub iss: SeqNumber,
+}
+
+/// The connection that a SYN wants to join; `None` if it is no SYN with MP_JOIN.
+pub fn join_token(segment: &Segment) -> Option<Token> {
+    joining(segment).map(|join| join.0)
+}
+
+/// Token, nonce, address and flag B of a SYN with MP_JOIN.
+fn joining(segment: &Segment) -> Option<(Token, u32, AddressId, bool)> {
+    if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
+        return None;
+    }
+    segment.mptcp.options().iter().find_map(|option| match option {
+        MptcpOption::MpJoin(MpJoin::Syn { backup, address, token, nonce }) => {
+            Some((*token, *nonce, *address, *backup))
+        }
+        _ => None,
+    })
+}
+
+/// The MP_CAPABLE that we can go along with: version 1, HMAC-SHA256, no checksums.
+pub(super) fn capable(mptcp: &Mptcp) -> Option<&MpCapable> {
+    mptcp.options().iter().find_map(|option| match option {
+        MptcpOption::MpCapable(capable)
+            if capable.version == VERSION && capable.hmac_sha256 && !capable.checksum_required =>
+        {
+            Some(capable)
+        }
+        _ => None,
+    })
+}
+
+fn our_capable(form: CapableForm) -> MpCapable {
+    MpCapable { version: VERSION, checksum_required: false, no_joins_here: false, hmac_sha256: true, form }
+}
+
+impl Connection {
+    /// Active open on a path: the SYN with MP_CAPABLE is the first thing polled, for subflow 0.
+    pub fn connect(now: Instant, config: Config, path: PathId, ports: (u16, u16), secrets: Secrets) -> Self {
+        let syn = MptcpOption::MpCapable(our_capable(CapableForm::Syn));
+        let multipath = Multipath::new(syn, config.dsn_width, secrets.iss);
+        let tcp = tcp::Connection::connect_subflow(now, config.subflow(), ports, secrets.iss, multipath);
+        let mut this = Self::new(config, secrets.key);
+        this.subflows.push(Subflow::new(SubflowId(0), path, tcp, Stage::Offering));
+        this
+    }
+
+    /// LISTEN answered by a SYN without MP_JOIN. One without an MP_CAPABLE that we understand opens plain TCP.
+    /// `None` if it is no SYN.
+    pub fn accept(
+        now: Instant,
+        config: Config,
+        path: PathId,
+        syn: &Segment,
+        secrets: Secrets,
+    ) -> Option<Self> {
+        let mut this = Self::new(config, secrets.key);
+        let offered = capable(&syn.mptcp).is_some_and(|capable| capable.form == CapableForm::Syn);
+        let tcp = if offered {
+            let answer = our_capable(CapableForm::SynAck { sender: secrets.key });
+            let multipath = Multipath::new(MptcpOption::MpCapable(answer), config.dsn_width, secrets.iss);
+            tcp::Connection::accept_subflow(now, config.subflow(), syn, secrets.iss, multipath)?
+        } else {
+            this.mode = Mode::Plain;
+            tcp::Connection::accept(now, config.subflow(), syn, secrets.iss)?
+        };
+        let stage = if offered { Stage::Offering } else { Stage::Ready };
+        this.subflows.push(Subflow::new(SubflowId(0), path, tcp, stage));
+        Some(this)
+    }
+
+    fn new(config: Config, key: Key) -> Self {
+        let local = Identity::new(key);
+        Self {
+            mode: Mode::Offered,
+            local,
+            remote: None,
+            confirmed: false,
+            subflows: alloc::vec::Vec::new(),
+            tx: DataSender::new(local.idsn + 1, config.tcp.send_buffer),
+            rx: DataReceiver::new(DataSeqNumber(0), 0, 0, 1),
+            scheduler: AnyScheduler::new(config.scheduler),
+            last_heard: 0,
+            turn: 0,
+            resets: Default::default(),
+            events: Default::default(),
+            stall_at: None,
+            stalls: 0,
+            over: None,
+            dropped: 0,
+            config,
+        }
+    }
+
+    pub(super) fn refuses_join(&self) -> Option<JoinError> {
+        let open = self.subflows.iter().filter(|s| s.is_alive()).count();
+        if self.over.is_some() || (self.tx.fin_acked() && self.rx.ended()) {
+            Some(JoinError::Closing)
+        } else if self.mode != Mode::Multipath || !self.confirmed {
+            Some(JoinError::NotMultipath)
+        } else if open >= usize::from(self.config.max_subflows.min(MAX_SUBFLOWS))
+            || self.subflows.len() >= usize::from(u16::MAX)
+        {
+            Some(JoinError::TooMany)
+        } else {
+            None
+        }
+    }
+
+    /// Opens a further subflow on a path, from our address of that number.
+    pub fn join(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        ports: (u16, u16),
+        address: AddressId,
+        secrets: Secrets,
+    ) -> Result<SubflowId, JoinError> {
+        if let Some(error) = self.refuses_join() {
+            return Err(error);
+        }
+        let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
+        let syn = MpJoin::Syn { backup: false, address, token: remote.token, nonce: secrets.nonce };
+        let multipath = Multipath::new(MptcpOption::MpJoin(syn), self.config.dsn_width, secrets.iss);
+        let config = self.config.subflow();
+        let tcp = tcp::Connection::connect_subflow(now, config, ports, secrets.iss, multipath);
+        Ok(self.add(path, tcp, Stage::Joining { nonce: secrets.nonce }))
+    }
+
+    /// Answers a SYN with MP_JOIN; `address` is the number of ours that it came to. On an error the caller asks
+    /// [`tcp::reset_for`].
+    pub fn accept_join(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        syn: &Segment,
+        address: AddressId,
+        secrets: Secrets,
+    ) -> Result<SubflowId, JoinError> {
+        let Some((token, nonce, remote_address, backup)) = joining(syn) else {
+            return Err(JoinError::NotJoin);
+        };
+        if token != self.local.token {
+            return Err(JoinError::Token);
+        }
+        if let Some(error) = self.refuses_join() {
+            return Err(error);
+        }
+        let Some(remote) = self.remote else { return Err(JoinError::NotMultipath) };
+        let (ours, theirs) = self.hmacs(remote, secrets.nonce, nonce);
+        let answer = MpJoin::SynAck { backup, address, hmac: leftmost_64(&ours), nonce: secrets.nonce };
+        let multipath = Multipath::new(MptcpOption::MpJoin(answer), self.config.dsn_width, secrets.iss);
+        let config = self.config.subflow();
+        let tcp = tcp::Connection::accept_subflow(now, config, syn, secrets.iss, multipath)
+            .ok_or(JoinError::NotJoin)?;
+        let id = self.add(path, tcp, Stage::Joined { expects: leftmost_160(&theirs) });
+        if let Some(subflow) = self.subflows.last_mut() {
+            subflow.remote_address = remote_address;
+            subflow.backup = backup;
+        }
+        Ok(id)
+    }
+
+    /// Ours and the peer's HMAC for two nonces.
+    fn hmacs(&self, remote: Identity, ours: u32, theirs: u32) -> ([u8; 32], [u8; 32]) {
+        let (local, remote) = (self.local.key, remote.key);
+        (
+            join_hmac(Ordered { of: local, other: remote }, Ordered { of: ours, other: theirs }),
+            join_hmac(Ordered { of: remote, other: local }, Ordered { of: theirs, other: ours }),
+        )
+    }
+
+    fn add(&mut self, path: PathId, tcp: tcp::Connection, stage: Stage) -> SubflowId {
+        let id = SubflowId(self.subflows.len() as u16);
+        self.subflows.push(Subflow::new(id, path, tcp, stage));
+        self.refresh();
+        id
+    }
+
+    /// Tells the peer another address of ours, on the first subflow that works.
+    pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
+        let Some(remote) = self.remote else { return };
+        let keys = Ordered { of: self.local.key, other: remote.key };
+        let hmac = Some(address_hmac(keys, id, address, port));
+        self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }));
+    }
+
+    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2).
+    pub fn remove_address(&mut self, id: AddressId) {
+        self.say(MptcpOption::RemoveAddr(alloc::vec![id]));
+    }
+
+    fn say(&mut self, option: MptcpOption) {
+        let ready = self.subflows.iter_mut().find(|s| s.is_ready());
+        if let Some(multipath) = ready.and_then(|s| s.tcp.multipath()) {
+            multipath.once.push_back(option);
+        }
+    }
+
+    /// The HMAC that an ADD_ADDR of the peer must bear.
+    pub(super) fn expected_address_hmac(&self, add: &AddAddr) -> Option<u64> {
+        let keys = Ordered { of: self.remote?.key, other: self.local.key };
+        Some(address_hmac(keys, add.id, add.address, add.port))
+    }
+
+    /// Judges a segment before the subflow sees it: what no later step could undo. False if it is to be dropped.
+    pub(super) fn screen(&mut self, index: usize, segment: &Segment) -> bool {
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let has = |flag| segment.flags.contains(flag);
+        if has(Flags::RST) {
+            return true;
+        }
+        match subflow.stage {
+            Stage::Offering if has(Flags::SYN) && has(Flags::ACK) => {
+                let agreed = capable(&segment.mptcp)
+                    .is_some_and(|capable| matches!(capable.form, CapableForm::SynAck { .. }));
+                if !agreed && subflow.tcp.awaits(segment) {
+                    self.fall_back(None);
+                }
+                true
+            }
+            // Without the key nobody could tell where it belongs; it will come again, and the key before it.
+            Stage::Offering => {
+                segment.payload.is_empty() || segment.mptcp.is_empty() || capable(&segment.mptcp).is_some()
+            }
+            Stage::Joined { .. } => segment.payload.is_empty() || joins(segment),
+            Stage::Joining { nonce } if has(Flags::SYN) && has(Flags::ACK) => {
+                !subflow.tcp.awaits(segment) || self.check_join_answer(index, segment, nonce)
+            }
+            Stage::Joining { .. } | Stage::Unconfirmed | Stage::Ready | Stage::Retiring | Stage::Gone => true,
+        }
+    }
+
+    /// SYN/ACK with MP_JOIN: who has sent it has our key.
+    fn check_join_answer(&mut self, index: usize, segment: &Segment, nonce: u32) -> bool {
+        let answer = segment.mptcp.options().iter().find_map(|option| match option {
+            MptcpOption::MpJoin(MpJoin::SynAck { backup, address, hmac, nonce }) => {
+                Some((*backup, *address, *hmac, *nonce))
+            }
+            _ => None,
+        });
+        let proof = self.remote.zip(answer).and_then(|(remote, (backup, address, hmac, theirs))| {
+            let (ours, expected) = self.hmacs(remote, nonce, theirs);
+            (leftmost_64(&expected) == hmac).then_some((backup, address, ours))
+        });
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        match proof {
+            Some((backup, address, ours)) => {
+                subflow.backup |= backup;
+                subflow.remote_address = address;
+                if let Some(multipath) = subflow.tcp.multipath() {
+                    multipath.ack = Some(MptcpOption::MpJoin(MpJoin::Ack { hmac: leftmost_160(&ours) }));
+                }
+                true
+            }
+            None => {
+                let id = subflow.id;
+                if let Some(mut reset) = reset_for(segment) {
+                    let reason = ResetReason::MPTCP_SPECIFIC;
+                    let why = MpTcpRst { transient: false, reason };
+                    reset.mptcp = Mptcp::only(MptcpOption::MpTcpRst(why));
+                    self.resets.push_back((id, reset));
+                }
+                self.dropped += 1;
+                self.bury(index, tcp::CloseReason::Refused);
+                false
+            }
+        }
+    }
+
+    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it).
+    pub(super) fn learn(&mut self, index: usize, capable: &MpCapable) {
+        let sender = match (capable.form, self.remote) {
+            (_, Some(_)) | (CapableForm::Syn, None) => return,
+            (CapableForm::SynAck { sender }, None) => sender,
+            (CapableForm::Ack { sender, receiver } | CapableForm::Data { sender, receiver, .. }, None) => {
+                if receiver != self.local.key {
+                    self.dropped += 1;
+                    return;
+                }
+                self.confirmed = true;
+                sender
+            }
+        };
+        let remote = Identity::new(sender);
+        self.remote = Some(remote);
+        self.mode = Mode::Multipath;
+        let tcp = self.config.tcp;
+        let shift = tcp.window_scale.unwrap_or(0);
+        self.rx = DataReceiver::new(remote.idsn + 1, tcp.receive_buffer, shift, tcp.mss.into());
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.stage = Stage::Ready;
+            if let (false, Some(multipath)) = (self.confirmed, subflow.tcp.multipath()) {
+                let keys = CapableForm::Ack { sender: self.local.key, receiver: sender };
+                multipath.ack = Some(MptcpOption::MpCapable(our_capable(keys)));
+                multipath.first = Some(our_capable(keys));
+            } else if matches!(capable.form, CapableForm::Ack { .. }) {
+                // The fourth segment tells the peer that its key has arrived, so that it may open subflows.
+                subflow.tcp.acknowledge();
+            }
+        }
+        self.refresh();
+    }
+
+    /// The peer has heard our proof: what a DSS on the first subflow, or anything on a further one, shows.
+    pub(super) fn confirm(&mut self, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if let Some(multipath) = subflow.tcp.multipath() {
+            multipath.ack = None;
+            multipath.first = None;
+        }
+        subflow.confirm_at = None;
+        if index == 0 {
+            self.confirmed = true;
+        }
+        if subflow.stage == Stage::Unconfirmed {
+            subflow.stage = Stage::Ready;
+            let id = subflow.id;
+            self.raise(Event::SubflowEstablished(id));
+        }
+    }
+
+    /// The third segment of a join.
+    pub(super) fn check_join_proof(&mut self, index: usize, hmac: &[u8; 20]) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let Stage::Joined { expects } = subflow.stage else { return };
+        if expects == *hmac {
+            subflow.stage = Stage::Ready;
+            subflow.tcp.acknowledge();
+            let id = subflow.id;
+            self.raise(Event::SubflowEstablished(id));
+        } else {
+            self.dropped += 1;
+            self.reset_subflow(index, ResetReason::MPTCP_SPECIFIC);
+        }
+    }
+
+    /// Plain TCP from now on. `window` is what the peer has offered in octets, if a segment has told.
+    pub(super) fn fall_back(&mut self, window: Option<u32>) {
+        if self.mode == Mode::Plain {
+            return;
+        }
+        self.mode = Mode::Plain;
+        let mut rest = self.tx.take_unassigned();
+        let Some(first) = self.subflows.first_mut() else { return };
+        first.tcp.leave_multipath(window);
+        first.stage = Stage::Ready;
+        // It fits: the buffer of the subflow is as large as ours was.
+        let _ = first.tcp.write(&mut rest);
+        if self.tx.is_closed() {
+            first.tcp.close(Instant::ZERO);
+        }
+        self.raise(Event::FellBack);
+    }
+}
+
+fn joins(segment: &Segment) -> bool {
+    let ack = |option: &MptcpOption| matches!(option, MptcpOption::MpJoin(MpJoin::Ack { .. }));
+    segment.mptcp.options().iter().any(ack)
+}
+
+/// RFC 8684 section 3.1.
+const VERSION: u8 = 1;
+/// Subflows at a time.
+const MAX_SUBFLOWS: u8 = 8;

@@ -1,0 +1,269 @@
+//! Time-outs, the end of subflows, the end of the connection.
+
+use super::{Connection, Mode};
+use crate::mptcp::config::Reinjection;
+use crate::mptcp::info::{Event, SubflowId};
+use crate::mptcp::subflow::{Stage, Subflow};
+use crate::segment::{MpTcpRst, MptcpOption, ResetReason};
+use crate::tcp::{self, CloseReason, Coupling};
+use crate::time::{Duration, Instant};
+
+impl Connection {
+    /// No more will be written: DATA_FIN follows the last octet. The peer may go on sending (half-close).
+    pub fn close(&mut self, now: Instant) {
+        if self.tx.is_closed() || self.over.is_some() {
+            return;
+        }
+        self.tx.close();
+        if let (Mode::Plain, Some(first)) = (self.mode, self.subflows.first_mut()) {
+            first.tcp.close(now);
+        }
+        self.refresh();
+        self.look_after(now);
+    }
+
+    /// Drops everything and resets the peer (MP_FASTCLOSE, RFC 8684 section 3.5).
+    pub fn abort(&mut self, now: Instant) {
+        if self.over.is_some() {
+            return;
+        }
+        let receiver = self.remote.map(|remote| remote.key);
+        for subflow in self.subflows.iter_mut().filter(|s| s.is_alive()) {
+            if let (Some(multipath), Some(receiver)) = (subflow.tcp.multipath(), receiver) {
+                multipath.reset = Some(MptcpOption::MpFastclose { receiver });
+            }
+            subflow.tcp.abort(now);
+        }
+        self.rx.discard();
+        self.look_after(now);
+        self.finish(CloseReason::Aborted);
+    }
+
+    /// Sends what a subflow has, then its FIN; data goes on on the others. Of the last one nothing is closed.
+    pub fn close_subflow(&mut self, now: Instant, subflow: SubflowId) {
+        let others = self.subflows.iter().any(|s| s.is_ready() && s.id != subflow);
+        if let (true, Some(subflow)) = (others, self.subflows.get_mut(subflow.index())) {
+            retire(now, subflow);
+        }
+    }
+
+    /// When [`Connection::handle_timeout`] wants to be called; may lie in the past.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let of = |s: &Subflow| [s.tcp.next_timeout(), s.confirm_at];
+        self.subflows.iter().flat_map(of).chain([self.stall_at]).flatten().min()
+    }
+
+    /// Answers [`Connection::next_timeout`]; harmless when early.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for index in 0..self.subflows.len() {
+            let subflow = &mut self.subflows[index];
+            subflow.tcp.handle_timeout(now);
+            if subflow.confirm_at.is_some_and(|at| at <= now) {
+                // The fourth segment may be lost, or our third (RFC 8684 section 3.2).
+                subflow.confirm_at = Some(now + subflow.tcp.info().rto * 2);
+                subflow.tcp.acknowledge();
+            }
+            let timeouts = subflow.tcp.info().timeouts;
+            if timeouts > subflow.timeouts {
+                subflow.timeouts = timeouts;
+                if self.config.reinjection != Reinjection::OnFailure {
+                    self.lose(index);
+                }
+            }
+        }
+        if self.stall_at.is_some_and(|at| at <= now) {
+            self.stall_at = None;
+            self.stalls += 1;
+            self.unstall();
+        }
+        self.look_after(now);
+    }
+
+    /// What a subflow has and its peer has not acknowledged there goes on another, unless one that works has it too.
+    fn lose(&mut self, index: usize) {
+        let subflows = &self.subflows;
+        self.tx.mark_lost(|chunk| {
+            chunk.is_on(index)
+                && !chunk.copies().any(|copy| {
+                    let Some(subflow) = subflows.get(copy.on) else { return false };
+                    let works = copy.on != index && subflow.is_alive();
+                    subflow.tcp.has_delivered(copy.seq, copy.end) || works
+                })
+        });
+    }
+
+    /// Nothing has moved on the level of data for long: what subflows have acknowledged and nobody has as data goes
+    /// out again; the end is said again; a closed window is probed.
+    fn unstall(&mut self) {
+        let subflows = &self.subflows;
+        let mut first = true;
+        self.tx.mark_lost(|chunk| {
+            // Only the first: the window may have been too small for the others.
+            core::mem::take(&mut first)
+                && chunk.copies().all(|copy| {
+                    subflows
+                        .get(copy.on)
+                        .is_none_or(|s| !s.is_alive() || s.tcp.has_delivered(copy.seq, copy.end))
+                })
+        });
+        let ready = self.subflows.iter().filter(|s| s.is_ready()).count().max(1);
+        let turn = self.stalls as usize % ready;
+        let ends = self.tx.is_closed() && !self.tx.fin_acked();
+        if let Some(multipath) =
+            self.subflows.iter_mut().filter(|s| s.is_ready()).nth(turn).and_then(|s| s.tcp.multipath())
+        {
+            if ends && multipath.data_fin_said {
+                multipath.data_fin_due = true;
+            } else {
+                multipath.probe_due = true;
+            }
+        }
+    }
+
+    fn arm_stall(&mut self, now: Instant) {
+        let waits = self.mode == Mode::Multipath
+            && (self.tx.has_chunks()
+                || self.tx.unsent() > 0
+                || (self.tx.is_closed() && !self.tx.fin_acked()));
+        if !waits || self.over.is_some() {
+            self.stall_at = None;
+            return;
+        }
+        if self.stall_at.is_none() {
+            let rto = self.subflows.iter().filter(|s| s.is_ready()).map(|s| s.tcp.info().rto).max();
+            let rto = rto.unwrap_or(Duration::from_secs(1)) * (2 << self.stalls.min(MAX_SHIFT));
+            self.stall_at = Some(now + rto.min(MAX_STALL));
+        }
+    }
+
+    /// After anything has happened: what has become of the subflows, and what follows.
+    pub(super) fn look_after(&mut self, now: Instant) {
+        for index in 0..self.subflows.len() {
+            self.look_after_subflow(now, index);
+        }
+        if self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended() {
+            self.subflows.iter_mut().filter(|s| s.is_alive()).for_each(|s| retire(now, s));
+        }
+        self.refresh();
+        self.couple();
+        self.arm_stall(now);
+    }
+
+    fn look_after_subflow(&mut self, now: Instant, index: usize) {
+        while let Some(event) = self.subflows[index].tcp.poll_event() {
+            match event {
+                tcp::Event::Established => self.subflow_opened(now, index),
+                tcp::Event::Readable if self.mode == Mode::Plain => self.raise(Event::Readable),
+                tcp::Event::Writable if self.mode == Mode::Plain => self.raise(Event::Writable),
+                tcp::Event::PeerClosed if self.mode == Mode::Plain => self.raise(Event::PeerClosed),
+                tcp::Event::Readable | tcp::Event::Writable => {}
+                // The peer will send no more here, so that there is no use in sending here either.
+                tcp::Event::PeerClosed => retire(now, &mut self.subflows[index]),
+                tcp::Event::Closed(reason) => self.bury(index, reason),
+            }
+        }
+    }
+
+    fn subflow_opened(&mut self, now: Instant, index: usize) {
+        let subflow = &mut self.subflows[index];
+        match subflow.stage {
+            Stage::Joining { .. } => {
+                subflow.stage = Stage::Unconfirmed;
+                subflow.confirm_at = Some(now + subflow.tcp.info().rto);
+            }
+            Stage::Offering
+            | Stage::Ready
+            | Stage::Joined { .. }
+            | Stage::Unconfirmed
+            | Stage::Retiring
+            | Stage::Gone => {}
+        }
+        if index == 0 {
+            self.raise(Event::Established);
+        }
+    }
+
+    /// A subflow is over.
+    pub(super) fn bury(&mut self, index: usize, reason: CloseReason) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.stage == Stage::Gone {
+            return;
+        }
+        subflow.stage = Stage::Gone;
+        subflow.confirm_at = None;
+        let id = subflow.id;
+        if let Some(multipath) = subflow.tcp.multipath() {
+            multipath.data_fin_said = false;
+        }
+        if self.mode == Mode::Multipath {
+            self.lose(index);
+        }
+        if self.mode != Mode::Plain && self.subflows.len() > 1 {
+            self.raise(Event::SubflowClosed(id, reason));
+        }
+        if !self.subflows.iter().any(Subflow::is_alive) {
+            let graceful = self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended();
+            self.finish(if graceful { CloseReason::Graceful } else { reason });
+        }
+    }
+
+    /// Resets one subflow and says why (RFC 8684 section 3.6).
+    pub(super) fn reset_subflow(&mut self, index: usize, reason: ResetReason) {
+        let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.is_alive()) else { return };
+        if let Some(multipath) = subflow.tcp.multipath() {
+            multipath.reset = Some(MptcpOption::MpTcpRst(MpTcpRst { transient: false, reason }));
+        }
+        // The moment is of no importance for a reset.
+        subflow.tcp.abort(Instant::ZERO);
+        self.bury(index, CloseReason::Aborted);
+    }
+
+    pub(super) fn be_fastclosed(&mut self) {
+        for subflow in self.subflows.iter_mut().filter(|s| s.is_alive()) {
+            subflow.tcp.abort(Instant::ZERO);
+            subflow.stage = Stage::Gone;
+        }
+        self.finish(CloseReason::Reset);
+    }
+
+    fn finish(&mut self, reason: CloseReason) {
+        if self.over.is_none() {
+            self.over = Some(reason);
+            self.stall_at = None;
+            self.raise(Event::Closed(reason));
+        }
+    }
+
+    /// Alpha of RFC 6356 section 4, for all subflows.
+    fn couple(&mut self) {
+        if self.config.tcp.congestion != tcp::CongestionAlgorithm::Coupled || self.mode != Mode::Multipath {
+            return;
+        }
+        let (mut total, mut best, mut sum) = (0_u64, 0.0_f64, 0.0_f64);
+        for subflow in self.subflows.iter().filter(|s| s.is_ready()) {
+            let info = subflow.tcp.info();
+            let Some(rtt) = info.srtt.map(|rtt| rtt.as_secs_f64()).filter(|rtt| *rtt > 0.0) else { continue };
+            let cwnd = f64::from(info.cwnd);
+            total += u64::from(info.cwnd);
+            best = best.max(cwnd / (rtt * rtt));
+            sum += cwnd / rtt;
+        }
+        if total == 0 || sum <= 0.0 {
+            return;
+        }
+        let alpha = total as f64 * best / (sum * sum);
+        let coupling = Coupling { alpha: (alpha * Coupling::ONE as f64) as u64, total };
+        self.subflows.iter_mut().filter(|s| s.is_ready()).for_each(|s| s.tcp.set_coupling(coupling));
+    }
+}
+
+fn retire(now: Instant, subflow: &mut Subflow) {
+    if subflow.is_alive() && subflow.stage != Stage::Retiring {
+        subflow.stage = Stage::Retiring;
+        subflow.tcp.close(now);
+    }
+}
+
+/// Nobody looks at data that does not move less often than that.
+const MAX_STALL: Duration = Duration::from_secs(60);
+const MAX_SHIFT: u32 = 6;

@@ -1,0 +1,227 @@
+//! Which data leaves where: what the subflows have to say comes first, then the scheduler is asked.
+
+use alloc::vec::Vec;
+
+use super::{Connection, Mode};
+use crate::mptcp::config::Reinjection;
+use crate::mptcp::info::SubflowId;
+use crate::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use crate::mptcp::send::Copy;
+use crate::mptcp::subflow::Subflow;
+use crate::segment::{DataSeqNumber, Segment};
+use crate::tcp::TIGHTER;
+use crate::time::Instant;
+
+impl Connection {
+    /// The next segment to put on the wire, and on which subflow, until `None`.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(SubflowId, Segment)> {
+        if let Some(reset) = self.resets.pop_front() {
+            return Some(reset);
+        }
+        self.say_end();
+        loop {
+            for i in 0..self.subflows.len() {
+                let index = (self.turn + i) % self.subflows.len();
+                let subflow = &mut self.subflows[index];
+                if let Some(segment) = subflow.tcp.poll_transmit(now) {
+                    self.turn = index;
+                    let id = subflow.id;
+                    return Some((id, segment));
+                }
+            }
+            if self.mode != Mode::Multipath || self.over.is_some() || !self.assign(now) {
+                return None;
+            }
+        }
+    }
+
+    /// DATA_FIN without data, once, when the last data is under way already without it. Should it be lost, the stall
+    /// timer repeats it.
+    fn say_end(&mut self) {
+        if self.mode != Mode::Multipath || !self.tx.is_closed() || self.tx.fin_acked() || self.tx.unsent() > 0
+        {
+            return;
+        }
+        let mut ready = self.subflows.iter_mut().filter(|s| s.is_ready());
+        if let Some(multipath) = ready.next().and_then(|s| s.tcp.multipath())
+            && !multipath.data_fin_said
+            && !self.subflows.iter_mut().any(|s| s.tcp.multipath().is_some_and(|m| m.data_fin_said))
+            && let Some(multipath) =
+                self.subflows.iter_mut().find(|s| s.is_ready()).and_then(|s| s.tcp.multipath())
+        {
+            multipath.data_fin_due = true;
+            multipath.data_fin_said = true;
+        }
+    }
+
+    /// Puts one chunk on a subflow; false if there is none to put, or no room.
+    fn assign(&mut self, now: Instant) -> bool {
+        let unsent = self.tx.unsent();
+        if unsent == 0 && !self.tx.has_chunks() {
+            return false;
+        }
+        let views = self.views();
+        if views.is_empty() {
+            return false;
+        }
+        if self.reinject(now, &views) {
+            return true;
+        }
+        let demand = Demand { unsent, window: self.tx.peer_window(), in_flight: self.tx.in_flight() };
+        match self.scheduler.pick(&demand, &views) {
+            Pick::Send { index, skip } => self.send_new(now, index, skip) || self.relieve(now, &views),
+            Pick::Copy { index } => match self.lacking(index) {
+                Some(chunk) => self.send_copy(now, index, chunk),
+                None => false,
+            },
+            Pick::Rescue => self.rescue(now, &views),
+            Pick::Wait => unsent > 0 && self.tx.peek(0, 1).is_none() && self.relieve(now, &views),
+        }
+    }
+
+    /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section 3.3.8).
+    fn views(&self) -> Vec<PathView> {
+        let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
+        let redundant = self.config.scheduler == crate::mptcp::config::SchedulerKind::Redundant;
+        let mut views = Vec::new();
+        for (index, subflow) in self.subflows.iter().enumerate() {
+            if subflow.is_ready() && (!regular || !subflow.backup) {
+                views.push(view(index, subflow, redundant && self.lacking(index).is_some()));
+            }
+        }
+        views
+    }
+
+    /// The first chunk that a subflow has not.
+    fn lacking(&self, index: usize) -> Option<usize> {
+        self.tx.chunks().position(|chunk| !chunk.is_on(index))
+    }
+
+    /// What was lost with a subflow, or is thought to be.
+    fn reinject(&mut self, now: Instant, views: &[PathView]) -> bool {
+        let subflows = &self.subflows;
+        let delivered =
+            |copy: &Copy| subflows.get(copy.on).is_some_and(|s| s.tcp.has_delivered(copy.seq, copy.end));
+        // Meanwhile it may have arrived after all, where the subflow lives.
+        while let Some(chunk) = self.tx.first_lost(|chunk| {
+            self.stalls == 0 && chunk.copies().any(|copy| delivered(copy) && subflows[copy.on].is_alive())
+        }) {
+            self.tx.found(chunk);
+        }
+        let mut order: Vec<&PathView> = views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
+        order.sort_by_key(|view| view.rtt);
+        for view in order {
+            let index = view.index;
+            // A subflow that has it already sends it again by itself, unless it thinks that it has arrived.
+            let chunk =
+                self.tx.first_lost(|chunk| !chunk.copies().any(|copy| copy.on == index && !delivered(copy)));
+            if let Some(chunk) = chunk {
+                return self.send_copy(now, index, chunk);
+            }
+        }
+        false
+    }
+
+    /// The window is full because of one chunk on a slow subflow, and a faster one has room: there it goes, too.
+    fn relieve(&mut self, now: Instant, views: &[PathView]) -> bool {
+        if self.config.reinjection != Reinjection::Opportunistic {
+            return false;
+        }
+        let Some(first) = self.tx.chunk(0) else { return false };
+        let mut faster: Vec<&PathView> = views
+            .iter()
+            .filter(|view| view.takes(u64::from(view.mss)) && !first.is_on(view.index))
+            .filter(|view| {
+                let slower = |copy: &Copy| {
+                    views.iter().find(|other| other.index == copy.on).is_none_or(|other| other.rtt > view.rtt)
+                };
+                first.copies().all(slower)
+            })
+            .collect();
+        faster.sort_by_key(|view| view.rtt);
+        match faster.first() {
+            Some(view) => {
+                let index = view.index;
+                self.send_copy(now, index, 0)
+            }
+            None => false,
+        }
+    }
+
+    /// The first chunk that a subflow with room is expected to bring earlier than those that have it.
+    fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
+        if self.config.reinjection != Reinjection::Opportunistic {
+            return false;
+        }
+        let mut with_room: Vec<&PathView> =
+            views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
+        with_room.sort_by_key(|view| view.arrival());
+        for view in with_room {
+            let there = now + view.arrival();
+            let late = |copy: &Copy| {
+                let Some(other) = views.iter().find(|other| other.index == copy.on) else { return true };
+                let subflow = &self.subflows[copy.on];
+                !subflow.tcp.has_delivered(copy.seq, copy.end)
+                    && (copy.at + other.overdue() < now
+                        || (copy.at + other.arrival() > there && other.arrival() > view.arrival()))
+            };
+            let chunk =
+                self.tx.chunks().position(|chunk| !chunk.is_on(view.index) && chunk.copies().all(late));
+            if let Some(chunk) = chunk {
+                let index = view.index;
+                return self.send_copy(now, index, chunk);
+            }
+        }
+        false
+    }
+
+    fn send_new(&mut self, now: Instant, index: usize, skip: u64) -> bool {
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        let mut most = u32::from(subflow.tcp.info().mss);
+        if subflow.bytes_assigned == 0 && subflow.tcp.multipath().is_some_and(|m| m.first.is_some()) {
+            most = most.saturating_sub(TIGHTER).max(1);
+        }
+        let Some((dsn, len)) = self.tx.peek(skip, most) else { return false };
+        // Silly window avoidance (RFC 9293 section 3.8.6.2.1), on the level of data.
+        if len < most && self.tx.is_cut_by_window(dsn, len) && self.tx.has_chunks() {
+            return false;
+        }
+        let copy = self.put(now, index, dsn, len);
+        self.tx.assign(dsn, len, copy);
+        true
+    }
+
+    fn send_copy(&mut self, now: Instant, index: usize, chunk: usize) -> bool {
+        let Some((dsn, len)) = self.tx.chunk(chunk).map(|chunk| (chunk.dsn, chunk.len)) else { return false };
+        let copy = self.put(now, index, dsn, len);
+        self.tx.copied(chunk, copy);
+        true
+    }
+
+    fn put(&mut self, now: Instant, index: usize, dsn: DataSeqNumber, len: u32) -> Copy {
+        let data = self.tx.data(dsn, len);
+        let subflow = &mut self.subflows[index];
+        subflow.bytes_assigned += u64::from(len);
+        let end = subflow.tcp.write_mapped(dsn, data);
+        self.turn = index;
+        Copy { on: index, seq: end - len, end, at: now }
+    }
+}
+
+fn view(index: usize, subflow: &Subflow, lacks: bool) -> PathView {
+    let tcp = subflow.tcp.info();
+    let rtt = tcp.srtt.or(subflow.facts.rtt).unwrap_or(tcp.rto);
+    PathView {
+        index,
+        facts: subflow.facts,
+        rtt,
+        rttvar: tcp.rttvar,
+        min_rtt: tcp.min_rtt.unwrap_or(rtt),
+        mss: u32::from(tcp.mss),
+        cwnd: tcp.cwnd,
+        ssthresh: tcp.ssthresh,
+        in_flight: tcp.in_flight,
+        room: subflow.tcp.room(),
+        lacks,
+    }
+}

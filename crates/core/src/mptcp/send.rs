@@ -1,0 +1,293 @@
+//! The sending half on the level of data: what was written, which of it is on which subflow, what the peer has.
+//!
+//! A *chunk* is what one call of the scheduler has put on a subflow, a segment's worth at most. It is kept until its
+//! DATA_ACK (RFC 8684 section 3.3.5), so that it can be sent on another subflow.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::Bytes;
+
+use crate::segment::{DataSeqNumber, SeqNumber};
+use crate::tcp::SendQueue;
+use crate::time::Instant;
+
+/// One chunk on one subflow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy {
+    /// The subflow's index.
+    pub(crate) on: usize,
+    pub(crate) seq: SeqNumber,
+    pub(crate) end: SeqNumber,
+    pub(crate) at: Instant,
+}
+
+/// Octets that were assigned together.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) dsn: DataSeqNumber,
+    pub(crate) len: u32,
+    first: Copy,
+    more: Vec<Copy>,
+    /// To be sent again on another subflow as soon as one has room.
+    pub(crate) lost: bool,
+}
+
+impl Chunk {
+    pub(crate) fn end(&self) -> DataSeqNumber {
+        self.dsn + u64::from(self.len)
+    }
+
+    pub(crate) fn copies(&self) -> impl Iterator<Item = &Copy> {
+        core::iter::once(&self.first).chain(&self.more)
+    }
+
+    pub(crate) fn is_on(&self, subflow: usize) -> bool {
+        self.copies().any(|copy| copy.on == subflow)
+    }
+}
+
+/// Octets that were passed over.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from: DataSeqNumber,
+    to: DataSeqNumber,
+}
+
+/// Everything written and not acknowledged.
+#[derive(Debug)]
+pub(crate) struct DataSender {
+    /// SND.UNA of data.
+    una: DataSeqNumber,
+    queue: SendQueue,
+    /// No octet from here on was ever assigned.
+    next: DataSeqNumber,
+    /// What before it was passed over.
+    gaps: VecDeque<Gap>,
+    /// Assigned, in order, disjoint.
+    chunks: VecDeque<Chunk>,
+    /// Any of them may be marked as lost.
+    any_lost: bool,
+    /// The right edge of the peer's window: the furthest DATA_ACK + window that was said on any subflow.
+    edge: DataSeqNumber,
+    buffer: u32,
+    closed: bool,
+    fin_acked: bool,
+    pub(crate) acked: u64,
+    pub(crate) reinjections: u64,
+}
+
+impl DataSender {
+    /// `first` is the number of the first octet.
+    pub(crate) fn new(first: DataSeqNumber, buffer: u32) -> Self {
+        Self {
+            una: first,
+            queue: SendQueue::default(),
+            next: first,
+            gaps: VecDeque::new(),
+            chunks: VecDeque::new(),
+            any_lost: false,
+            edge: first,
+            buffer: buffer.min(1 << 30),
+            closed: false,
+            fin_acked: false,
+            acked: 0,
+            reinjections: 0,
+        }
+    }
+
+    /// As `tcp::Connection::write`.
+    pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
+        let n = data.len().min(self.buffer.saturating_sub(self.queue.len()) as usize);
+        if n > 0 {
+            self.queue.push(data.split_to(n));
+        }
+        n
+    }
+
+    /// All that was written, for a connection that turns out to be plain TCP. Before anything is acknowledged on
+    /// the level of data; what was assigned is with the subflow already.
+    pub(crate) fn take_unassigned(&mut self) -> Bytes {
+        let assigned = self.next.distance(self.una).max(0) as u32;
+        let rest = self.queue.slice(assigned, self.queue.len() - assigned);
+        self.queue.clear();
+        self.chunks.clear();
+        self.gaps.clear();
+        rest
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Just past the last octet written: the number of the DATA_FIN, once closed.
+    pub(crate) fn end(&self) -> DataSeqNumber {
+        self.una + u64::from(self.queue.len())
+    }
+
+    pub(crate) fn una(&self) -> DataSeqNumber {
+        self.una
+    }
+
+    pub(crate) fn fin_acked(&self) -> bool {
+        self.fin_acked
+    }
+
+    /// Octets never assigned.
+    pub(crate) fn unsent(&self) -> u64 {
+        let gaps: i64 = self.gaps.iter().map(|gap| gap.to.distance(gap.from)).sum();
+        (self.end().distance(self.next) + gaps).max(0) as u64
+    }
+
+    /// Octets assigned and not acknowledged.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.chunks.iter().map(|chunk| u64::from(chunk.len)).sum()
+    }
+
+    pub(crate) fn has_chunks(&self) -> bool {
+        !self.chunks.is_empty()
+    }
+
+    pub(crate) fn peer_window(&self) -> u64 {
+        self.edge.distance(self.una).max(0) as u64
+    }
+
+    /// A DATA_ACK with the window of its segment; `None` if it acknowledges what was never sent, else whether
+    /// anything has moved.
+    pub(crate) fn acknowledge(&mut self, ack: DataSeqNumber, window: u32) -> Option<bool> {
+        let most = if self.closed && self.next == self.end() { self.end() + 1 } else { self.next };
+        if !ack.le(most) {
+            return None;
+        }
+        let edge = self.edge.max(ack + u64::from(window));
+        let mut moved = edge != self.edge;
+        self.edge = edge;
+        if self.closed && ack == self.end() + 1 && !self.fin_acked {
+            self.fin_acked = true;
+            moved = true;
+        }
+        let n = ack.distance(self.una).clamp(0, i64::from(self.queue.len())) as u32;
+        if n > 0 {
+            self.advance(n);
+            moved = true;
+        }
+        Some(moved)
+    }
+
+    fn advance(&mut self, n: u32) {
+        self.queue.advance(n);
+        self.una = self.una + u64::from(n);
+        self.acked += u64::from(n);
+        let una = self.una;
+        while self.chunks.front().is_some_and(|chunk| chunk.end().le(una)) {
+            self.chunks.pop_front();
+        }
+        while self.gaps.front().is_some_and(|gap| gap.to.le(una)) {
+            self.gaps.pop_front();
+        }
+        if let Some(chunk) = self.chunks.front_mut() {
+            let cut = una.distance(chunk.dsn).clamp(0, i64::from(chunk.len)) as u32;
+            chunk.dsn = chunk.dsn + u64::from(cut);
+            chunk.len -= cut;
+            chunk.first.seq += cut;
+            chunk.more.iter_mut().for_each(|copy| copy.seq += cut);
+        }
+    }
+
+    /// The octets that would be assigned next: `most` at most, after passing over `skip` octets that were never
+    /// assigned, and none past the peer's window.
+    pub(crate) fn peek(&self, skip: u64, most: u32) -> Option<(DataSeqNumber, u32)> {
+        let mut skip = skip as i64;
+        let tail = Gap { from: self.next, to: self.end() };
+        for gap in self.gaps.iter().chain(core::iter::once(&tail)) {
+            let len = gap.to.distance(gap.from);
+            if skip < len {
+                let from = gap.from + skip.max(0) as u64;
+                let room = self.edge.distance(from).clamp(0, i64::from(most));
+                let n = gap.to.distance(from).min(room) as u32;
+                return (n > 0).then_some((from, n));
+            }
+            skip -= len.max(0);
+        }
+        None
+    }
+
+    /// More than the `len` octets from `dsn` on wait, but the peer's window ends there.
+    pub(crate) fn is_cut_by_window(&self, dsn: DataSeqNumber, len: u32) -> bool {
+        let end = dsn + u64::from(len);
+        end == self.edge && end.lt(self.end())
+    }
+
+    /// Assigns what [`DataSender::peek`] has shown.
+    pub(crate) fn assign(&mut self, dsn: DataSeqNumber, len: u32, copy: Copy) {
+        let end = dsn + u64::from(len);
+        if self.next.le(dsn) {
+            if self.next != dsn {
+                self.gaps.push_back(Gap { from: self.next, to: dsn });
+            }
+            self.next = end;
+        } else if let Some(i) = self.gaps.iter().position(|gap| gap.from.le(dsn) && end.le(gap.to)) {
+            let gap = self.gaps[i];
+            self.gaps.remove(i);
+            if end != gap.to {
+                self.gaps.insert(i, Gap { from: end, to: gap.to });
+            }
+            if gap.from != dsn {
+                self.gaps.insert(i, Gap { from: gap.from, to: dsn });
+            }
+        }
+        let at = self.chunks.partition_point(|chunk| chunk.dsn.lt(dsn));
+        self.chunks.insert(at, Chunk { dsn, len, first: copy, more: Vec::new(), lost: false });
+    }
+
+    pub(crate) fn data(&self, dsn: DataSeqNumber, len: u32) -> Bytes {
+        self.queue.slice(dsn.distance(self.una).max(0) as u32, len)
+    }
+
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunks.iter()
+    }
+
+    pub(crate) fn chunk(&self, index: usize) -> Option<&Chunk> {
+        self.chunks.get(index)
+    }
+
+    /// A chunk goes on a further subflow.
+    pub(crate) fn copied(&mut self, index: usize, copy: Copy) {
+        if let Some(chunk) = self.chunks.get_mut(index) {
+            chunk.more.push(copy);
+            chunk.lost = false;
+            self.reinjections += 1;
+        }
+    }
+
+    /// Marks the chunks that `is_lost` names.
+    pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&Chunk) -> bool) {
+        for chunk in &mut self.chunks {
+            if !chunk.lost && is_lost(chunk) {
+                chunk.lost = true;
+                self.any_lost = true;
+            }
+        }
+    }
+
+    /// The first chunk that is marked and that `wanted` names.
+    pub(crate) fn first_lost(&mut self, wanted: impl Fn(&Chunk) -> bool) -> Option<usize> {
+        if !self.any_lost {
+            return None;
+        }
+        self.any_lost = self.chunks.iter().any(|chunk| chunk.lost);
+        self.chunks.iter().position(|chunk| chunk.lost && wanted(chunk))
+    }
+
+    /// It need not be sent again after all.
+    pub(crate) fn found(&mut self, index: usize) {
+        if let Some(chunk) = self.chunks.get_mut(index) {
+            chunk.lost = false;
+        }
+    }
+}

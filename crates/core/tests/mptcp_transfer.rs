@@ -1,0 +1,97 @@
+//! Two ends, several paths: bit-exact both ways and torn down, whatever the paths do.
+
+mod mptcp_world;
+
+use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
+use anabranch_core::tcp::{self, CloseReason};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::prng::Prng;
+use bytes::Bytes;
+use mptcp_world::{Path, World};
+
+const SCHEDULERS: [SchedulerKind; 6] = [
+    SchedulerKind::FastestRtt,
+    SchedulerKind::RoundRobin,
+    SchedulerKind::Redundant,
+    SchedulerKind::Blest,
+    SchedulerKind::Daps,
+    SchedulerKind::Predictive,
+];
+
+fn octets(seed: u64, n: usize) -> Bytes {
+    Bytes::from(Prng::new(seed).octets(n))
+}
+
+fn config(scheduler: SchedulerKind) -> Config {
+    Config { scheduler, tcp: tcp::Config { mss: 1000, ..tcp::Config::default() }, ..Config::default() }
+}
+
+/// A world that sends `up` and `down` octets and closes; both must arrive.
+fn exchange(world: &mut World, up: usize, down: usize, seconds: u64) {
+    let (there, back) = (octets(1, up), octets(2, down));
+    world.client.outbox = there.clone();
+    world.server.outbox = back.clone();
+    world.client.closes = true;
+    world.server.closes = true;
+    let over = world.run_to_end(seconds);
+    let summary = format!(
+        "at {}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        world.now,
+        (0..4).map(|i| world.client.mptcp().subflow_info(SubflowId(i)).map(|s| s.tcp)).collect::<Vec<_>>(),
+        world.client.mptcp().info(),
+        world.server.connection.as_ref().map(|c| c.info()),
+        world.client.events,
+        world.server.events
+    );
+    assert!(over, "not torn down {summary}");
+    assert_eq!(world.server.inbox.len(), up, "{summary}");
+    assert_eq!(world.client.inbox.len(), down, "{summary}");
+    assert!(world.server.inbox == there && world.client.inbox == back, "octets differ {summary}");
+}
+
+#[test]
+fn two_paths_carry_one_stream_both_ways() {
+    for scheduler in SCHEDULERS {
+        let paths = vec![Path::new(2_000_000, 10), Path::new(1_000_000, 40)];
+        let mut world = World::new(config(scheduler), config(scheduler), paths, 7);
+        exchange(&mut world, 500_000, 100_000, 600);
+        let graceful = Some(&Event::Closed(CloseReason::Graceful));
+        assert_eq!((world.client.events.last(), world.server.events.last()), (graceful, graceful));
+        let info = world.client.mptcp().info();
+        assert!(info.multipath && info.bytes_acked == 500_000 && info.dropped == 0, "{info:?}");
+        for side in [&world.client, &world.server] {
+            assert!(side.events.contains(&Event::SubflowEstablished(SubflowId(1))), "{:?}", side.events);
+            assert!(side.events.contains(&Event::PeerClosed));
+        }
+        let second = world.client.mptcp().subflow_info(SubflowId(1)).unwrap();
+        if scheduler != SchedulerKind::Predictive {
+            assert!(second.bytes_assigned > 50_000, "{scheduler:?} {second:?}");
+        }
+    }
+}
+
+#[test]
+fn losses_and_reordering_do_not_show() {
+    for (i, scheduler) in SCHEDULERS.into_iter().enumerate() {
+        let lossy = |rate, delay| Path { loss: 30, reorder: 5, ..Path::new(rate, delay) };
+        let paths = vec![lossy(2_000_000, 10), lossy(500_000, 60), lossy(1_000_000, 5)];
+        let mut world = World::new(config(scheduler), config(scheduler), paths, 70 + i as u64);
+        exchange(&mut world, 300_000, 60_000, 6_000);
+    }
+}
+
+#[test]
+fn equal_paths_add_up() {
+    let took = |paths: usize| {
+        let paths = vec![Path { queue: Duration::from_millis(100), ..Path::new(2_000_000, 20) }; paths];
+        let config = config(SchedulerKind::FastestRtt);
+        let mut world = World::new(config, config, paths, 3);
+        world.client.outbox = octets(3, 2_000_000);
+        assert!(
+            world.run_until(Instant::ZERO + Duration::from_secs(100), |w| w.server.inbox.len() == 2_000_000)
+        );
+        world.now.as_secs_f64()
+    };
+    let (one, two) = (took(1), took(2));
+    assert!(one / two > 1.85, "one path {one} s, two {two} s");
+}

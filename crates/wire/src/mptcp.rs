@@ -1,0 +1,530 @@
+//! The option of Multipath TCP, version 1 (RFC 8684): kind 30 with a subtype.
+//!
+//! A segment may carry several: [`Mptcp`] is all of them. The one of almost every segment, the data sequence
+//! signal, lies inline; whoever carries others pays for a box.
+
+mod octets;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+use core::ops::{Add, Sub};
+
+/// The option's kind (RFC 8684 section 8.1).
+pub(crate) const KIND: u8 = 30;
+
+/// A data sequence number (RFC 8684 section 3.3): modulo 2^64, of octets of the connection.
+///
+/// As with [`crate::tcp::SeqNumber`] there is no order but that of distances.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct DataSeqNumber(pub u64);
+
+impl DataSeqNumber {
+    /// The signed distance from `other` to `self`, in octets, in -2^63..2^63.
+    #[inline]
+    pub const fn distance(self, other: Self) -> i64 {
+        self.0.wrapping_sub(other.0) as i64
+    }
+
+    /// `self` comes before `other`.
+    #[inline]
+    pub const fn lt(self, other: Self) -> bool {
+        self.distance(other) < 0
+    }
+
+    /// `self` comes before `other` or is it.
+    #[inline]
+    pub const fn le(self, other: Self) -> bool {
+        self.distance(other) <= 0
+    }
+
+    /// The later of the two.
+    #[inline]
+    pub const fn max(self, other: Self) -> Self {
+        if self.lt(other) { other } else { self }
+    }
+}
+
+impl Add<u64> for DataSeqNumber {
+    type Output = Self;
+    #[inline]
+    fn add(self, n: u64) -> Self {
+        Self(self.0.wrapping_add(n))
+    }
+}
+
+impl Sub<u64> for DataSeqNumber {
+    type Output = Self;
+    #[inline]
+    fn sub(self, n: u64) -> Self {
+        Self(self.0.wrapping_sub(n))
+    }
+}
+
+impl fmt::Debug for DataSeqNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for DataSeqNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A data sequence number as it stands in the option: whole, or its lower half (RFC 8684 section 3.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WireDsn {
+    /// The lower 32 bits; the receiver knows the others.
+    Short(u32),
+    /// All 64 bits.
+    Long(DataSeqNumber),
+}
+
+impl WireDsn {
+    /// The number meant, which is the one closest to `near`.
+    #[inline]
+    pub const fn expand(self, near: DataSeqNumber) -> DataSeqNumber {
+        match self {
+            Self::Long(number) => number,
+            Self::Short(low) => {
+                let step = low.wrapping_sub(near.0 as u32) as i32;
+                DataSeqNumber(near.0.wrapping_add(step as i64 as u64))
+            }
+        }
+    }
+
+    const fn octets(self) -> usize {
+        match self {
+            Self::Short(_) => 4,
+            Self::Long(_) => 8,
+        }
+    }
+}
+
+/// A mapping of subflow octets to data octets (RFC 8684 section 3.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mapping {
+    /// Data sequence number of the first octet.
+    pub dsn: WireDsn,
+    /// Subflow sequence number of that octet, relative to the initial one: the first octet is 1. 0 with a
+    /// DATA_FIN that comes without data.
+    pub subflow_seq: u32,
+    /// Octets mapped, the DATA_FIN included; 0 is an infinite mapping (RFC 8684 section 3.7).
+    pub len: u16,
+    /// Checksum over data and mapping, if agreed on.
+    pub checksum: Option<u16>,
+}
+
+/// The data sequence signal (RFC 8684 section 3.3, figure 9).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Dss {
+    // Packed by hand so that a segment grows by no more than 32 octets; the bool lends its spare values to
+    // the enum around.
+    data_ack: u64,
+    dsn: u64,
+    subflow_seq: u32,
+    len: u16,
+    checksum: u16,
+    form: u8,
+    data_fin: bool,
+}
+
+impl Dss {
+    const ACK: u8 = 0x01;
+    const ACK_LONG: u8 = 0x02;
+    const MAPPING: u8 = 0x04;
+    const DSN_LONG: u8 = 0x08;
+    const CHECKSUM: u8 = 0x80;
+
+    /// Says also that all before `number` has arrived.
+    #[inline]
+    #[must_use]
+    pub const fn with_data_ack(mut self, number: WireDsn) -> Self {
+        self.form &= !(Self::ACK | Self::ACK_LONG);
+        match number {
+            WireDsn::Short(low) => {
+                self.data_ack = low as u64;
+                self.form |= Self::ACK;
+            }
+            WireDsn::Long(whole) => {
+                self.data_ack = whole.0;
+                self.form |= Self::ACK | Self::ACK_LONG;
+            }
+        }
+        self
+    }
+
+    /// Says also where the payload belongs.
+    #[inline]
+    #[must_use]
+    pub const fn with_mapping(mut self, mapping: Mapping) -> Self {
+        self.form = (self.form & (Self::ACK | Self::ACK_LONG)) | Self::MAPPING;
+        match mapping.dsn {
+            WireDsn::Short(low) => self.dsn = low as u64,
+            WireDsn::Long(whole) => {
+                self.dsn = whole.0;
+                self.form |= Self::DSN_LONG;
+            }
+        }
+        self.subflow_seq = mapping.subflow_seq;
+        self.len = mapping.len;
+        self.checksum = 0;
+        if let Some(checksum) = mapping.checksum {
+            self.checksum = checksum;
+            self.form |= Self::CHECKSUM;
+        }
+        self
+    }
+
+    /// Says also that the last octet mapped is the DATA_FIN (RFC 8684 section 3.3.3).
+    #[inline]
+    #[must_use]
+    pub const fn with_data_fin(mut self) -> Self {
+        self.data_fin = true;
+        self
+    }
+
+    /// The data-level acknowledgement.
+    #[inline]
+    pub const fn data_ack(&self) -> Option<WireDsn> {
+        match self.form & (Self::ACK | Self::ACK_LONG) {
+            0 => None,
+            Self::ACK => Some(WireDsn::Short(self.data_ack as u32)),
+            _ => Some(WireDsn::Long(DataSeqNumber(self.data_ack))),
+        }
+    }
+
+    /// The mapping.
+    #[inline]
+    pub const fn mapping(&self) -> Option<Mapping> {
+        if self.form & Self::MAPPING == 0 {
+            return None;
+        }
+        let long = self.form & Self::DSN_LONG != 0;
+        let dsn = if long { WireDsn::Long(DataSeqNumber(self.dsn)) } else { WireDsn::Short(self.dsn as u32) };
+        let checksum = if self.form & Self::CHECKSUM != 0 { Some(self.checksum) } else { None };
+        Some(Mapping { dsn, subflow_seq: self.subflow_seq, len: self.len, checksum })
+    }
+
+    /// The data stream ends with the mapping.
+    #[inline]
+    pub const fn data_fin(&self) -> bool {
+        self.data_fin
+    }
+
+    /// Octets of the option.
+    pub const fn wire_len(&self) -> usize {
+        let mut n = 4;
+        if let Some(ack) = self.data_ack() {
+            n += ack.octets();
+        }
+        if let Some(mapping) = self.mapping() {
+            n += mapping.dsn.octets() + 6;
+            if mapping.checksum.is_some() {
+                n += 2;
+            }
+        }
+        n
+    }
+}
+
+impl fmt::Debug for Dss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dss")
+            .field("data_ack", &self.data_ack())
+            .field("mapping", &self.mapping())
+            .field("data_fin", &self.data_fin)
+            .finish()
+    }
+}
+
+/// A host's key (RFC 8684 section 3.1): said in the clear once, and the secret of all later subflows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Key(pub u64);
+
+/// The 32 most significant bits of the hash of a key, which name a connection (RFC 8684 section 3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Token(pub u32);
+
+/// MP_CAPABLE (RFC 8684 section 3.1, figure 4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MpCapable {
+    /// Version; we speak 1.
+    pub version: u8,
+    /// Flag A: checksums are required.
+    pub checksum_required: bool,
+    /// Flag C: no further subflows to this address and port.
+    pub no_joins_here: bool,
+    /// Flag H: HMAC-SHA256.
+    pub hmac_sha256: bool,
+    /// What follows, by the segment's place in the handshake.
+    pub form: CapableForm,
+}
+
+/// What an MP_CAPABLE says beyond its flags.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CapableForm {
+    /// On SYN, 4 octets.
+    Syn,
+    /// On SYN/ACK, 12 octets.
+    SynAck {
+        /// Of the option's sender.
+        sender: Key,
+    },
+    /// On the third segment, 20 octets.
+    Ack {
+        /// Of the option's sender.
+        sender: Key,
+        /// Of its receiver.
+        receiver: Key,
+    },
+    /// With the first data, instead of a DSS; 22 octets, 24 with a checksum.
+    Data {
+        /// Of the option's sender.
+        sender: Key,
+        /// Of its receiver.
+        receiver: Key,
+        /// Data-level length in octets, from the first octet on.
+        len: u16,
+        /// Checksum over data and mapping, if agreed on.
+        checksum: Option<u16>,
+    },
+}
+
+/// Which address of a host is meant (RFC 8684 section 3.2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct AddressId(pub u8);
+
+/// MP_JOIN (RFC 8684 section 3.2, figures 5 to 7).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MpJoin {
+    /// On SYN, 12 octets.
+    Syn {
+        /// Flag B: use it only when no other subflow works.
+        backup: bool,
+        /// The sender's address.
+        address: AddressId,
+        /// The receiver's connection.
+        token: Token,
+        /// The sender's nonce.
+        nonce: u32,
+    },
+    /// On SYN/ACK, 16 octets.
+    SynAck {
+        /// Flag B.
+        backup: bool,
+        /// The sender's address.
+        address: AddressId,
+        /// The leftmost 64 bits of the sender's HMAC.
+        hmac: u64,
+        /// The sender's nonce.
+        nonce: u32,
+    },
+    /// On the third segment, 24 octets.
+    Ack {
+        /// The leftmost 160 bits of the sender's HMAC.
+        hmac: [u8; 20],
+    },
+}
+
+/// ADD_ADDR (RFC 8684 section 3.4.1, figure 12).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AddAddr {
+    /// Its number.
+    pub id: AddressId,
+    /// The address.
+    pub address: IpAddr,
+    /// Its port, if it is not that of the first subflow.
+    pub port: Option<u16>,
+    /// The rightmost 64 bits of the HMAC; `None` is an echo (flag E).
+    pub hmac: Option<u64>,
+}
+
+/// MP_TCPRST (RFC 8684 section 3.6, figure 16).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MpTcpRst {
+    /// Flag T: the cause may pass.
+    pub transient: bool,
+    /// The cause.
+    pub reason: ResetReason,
+}
+
+/// Why a subflow was reset (RFC 8684 section 3.6).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ResetReason(pub u8);
+
+impl ResetReason {
+    /// Nothing is said.
+    pub const UNSPECIFIED: Self = Self(0);
+    /// Something is wrong with our MPTCP state or its option.
+    pub const MPTCP_SPECIFIC: Self = Self(1);
+    /// We cannot afford it.
+    pub const LACK_OF_RESOURCES: Self = Self(2);
+    /// Not allowed here.
+    pub const PROHIBITED: Self = Self(3);
+    /// Much was sent and nothing acknowledged.
+    pub const TOO_MUCH_OUTSTANDING: Self = Self(4);
+    /// The path is too bad.
+    pub const UNACCEPTABLE_PERFORMANCE: Self = Self(5);
+    /// Something between has changed what was said.
+    pub const MIDDLEBOX: Self = Self(6);
+}
+
+/// At most that many address numbers fit into one REMOVE_ADDR beside nothing else.
+pub const MAX_REMOVED: usize = 37;
+
+/// One option that is not a [`Dss`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum MptcpOption {
+    /// Multipath is offered, or agreed to.
+    MpCapable(MpCapable),
+    /// A subflow joins.
+    MpJoin(MpJoin),
+    /// A further address of the sender.
+    AddAddr(AddAddr),
+    /// Addresses of the sender that are gone: 1 to [`MAX_REMOVED`].
+    RemoveAddr(Vec<AddressId>),
+    /// This subflow's priority changes (RFC 8684 section 3.3.8).
+    MpPrio {
+        /// Flag B.
+        backup: bool,
+    },
+    /// A checksum was wrong (RFC 8684 section 3.7).
+    MpFail {
+        /// Where in the data.
+        dsn: DataSeqNumber,
+    },
+    /// The whole connection is aborted (RFC 8684 section 3.5).
+    MpFastclose {
+        /// Key of the option's receiver.
+        receiver: Key,
+    },
+    /// Why this subflow is reset.
+    MpTcpRst(MpTcpRst),
+}
+
+impl MptcpOption {
+    /// Octets of the option.
+    pub fn wire_len(&self) -> usize {
+        match self {
+            Self::MpCapable(capable) => match capable.form {
+                CapableForm::Syn => 4,
+                CapableForm::SynAck { .. } => 12,
+                CapableForm::Ack { .. } => 20,
+                CapableForm::Data { checksum, .. } => 22 + if checksum.is_some() { 2 } else { 0 },
+            },
+            Self::MpJoin(MpJoin::Syn { .. }) => 12,
+            Self::MpJoin(MpJoin::SynAck { .. }) => 16,
+            Self::MpJoin(MpJoin::Ack { .. }) => 24,
+            Self::AddAddr(add) => {
+                let address = if add.address.is_ipv4() { 4 } else { 16 };
+                let port = if add.port.is_some() { 2 } else { 0 };
+                let hmac = if add.hmac.is_some() { 8 } else { 0 };
+                4 + address + port + hmac
+            }
+            Self::RemoveAddr(ids) => 3 + ids.len(),
+            Self::MpPrio { .. } => 3,
+            Self::MpFail { .. } | Self::MpFastclose { .. } => 12,
+            Self::MpTcpRst(_) => 4,
+        }
+    }
+}
+
+/// The MPTCP options of one segment: at most one [`Dss`], and any others in order.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Mptcp(Carried);
+
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+enum Carried {
+    #[default]
+    Nothing,
+    Dss(Dss),
+    /// Something beside or instead of a DSS.
+    Others(Box<Others>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Others {
+    dss: Option<Dss>,
+    options: Vec<MptcpOption>,
+}
+
+impl Mptcp {
+    /// No option.
+    pub const NONE: Self = Self(Carried::Nothing);
+
+    /// Only a DSS.
+    #[inline]
+    pub const fn dss_only(dss: Dss) -> Self {
+        Self(Carried::Dss(dss))
+    }
+
+    /// Only one option that is not a DSS.
+    pub fn only(option: MptcpOption) -> Self {
+        let mut this = Self::NONE;
+        this.push(option);
+        this
+    }
+
+    /// Without any.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        matches!(self.0, Carried::Nothing)
+    }
+
+    /// The data sequence signal.
+    #[inline]
+    pub fn dss(&self) -> Option<&Dss> {
+        match &self.0 {
+            Carried::Nothing => None,
+            Carried::Dss(dss) => Some(dss),
+            Carried::Others(others) => others.dss.as_ref(),
+        }
+    }
+
+    /// The others, in order.
+    #[inline]
+    pub fn options(&self) -> &[MptcpOption] {
+        match &self.0 {
+            Carried::Nothing | Carried::Dss(_) => &[],
+            Carried::Others(others) => &others.options,
+        }
+    }
+
+    /// The DSS from now on.
+    pub fn set_dss(&mut self, dss: Dss) {
+        match &mut self.0 {
+            Carried::Others(others) => others.dss = Some(dss),
+            Carried::Nothing | Carried::Dss(_) => self.0 = Carried::Dss(dss),
+        }
+    }
+
+    /// One more that is not a DSS.
+    pub fn push(&mut self, option: MptcpOption) {
+        let dss = match &mut self.0 {
+            Carried::Others(others) => return others.options.push(option),
+            Carried::Dss(dss) => Some(*dss),
+            Carried::Nothing => None,
+        };
+        self.0 = Carried::Others(Box::new(Others { dss, options: alloc::vec![option] }));
+    }
+
+    /// Octets of all options, without padding.
+    #[inline]
+    pub fn bare_len(&self) -> usize {
+        match &self.0 {
+            Carried::Nothing => 0,
+            Carried::Dss(dss) => dss.wire_len(),
+            Carried::Others(others) => {
+                let dss = others.dss.as_ref().map_or(0, Dss::wire_len);
+                dss + others.options.iter().map(MptcpOption::wire_len).sum::<usize>()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
