@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::fmt;
 
+use anabranch_core::mptcp::{self, PathFacts, SubflowId};
 use anabranch_core::paths::OwnPath;
-use anabranch_core::tcp::{Config, Info, WriteError};
+use anabranch_core::tcp::{Info, WriteError};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
@@ -13,6 +14,7 @@ use crate::host::{BACKLOG, ConnectError, ListenError};
 use crate::packet::NodeId;
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
+use crate::transport::TransportConfig;
 use crate::world::World;
 
 /// A program on a node. It is called when something happens and acts through its [`Ctx`]; it never waits.
@@ -73,15 +75,65 @@ impl<'a> Ctx<'a> {
     }
 
     /// Opens a connection to a port of a node; [`StreamEvent::Opened`] or [`StreamEvent::Closed`] follows.
-    pub fn connect(&mut self, node: NodeId, port: u16, config: Config) -> Result<ConnId, ConnectError> {
+    pub fn connect(
+        &mut self,
+        node: NodeId,
+        port: u16,
+        config: impl Into<TransportConfig>,
+    ) -> Result<ConnId, ConnectError> {
+        self.connect_on(0, node, port, config)
+    }
+
+    /// As [`Ctx::connect`], over the path of that number ([`Ctx::paths`]), which only a multipath connection keeps to.
+    pub fn connect_on(
+        &mut self,
+        path: u8,
+        node: NodeId,
+        port: u16,
+        config: impl Into<TransportConfig>,
+    ) -> Result<ConnId, ConnectError> {
         let now = self.world.now();
-        let id = self.world.hosts[self.node.index()].connect(now, self.app, node, port, config)?;
+        let to = (node, port);
+        let id = self.world.hosts[self.node.index()].connect(now, self.app, to, config.into(), path)?;
         self.world.touch(self.node, id);
         Ok(id)
     }
 
+    /// Opens a further subflow of a multipath connection, over the path of that number.
+    pub fn join(&mut self, id: ConnId, path: u8) -> Result<SubflowId, ConnectError> {
+        let now = self.world.now();
+        let subflow = self.world.hosts[self.node.index()].join(now, id, path)?;
+        self.world.touch(self.node, id);
+        Ok(subflow)
+    }
+
+    /// Closes a subflow of a multipath connection, as long as there is another.
+    pub fn close_subflow(&mut self, id: ConnId, subflow: SubflowId) {
+        let now = self.world.now();
+        if let Some(connection) = self.multipath_mut(id) {
+            connection.close_subflow(now, subflow);
+            self.world.touch(self.node, id);
+        }
+    }
+
+    /// Tells a multipath connection what is known of the path of a subflow.
+    pub fn set_path(&mut self, id: ConnId, subflow: SubflowId, facts: PathFacts) {
+        if let Some(connection) = self.multipath_mut(id) {
+            connection.set_path(subflow, facts);
+        }
+    }
+
+    /// A connection as a multipath connection, if it is one, for its figures.
+    pub fn multipath(&self, id: ConnId) -> Option<&mptcp::Connection> {
+        self.world.hosts[self.node.index()].peek(id)?.connection.multipath()
+    }
+
+    fn multipath_mut(&mut self, id: ConnId) -> Option<&mut mptcp::Connection> {
+        self.world.hosts[self.node.index()].get(id)?.connection.multipath_mut()
+    }
+
     /// Accepts connections to a port; each is announced by [`StreamEvent::Accepted`].
-    pub fn listen(&mut self, port: u16, config: Config) -> Result<(), ListenError> {
+    pub fn listen(&mut self, port: u16, config: impl Into<TransportConfig>) -> Result<(), ListenError> {
         self.listen_with_backlog(port, config, BACKLOG)
     }
 
@@ -89,10 +141,10 @@ impl<'a> Ctx<'a> {
     pub fn listen_with_backlog(
         &mut self,
         port: u16,
-        config: Config,
+        config: impl Into<TransportConfig>,
         backlog: u32,
     ) -> Result<(), ListenError> {
-        self.world.hosts[self.node.index()].listen(self.app, port, config, backlog)
+        self.world.hosts[self.node.index()].listen(self.app, port, config.into(), backlog)
     }
 
     /// Accepts no more connections to a port; those that are open stay.

@@ -1,17 +1,19 @@
-//! The TCP host of a node: its table of connections, its listeners, its ports. It holds; what acts on the
+//! The host of a node: its table of connections and their subflows, its listeners, its ports. It holds; what acts on the
 //! connections is [`crate::world`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use anabranch_core::segment::{Segment, SeqNumber};
-use anabranch_core::tcp::{Config, Connection};
+use anabranch_core::mptcp::{self, JoinError, Secrets, SubflowId, join_token};
+use anabranch_core::segment::{AddressId, Key, Segment, SeqNumber};
+use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
 use crate::event::AppId;
 use crate::packet::NodeId;
 use crate::random::Stream;
 use crate::stream::ConnId;
+use crate::transport::{Transport, TransportConfig, path_id};
 
 /// First port of those given to [`crate::app::Ctx::connect`] (RFC 6335 section 6).
 pub const FIRST_EPHEMERAL_PORT: u16 = 49_152;
@@ -35,6 +37,12 @@ pub enum ConnectError {
     /// Every ephemeral port is in use towards that peer and port.
     #[error("no ephemeral port is left towards that peer and port")]
     NoPortLeft,
+    /// A further subflow is not opened.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The connection is gone, or is no multipath connection.
+    #[error("there is no multipath connection to join")]
+    NoConnection,
 }
 
 /// Who began.
@@ -49,11 +57,13 @@ pub(crate) enum Origin {
 /// A connection and what the host knows of it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Transport,
     pub(crate) app: AppId,
     pub(crate) remote: NodeId,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
+    /// Ports of the further subflows, local and remote.
+    pub(crate) joined: Vec<(u16, u16)>,
     pub(crate) origin: Origin,
     /// When the earliest pending time-out event comes.
     pub(crate) armed: Option<Instant>,
@@ -69,7 +79,7 @@ struct Slot {
 
 #[derive(Debug)]
 struct Listener {
-    config: Config,
+    config: TransportConfig,
     app: AppId,
     backlog: u32,
     half_open: u32,
@@ -104,7 +114,7 @@ impl Hasher for KeyHasher {
 
 /// What a segment for which there is no connection gets.
 pub(crate) enum Stranger {
-    /// A new connection.
+    /// A new connection, or a further subflow of one.
     Accepted(u32),
     /// Nobody listens, or it is not a SYN: a reset.
     Unwanted(Segment),
@@ -116,7 +126,8 @@ pub(crate) enum Stranger {
 pub(crate) struct Host {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    table: HashMap<u64, u32, BuildHasherDefault<KeyHasher>>,
+    /// The slot of a connection, and which of its subflows it is.
+    table: HashMap<u64, (u32, u16), BuildHasherDefault<KeyHasher>>,
     listeners: BTreeMap<u16, Listener>,
     next_port: u16,
     iss: Stream,
@@ -137,7 +148,7 @@ impl Host {
 
     /// Finds the slot for a segment from `src`.
     #[inline]
-    pub(crate) fn find(&self, src: NodeId, segment: &Segment) -> Option<u32> {
+    pub(crate) fn find(&self, src: NodeId, segment: &Segment) -> Option<(u32, u16)> {
         self.table.get(&key(segment.dst_port, src, segment.src_port)).copied()
     }
 
@@ -174,26 +185,56 @@ impl Host {
 
     /// Number of connections, those that are closing included.
     pub(crate) fn len(&self) -> usize {
-        self.table.len()
+        self.slots.len() - self.free.len()
     }
 
-    /// Opens a connection from an ephemeral port.
+    /// Opens a connection from an ephemeral port, over the path of that number.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         app: AppId,
-        remote: NodeId,
-        remote_port: u16,
-        config: Config,
+        (remote, remote_port): (NodeId, u16),
+        config: TransportConfig,
+        path: u8,
     ) -> Result<ConnId, ConnectError> {
         let local_port = self.ephemeral_port(remote, remote_port)?;
-        let iss = self.iss();
-        let connection = Connection::connect(now, config, local_port, remote_port, iss);
-        let origin = Origin::Ours;
-        let entry =
-            Entry { connection, app, remote, local_port, remote_port, origin, armed: None, dirty: false };
-        let slot = self.insert(entry);
+        let connection = match config {
+            TransportConfig::Tcp(config) => {
+                Transport::Tcp(tcp::Connection::connect(now, config, local_port, remote_port, self.iss()))
+            }
+            TransportConfig::Multipath(config) => {
+                let (ports, secrets) = ((local_port, remote_port), self.secrets());
+                let path = path_id(path);
+                Transport::Multipath(Box::new(mptcp::Connection::connect(now, config, path, ports, secrets)))
+            }
+        };
+        let slot = self.insert(Entry {
+            connection,
+            app,
+            remote,
+            local_port,
+            remote_port,
+            joined: Vec::new(),
+            origin: Origin::Ours,
+            armed: None,
+            dirty: false,
+        });
         Ok(self.id(slot))
+    }
+
+    /// Opens a further subflow of a connection, from another port.
+    pub(crate) fn join(&mut self, now: Instant, id: ConnId, path: u8) -> Result<SubflowId, ConnectError> {
+        let entry = self.peek(id).ok_or(ConnectError::NoConnection)?;
+        let (remote, remote_port) = (entry.remote, entry.remote_port);
+        let local_port = self.ephemeral_port(remote, remote_port)?;
+        let secrets = self.secrets();
+        let entry = self.get(id).ok_or(ConnectError::NoConnection)?;
+        let connection = entry.connection.multipath_mut().ok_or(ConnectError::NoConnection)?;
+        let ports = (local_port, remote_port);
+        let subflow = connection.join(now, path_id(path), ports, AddressId(path), secrets)?;
+        entry.joined.push(ports);
+        self.table.insert(key(local_port, remote, remote_port), (id.slot, subflow.0));
+        Ok(subflow)
     }
 
     /// Answers SYNs to a port.
@@ -201,7 +242,7 @@ impl Host {
         &mut self,
         app: AppId,
         port: u16,
-        config: Config,
+        config: TransportConfig,
         backlog: u32,
     ) -> Result<(), ListenError> {
         if self.listeners.contains_key(&port) {
@@ -217,15 +258,32 @@ impl Host {
     }
 
     /// A segment for which there is no connection.
-    pub(crate) fn handle_stranger(&mut self, now: Instant, src: NodeId, segment: Segment) -> Stranger {
+    pub(crate) fn handle_stranger(
+        &mut self,
+        now: Instant,
+        src: NodeId,
+        path: u8,
+        segment: Segment,
+    ) -> Stranger {
         let Some(listener) = self.listeners.get(&segment.dst_port) else {
             return Stranger::Unwanted(segment);
         };
         let (config, app, full) = (listener.config, listener.app, listener.half_open >= listener.backlog);
-        let iss = self.iss();
-        let Some(connection) = Connection::accept(now, config, &segment, iss) else {
-            return Stranger::Unwanted(segment);
+        if join_token(&segment).is_some() {
+            return self.handle_join(now, src, path, segment);
+        }
+        let connection = match config {
+            TransportConfig::Tcp(config) => {
+                let iss = self.iss();
+                tcp::Connection::accept(now, config, &segment, iss).map(Transport::Tcp)
+            }
+            TransportConfig::Multipath(config) => {
+                let secrets = self.secrets();
+                let accepted = mptcp::Connection::accept(now, config, path_id(path), &segment, secrets);
+                accepted.map(|connection| Transport::Multipath(Box::new(connection)))
+            }
         };
+        let Some(connection) = connection else { return Stranger::Unwanted(segment) };
         if full {
             return Stranger::Overloaded;
         }
@@ -236,11 +294,32 @@ impl Host {
             remote: src,
             local_port: segment.dst_port,
             remote_port: segment.src_port,
+            joined: Vec::new(),
             origin: Origin::ListenerPending,
             armed: None,
             dirty: false,
         };
         Stranger::Accepted(self.insert(entry))
+    }
+
+    /// A SYN wants to become a further subflow of a connection that its token names (RFC 8684 section 3.2).
+    fn handle_join(&mut self, now: Instant, src: NodeId, path: u8, syn: Segment) -> Stranger {
+        let secrets = self.secrets();
+        let token = join_token(&syn);
+        let named = |entry: &Entry| entry.connection.multipath().is_some_and(|c| Some(c.token()) == token);
+        let slot = self.slots.iter().position(|s| s.entry.as_ref().is_some_and(named));
+        let Some((slot, entry)) = slot.and_then(|slot| Some((slot, self.slots[slot].entry.as_mut()?))) else {
+            return Stranger::Unwanted(syn);
+        };
+        let Some(connection) = entry.connection.multipath_mut() else { return Stranger::Unwanted(syn) };
+        match connection.accept_join(now, path_id(path), &syn, AddressId(path), secrets) {
+            Ok(subflow) => {
+                entry.joined.push((syn.dst_port, syn.src_port));
+                self.table.insert(key(syn.dst_port, src, syn.src_port), (slot as u32, subflow.0));
+                Stranger::Accepted(slot as u32)
+            }
+            Err(_) => Stranger::Unwanted(syn),
+        }
     }
 
     /// A listener's connection has become open.
@@ -260,6 +339,9 @@ impl Host {
         this.generation = this.generation.wrapping_add(1);
         self.free.push(slot);
         self.table.remove(&key(entry.local_port, entry.remote, entry.remote_port));
+        for (local, remote) in &entry.joined {
+            self.table.remove(&key(*local, entry.remote, *remote));
+        }
         if entry.origin == Origin::ListenerPending {
             self.half_open(entry.local_port, -1);
         }
@@ -280,7 +362,7 @@ impl Host {
             self.slots.len() as u32 - 1
         });
         self.slots[slot as usize].entry = Some(entry);
-        self.table.insert(key, slot);
+        self.table.insert(key, (slot, 0));
         slot
     }
 
@@ -288,6 +370,13 @@ impl Host {
         if let Some(listener) = self.listeners.get_mut(&port) {
             listener.half_open = listener.half_open.saturating_add_signed(change);
         }
+    }
+
+    /// What must be unpredictable of a multipath connection or a further subflow.
+    fn secrets(&mut self) -> Secrets {
+        let key = Key(self.iss.bits());
+        let word = self.iss.bits();
+        Secrets { key, nonce: (word >> 32) as u32, iss: SeqNumber(word as u32) }
     }
 
     fn iss(&mut self) -> SeqNumber {

@@ -9,7 +9,8 @@
 //! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
 //! * [`radio`] is the channel that nodes share;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
-//! * [`host`] holds the TCP connections of a node, [`world`] joins hosts, network and time;
+//! * [`transport`] is a connection, over one path or several;
+//! * [`host`] holds the connections of a node, [`world`] joins hosts, network and time;
 //! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`pcapng`] writes captures;
 //! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
 //! * [`sim`] is the run loop;
@@ -41,4 +42,5 @@ pub mod scenario;
 pub mod sim;
 pub mod stream;
 pub mod trace;
+pub mod transport;
 pub mod world;

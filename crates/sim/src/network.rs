@@ -144,6 +144,8 @@ pub struct Delivery {
     pub node: NodeId,
     /// Where it comes from.
     pub src: NodeId,
+    /// The path that it took; 0 if none of a number.
+    pub path: u8,
     /// The segment.
     pub segment: Segment,
 }
@@ -485,23 +487,23 @@ impl Network {
             self.depart(now, at, handle);
             return None;
         }
-        let (src, segment) = match self.packets.remove_segment(handle) {
+        let (src, path, segment) = match self.packets.remove_segment(handle) {
             Some(whole) => whole,
             None => {
-                let Packet { src, dst, identification, payload, .. } = self.packets.remove(handle);
+                let Packet { src, dst, identification, path, payload, .. } = self.packets.remove(handle);
                 let piece = match payload {
                     Payload::Fragment(piece) => piece,
                     Payload::Opaque(opaque) => return self.receive_opaque(now, at, (link, dst), &opaque),
                     Payload::Tcp(_) => unreachable!("a segment was taken out before"),
                 };
                 match node.reassembly.handle_fragment(now, src, identification, piece)? {
-                    Whole::Tcp(segment) => (src, segment),
+                    Whole::Tcp(segment) => (src, path, segment),
                     Whole::Opaque(_) => return self.not_spoken(at),
                 }
             }
         };
         node.metrics.received += 1;
-        Some(Delivery { node: at, src, segment })
+        Some(Delivery { node: at, src, path, segment })
     }
 
     /// What is neither TCP nor a piece of something: a message between routers, or nothing that is spoken here.

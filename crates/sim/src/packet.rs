@@ -273,14 +273,14 @@ impl PacketSlab {
         packet
     }
 
-    /// Takes out a packet that carries a whole segment: its source and the segment, without a copy of the rest.
+    /// Takes out a packet that carries a whole segment: its source, its path and the segment, without a copy of the rest.
     /// `None`, and nothing taken, if it is none.
     #[inline]
-    pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, Segment)> {
+    pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, u8, Segment)> {
         let slot = &mut self.slots[handle.slot as usize];
-        let Packet { src, payload, .. } = slot.as_mut().expect("a handle is used once");
+        let Packet { src, path, payload, .. } = slot.as_mut().expect("a handle is used once");
         let Payload::Tcp(segment) = payload else { return None };
-        let taken = (*src, mem::take(segment));
+        let taken = (*src, *path, mem::take(segment));
         *slot = None;
         self.free.push(handle.slot);
         Some(taken)

@@ -8,8 +8,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use anabranch_core::mptcp::SubflowId;
 use anabranch_core::segment::Segment;
-use anabranch_core::tcp::{self, State, reset_for};
+use anabranch_core::tcp::{self, reset_for};
 use anabranch_core::time::Instant;
 
 use crate::event::{AppId, Event};
@@ -18,6 +19,7 @@ use crate::network::{Delivery, LastWords, Network};
 use crate::packet::{Ends, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
+use crate::transport::TransportEvent;
 
 /// How a node dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,14 +159,14 @@ impl World {
     }
 
     fn deliver(&mut self, delivery: Delivery) {
-        let Delivery { node, src, segment } = delivery;
+        let Delivery { node, src, path, segment } = delivery;
         let host = &mut self.hosts[node.index()];
-        let Some(slot) = host.find(src, &segment) else {
-            return self.deliver_to_listener(node, src, segment);
+        let Some((slot, subflow)) = host.find(src, &segment) else {
+            return self.deliver_to_listener(node, (src, path), segment);
         };
         let id = host.id(slot);
         let entry = host.get(id).expect("the table names connections that exist");
-        entry.connection.handle_segment(self.now, segment);
+        entry.connection.handle_segment(self.now, SubflowId(subflow), segment);
         if !entry.dirty {
             entry.dirty = true;
             self.dirty.push((node, id));
@@ -173,21 +175,21 @@ impl World {
     }
 
     #[cold]
-    fn deliver_to_listener(&mut self, node: NodeId, src: NodeId, segment: Segment) {
+    fn deliver_to_listener(&mut self, node: NodeId, (src, path): (NodeId, u8), segment: Segment) {
         let host = &mut self.hosts[node.index()];
-        match host.handle_stranger(self.now, src, segment) {
+        match host.handle_stranger(self.now, src, path, segment) {
             Stranger::Accepted(slot) => {
                 let id = host.id(slot);
                 self.touch(node, id);
             }
-            Stranger::Unwanted(segment) => self.refuse(node, src, &segment),
+            Stranger::Unwanted(segment) => self.refuse(Ends { src: node, dst: src, path }, &segment),
             Stranger::Overloaded => {}
         }
     }
 
-    fn refuse(&mut self, node: NodeId, src: NodeId, segment: &Segment) {
+    fn refuse(&mut self, ends: Ends, segment: &Segment) {
         if let Some(reset) = reset_for(segment) {
-            self.network.send(self.now, Ends::new(node, src), reset);
+            self.network.send(self.now, ends, reset);
         }
     }
 
@@ -269,8 +271,8 @@ impl World {
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
         entry.dirty = false;
         let remote = entry.remote;
-        while let Some(segment) = entry.connection.poll_transmit(self.now) {
-            self.network.send(self.now, Ends::new(node, remote), segment);
+        while let Some((path, segment)) = entry.connection.poll_transmit(self.now) {
+            self.network.send(self.now, Ends { src: node, dst: remote, path }, segment);
         }
     }
 
@@ -282,15 +284,16 @@ impl World {
         while let Some(event) = entry.connection.poll_event() {
             let app = entry.app;
             let event = match event {
-                tcp::Event::Established if entry.origin == Origin::Ours => StreamEvent::Opened,
-                tcp::Event::Established => {
+                TransportEvent::Established if entry.origin == Origin::Ours => StreamEvent::Opened,
+                TransportEvent::Established => {
                     accepted = true;
                     StreamEvent::Accepted { port: entry.local_port, peer: entry.remote }
                 }
-                tcp::Event::Readable => StreamEvent::Readable,
-                tcp::Event::Writable => StreamEvent::Writable,
-                tcp::Event::PeerClosed => StreamEvent::PeerClosed,
-                tcp::Event::Closed(reason) => StreamEvent::Closed(reason),
+                TransportEvent::Readable => StreamEvent::Readable,
+                TransportEvent::Writable => StreamEvent::Writable,
+                TransportEvent::PeerClosed => StreamEvent::PeerClosed,
+                TransportEvent::Closed(reason) => StreamEvent::Closed(reason),
+                TransportEvent::Aside => continue,
             };
             news = true;
             self.notices.push_back(Notice { app, id, event });
@@ -305,7 +308,7 @@ impl World {
     fn rearm(&mut self, node: NodeId, id: ConnId, news: bool) {
         let now = self.now;
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
-        if entry.connection.state() == State::Closed {
+        if entry.connection.is_over() {
             if news {
                 self.touch(node, id);
             } else {

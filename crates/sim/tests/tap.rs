@@ -109,7 +109,17 @@ fn segment([src, dst]: [Ipv6Addr; 2], path: u8, seq: u32, payload: Bytes) -> Vec
     let options = Options { timestamps: Some(Timestamps { value: 1, echo: 2 }), ..Options::default() };
     let flags = Flags::ACK.with(Flags::PSH);
     let (seq, ack) = (SeqNumber(seq), SeqNumber(9));
-    let segment = Segment { src_port: 40000, dst_port: 7, seq, ack, flags, window: 500, options, payload };
+    let segment = Segment {
+        src_port: 40000,
+        dst_port: 7,
+        seq,
+        ack,
+        flags,
+        window: 500,
+        options,
+        payload,
+        ..Segment::default()
+    };
     let mut packet = Vec::new();
     let header = ip::Header::new(IpAddr::V6(src), IpAddr::V6(dst), Protocol::TCP);
     ip::emit_tcp(&header, &segment, &mut packet).unwrap();

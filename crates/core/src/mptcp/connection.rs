@@ -139,6 +139,11 @@ impl Connection {
         self.mode == Mode::Multipath
     }
 
+    /// Nothing is left of it: every subflow is over.
+    pub fn is_over(&self) -> bool {
+        self.over.is_some()
+    }
+
     /// Further subflows can be opened.
     pub fn can_join(&self) -> bool {
         self.refuses_join().is_none()

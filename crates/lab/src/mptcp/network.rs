@@ -1,5 +1,6 @@
 //! From a configuration to a simulation about to begin.
 
+use anabranch_core::mptcp::{self, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp::{self, DelayedAck, InitialWindow};
 use anabranch_core::time::{Duration, Instant};
@@ -11,8 +12,9 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, Propagation, RadioConfig, UnitDisk};
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
+use anabranch_sim::transport::TransportConfig;
 
-use super::config::{Config, Phy};
+use super::config::{Config, Phy, Scheme};
 use super::deployment;
 use crate::experiment::RunError;
 
@@ -61,6 +63,20 @@ impl Config {
         }
     }
 
+    /// What carries the packets.
+    fn transport(&self) -> TransportConfig {
+        let tcp = self.tcp();
+        match self.scheme {
+            Scheme::Tcp => tcp.into(),
+            Scheme::Conventional => {
+                mptcp::Config { tcp, scheduler: SchedulerKind::FastestRtt, ..mptcp::Config::default() }.into()
+            }
+            Scheme::Proposed => {
+                mptcp::Config { tcp, scheduler: SchedulerKind::Predictive, ..mptcp::Config::default() }.into()
+            }
+        }
+    }
+
     fn radio(&self) -> RadioConfig {
         let mut radio = match self.phy {
             Phy::Fsk100 => RadioConfig::sun_fsk(self.range),
@@ -100,7 +116,8 @@ impl Config {
         builder.radio(self.radio(), wireless, &sites).map_err(|e| RunError::Scenario(e.to_string()))?;
         let multi_link = self.add_cellular(&mut builder, &nodes, seed, run);
         self.add_routers(&mut builder, &nodes, &multi_link);
-        let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, self.payload, self.tcp()));
+        let sink =
+            builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, self.payload, self.transport()));
         let sources = nodes[1..].iter().map(|&node| {
             let source = PacketSource::new(PacketSourceConfig {
                 to: nodes[0],
@@ -108,7 +125,7 @@ impl Config {
                 packets: self.packets,
                 payload: self.payload,
                 interval: Duration::from_secs_f64(1.0 / self.rate),
-                tcp: self.tcp(),
+                transport: self.transport(),
             });
             (node, builder.app(node, Instant::ZERO + BEGIN, source))
         });

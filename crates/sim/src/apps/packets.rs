@@ -4,7 +4,8 @@
 //! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
 //! once and in order.
 
-use anabranch_core::tcp::{CloseReason, Config};
+use anabranch_core::mptcp::{PathFacts, SubflowId};
+use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 
@@ -12,6 +13,7 @@ use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
+use crate::transport::TransportConfig;
 
 /// The least octets of a packet: its number and when it was made.
 pub const LEAST_PACKET: u16 = 12;
@@ -29,8 +31,8 @@ pub struct PacketSourceConfig {
     pub payload: u16,
     /// Mean time between two; they are made as a Poisson process.
     pub interval: Duration,
-    /// How the connection behaves.
-    pub tcp: Config,
+    /// How the connection behaves. A multipath connection has a subflow on each of the node's paths.
+    pub transport: TransportConfig,
 }
 
 /// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
@@ -47,6 +49,8 @@ pub struct PacketSource {
     written: u64,
     /// The first packet of that connection.
     base: u32,
+    /// Subflows and the paths that they were opened on.
+    subflows: Vec<(SubflowId, u8)>,
     /// Connections that failed.
     pub failures: u32,
     /// When all was acknowledged.
@@ -67,6 +71,7 @@ impl PacketSource {
             made: Vec::new(),
             written: 0,
             base: 0,
+            subflows: Vec::new(),
             failures: 0,
             finished: None,
         }
@@ -79,9 +84,50 @@ impl PacketSource {
 
     fn connect(&mut self, ctx: &mut Ctx<'_>) {
         self.written = 0;
-        self.id = ctx.connect(self.config.to, self.config.port, self.config.tcp).ok();
+        let path = match self.config.transport {
+            TransportConfig::Tcp(_) => 0,
+            TransportConfig::Multipath(_) => match ctx.paths().next() {
+                Some(path) => path.id,
+                // The timer tries again.
+                None => return,
+            },
+        };
+        self.id = ctx.connect_on(path, self.config.to, self.config.port, self.config.transport).ok();
         if self.id.is_none() {
             self.failures += 1;
+        }
+        self.subflows = vec![(SubflowId(0), path)];
+        self.tell_facts(ctx);
+    }
+
+    /// Each path that has no subflow gets one; those of paths that are no more are closed.
+    fn follow_paths(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(id) = self.id else { return };
+        let Some(connection) = ctx.multipath(id) else { return };
+        if !connection.can_join() {
+            return;
+        }
+        let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
+        self.subflows.retain(|(subflow, _)| alive.contains(subflow));
+        let paths: Vec<u8> = ctx.paths().map(|p| p.id).collect();
+        for path in &paths {
+            if !self.subflows.iter().any(|(_, p)| p == path)
+                && let Ok(subflow) = ctx.join(id, *path)
+            {
+                self.subflows.push((subflow, *path));
+            }
+        }
+        for (subflow, _) in self.subflows.iter().filter(|(_, path)| !paths.contains(path)) {
+            ctx.close_subflow(id, *subflow);
+        }
+        self.tell_facts(ctx);
+    }
+
+    fn tell_facts(&self, ctx: &mut Ctx<'_>) {
+        let Some(id) = self.id else { return };
+        for (subflow, path) in &self.subflows {
+            let hops = ctx.paths().find(|p| p.id == *path).map(|p| p.hops() as u16);
+            ctx.set_path(id, *subflow, PathFacts { hops, ..PathFacts::default() });
         }
     }
 
@@ -151,8 +197,15 @@ impl App for PacketSource {
             return;
         }
         match event {
-            StreamEvent::Opened => self.fill(ctx),
+            StreamEvent::Opened => {
+                self.follow_paths(ctx);
+                self.fill(ctx);
+            }
             StreamEvent::Writable => {
+                if self.subflows.len() == 1 {
+                    // A connection is known to be one of several paths with the first acknowledgement.
+                    self.follow_paths(ctx);
+                }
                 self.fill(ctx);
                 if self.acknowledged(ctx) >= self.config.packets && self.finished.is_none() {
                     self.finished = Some(ctx.now());
@@ -171,6 +224,13 @@ impl App for PacketSource {
                 }
                 self.arm(ctx);
             }
+        }
+    }
+
+    fn on_paths(&mut self, ctx: &mut Ctx<'_>) {
+        self.follow_paths(ctx);
+        if self.id.is_none() {
+            self.arm(ctx);
         }
     }
 
@@ -210,7 +270,7 @@ struct Incoming {
 pub struct PacketSink {
     port: u16,
     payload: u16,
-    tcp: Config,
+    transport: TransportConfig,
     open: Vec<Incoming>,
     /// What came, in order of arrival, each packet once.
     pub arrived: Vec<Arrived>,
@@ -223,11 +283,11 @@ pub struct PacketSink {
 
 impl PacketSink {
     /// A sink for packets of `payload` octets.
-    pub fn new(port: u16, payload: u16, tcp: Config) -> Self {
+    pub fn new(port: u16, payload: u16, transport: TransportConfig) -> Self {
         Self {
             port,
             payload,
-            tcp,
+            transport,
             open: Vec::new(),
             arrived: Vec::new(),
             again: 0,
@@ -273,7 +333,7 @@ impl PacketSink {
 impl App for PacketSink {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.open.clear();
-        if ctx.listen(self.port, self.tcp).is_err() {
+        if ctx.listen(self.port, self.transport).is_err() {
             ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
         }
     }

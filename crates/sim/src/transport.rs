@@ -1,0 +1,203 @@
+//! A connection of a host, whatever carries it: TCP, or Multipath TCP over several subflows.
+
+use anabranch_core::mptcp::{self, PathId, SubflowId};
+use anabranch_core::segment::Segment;
+use anabranch_core::tcp::{self, CloseReason, State, WriteError};
+use anabranch_core::time::Instant;
+use bytes::Bytes;
+
+/// How a connection behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransportConfig {
+    /// TCP.
+    Tcp(tcp::Config),
+    /// Multipath TCP.
+    Multipath(mptcp::Config),
+}
+
+impl From<tcp::Config> for TransportConfig {
+    fn from(config: tcp::Config) -> Self {
+        Self::Tcp(config)
+    }
+}
+
+impl From<mptcp::Config> for TransportConfig {
+    fn from(config: mptcp::Config) -> Self {
+        Self::Multipath(config)
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Tcp(tcp::Connection),
+    Multipath(Box<mptcp::Connection>),
+}
+
+/// What has happened to one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum TransportEvent {
+    Established,
+    Readable,
+    Writable,
+    PeerClosed,
+    Closed(CloseReason),
+    /// Of a subflow or an address: of interest to nobody here.
+    Aside,
+}
+
+impl Transport {
+    #[inline]
+    pub(crate) fn handle_segment(&mut self, now: Instant, subflow: SubflowId, segment: Segment) {
+        match self {
+            Self::Tcp(connection) => connection.handle_segment(now, segment),
+            Self::Multipath(connection) => connection.handle_segment(now, subflow, segment),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(connection) => connection.handle_timeout(now),
+            Self::Multipath(connection) => connection.handle_timeout(now),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Tcp(connection) => connection.next_timeout(),
+            Self::Multipath(connection) => connection.next_timeout(),
+        }
+    }
+
+    /// The next segment, and the path that it takes.
+    #[inline]
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(u8, Segment)> {
+        match self {
+            Self::Tcp(connection) => Some((0, connection.poll_transmit(now)?)),
+            Self::Multipath(connection) => {
+                let (subflow, segment) = connection.poll_transmit(now)?;
+                let path = connection.subflow_info(subflow).map_or(0, |info| info.path.0 as u8);
+                Some((path, segment))
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll_event(&mut self) -> Option<TransportEvent> {
+        match self {
+            Self::Tcp(connection) => Some(match connection.poll_event()? {
+                tcp::Event::Established => TransportEvent::Established,
+                tcp::Event::Readable => TransportEvent::Readable,
+                tcp::Event::Writable => TransportEvent::Writable,
+                tcp::Event::PeerClosed => TransportEvent::PeerClosed,
+                tcp::Event::Closed(reason) => TransportEvent::Closed(reason),
+            }),
+            Self::Multipath(connection) => Some(match connection.poll_event()? {
+                mptcp::Event::Established => TransportEvent::Established,
+                mptcp::Event::Readable => TransportEvent::Readable,
+                mptcp::Event::Writable => TransportEvent::Writable,
+                mptcp::Event::PeerClosed => TransportEvent::PeerClosed,
+                mptcp::Event::Closed(reason) => TransportEvent::Closed(reason),
+                mptcp::Event::FellBack
+                | mptcp::Event::SubflowEstablished(_)
+                | mptcp::Event::SubflowClosed(..)
+                | mptcp::Event::AddressAdded { .. }
+                | mptcp::Event::AddressRemoved(_)
+                | mptcp::Event::Priority(..) => TransportEvent::Aside,
+            }),
+        }
+    }
+
+    pub(crate) fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
+        match self {
+            Self::Tcp(connection) => connection.write(data),
+            Self::Multipath(connection) => connection.write(data),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
+        match self {
+            Self::Tcp(connection) => connection.read(max),
+            Self::Multipath(connection) => connection.read(max),
+        }
+    }
+
+    pub(crate) fn close(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(connection) => connection.close(now),
+            Self::Multipath(connection) => connection.close(now),
+        }
+    }
+
+    pub(crate) fn abort(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(connection) => connection.abort(now),
+            Self::Multipath(connection) => connection.abort(now),
+        }
+    }
+
+    pub(crate) fn set_receive_buffer(&mut self, octets: u32) {
+        match self {
+            Self::Tcp(connection) => connection.set_receive_buffer(octets),
+            Self::Multipath(connection) => connection.set_receive_buffer(octets),
+        }
+    }
+
+    /// Nothing is left of it.
+    pub(crate) fn is_over(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.state() == State::Closed,
+            Self::Multipath(connection) => connection.is_over(),
+        }
+    }
+
+    /// The figures. Of a multipath connection, window and time-outs are those of the first subflow that carries data; the
+    /// counts of octets are those of the data, over all subflows.
+    pub(crate) fn info(&self) -> tcp::Info {
+        match self {
+            Self::Tcp(connection) => connection.info(),
+            Self::Multipath(connection) => {
+                let info = connection.info();
+                let all = || connection.subflows().filter_map(|(id, _)| connection.subflow_info(id));
+                let first = all().find(|s| s.ready).or_else(|| connection.subflow_info(SubflowId(0)));
+                let clamp = |octets: u64| octets.min(u32::MAX.into()) as u32;
+                let first = first.expect("a connection begins with a subflow");
+                tcp::Info {
+                    unsent: clamp(info.unsent),
+                    in_flight: clamp(info.in_flight),
+                    readable: clamp(info.readable),
+                    bytes_acked: info.bytes_acked,
+                    bytes_received: info.bytes_received,
+                    retransmissions: all().map(|s| s.tcp.retransmissions).sum(),
+                    timeouts: all().map(|s| s.tcp.timeouts).sum(),
+                    fast_retransmits: all().map(|s| s.tcp.fast_retransmits).sum(),
+                    ..first.tcp
+                }
+            }
+        }
+    }
+
+    /// The connection, if it is a multipath connection.
+    pub(crate) fn multipath(&self) -> Option<&mptcp::Connection> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Multipath(connection) => Some(connection),
+        }
+    }
+
+    /// The connection, if it is a multipath connection.
+    pub(crate) fn multipath_mut(&mut self) -> Option<&mut mptcp::Connection> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Multipath(connection) => Some(connection),
+        }
+    }
+}
+
+/// The connection's number for a path of the network.
+pub(crate) fn path_id(path: u8) -> PathId {
+    PathId(path.into())
+}
