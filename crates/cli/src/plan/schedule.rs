@@ -94,7 +94,8 @@ impl<'a> Said<'a> {
                 return Err(Error::input(format!("--path {number}: unknown key `{key}`")).with_hint(hint));
             }
             if words.iter().any(|(other, _)| *other == key) {
-                return Err(Error::input(format!("--path {number}: `{key}` is said twice")));
+                return Err(Error::input(format!("--path {number}: `{key}` is said twice"))
+                    .with_hint("say --path again for another path"));
             }
             words.push((key, value));
         }
@@ -107,8 +108,10 @@ impl<'a> Said<'a> {
 
     fn number<T: FromStr>(&self, key: &str, default: T) -> Result<T, Error> {
         let Some(text) = self.text(key) else { return Ok(default) };
-        text.parse()
-            .map_err(|_| Error::input(format!("--path {}: {key}=`{text}` is not a number", self.number)))
+        text.parse().map_err(|_| {
+            Error::input(format!("--path {}: {key}=`{text}` is not such a number", self.number))
+                .with_hint("`loss` is a probability; hops and windows are whole numbers")
+        })
     }
 
     fn seconds(&self, key: &str) -> Result<Option<f64>, Error> {
@@ -123,7 +126,10 @@ impl<'a> Said<'a> {
     fn path(&self, arguments: &Arguments) -> Result<Named, Error> {
         let hops: u32 = self.number("hops", 1)?;
         if !(1..=64).contains(&hops) {
-            return Err(Error::input(format!("--path {}: hops must be 1 to 64, not {hops}", self.number)));
+            let message = format!("--path {}: hops must be 1 to 64, not {hops}", self.number);
+            return Err(
+                Error::input(message).with_hint("links on the way, the last one to the data centre included")
+            );
         }
         let limits = Adaptation::default().limits(hops);
         let limits = Limits {

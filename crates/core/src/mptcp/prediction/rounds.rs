@@ -10,22 +10,23 @@ use super::{MAX_STATES, MAX_WINDOW, Path, SLICES};
 pub(super) fn expected(path: &Path, time: f64, reading: Reading) -> f64 {
     let mut walk = Walk::new(path, time, reading);
     walk.reach(State { w: path.cwnd, ssthresh: path.ssthresh, probability: 1.0, mass: time });
-    let (mut packets, mut followed) = (0.0, 0);
+    // What was followed says how fast packets go; what is not followed has no part in that.
+    let (mut packets, mut rest, mut followed) = (0.0, 0.0, 0);
     for slice in (0..SLICES).rev() {
         walk.slice = slice;
         while let Some(state) = walk.take() {
-            followed += 1;
-            packets += if followed > MAX_STATES || state.probability < LEAST_PROBABILITY {
-                walk.steady(&state)
+            if followed == MAX_STATES || state.probability < LEAST_PROBABILITY {
+                rest += walk.steady(&state, packets);
             } else {
-                walk.follow(&state)
-            };
+                followed += 1;
+                packets += walk.follow(&state);
+            }
         }
     }
-    packets
+    packets + rest
 }
 
-/// States less likely than this are not followed any further, but go on with their window as it is.
+/// States less likely than this are not followed any further, but go on at the mean rate of the others.
 const LEAST_PROBABILITY: f64 = 1e-4;
 
 /// The beginning of a round, by all ways that lead there.
@@ -64,6 +65,8 @@ struct Round {
 struct Walk<'a> {
     path: &'a Path,
     reading: Reading,
+    /// T(1), seconds.
+    time: f64,
     /// What rounding may have taken off a time.
     slack: f64,
     slices_per_second: f64,
@@ -88,6 +91,7 @@ impl<'a> Walk<'a> {
         Self {
             path,
             reading,
+            time,
             slack: time * 1e-12,
             slices_per_second,
             slice: SLICES - 1,
@@ -123,8 +127,9 @@ impl<'a> Walk<'a> {
         p * f64::from(state.w)
     }
 
-    /// What a state comes to if its window stays as it is and nothing is lost.
-    fn steady(&mut self, state: &State) -> f64 {
+    /// What a state comes to if it goes on as all of them have so far, with `packets` up to this slice; from
+    /// the very beginning, as though nothing were lost.
+    fn steady(&mut self, state: &State, packets: f64) -> f64 {
         let time = state.time();
         if !self.reaches(time, self.path.t_first) {
             return 0.0;
@@ -133,7 +138,9 @@ impl<'a> Walk<'a> {
         if !self.reaches(time, round.case_two) {
             return state.probability * self.last_round(state.w, time);
         }
-        state.probability * f64::from(state.w) * time / round.clean
+        let walked = self.time - time;
+        let rate = if walked > self.time / 8.0 { packets / walked } else { f64::from(state.w) / round.clean };
+        state.probability * time * rate
     }
 
     /// Case 2: a round that no other follows.

@@ -265,9 +265,12 @@ fn a_long_time_stays_bounded_and_near_the_rate() {
     let lossy = Path { loss: 0.02, ..path };
     let slower = expect(&lossy, 2000.0) / 2000.0;
     assert!(slower > 1.0 && slower < rate, "{slower} packets per second");
-    // Forty rounds with a loss in every third; 331.69 with ten times as many slices and every state.
+    // Forty rounds with a loss in every third; 331.69 with 64 times as many slices and every state.
     let forty = expect(&Path { loss: 0.02, cwnd: 2, ..example() }, 40.0);
     assert!((forty / 331.69 - 1.0).abs() < 0.01, "{forty} packets");
+    // Four hundred rounds, for which the states do not suffice.
+    let many = expect(&Path { loss: 0.05, cwnd: 2, ..example() }, 400.0);
+    assert!((many / 1213.48 - 1.0).abs() < 0.02, "{many} packets");
     assert!(expect(&path, MAX_TIME).is_finite());
     assert!(expect(&Path { rtt: 1e-9, t_first: 1e-9, t_next: 0.0, ..path }, MAX_TIME).is_finite());
 }
