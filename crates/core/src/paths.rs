@@ -11,7 +11,9 @@
 //!
 //! # What the paper leaves open (erratum M27)
 //!
-//! * A path is better than another if it is shorter, a multi-link node on it counting as two hops less; of equals the one
+//! * A neighbour is a parent only if its rank is below the node's own (RFC 6550 section 8.2.1), so that paths go by the least
+//!   number of hops, those over the base station counting a quarter.
+//! * Of these, a path is better than another if it is shorter, a multi-link node on it counting as two hops less; of equals the one
 //!   whose first hop no other path of the node has; then the one that was there.
 //! * A path that was replaced is withdrawn from the nodes on it by a DAO without lifetime; nodes downstream may go on using
 //!   it, since what is stored for them stays. A link that is broken is withdrawn by a DIO with an infinite rank, which
@@ -50,7 +52,8 @@ pub struct Config {
     /// k, the redundancy constant: so many consistent messages heard make one's own superfluous; 10 (RFC 6550
     /// section 17). 0 never does.
     pub redundancy: u8,
-    /// MinHopRankIncrease; 256 (RFC 6550 section 17).
+    /// MinHopRankIncrease: what a cellular hop adds to the rank; a hop over the radio adds four times as much. 64, so that
+    /// the latter is RPL's 256 (RFC 6550 section 17).
     pub min_hop_rank_increase: u16,
     /// How long a new path waits before it is told upstream, up to twice that; 1 s (DEFAULT_DAO_DELAY).
     pub dao_delay: Duration,
@@ -71,7 +74,7 @@ impl Default for Config {
             interval_min: Duration::from_millis(1024),
             doublings: 8,
             redundancy: 10,
-            min_hop_rank_increase: 256,
+            min_hop_rank_increase: 64,
             dao_delay: Duration::from_secs(1),
             dao_timeout: Duration::from_secs(4),
             dao_tries: 6,
@@ -173,19 +176,25 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
-        match self.offers.offer(&self.config, self.address, dio) {
+        let step = self.rank_step(dio.node_type);
+        match self.offers.offer(&self.config, self.address, step, dio) {
             Change::None => {}
             Change::Consistent => self.trickle.heard_consistent(),
             Change::Built { replaced } => {
                 self.counters.built += 1;
-                if let Some(old) = replaced {
-                    self.counters.replaced += 1;
-                    self.unstore(old);
-                }
+                self.counters.replaced += replaced.len() as u64;
+                replaced.into_iter().for_each(|old| self.unstore(old));
                 self.announce(now, random);
                 self.trickle.reset(now, &self.config, random);
             }
         }
+    }
+
+    /// By how much a rank grows over the link to a neighbour of that type (RFC 6552 section 4.1, step_of_rank): a hop over
+    /// the radio is worth four over the cellular network.
+    fn rank_step(&self, neighbour: NodeType) -> u16 {
+        let cellular = self.kind == NodeType::BaseStation || neighbour == NodeType::BaseStation;
+        self.config.min_hop_rank_increase.max(1).saturating_mul(if cellular { 1 } else { RADIO_STEP })
     }
 
     /// A link upstream is broken, or a node there has forgotten what it had stored.
@@ -390,7 +399,7 @@ impl Router {
 
     /// A DIO for each path; the root's is itself.
     fn say_paths(&mut self) {
-        let increase = self.config.min_hop_rank_increase;
+        let increase = self.config.min_hop_rank_increase.max(1);
         if self.root {
             let path = [self.address].into();
             let dio = Dio { rank: increase, node_type: self.kind, multi_link: 0, path };
@@ -398,9 +407,10 @@ impl Router {
             self.counters.dios += 1;
             return;
         }
+        let Some(rank) = self.offers.rank() else { return };
         for path in self.offers.paths() {
             let multi_link = path.multi_link + u8::from(self.kind == NodeType::MultiLink);
-            let dio = Dio { rank: path.rank, node_type: self.kind, multi_link, path: path.nodes.clone() };
+            let dio = Dio { rank, node_type: self.kind, multi_link, path: path.nodes.clone() };
             self.output.push_back(Output::Dio(dio));
             self.counters.dios += 1;
         }
@@ -459,6 +469,9 @@ impl Router {
             && path.iter().enumerate().all(|(i, n)| !path[..i].contains(n))
     }
 }
+
+/// step_of_rank of a hop over the radio.
+const RADIO_STEP: u16 = 4;
 
 /// A withdrawal that comes again so soon is the same one.
 const REMEMBERED: Duration = Duration::from_secs(10);

@@ -9,12 +9,14 @@ use crate::time::Instant;
 /// A path of the node's own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnPath {
-    /// Its number, from 1; no greater than NP_thr + 1.
+    /// Its number, from 1; at most twice NP_thr.
     pub id: u8,
     /// The node first, the root last.
     pub nodes: Path,
-    /// The node's rank on it.
+    /// The node's rank by its parent on it.
     pub rank: u16,
+    /// The parent's.
+    pub(super) parent_rank: u16,
     /// Nodes on it, the node itself and the root left out, that have a second interface.
     pub multi_link: u8,
     /// The root has confirmed that it and all on the way know it.
@@ -64,7 +66,7 @@ pub(super) enum Change {
     /// It is what a path of ours rests on, or what we would say ourselves.
     Consistent,
     /// A path was built.
-    Built { replaced: Option<OwnPath> },
+    Built { replaced: Vec<OwnPath> },
 }
 
 /// The paths.
@@ -92,12 +94,13 @@ impl Offers {
     }
 
     /// A neighbour's path.
-    pub(super) fn offer(&mut self, config: &Config, address: ShortAddress, dio: &Dio) -> Change {
+    pub(super) fn offer(&mut self, config: &Config, address: ShortAddress, step: u16, dio: &Dio) -> Change {
         if self.paths.iter().any(|p| p.nodes[1..] == dio.path[..]) {
             return Change::Consistent;
         }
-        // RFC 6550 section 8.2.2.4: nobody is a parent whose rank is above one's own best.
-        if self.paths.iter().any(|p| dio.rank > p.rank) {
+        // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best parent.
+        let rank = dio.rank.saturating_add(step);
+        if self.paths.iter().any(|p| dio.rank >= p.rank) {
             return Change::None;
         }
         let mut nodes = Vec::with_capacity(dio.path.len() + 1);
@@ -105,7 +108,8 @@ impl Offers {
         nodes.extend_from_slice(&dio.path);
         let candidate = OwnPath {
             id: 0,
-            rank: dio.rank.saturating_add(config.min_hop_rank_increase.max(1)),
+            rank,
+            parent_rank: dio.rank,
             multi_link: dio.multi_link,
             confirmed: false,
             due: None,
@@ -113,13 +117,21 @@ impl Offers {
             sequence: 0,
             nodes,
         };
-        if self.paths.len() < usize::from(config.max_paths) {
-            return self.build(candidate, None);
+        // Who was a parent and is not above this node any more.
+        let mut replaced = self.take(|own| own.parent_rank >= rank);
+        if self.paths.len() >= usize::from(config.max_paths) {
+            match self.worst_beside(&candidate) {
+                Some(worst) => replaced.push(self.paths.remove(worst)),
+                None => return Change::None,
+            }
         }
-        match self.worst_beside(&candidate) {
-            Some(worst) => self.build(candidate, Some(worst)),
-            None => Change::None,
-        }
+        self.build(candidate, &replaced);
+        Change::Built { replaced }
+    }
+
+    /// The node's rank: that by its best parent.
+    pub(super) fn rank(&self) -> Option<u16> {
+        self.paths.iter().map(|p| p.rank).min()
     }
 
     /// The path that the candidate should replace.
@@ -134,17 +146,13 @@ impl Offers {
         (ours < key(worst)).then_some(worst)
     }
 
-    fn build(&mut self, mut path: OwnPath, instead: Option<usize>) -> Change {
-        let replaced = instead.map(|i| self.paths.remove(i));
-        // A number is free again only when the old path is forgotten everywhere: the one just replaced comes last.
-        let taken = |id: u8| self.paths.iter().any(|p| p.id == id);
-        let free = (1..=u8::MAX).filter(|&id| !taken(id));
-        let old = replaced.as_ref().map(|p| p.id);
-        path.id = free.clone().find(|&id| Some(id) != old).or(old).unwrap_or(1);
+    fn build(&mut self, mut path: OwnPath, replaced: &[OwnPath]) {
+        // A number is free again only when the old path is forgotten everywhere: not for the one that takes its place.
+        let taken = |id: u8| self.paths.iter().chain(replaced).any(|p| p.id == id);
+        path.id = (1..=u8::MAX).find(|&id| !taken(id)).unwrap_or(1);
         let key = |p: &OwnPath| (p.cost(), p.id);
         let at = self.paths.partition_point(|p| key(p) <= key(&path));
         self.paths.insert(at, path);
-        Change::Built { replaced }
     }
 
     /// A node has withdrawn a link of its own, or itself: see [`Dio`].

@@ -129,7 +129,7 @@ fn a_node_keeps_several_paths_and_all_on_them_store_them() {
     five.sort();
     assert_eq!(five, [vec![5, 2, 1], vec![5, 3, 1], vec![5, 4, 1]]);
     assert_eq!(net.paths(6).len(), 3);
-    assert!(net.routers[&6].paths().iter().all(|p| p.confirmed && p.hops() == 3 && p.rank == 1024));
+    assert!(net.routers[&6].paths().iter().all(|p| p.confirmed && p.hops() == 3 && p.rank == 832));
     net.check();
     // Way 0 goes by the best at each node.
     assert_eq!(net.walk(6, 0, true).len(), 4);
