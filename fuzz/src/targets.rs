@@ -1,6 +1,7 @@
 //! What is fuzzed. A target is a function that panics when something is wrong.
 
 mod ip_tcp;
+mod mptcp_options;
 mod scenario;
 mod set_header;
 mod set_machines;
@@ -22,6 +23,7 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "ip_tcp", run: ip_tcp::run, max_len: 2048 },
+    Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },

@@ -30,6 +30,8 @@ pub(crate) struct PathView {
     pub(crate) service: Option<Duration>,
     /// Until the bottleneck is free of what was sent already.
     pub(crate) wait: Duration,
+    /// Segments are lost on it.
+    pub(crate) lossy: bool,
     /// A time-out is being repaired.
     pub(crate) stuck: bool,
     /// Smoothed, or what the owner expects, or the initial time-out.

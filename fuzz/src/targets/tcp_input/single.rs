@@ -128,6 +128,7 @@ impl Peer {
             window: *octets.choose(&[0, 1, 100, 1440, 5000, 65535, 65535])?,
             options: self.options(octets, is_syn)?,
             payload: Bytes::from(vec![0xa5; len]),
+            ..Segment::default()
         })
     }
 

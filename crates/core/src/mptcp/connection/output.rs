@@ -151,8 +151,8 @@ impl Connection {
     }
 
     /// Nothing new is left: the first chunk that is overdue goes on another subflow with room. Once the end is known
-    /// (the owner has closed) no chunk is left alone on a slow subflow whose loss would be noticed later than a faster
-    /// one brings the chunk.
+    /// (the owner has closed) no chunk is left alone on a slow subflow that loses segments, if its loss would be noticed
+    /// later than a faster one brings it.
     fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -160,13 +160,14 @@ impl Connection {
         let mut with_room: Vec<&PathView> =
             views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
         with_room.sort_by_key(|view| view.arrival());
+        let ends = self.tx.is_closed();
         for view in with_room {
             let late = |copy: &Copy| {
                 let Some(other) = views.iter().find(|other| other.index == copy.on) else { return true };
                 let noticed = copy.at + other.overdue();
-                let faster =
-                    self.tx.is_closed() && other.arrival() > view.arrival() && now + view.arrival() < noticed;
-                !self.subflows[copy.on].tcp.has_delivered(copy.seq, copy.end) && (faster || noticed < now)
+                let faster = other.arrival() > view.arrival() && now + view.arrival() < noticed;
+                !self.subflows[copy.on].tcp.has_delivered(copy.seq, copy.end)
+                    && (noticed < now || (ends && other.lossy && faster))
             };
             let chunk =
                 self.tx.chunks().position(|chunk| !chunk.is_on(view.index) && chunk.copies().all(late));
@@ -220,6 +221,7 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
         facts: subflow.facts,
         service: subflow.pace.service(),
         wait: subflow.pace.wait(now),
+        lossy: tcp.retransmissions > 0 || subflow.facts.loss.is_some_and(|loss| loss > 0.0),
         stuck: subflow.tcp.repairs_timeout(),
         rtt,
         rttvar: tcp.rttvar,
