@@ -3,6 +3,7 @@
 mod ip_tcp;
 mod lowpan;
 mod mac_frame;
+mod mptcp_options;
 mod rpl;
 mod scenario;
 mod set_header;
@@ -28,6 +29,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mac_frame", run: mac_frame::run, max_len: 256 },
     Target { name: "lowpan", run: lowpan::run, max_len: 1024 },
     Target { name: "rpl", run: rpl::run, max_len: 1024 },
+    Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },

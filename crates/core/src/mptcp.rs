@@ -11,6 +11,7 @@ mod config;
 mod connection;
 mod info;
 mod keys;
+mod pace;
 mod receive;
 mod scheduler;
 mod send;

@@ -241,12 +241,8 @@ impl Options {
         self.bare_len().next_multiple_of(4)
     }
 
-    /// Octets of padding among them.
-    pub(crate) const fn padding(&self) -> usize {
-        self.wire_len() - self.bare_len()
-    }
-
-    const fn bare_len(&self) -> usize {
+    /// Without the padding.
+    pub(crate) const fn bare_len(&self) -> usize {
         let mut n = 0;
         if self.mss.is_some() {
             n += 4;
@@ -317,7 +313,23 @@ impl Segment {
     /// Octets of all options with their padding; a multiple of 4. No more than [`MAX_OPTIONS_LEN`] can be said.
     #[inline]
     pub fn options_len(&self) -> usize {
-        self.options.wire_len() + self.mptcp.bare_len().next_multiple_of(4)
+        (self.common_len() + self.mptcp.bare_len()).next_multiple_of(4)
+    }
+
+    /// Octets of the options that are not of Multipath TCP: with their own padding, unless only without it there is
+    /// room for all.
+    pub(crate) fn common_len(&self) -> usize {
+        let (padded, bare) = (self.options.wire_len(), self.options.bare_len());
+        let multipath = self.mptcp.bare_len();
+        let close = bare + multipath;
+        if multipath == 0
+            || padded + multipath.next_multiple_of(4) <= MAX_OPTIONS_LEN
+            || close > MAX_OPTIONS_LEN
+        {
+            padded
+        } else {
+            bare
+        }
     }
 }
 

@@ -116,6 +116,7 @@ impl Connection {
     pub fn set_path(&mut self, subflow: SubflowId, facts: PathFacts) {
         if let Some(subflow) = self.subflows.get_mut(subflow.index()) {
             subflow.facts = facts;
+            subflow.pace.tell(facts.service_time);
         }
     }
 

@@ -26,6 +26,14 @@ pub(crate) struct PathView {
     /// Index of the subflow.
     pub(crate) index: usize,
     pub(crate) facts: PathFacts,
+    /// Of one segment at the bottleneck, if known.
+    pub(crate) service: Option<Duration>,
+    /// Until the bottleneck is free of what was sent already.
+    pub(crate) wait: Duration,
+    /// Segments are lost on it.
+    pub(crate) lossy: bool,
+    /// A time-out is being repaired.
+    pub(crate) stuck: bool,
     /// Smoothed, or what the owner expects, or the initial time-out.
     pub(crate) rtt: Duration,
     pub(crate) rttvar: Duration,
@@ -45,11 +53,15 @@ pub(crate) struct PathView {
 }
 
 impl PathView {
-    /// How long a segment that leaves now is under way: half of the least round trip, and all that the round trip
-    /// takes longer now, since queues stand where data goes. A loss costs a round trip.
+    /// How long a segment that leaves now is under way: half of the least round trip, and what it waits at the
+    /// bottleneck; before that is known, a round trip more, since a handshake shows nothing of what data takes.
+    /// A loss costs a round trip.
     pub(crate) fn arrival(&self) -> Duration {
         let least = self.min_rtt.min(self.rtt);
-        let once = least / 2 + self.rtt.saturating_sub(least);
+        let once = match self.service {
+            Some(service) => least / 2 + self.wait + service,
+            None => least / 2 + self.rtt,
+        };
         let lost = self.facts.loss.unwrap_or(0.0).clamp(0.0, 0.9);
         once + Duration::from_secs_f64(self.rtt.as_secs_f64() * lost / (1.0 - lost))
     }

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 
 use super::info::{PathFacts, PathId, SubflowId};
+use super::pace::Pace;
 use crate::segment::{AddressId, DataSeqNumber};
 use crate::tcp;
 use crate::time::Instant;
@@ -53,6 +54,7 @@ pub(crate) struct Subflow {
     /// When our proof is repeated.
     pub(crate) confirm_at: Option<Instant>,
     pub(crate) heard: VecDeque<Heard>,
+    pub(crate) pace: Pace,
     pub(crate) bytes_assigned: u64,
     pub(crate) bytes_received: u64,
 }
@@ -70,6 +72,7 @@ impl Subflow {
             timeouts: 0,
             confirm_at: None,
             heard: VecDeque::new(),
+            pace: Pace::default(),
             bytes_assigned: 0,
             bytes_received: 0,
         }
@@ -82,6 +85,13 @@ impl Subflow {
 
     pub(crate) fn is_alive(&self) -> bool {
         self.stage != Stage::Gone
+    }
+
+    /// After a segment: how fast the path is.
+    pub(crate) fn measure(&mut self, now: Instant) {
+        let tcp = self.tcp.info();
+        let least = tcp.min_rtt.unwrap_or(tcp.rto);
+        self.pace.acknowledged(now, tcp.bytes_acked, tcp.in_flight, (least, tcp.mss.into()));
     }
 
     /// A mapping that may hold for octets that come without one.

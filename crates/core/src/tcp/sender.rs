@@ -252,6 +252,11 @@ impl Sender {
         }
     }
 
+    /// SND.NXT was taken back and has not come forward yet.
+    pub(crate) fn repairs_timeout(&self) -> bool {
+        self.nxt != self.max
+    }
+
     /// All octets from `seq` to `end` are acknowledged or reported.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         let seq = seq.max(self.una);

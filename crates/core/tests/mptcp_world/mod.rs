@@ -49,7 +49,10 @@ impl Path {
             queue: Duration::from_millis(500),
             down: None,
             dice: bit_per_s ^ delay_ms << 32,
-            facts: PathFacts::default(),
+            facts: PathFacts {
+                service_time: Some(Duration::from_nanos(1068 * 8 * 1_000_000_000 / bit_per_s)),
+                ..PathFacts::default()
+            },
         }
     }
 }
@@ -98,7 +101,8 @@ impl World {
     pub fn new(client: Config, server: Config, paths: Vec<Path>, seed: u64) -> Self {
         let mut secrets = Prng::new(seed);
         let first = draw(&mut secrets);
-        let connection = Connection::connect(Instant::ZERO, client, PathId(0), (PORT, 80), first);
+        let mut connection = Connection::connect(Instant::ZERO, client, PathId(0), (PORT, 80), first);
+        connection.set_path(SubflowId(0), paths[0].facts);
         let mut open = vec![None; paths.len()];
         open[0] = Some(SubflowId(0));
         let mut ports = BTreeMap::new();

@@ -39,7 +39,7 @@ pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result
     view.set_header_len((TCP_HEADER_LEN + options_len) as u8);
     emit_flags(segment.flags, &mut view);
     view.set_window_len(segment.window);
-    let (common, multipath) = view.options_mut().split_at_mut(segment.options.wire_len());
+    let (common, multipath) = view.options_mut().split_at_mut(segment.common_len());
     emit_options(&segment.options, common);
     if !segment.mptcp.is_empty() {
         multipath.fill(NO_OPERATION);
@@ -66,9 +66,9 @@ fn emit_flags(flags: Flags, view: &mut TcpPacket<&mut [u8]>) {
 /// timestamps, window scale, SACK. The padding of `space` is NOPs before the window scale if there is one,
 /// else after the MSS. The options of Multipath TCP come after all these.
 fn emit_options(options: &Options, space: &mut [u8]) {
-    let mut rest = space;
     let shift = options.window_scale;
-    let mut nops = options.padding();
+    let mut nops = space.len() - options.bare_len();
+    let mut rest = space;
     if let Some(mss) = options.mss {
         rest = TcpOption::MaxSegmentSize(mss).emit(rest);
     }

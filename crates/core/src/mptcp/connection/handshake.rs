@@ -205,24 +205,28 @@ impl Connection {
         id
     }
 
-    /// Tells the peer another address of ours, on the first subflow that works.
-    pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) {
-        let Some(remote) = self.remote else { return };
+    /// Tells the peer another address of ours, on the first subflow that works. False if none works, or if it has no
+    /// room: an IPv6 address with a port has none beside timestamps.
+    pub fn add_address(&mut self, id: AddressId, address: IpAddr, port: Option<u16>) -> bool {
+        let Some(remote) = self.remote else { return false };
+        if self.config.tcp.timestamps && address.is_ipv6() && port.is_some() {
+            return false;
+        }
         let keys = Ordered { of: self.local.key, other: remote.key };
         let hmac = Some(address_hmac(keys, id, address, port));
-        self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }));
+        self.say(MptcpOption::AddAddr(AddAddr { id, address, port, hmac }))
     }
 
-    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2).
-    pub fn remove_address(&mut self, id: AddressId) {
-        self.say(MptcpOption::RemoveAddr(alloc::vec![id]));
+    /// Tells the peer that an address of ours is gone (RFC 8684 section 3.4.2). False if no subflow works.
+    pub fn remove_address(&mut self, id: AddressId) -> bool {
+        self.say(MptcpOption::RemoveAddr(alloc::vec![id]))
     }
 
-    fn say(&mut self, option: MptcpOption) {
+    fn say(&mut self, option: MptcpOption) -> bool {
         let ready = self.subflows.iter_mut().find(|s| s.is_ready());
-        if let Some(multipath) = ready.and_then(|s| s.tcp.multipath()) {
-            multipath.once.push_back(option);
-        }
+        let Some(multipath) = ready.and_then(|s| s.tcp.multipath()) else { return false };
+        multipath.once.push_back(option);
+        true
     }
 
     /// The HMAC that an ADD_ADDR of the peer must bear.
@@ -296,8 +300,9 @@ impl Connection {
         }
     }
 
-    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it).
-    pub(super) fn learn(&mut self, index: usize, capable: &MpCapable) {
+    /// The peer's key, on SYN/ACK or on the third segment (or the data that repeats it). `window` is that segment's, in
+    /// octets: it counts from the first octet of data.
+    pub(super) fn learn(&mut self, index: usize, capable: &MpCapable, window: u32) {
         let sender = match (capable.form, self.remote) {
             (_, Some(_)) | (CapableForm::Syn, None) => return,
             (CapableForm::SynAck { sender }, None) => sender,
@@ -313,6 +318,7 @@ impl Connection {
         let remote = Identity::new(sender);
         self.remote = Some(remote);
         self.mode = Mode::Multipath;
+        self.tx.acknowledge(self.local.idsn + 1, window);
         let tcp = self.config.tcp;
         let shift = tcp.window_scale.unwrap_or(0);
         self.rx = DataReceiver::new(remote.idsn + 1, tcp.receive_buffer, shift, tcp.mss.into());

@@ -8,13 +8,19 @@ use crate::mptcp::info::{Event, SubflowId};
 use crate::mptcp::receive::Brought;
 use crate::mptcp::subflow::{Heard, Stage};
 use crate::segment::{AddAddr, CapableForm, Dss, Flags, MpJoin, Mptcp, MptcpOption, ResetReason, Segment};
-use crate::tcp::{self, Incoming};
+use crate::tcp::{self, Incoming, reset_for};
 use crate::time::Instant;
 
 impl Connection {
     /// A segment has arrived for a subflow.
     pub fn handle_segment(&mut self, now: Instant, subflow: SubflowId, segment: Segment) {
         let index = subflow.index();
+        if self.subflows.get(index).is_some_and(|s| !s.is_alive()) {
+            // As from a port where nobody listens any more.
+            self.dropped += 1;
+            self.resets.extend(reset_for(&segment).map(|reset| (subflow, reset)));
+            return;
+        }
         if !self.screen(index, &segment) {
             self.dropped += 1;
             return self.look_after(now);
@@ -22,6 +28,7 @@ impl Connection {
         let fastclose = self.fastclose(&segment);
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         subflow.tcp.handle_segment(now, segment);
+        subflow.measure(now);
         let closed = subflow.tcp.state() == tcp::State::Closed;
         while let Some(incoming) =
             self.subflows.get_mut(index).and_then(|s| s.tcp.multipath()).and_then(|m| m.inbox.pop_front())
@@ -48,7 +55,7 @@ impl Connection {
     fn take(&mut self, now: Instant, index: usize, incoming: Incoming) {
         if let Some(capable) = capable(&incoming.mptcp) {
             let capable = *capable;
-            self.learn(index, &capable);
+            self.learn(index, &capable, incoming.window);
             if let (CapableForm::Data { len, .. }, Some(remote)) = (capable.form, self.remote) {
                 let heard = Heard { seq: 1, dsn: remote.idsn + 1, len: len.into() };
                 self.subflows[index].hear(heard);

@@ -20,6 +20,8 @@ impl Connection {
         }
         self.say_end();
         loop {
+            // First, so that the acknowledgement of a subflow goes with its data.
+            let assigned = self.mode == Mode::Multipath && self.over.is_none() && self.assign(now);
             for i in 0..self.subflows.len() {
                 let index = (self.turn + i) % self.subflows.len();
                 let subflow = &mut self.subflows[index];
@@ -29,7 +31,7 @@ impl Connection {
                     return Some((id, segment));
                 }
             }
-            if self.mode != Mode::Multipath || self.over.is_some() || !self.assign(now) {
+            if !assigned {
                 return None;
             }
         }
@@ -60,7 +62,7 @@ impl Connection {
         if unsent == 0 && !self.tx.has_chunks() {
             return false;
         }
-        let views = self.views();
+        let views = self.views(now);
         if views.is_empty() {
             return false;
         }
@@ -80,13 +82,13 @@ impl Connection {
     }
 
     /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section 3.3.8).
-    fn views(&self) -> Vec<PathView> {
+    fn views(&self, now: Instant) -> Vec<PathView> {
         let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
         let redundant = self.config.scheduler == crate::mptcp::config::SchedulerKind::Redundant;
         let mut views = Vec::new();
         for (index, subflow) in self.subflows.iter().enumerate() {
             if subflow.is_ready() && (!regular || !subflow.backup) {
-                views.push(view(index, subflow, redundant && self.lacking(index).is_some()));
+                views.push(view(now, index, subflow, redundant && self.lacking(index).is_some()));
             }
         }
         views
@@ -148,7 +150,9 @@ impl Connection {
         }
     }
 
-    /// The first chunk that a subflow with room is expected to bring earlier than those that have it.
+    /// Nothing new is left: the first chunk that is overdue goes on another subflow with room. Once the end is known
+    /// (the owner has closed) no chunk is left alone on a slow subflow that loses segments, if its loss would be noticed
+    /// later than a faster one brings it.
     fn rescue(&mut self, now: Instant, views: &[PathView]) -> bool {
         if self.config.reinjection != Reinjection::Opportunistic {
             return false;
@@ -156,14 +160,14 @@ impl Connection {
         let mut with_room: Vec<&PathView> =
             views.iter().filter(|view| view.takes(u64::from(view.mss))).collect();
         with_room.sort_by_key(|view| view.arrival());
+        let ends = self.tx.is_closed();
         for view in with_room {
-            let there = now + view.arrival();
             let late = |copy: &Copy| {
                 let Some(other) = views.iter().find(|other| other.index == copy.on) else { return true };
-                let subflow = &self.subflows[copy.on];
-                !subflow.tcp.has_delivered(copy.seq, copy.end)
-                    && (copy.at + other.overdue() < now
-                        || (copy.at + other.arrival() > there && other.arrival() > view.arrival()))
+                let noticed = copy.at + other.overdue();
+                let faster = other.arrival() > view.arrival() && now + view.arrival() < noticed;
+                !self.subflows[copy.on].tcp.has_delivered(copy.seq, copy.end)
+                    && (noticed < now || (ends && other.lossy && faster))
             };
             let chunk =
                 self.tx.chunks().position(|chunk| !chunk.is_on(view.index) && chunk.copies().all(late));
@@ -203,17 +207,22 @@ impl Connection {
         let subflow = &mut self.subflows[index];
         subflow.bytes_assigned += u64::from(len);
         let end = subflow.tcp.write_mapped(dsn, data);
+        subflow.pace.sent(now);
         self.turn = index;
         Copy { on: index, seq: end - len, end, at: now }
     }
 }
 
-fn view(index: usize, subflow: &Subflow, lacks: bool) -> PathView {
+fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView {
     let tcp = subflow.tcp.info();
     let rtt = tcp.srtt.or(subflow.facts.rtt).unwrap_or(tcp.rto);
     PathView {
         index,
         facts: subflow.facts,
+        service: subflow.pace.service(),
+        wait: subflow.pace.wait(now),
+        lossy: tcp.retransmissions > 0 || subflow.facts.loss.is_some_and(|loss| loss > 0.0),
+        stuck: subflow.tcp.repairs_timeout(),
         rtt,
         rttvar: tcp.rttvar,
         min_rtt: tcp.min_rtt.unwrap_or(rtt),

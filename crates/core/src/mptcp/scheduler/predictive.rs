@@ -28,10 +28,15 @@ impl Scheduler for Predictive {
         if demand.unsent == 0 {
             return Pick::Rescue;
         }
-        let with_room = paths.iter().filter(|path| path.takes(demand.unsent));
+        // Paths of which nothing is known but the handshake are tried with little, unless there is nothing else.
+        let tried = |path: &PathView| path.service.is_some() || path.in_flight < TRIAL * path.mss;
+        let alone = paths.len() == 1;
+        let with_room = paths.iter().filter(|path| path.takes(demand.unsent) && (alone || tried(path)));
         let Some(path) = with_room.min_by_key(|path| path.arrival()) else { return Pick::Wait };
         let horizon = path.arrival();
-        let faster = paths.iter().filter(|other| other.index != path.index && other.arrival() < horizon);
+        let faster = paths
+            .iter()
+            .filter(|other| other.index != path.index && !other.stuck && other.arrival() < horizon);
         let before = faster.map(|other| (self.predict)(other, horizon) * u64::from(other.mss)).sum::<u64>();
         let mss = u64::from(path.mss.max(1));
         let skip = before.div_ceil(mss) * mss;
@@ -49,18 +54,26 @@ pub(crate) fn windows(path: &PathView, horizon: Duration) -> u64 {
     let mss = u64::from(path.mss.max(1));
     let time = (horizon - arrival).as_nanos();
     let round = path.rtt.as_nanos().max(1);
-    let bottleneck = path.facts.service_time.map_or(u64::MAX, |service| time / service.as_nanos().max(1) + 1);
+    let bottleneck = path.service.map_or(u64::MAX, |service| time / service.as_nanos().max(1) + 1);
     let ssthresh = (u64::from(path.ssthresh) / mss).max(1);
     let (mut window, mut count) = ((u64::from(path.cwnd) / mss).max(1), u64::from(path.room) / mss);
     let mut left = time;
-    while left >= round && count < MOST {
-        count += window;
+    loop {
+        // While one window is acknowledged, the next one leaves.
         window = if window < ssthresh { window * 2 } else { window + 1 };
+        if left < round || count >= MOST {
+            break;
+        }
+        count += window;
         left -= round;
     }
     count += (u128::from(window) * u128::from(left) / u128::from(round)) as u64;
-    count.min(bottleneck).min(MOST)
+    // Of a path that was never used no more is expected than it is tried with.
+    let most = if path.service.is_some() { MOST } else { TRIAL.into() };
+    count.min(bottleneck).min(most)
 }
 
+/// Segments on a path before its first acknowledgement of data.
+const TRIAL: u32 = 2;
 /// No transfer waits for more.
 const MOST: u64 = 1 << 20;

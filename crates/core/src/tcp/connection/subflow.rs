@@ -96,6 +96,11 @@ impl Connection {
         }
     }
 
+    /// What a time-out has shown as lost is being sent again.
+    pub(crate) fn repairs_timeout(&self) -> bool {
+        self.tx.repairs_timeout()
+    }
+
     /// The peer has the octets from `seq` to `end`, by this subflow's acknowledgements.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         self.tx.has_delivered(seq, end)
