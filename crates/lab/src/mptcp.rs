@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource};
 use anabranch_sim::radio::{Position, Station};
 
-pub use config::{Config, Phy, Scheme};
+pub use config::{Config, Congestion, Phy, Scheme};
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 use meter::Meter;
@@ -57,6 +57,8 @@ pub struct MptcpPoint {
 pub struct Outcome {
     /// Data segments and acknowledgements given to a radio, every hop counted.
     pub transmissions: u64,
+    /// The acknowledgements among them.
+    pub acks: u64,
     /// Of the data segments given to a radio, the share that reached the next node.
     pub delivery_ratio: f64,
     /// From when a packet was made until the data centre could read it, in seconds, in order of arrival.
@@ -138,6 +140,7 @@ impl MptcpPoint {
         let seconds = |at: Instant| at.saturating_since(begin).as_secs_f64();
         Ok(Outcome {
             transmissions: counts.data + counts.acks,
+            acks: counts.acks,
             delivery_ratio: counts.data_arrived as f64 / counts.data.max(1) as f64,
             latencies: sink.arrived.iter().map(|p| p.at.saturating_since(p.made).as_secs_f64()).collect(),
             arrivals: sink.arrived.iter().map(|p| seconds(p.at)).collect(),
@@ -190,6 +193,7 @@ impl Point for MptcpPoint {
         let bits = outcome.expected as f64 * f64::from(self.config.payload) * 8.0;
         Ok(vec![
             Some(outcome.transmissions as f64),
+            Some(outcome.acks as f64),
             Some(outcome.delivery_ratio),
             outcome.latency(0.5),
             outcome.latency(0.9),
@@ -211,6 +215,7 @@ const METRICS: &[Metric] = &[
         unit: "1",
         about: "TCP data segments and acknowledgements given to a radio, every hop counts",
     },
+    Metric { name: "ack_transmissions", unit: "1", about: "the acknowledgements among them" },
     Metric {
         name: "delivery_ratio",
         unit: "1",

@@ -1,5 +1,6 @@
 //! What the parameters mean.
 
+use anabranch_core::mptcp::{Reinjection, SchedulerKind};
 use anabranch_core::time::Duration;
 use anabranch_sim::apps::packets::LEAST_PACKET;
 use anabranch_sim::scenario::units::{Size, Span};
@@ -18,6 +19,17 @@ pub enum Scheme {
     Conventional,
     /// TCP over the best path.
     Tcp,
+}
+
+/// Which congestion control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Congestion {
+    /// RFC 5681 and RFC 6582 on each path.
+    NewReno,
+    /// RFC 6356: the paths together are no more aggressive than one TCP.
+    Coupled,
+    /// Section IV.
+    Adaptive,
 }
 
 /// Which physical layer.
@@ -40,6 +52,10 @@ pub struct Config {
     pub packets: u32,
     pub payload: u16,
     pub rate: f64,
+    pub paths: u8,
+    pub scheduler: SchedulerKind,
+    pub congestion: Congestion,
+    pub reinjection: Reinjection,
     pub ack_every: Option<u8>,
     pub range: f64,
     pub interference: f64,
@@ -63,8 +79,25 @@ impl Config {
     /// The first that cannot be.
     pub fn understand(settings: &Settings) -> Understood<Self> {
         let number = |key, least, most| count(key, settings.text(key), least, most);
+        let scheme = values::word("scheme", settings.text("scheme"), SCHEMES)?;
+        let proposed = scheme == Scheme::Proposed;
         let this = Self {
-            scheme: values::word("scheme", settings.text("scheme"), SCHEMES)?,
+            scheme,
+            paths: number("paths", 1, 8)? as u8,
+            scheduler: match settings.text("scheduler") {
+                "auto" if proposed => SchedulerKind::Predictive,
+                "auto" => SchedulerKind::FastestRtt,
+                text => values::word("scheduler", text, SCHEDULERS)?,
+            },
+            congestion: match settings.text("congestion") {
+                "auto" if proposed => Congestion::Adaptive,
+                "auto" => Congestion::NewReno,
+                text => values::word("congestion", text, CONGESTIONS)?,
+            },
+            reinjection: match settings.text("reinjection") {
+                "auto" => Reinjection::OnTimeout,
+                text => values::word("reinjection", text, REINJECTIONS)?,
+            },
             shape: values::word("deployment", settings.text("deployment"), SHAPES)?,
             nodes: number("nodes", 2, 200)?,
             multi_link: number("multi_link", 0, 50)?,
@@ -107,6 +140,10 @@ impl Config {
             "packets" => self.packets.to_string(),
             "payload" => plain(&Size(self.payload.into())),
             "rate" => self.rate.to_string(),
+            "paths" => self.paths.to_string(),
+            "scheduler" => named(self.scheduler, SCHEDULERS),
+            "congestion" => named(self.congestion, CONGESTIONS),
+            "reinjection" => named(self.reinjection, REINJECTIONS),
             "ack_every" => self.ack_every().to_string(),
             "range" => format!("{}m", self.range),
             "interference" => self.interference.to_string(),
@@ -143,6 +180,21 @@ fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<
 
 const SCHEMES: &[(&str, Scheme)] =
     &[("proposed", Scheme::Proposed), ("conventional", Scheme::Conventional), ("tcp", Scheme::Tcp)];
+const SCHEDULERS: &[(&str, SchedulerKind)] = &[
+    ("fastest-rtt", SchedulerKind::FastestRtt),
+    ("predictive", SchedulerKind::Predictive),
+    ("round-robin", SchedulerKind::RoundRobin),
+    ("redundant", SchedulerKind::Redundant),
+    ("blest", SchedulerKind::Blest),
+    ("daps", SchedulerKind::Daps),
+];
+const CONGESTIONS: &[(&str, Congestion)] =
+    &[("newreno", Congestion::NewReno), ("coupled", Congestion::Coupled), ("adaptive", Congestion::Adaptive)];
+const REINJECTIONS: &[(&str, Reinjection)] = &[
+    ("failure", Reinjection::OnFailure),
+    ("timeout", Reinjection::OnTimeout),
+    ("opportunistic", Reinjection::Opportunistic),
+];
 const SHAPES: &[(&str, Shape)] =
     &[("square", Shape::Square), ("sunflower", Shape::Sunflower), ("corner", Shape::Corner)];
 const PHYS: &[(&str, Phy)] = &[("fsk100", Phy::Fsk100), ("oqpsk250", Phy::OQpsk250)];

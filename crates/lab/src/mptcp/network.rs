@@ -1,8 +1,9 @@
 //! From a configuration to a simulation about to begin.
 
-use anabranch_core::mptcp::{self, SchedulerKind};
+use anabranch_core::mptcp;
+use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::paths::{self, NodeType};
-use anabranch_core::tcp::{self, DelayedAck, InitialWindow};
+use anabranch_core::tcp::{self, CongestionAlgorithm, DelayedAck, InitialWindow};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use anabranch_sim::event::AppId;
@@ -14,7 +15,7 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::transport::TransportConfig;
 
-use super::config::{Config, Phy, Scheme};
+use super::config::{Config, Congestion, Phy, Scheme};
 use super::deployment;
 use crate::experiment::RunError;
 
@@ -66,15 +67,23 @@ impl Config {
     /// What carries the packets.
     fn transport(&self) -> TransportConfig {
         let tcp = self.tcp();
-        match self.scheme {
-            Scheme::Tcp => tcp.into(),
-            Scheme::Conventional => {
-                mptcp::Config { tcp, scheduler: SchedulerKind::FastestRtt, ..mptcp::Config::default() }.into()
-            }
-            Scheme::Proposed => {
-                mptcp::Config { tcp, scheduler: SchedulerKind::Predictive, ..mptcp::Config::default() }.into()
-            }
+        if self.scheme == Scheme::Tcp {
+            return tcp.into();
         }
+        let congestion = match self.congestion {
+            Congestion::NewReno | Congestion::Adaptive => CongestionAlgorithm::NewReno,
+            Congestion::Coupled => CongestionAlgorithm::Coupled,
+        };
+        // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each node's paths.
+        let adaptive = self.congestion == Congestion::Adaptive;
+        let initial_ssthresh = adaptive.then(|| 16 * u32::from(self.payload));
+        mptcp::Config {
+            tcp: tcp::Config { congestion, initial_ssthresh, ..tcp },
+            scheduler: self.scheduler,
+            reinjection: self.reinjection,
+            ..mptcp::Config::default()
+        }
+        .into()
     }
 
     fn radio(&self) -> RadioConfig {
@@ -126,6 +135,7 @@ impl Config {
                 payload: self.payload,
                 interval: Duration::from_secs_f64(1.0 / self.rate),
                 transport: self.transport(),
+                adaptation: (self.congestion == Congestion::Adaptive).then(Adaptation::default),
             });
             (node, builder.app(node, Instant::ZERO + BEGIN, source))
         });
@@ -154,7 +164,7 @@ impl Config {
     }
 
     fn add_routers(&self, builder: &mut Builder, nodes: &[NodeId], multi_link: &[NodeId]) {
-        let config = paths::Config::default();
+        let config = paths::Config { max_paths: self.paths, ..paths::Config::default() };
         for &node in nodes {
             let kind = if node == nodes[0] {
                 None

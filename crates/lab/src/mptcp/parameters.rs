@@ -16,6 +16,25 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("packets", "100", "1 to 100000", "packets that each node has to deliver"),
     p("payload", "100B", "12B to 1000B", "octets of a packet, which is a segment"),
     p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
+    p("paths", "3", "1 to 8", "paths that a node keeps at most (NP_thr)"),
+    p(
+        "scheduler",
+        "auto",
+        "auto, fastest-rtt, predictive, round-robin, redundant, blest or daps",
+        "which path takes what; auto: predictive for the proposed scheme, fastest-rtt for the conventional",
+    ),
+    p(
+        "congestion",
+        "auto",
+        "auto, newreno, coupled or adaptive",
+        "of each path; auto: adaptive (A-NewReno, section IV) for the proposed scheme, newreno for the others",
+    ),
+    p(
+        "reinjection",
+        "auto",
+        "auto, failure, timeout or opportunistic",
+        "when what was sent on one path is sent on another too; auto: at a time-out",
+    ),
     p(
         "ack_every",
         "auto",

@@ -4,8 +4,9 @@
 //! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
 //! once and in order.
 
+use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{PathFacts, SubflowId};
-use anabranch_core::tcp::CloseReason;
+use anabranch_core::tcp::{AdaptiveNewReno, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 
@@ -33,6 +34,29 @@ pub struct PacketSourceConfig {
     pub interval: Duration,
     /// How the connection behaves. A multipath connection has a subflow on each of the node's paths.
     pub transport: TransportConfig,
+    /// How windows and time-outs of a multipath connection follow from the length of the path; as configured if not.
+    pub adaptation: Option<Adaptation>,
+}
+
+impl PacketSourceConfig {
+    /// The transport for paths of so many links.
+    fn transport(&self, hops: u32) -> TransportConfig {
+        let (TransportConfig::Multipath(mut config), Some(adaptation)) = (self.transport, self.adaptation)
+        else {
+            return self.transport;
+        };
+        let limits = adaptation.limits(hops);
+        let segments = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        config.tcp.congestion = CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno {
+            w_min: segments(limits.w_min),
+            w_max: segments(limits.w_max),
+            update_every: segments(limits.update_every),
+        });
+        config.tcp.rto.initial = limits.rto;
+        config.tcp.rto.min = limits.rto;
+        config.tcp.rto.max = limits.rto;
+        config.into()
+    }
 }
 
 /// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
@@ -84,15 +108,16 @@ impl PacketSource {
 
     fn connect(&mut self, ctx: &mut Ctx<'_>) {
         self.written = 0;
-        let path = match self.config.transport {
-            TransportConfig::Tcp(_) => 0,
+        let (path, hops) = match self.config.transport {
+            TransportConfig::Tcp(_) => (0, 0),
             TransportConfig::Multipath(_) => match ctx.paths().next() {
-                Some(path) => path.id,
+                Some(path) => (path.id, path.hops()),
                 // The timer tries again.
                 None => return,
             },
         };
-        self.id = ctx.connect_on(path, self.config.to, self.config.port, self.config.transport).ok();
+        let transport = self.config.transport(hops);
+        self.id = ctx.connect_on(path, self.config.to, self.config.port, transport).ok();
         if self.id.is_none() {
             self.failures += 1;
         }
