@@ -47,7 +47,9 @@ fn setting(seed: u64, loss: u64, games: u64) -> Setting {
     let alone =
         |path: &Path| completion(std::slice::from_ref(path), SchedulerKind::Predictive, octets, games);
     let times: Vec<f64> = paths.iter().map(alone).collect();
-    let first = (0..paths.len()).min_by(|a, b| times[*a].total_cmp(&times[*b])).unwrap();
+    let first = (0..paths.len())
+        .min_by(|a, b| times[*a].total_cmp(&times[*b]))
+        .expect("there are two paths at least");
     paths.swap(0, first);
     Setting { paths, octets, best: times[first] }
 }
