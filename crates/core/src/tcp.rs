@@ -21,7 +21,7 @@ mod sender;
 
 pub use config::{
     AdaptiveNewReno, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
-    Recovery, RtoConfig, SackRole,
+    Push, Recovery, RtoConfig, SackRole,
 };
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
 pub use multipath::DsnWidth;

@@ -3,7 +3,7 @@
 use anabranch_core::segment::{Segment, SeqNumber};
 use anabranch_core::tcp::{
     Backoff, ByteCounting, CloseReason, Config, CongestionAlgorithm, DelayedAck, Event, InitialWindow, Nagle,
-    Recovery, RtoConfig, SackRole, State,
+    Push, Recovery, RtoConfig, SackRole, State,
 };
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::pair::{End, Pair, Verdict};
@@ -88,6 +88,8 @@ fn any_config(prng: &mut Prng) -> Config {
             DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
             DelayedAck::Every { segments: 4, timeout: Duration::from_millis(200) },
         ]),
+        ack_on_push: prng.chance(30),
+        push: prng.pick(&[Push::Buffer, Push::Window]),
         sack: prng.pick(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both]),
         timestamps: prng.chance(50),
         window_scale: prng.pick(&[None, Some(0), Some(7), Some(14)]),

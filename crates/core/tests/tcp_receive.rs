@@ -478,3 +478,18 @@ fn paws_reset_needs_no_timestamp() {
     "#]],
     );
 }
+
+#[test]
+fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
+    let delayed_ack = DelayedAck::Every { segments: 20, timeout: Duration::from_secs(5) };
+    check(
+        Scene::established(Config { delayed_ack, ack_on_push: true, ..plain() }),
+        "0 < . 501:1501 ack 1001 win 8000\n0.1 < . 1501:2501 ack 1001 win 8000\n0.2 < P. 2501:3501 ack 1001 win 8000",
+        expect![[r#"
+            0.000 ! Readable
+            0.100 ! Readable
+            0.200 > . 1001:1001 ack 3501 win 5000
+            0.200 ! Readable
+        "#]],
+    );
+}

@@ -1,6 +1,6 @@
 //! Sending: segmentation, windows, Nagle, probes, time-outs.
 
-use anabranch_core::tcp::{Backoff, Config, InitialWindow, Nagle, RtoConfig};
+use anabranch_core::tcp::{Backoff, Config, InitialWindow, Nagle, Push, RtoConfig};
 use anabranch_core::time::Duration;
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
@@ -506,6 +506,24 @@ fn sequence_numbers_wrap_on_sending() {
             0.100 ! Writable
             0.100 ! Writable
             0.100 = flight 0
+        "#]],
+    );
+}
+
+/// Section VII of the MPTCP paper: one acknowledgement for a window.
+#[test]
+fn the_last_segment_of_a_window_is_pushed() {
+    let config = Config { push: Push::Window, initial_window: InitialWindow::Segments(3), ..plain() };
+    check(
+        Scene::established(config),
+        "0 write 5000\n0.1 < . 501:501 ack 4001 win 8000",
+        expect![[r#"
+            0.000 > . 1001:2001 ack 501 win 8000
+            0.000 > . 2001:3001 ack 501 win 8000
+            0.000 > P. 3001:4001 ack 501 win 8000
+            0.100 > . 4001:5001 ack 501 win 8000
+            0.100 > P. 5001:6001 ack 501 win 8000
+            0.100 ! Writable
         "#]],
     );
 }

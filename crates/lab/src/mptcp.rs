@@ -232,3 +232,6 @@ const METRICS: &[Metric] = &[
     Metric { name: "energy_j", unit: "J", about: "drawn by all radios, from when the sources began" },
     Metric { name: "connections_failed", unit: "1", about: "connections that were opened anew" },
 ];
+
+#[cfg(test)]
+mod tests;

@@ -230,7 +230,27 @@ impl Radio {
         if !mac.is_idle() {
             return Err(SendError::Busy);
         }
-        self.accept(now, station.0, frame, agenda);
+        self.accept(now, station.0, frame, false, agenda);
+        Ok(())
+    }
+
+    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its sequence number: whoever has
+    /// received it already takes this for a copy.
+    pub fn send_again(
+        &mut self,
+        now: Instant,
+        station: Station,
+        frame: Outgoing,
+        agenda: &mut Agenda,
+    ) -> Result<(), SendError> {
+        let mac = self.macs.get(station.0 as usize).ok_or(SendError::NoSuchStation)?;
+        if !mac.is_up() {
+            return Err(SendError::Down);
+        }
+        if !mac.is_idle() {
+            return Err(SendError::Busy);
+        }
+        self.accept(now, station.0, frame, true, agenda);
         Ok(())
     }
 

@@ -23,6 +23,10 @@ pub struct Config {
     pub rto: RtoConfig,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
+    /// Besides, an acknowledgement leaves at once for a segment with PSH.
+    pub ack_on_push: bool,
+    /// Which segments have PSH.
+    pub push: Push,
     /// Which side of the SACK option (RFC 2018) we play.
     pub sack: SackRole,
     /// Offer the timestamps option (RFC 7323 section 3).
@@ -97,6 +101,17 @@ pub enum DelayedAck {
         /// How long an acknowledgement may wait; at most 500 ms.
         timeout: Duration,
     },
+}
+
+/// Which segments have PSH.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Push {
+    /// The last one that the sender has (RFC 9293 section 3.9.1.2).
+    Buffer,
+    /// The last one that it may send for now, because nothing is left or the window is used up. With
+    /// [`Config::ack_on_push`] at the peer there is one acknowledgement for a window, which "Multipath TCP Over
+    /// Multi-Hop Heterogeneous Wireless IoT Networks" assumes (section VII, erratum M28).
+    Window,
 }
 
 /// Which side of the SACK option (RFC 2018) is played.
@@ -188,6 +203,8 @@ impl Default for Config {
                 backoff: Backoff::Double,
             },
             delayed_ack: DelayedAck::Every { segments: 2, timeout: Duration::from_millis(40) },
+            ack_on_push: false,
+            push: Push::Buffer,
             sack: SackRole::Both,
             timestamps: true,
             window_scale: Some(7),

@@ -201,6 +201,11 @@ impl Connection {
         self.events.pop()
     }
 
+    /// As a subflow: whether the connection has more to send than it has given us, now.
+    pub(crate) fn set_more(&mut self, more: bool) {
+        self.tx.set_more(more);
+    }
+
     /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and
     /// takes it off `data`; returns how many octets that was. Allowed from SYN-SENT on.
     pub fn write(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {

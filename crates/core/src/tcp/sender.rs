@@ -70,6 +70,8 @@ pub(crate) struct Sender {
     counts: Counts,
     /// Where our octets belong, if this is a subflow.
     map: Option<Box<SendMap>>,
+    /// The owner has more for us than is in the queue.
+    more: bool,
 }
 
 /// SND.WND and what updates it (RFC 9293 section 3.3.1).
@@ -174,6 +176,7 @@ impl Sender {
             last_sent: Instant::ZERO,
             counts: Counts::default(),
             map: None,
+            more: false,
             config: *config,
         }
     }
@@ -239,6 +242,11 @@ impl Sender {
         if self.nxt != self.max || self.unsent() > 0 || self.resend != Resend::Idle {
             return 0;
         }
+        self.window_left()
+    }
+
+    /// What the congestion window leaves beside the octets in flight.
+    pub(super) fn window_left(&self) -> u32 {
         match self.phase {
             Phase::Sack => {
                 let pipe = self.scoreboard.pipe(self.una, self.max, self.mss);
@@ -250,6 +258,11 @@ impl Sender {
                 self.cwnd().saturating_add(self.inflation).saturating_sub(self.in_flight())
             }
         }
+    }
+
+    /// Whether the owner has more for this subflow than it has written.
+    pub(crate) fn set_more(&mut self, more: bool) {
+        self.more = more;
     }
 
     /// SND.NXT was taken back and has not come forward yet.

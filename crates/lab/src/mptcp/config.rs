@@ -57,10 +57,16 @@ pub struct Config {
     pub congestion: Congestion,
     pub reinjection: Reinjection,
     pub ack_every: Option<u8>,
+    pub ack_window: bool,
+    pub ack_delay: Duration,
     pub range: f64,
     pub interference: f64,
+    pub capture: Option<f64>,
+    pub carrier_sense: f64,
     pub queue: u32,
     pub retries: u8,
+    pub retry_delay: Duration,
+    pub access_retries: u8,
     pub phy: Phy,
     pub limit: Duration,
 }
@@ -108,10 +114,26 @@ impl Config {
                 "auto" => None,
                 text => Some(count("ack_every", text, 1, 100)? as u8),
             },
+            ack_window: match settings.text("ack_window") {
+                "auto" => proposed,
+                text => values::word("ack_window", text, SWITCH)?,
+            },
+            ack_delay: match settings.text("ack_delay") {
+                "auto" if proposed => Duration::from_secs(5),
+                "auto" => Duration::from_millis(200),
+                text => short("ack_delay", text)?,
+            },
             range: metres(settings.text("range"))?,
             interference: positive("interference", settings.text("interference"), 1.0, 5.0)?,
+            capture: match settings.text("capture") {
+                "off" => None,
+                text => Some(positive("capture", text, 1.0, 10.0)?),
+            },
+            carrier_sense: positive("carrier_sense", settings.text("carrier_sense"), 1.0, 5.0)?,
             queue: number("queue", 1, 10_000)? as u32,
             retries: number("retries", 0, 15)? as u8,
+            retry_delay: short("retry_delay", settings.text("retry_delay"))?,
+            access_retries: number("access_retries", 0, 100)? as u8,
             phy: values::word("phy", settings.text("phy"), PHYS)?,
             limit: quantity::<Span>("limit", settings.text("limit"))?.0,
         };
@@ -125,7 +147,7 @@ impl Config {
     /// Segments for which an acknowledgement waits.
     pub fn ack_every(&self) -> u8 {
         self.ack_every.unwrap_or(match self.scheme {
-            Scheme::Proposed => 8,
+            Scheme::Proposed => 20,
             Scheme::Conventional | Scheme::Tcp => 2,
         })
     }
@@ -147,7 +169,13 @@ impl Config {
             "ack_every" => self.ack_every().to_string(),
             "range" => format!("{}m", self.range),
             "interference" => self.interference.to_string(),
+            "ack_window" => named(self.ack_window, SWITCH),
+            "ack_delay" => plain(&Span(self.ack_delay)),
+            "capture" => self.capture.map_or("off".to_owned(), |ratio| ratio.to_string()),
+            "carrier_sense" => self.carrier_sense.to_string(),
             "queue" => self.queue.to_string(),
+            "retry_delay" => plain(&Span(self.retry_delay)),
+            "access_retries" => self.access_retries.to_string(),
             "retries" => self.retries.to_string(),
             "phy" => named(self.phy, PHYS),
             "limit" => plain(&Span(self.limit)),
@@ -166,6 +194,14 @@ fn payload(text: &str) -> Understood<u16> {
     }
 }
 
+fn short(key: &'static str, text: &str) -> Understood<Duration> {
+    let span: Span = quantity(key, text)?;
+    if span.0 > Duration::from_secs(10) {
+        return Err(ParameterError::bad(key, text, "expected at most 10s", None));
+    }
+    Ok(span.0)
+}
+
 fn metres(text: &str) -> Understood<f64> {
     let number = text.strip_suffix('m').map_or(text, str::trim_end);
     positive("range", number, 1.0, 100_000.0)
@@ -178,8 +214,9 @@ fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<
     })
 }
 
-const SCHEMES: &[(&str, Scheme)] =
+pub(super) const SCHEMES: &[(&str, Scheme)] =
     &[("proposed", Scheme::Proposed), ("conventional", Scheme::Conventional), ("tcp", Scheme::Tcp)];
+const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
 const SCHEDULERS: &[(&str, SchedulerKind)] = &[
     ("fastest-rtt", SchedulerKind::FastestRtt),
     ("predictive", SchedulerKind::Predictive),

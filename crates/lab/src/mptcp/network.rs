@@ -3,14 +3,14 @@
 use anabranch_core::mptcp;
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::paths::{self, NodeType};
-use anabranch_core::tcp::{self, CongestionAlgorithm, DelayedAck, InitialWindow};
+use anabranch_core::tcp::{self, CongestionAlgorithm, DelayedAck, InitialWindow, Push};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use anabranch_sim::event::AppId;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::radio::{Position, Propagation, RadioConfig, UnitDisk};
+use anabranch_sim::radio::{Capture, Position, Propagation, RadioConfig, UnitDisk};
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::transport::TransportConfig;
@@ -25,6 +25,8 @@ pub(super) const BEGIN: Duration = Duration::from_secs(60);
 const CELLULAR_RATE: u64 = 10_000_000;
 const CELLULAR_DELAY: Duration = Duration::from_millis(15);
 const PORT: u16 = 5_000;
+/// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).
+const DSS: u16 = 20;
 
 /// A network, and who does what in it.
 #[derive(Debug)]
@@ -41,12 +43,12 @@ impl Config {
     /// TCP, of each path or of the only one.
     pub(super) fn tcp(&self) -> tcp::Config {
         tcp::Config {
-            mss: self.payload,
+            // RFC 6691: what options take is taken from the payload, and a packet is to be one segment.
+            mss: self.payload + if self.scheme == Scheme::Tcp { 0 } else { DSS },
             initial_window: InitialWindow::Segments(1),
-            delayed_ack: DelayedAck::Every {
-                segments: self.ack_every(),
-                timeout: Duration::from_millis(200),
-            },
+            delayed_ack: DelayedAck::Every { segments: self.ack_every(), timeout: self.ack_delay },
+            ack_on_push: self.ack_window,
+            push: if self.ack_window { Push::Window } else { Push::Buffer },
             rto: tcp::RtoConfig {
                 initial: Duration::from_secs(1),
                 min: Duration::from_secs(1),
@@ -92,10 +94,11 @@ impl Config {
             Phy::OQpsk250 => RadioConfig::o_qpsk(self.range),
         };
         radio.mac.max_frame_retries = self.retries;
-        let reach = self.range * self.interference;
+        radio.mac.retry_delay = self.retry_delay;
         radio.propagation = Propagation::UnitDisk(UnitDisk {
-            interference_range: reach,
-            carrier_sense_range: reach,
+            interference_range: self.range * self.interference,
+            carrier_sense_range: self.range * self.carrier_sense,
+            capture: self.capture.map_or(Capture::Off, Capture::First),
             ..UnitDisk::new(self.range)
         });
         radio
@@ -121,7 +124,11 @@ impl Config {
         let name = |i: usize| if i == 0 { "dc".to_owned() } else { format!("n{i}") };
         let nodes: Vec<NodeId> = (0..self.nodes).map(|i| builder.node(&name(i), Forwarding::On)).collect();
         let sites: Vec<_> = nodes.iter().copied().zip(places.iter().copied()).collect();
-        let wireless = WirelessConfig { queue: self.queue, ..WirelessConfig::default() };
+        let wireless = WirelessConfig {
+            queue: self.queue,
+            access_retries: self.access_retries,
+            ..WirelessConfig::default()
+        };
         builder.radio(self.radio(), wireless, &sites).map_err(|e| RunError::Scenario(e.to_string()))?;
         let multi_link = self.add_cellular(&mut builder, &nodes, seed, run);
         self.add_routers(&mut builder, &nodes, &multi_link);

@@ -28,6 +28,9 @@ pub struct WirelessConfig {
     pub reassemblies: usize,
     /// How long the pieces wait for the rest (RFC 4944 section 5.3: at most 60 s).
     pub reassembly_timeout: Duration,
+    /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA.
+    /// The standard leaves that to the layer above.
+    pub access_retries: u8,
     /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ...
     pub lost_after: u32,
     /// ... if nothing was heard of it for so long.
@@ -40,6 +43,7 @@ impl Default for WirelessConfig {
             queue: 32,
             reassemblies: 4,
             reassembly_timeout: Duration::from_secs(60),
+            access_retries: 0,
             lost_after: 4,
             silent_for: Duration::from_secs(20),
         }
@@ -97,6 +101,8 @@ struct Current {
     cut: Cut,
     /// The frame that is on its way.
     piece: u32,
+    /// How often it has found no free channel.
+    refused: u8,
     arrived: bool,
 }
 
@@ -284,7 +290,7 @@ impl Network {
         let number = wireless.next_number;
         wireless.next_number = wireless.next_number.wrapping_add(1);
         wireless.interfaces[station as usize].current =
-            Some(Current { outbound, number, cut, piece: 0, arrived: false });
+            Some(Current { outbound, number, cut, piece: 0, refused: 0, arrived: false });
         self.send_piece(now, station);
     }
 
@@ -298,7 +304,11 @@ impl Network {
             psdu_len: current.cut.psdu_len(current.piece),
             tag: tag(current.number, current.piece),
         };
-        let sent = wireless.radio.send(now, Station(station), outgoing, &mut self.events);
+        let (radio, events) = (&mut wireless.radio, &mut self.events);
+        let sent = match current.refused {
+            0 => radio.send(now, Station(station), outgoing, events),
+            _ => radio.send_again(now, Station(station), outgoing, events),
+        };
         debug_assert_eq!(sent, Ok(()), "a piece fits, and the station has nothing else under way");
     }
 
@@ -391,8 +401,13 @@ impl Network {
             Outcome::Acknowledged | Outcome::Sent => true,
             Outcome::NoAck | Outcome::ChannelAccessFailure | Outcome::Down => false,
         };
+        if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
+            current.refused += 1;
+            return self.send_piece(now, station);
+        }
         if good && current.piece + 1 < current.cut.pieces() {
             current.piece += 1;
+            current.refused = 0;
             return self.send_piece(now, station);
         }
         let current = *current;

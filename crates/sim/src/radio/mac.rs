@@ -138,11 +138,20 @@ impl Mac {
 
 impl Radio {
     /// Takes a frame that was found good, of an idle station.
-    pub(super) fn accept(&mut self, now: Instant, station: u32, frame: Outgoing, agenda: &mut Agenda) {
+    pub(super) fn accept(
+        &mut self,
+        now: Instant,
+        station: u32,
+        frame: Outgoing,
+        again: bool,
+        agenda: &mut Agenda,
+    ) {
         let link = frame.to.and_then(|to| self.medium.neighbours.find(station, to.0));
         let mac = &mut self.macs[station as usize];
         mac.metrics.offered += 1;
-        mac.serial = mac.serial.wrapping_add(1).max(1);
+        if !again {
+            mac.serial = mac.serial.wrapping_add(1).max(1);
+        }
         (mac.frame, mac.link, mac.attempts) = (Some(frame), link, 0);
         let from = now.max(mac.ready);
         self.access(from, station, agenda);

@@ -215,6 +215,8 @@ impl TcpProfile {
             time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
             syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
             data_retries: self.data_retries.unwrap_or(base.data_retries),
+            ack_on_push: base.ack_on_push,
+            push: base.push,
         })
     }
 

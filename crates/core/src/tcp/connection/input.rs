@@ -219,7 +219,13 @@ impl Connection {
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait => return,
             State::SynSent | State::SynReceived | State::Closed => return,
         }
-        match self.rx.receive(now, segment.seq, segment.payload, fin) {
+        let push =
+            self.config.ack_on_push && segment.flags.contains(Flags::PSH) && !segment.payload.is_empty();
+        let arrival = self.rx.receive(now, segment.seq, segment.payload, fin);
+        if push {
+            self.rx.acknowledge_once();
+        }
+        match arrival {
             Arrival::Nothing => {}
             Arrival::Data => self.events.raise(Pending::Readable),
             Arrival::End => {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::timer::{Probe, Timer};
 use super::{Peak, Phase, Resend, Sender, StreamEnd, Timing};
 use crate::segment::{SackBlock, SeqNumber};
-use crate::tcp::config::Nagle;
+use crate::tcp::config::{Nagle, Push};
 use crate::tcp::congestion::{Controller, Usage};
 use crate::time::Instant;
 
@@ -213,6 +213,16 @@ impl Sender {
         Run { data, fin: u32::from(fin) }
     }
 
+    /// The segment that ends there is the last for now.
+    #[inline]
+    fn ends_burst(&self, end: SeqNumber) -> bool {
+        let all = end == self.data_end();
+        match self.config.push {
+            Push::Buffer => all,
+            Push::Window => (all && !self.more) || self.window_left() < self.mss,
+        }
+    }
+
     #[inline]
     fn emit(&mut self, now: Instant, seq: SeqNumber, run: Run) -> Outgoing {
         let end = seq + run.len();
@@ -231,7 +241,7 @@ impl Sender {
         self.ensure_timer(now);
         let mark = if run.fin > 0 {
             Mark::Fin
-        } else if end == self.data_end() {
+        } else if self.ends_burst(end) {
             Mark::Push
         } else {
             Mark::None

@@ -1,0 +1,128 @@
+//! What the experiment must come to. One seed for all, so that a failure can be had again.
+
+use super::*;
+use crate::experiment::{grid, run_all};
+
+const SEED: u64 = 1;
+
+fn config(scheme: Scheme, shape: deployment::Shape, nodes: usize, multi_link: usize) -> Config {
+    let (words, defaults) = (config::SCHEMES, Settings::defaults(&Mptcp));
+    let mut settings = defaults;
+    let word = words.iter().find(|(_, s)| *s == scheme).expect("a scheme").0;
+    settings.set("scheme", word).expect("a parameter");
+    Config { shape, nodes, multi_link, ..Config::understand(&settings).expect("good") }
+}
+
+fn outcome(config: &Config, run: u64) -> Outcome {
+    MptcpPoint::new(config.clone()).outcome(SEED, run).expect("it runs")
+}
+
+/// Every packet is delivered in the end, in order, once: in each kind of deployment, by each scheme.
+#[test]
+fn every_packet_is_delivered_in_order_and_once() {
+    use deployment::Shape;
+    for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed] {
+        for (shape, nodes, multi_link) in [
+            (Shape::Square, 20, 0),
+            (Shape::Sunflower, 50, 0),
+            (Shape::Corner, 25, 0),
+            (Shape::Corner, 25, 1),
+        ] {
+            let found = outcome(&config(scheme, shape, nodes, multi_link), 0);
+            let case = format!("{scheme:?} {shape:?} {nodes} {multi_link}");
+            assert_eq!((found.arrivals.len(), found.wrong), (found.expected, 0), "{case}");
+            assert!(
+                found.delivery_ratio > 0.85 && found.delivery_ratio <= 1.0,
+                "{case}: {}",
+                found.delivery_ratio
+            );
+            assert!(
+                found.latency(0.5) <= found.latency(0.9) && found.delivered(0.98) <= found.delivered(1.0)
+            );
+        }
+    }
+}
+
+/// The proposed scheme sends less than the conventional one, paired, with more nodes and with longer paths.
+#[test]
+fn the_proposed_scheme_sends_less_than_the_conventional() {
+    use deployment::Shape;
+    for (shape, nodes) in [(Shape::Square, 50), (Shape::Corner, 25)] {
+        let sent = |scheme| -> u64 {
+            (0..4).map(|run| outcome(&config(scheme, shape, nodes, 0), run).transmissions).sum()
+        };
+        let (proposed, conventional) = (sent(Scheme::Proposed), sent(Scheme::Conventional));
+        println!("{shape:?}: {proposed} against {conventional}");
+        assert!(proposed * 100 < conventional * 95, "{shape:?}: {proposed} against {conventional}");
+    }
+}
+
+/// A node with a second interface takes load off the radio.
+#[test]
+fn a_multi_link_node_shortens_paths() {
+    let sent = |multi_link| -> u64 {
+        let config = config(Scheme::Proposed, deployment::Shape::Corner, 25, multi_link);
+        (0..4).map(|run| outcome(&config, run).transmissions).sum()
+    };
+    let (without, with) = (sent(0), sent(1));
+    assert!(with < without, "{with} against {without}");
+    let found = outcome(&config(Scheme::Proposed, deployment::Shape::Corner, 25, 1), 0);
+    let [ml] = found.map.multi_link[..] else { panic!("one") };
+    assert!(found.map.paths.iter().any(|p| p.len() > 3 && p.contains(&ml)), "nobody goes by {ml}");
+}
+
+#[test]
+fn every_parameter_changes_something_or_is_refused() {
+    let given = [
+        "scheme=conventional",
+        "deployment=corner",
+        "nodes=6",
+        "multi_link=1",
+        "packets=5",
+        "payload=50B",
+        "rate=2",
+        "paths=2",
+        "scheduler=blest",
+        "congestion=coupled",
+        "reinjection=opportunistic",
+        "ack_every=4",
+        "ack_window=on",
+        "ack_delay=300ms",
+        "range=150m",
+        "interference=2",
+        "capture=off",
+        "carrier_sense=2",
+        "queue=10",
+        "retries=4",
+        "retry_delay=20ms",
+        "access_retries=2",
+        "phy=oqpsk250",
+        "limit=500s",
+    ];
+    let points = grid(&Mptcp, &given).expect("good settings");
+    let texts: Vec<String> = points[0].parameters().iter().map(|(n, t)| format!("{n}={t}")).collect();
+    assert_eq!(grid(&Mptcp, &texts).expect("the same settings")[0].parameters(), points[0].parameters());
+    let found = &run_all(&Mptcp, &points, 2, SEED).expect("runs")[0];
+    assert_eq!(found.mean("complete"), Some(1.0));
+    for bad in [
+        "scheme=sctp",
+        "nodes=1",
+        "multi_link=50",
+        "payload=11B",
+        "rate=0",
+        "paths=0",
+        "scheduler=lifo",
+        "ack_every=0",
+        "ack_delay=11s",
+        "range=0m",
+        "capture=0.5",
+        "phy=lora",
+        "retries=16",
+    ] {
+        assert!(grid(&Mptcp, &[bad]).is_err(), "{bad}");
+    }
+    // Nobody hears anybody.
+    let points = grid(&Mptcp, &["range=1m"]).expect("good settings");
+    let refused = points[0].run(SEED, 0).expect_err("not connected").to_string();
+    assert!(refused.contains("connected"), "{refused}");
+}
