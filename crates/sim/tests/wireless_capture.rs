@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
+use anabranch_core::mptcp::{self, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
+use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_core::{mptcp, tcp};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink, pattern};
 use anabranch_sim::capture::Capture;
@@ -27,7 +28,6 @@ use anabranch_wire::ieee802154::{self, Frame};
 const RANGE: f64 = 100.0;
 const BULK: u64 = 20_000;
 const PACKETS: u32 = 200;
-const PAYLOAD: u16 = 100;
 /// One of which tshark does not think that it knows the protocol.
 const PORT: u16 = 47_111;
 
@@ -179,8 +179,7 @@ impl Tshark {
         let [dio, dao, dao_ack] =
             [("dio.rank"), ("dao.sequence"), ("daoack.sequence")].map(|f| count(&format!("icmpv6.rpl.{f}")));
         assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
-        let [tcp, joined] =
-            ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(|f| count(f));
+        let [tcp, joined] = ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(count);
         let (lost, mptcp) = (count("frame.comment"), count("tcp.options.mptcp.subtype"));
         println!(
             "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
@@ -250,20 +249,21 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
     }
 }
 
-#[test]
-fn a_connection_over_several_paths_is_in_the_capture() {
+/// Multipath TCP with packets of so many octets over two paths on the air and one with a cable.
+fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     // A source with two relays in reach, and a third with a cable to a base station.
     let places = [(0.0, 0.0), (80.0, 50.0), (80.0, -50.0), (160.0, 0.0), (240.0, 0.0)];
-    let radio = lossy(RadioConfig::sun_fsk(RANGE), 0.02);
     let (mut builder, nodes) = on_air(radio, &places, Some(4));
     let station = builder.node("bs", Forwarding::On);
     let cable = LinkConfig::new(10_000_000, Duration::from_millis(15));
     builder.cable(nodes[0], station, cable);
     builder.cable(nodes[4], station, cable);
     builder.router(station, paths::Config::default(), Some(NodeType::BaseStation));
-    let tcp = tcp::Config { mss: PAYLOAD, ..tcp::Config::default() };
-    let transport = mptcp::Config { tcp, ..mptcp::Config::default() }.into();
-    let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, PAYLOAD, transport));
+    let tcp = tcp::Config { mss: payload, ..tcp::Config::default() };
+    // So that every path that is open is used.
+    let scheduler = SchedulerKind::RoundRobin;
+    let transport = mptcp::Config { tcp, scheduler, ..mptcp::Config::default() }.into();
+    let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, payload, transport));
     let source = builder.app(
         nodes[3],
         after(60),
@@ -271,7 +271,7 @@ fn a_connection_over_several_paths_is_in_the_capture() {
             to: nodes[0],
             port: PORT,
             packets: PACKETS,
-            payload: PAYLOAD,
+            payload,
             interval: Duration::from_millis(100),
             transport,
         }),
@@ -280,8 +280,8 @@ fn a_connection_over_several_paths_is_in_the_capture() {
     assert_eq!(sim.app::<PacketSink>(sink).arrived.len(), PACKETS as usize);
     let made = sim.app::<PacketSource>(source).made();
 
-    let Some(tshark) = Tshark::open("multipath", &octets_of_capture) else { return };
-    tshark.assert_sound("multipath", &sim);
+    let Some(tshark) = Tshark::open(name, &octets_of_capture) else { return };
+    tshark.assert_sound(name, &sim);
     let subtypes = |subtype: u8| tshark.count(&format!("tcp.options.mptcp.subtype == {subtype}"));
     // MP_CAPABLE, MP_JOIN, DSS.
     let [capable, join_option, dss] = [0, 1, 2].map(subtypes);
@@ -315,9 +315,15 @@ fn a_connection_over_several_paths_is_in_the_capture() {
     for (number, made) in (0_u32..).zip(made) {
         sent.extend(number.to_be_bytes());
         sent.extend(made.as_nanos().to_be_bytes());
-        sent.extend((12..PAYLOAD).map(|i| i as u8 ^ number as u8));
+        sent.extend((12..payload).map(|i| i as u8 ^ number as u8));
     }
     assert!(stream == sent);
+}
+
+#[test]
+fn connections_over_several_paths_are_in_the_capture() {
+    check_multipath("multipath-sun-fsk", lossy(RadioConfig::sun_fsk(RANGE), 0.02), 100);
+    check_multipath("multipath-o-qpsk", lossy(RadioConfig::o_qpsk(RANGE), 0.01), 300);
 }
 
 #[test]
