@@ -5,6 +5,12 @@
 //! link took it into its queue: the view of a capture at the sending end. What the link then lost bears a
 //! comment that begins with `lost:`. What a full queue or a dead link refused was never sent, and is not there.
 //!
+//! Nodes that share a radio share the interface `radio`, of IEEE 802.15.4 frames behind a TAP header, FCS included. A
+//! frame is there once for every transmission, acknowledgements too, at the instant at which it ends. One that nobody
+//! received whom it was for, and one whose sender went down in its midst, bears a comment that begins with `lost:`; the
+//! octets of the latter are all there, though they were not all on the air. Packets over the radio are in their frames
+//! and nowhere else. Addresses are compressed with a context that the reader has to know: `fd00::/112` is number 0.
+//!
 //! A packet is written once its fate is known, so a capture holds what is under way in memory; the file is in
 //! order of time all the same.
 
@@ -13,7 +19,9 @@ use std::fmt;
 use std::io::Write;
 
 use anabranch_core::time::Instant;
+use anabranch_wire::ieee802154::tap::{self, Tap};
 
+use crate::frames::{self, AirFrame, Reception};
 use crate::link::LinkDrop;
 use crate::octets;
 use crate::packet::{IpVersion, LinkId, NodeId, Packet};
@@ -25,8 +33,12 @@ use crate::trace::{Observer, Point};
 pub struct Capture<W: Write> {
     ip: IpVersion,
     output: Output<W>,
-    /// The interface of each link, and which way it leads there.
-    links: Vec<(usize, Direction)>,
+    /// The interface of each link that has one, and which way it leads there.
+    links: Vec<Option<(usize, Direction)>>,
+    /// The links over the air.
+    on_air: Vec<LinkId>,
+    /// The interface of the radio.
+    radio: usize,
     /// Packets in order of time; the first is one whose fate is not known.
     waiting: VecDeque<Waiting>,
     /// How many have left the front of `waiting`.
@@ -46,8 +58,9 @@ enum Output<W: Write> {
 
 #[derive(Debug)]
 struct Waiting {
-    sent: Instant,
-    link: LinkId,
+    time: Instant,
+    interface: usize,
+    direction: Direction,
     octets: Vec<u8>,
     fate: Fate,
 }
@@ -55,8 +68,8 @@ struct Waiting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fate {
     Unknown,
-    Arrived,
-    Lost(LinkDrop),
+    /// What there is to be said of it.
+    Known(Option<&'static str>),
 }
 
 impl<W: Write + Send + 'static> Capture<W> {
@@ -66,6 +79,8 @@ impl<W: Write + Send + 'static> Capture<W> {
             ip,
             output: Output::Unopened(out),
             links: Vec::new(),
+            on_air: Vec::new(),
+            radio: 0,
             waiting: VecDeque::new(),
             written: 0,
             under_way: BTreeMap::new(),
@@ -85,23 +100,27 @@ impl<W: Write + Send + 'static> Capture<W> {
         }
     }
 
-    fn sent(&mut self, now: Instant, link: LinkId, packet: &Packet) {
+    fn sent(&mut self, time: Instant, link: LinkId, packet: &Packet) {
+        let Some((interface, direction)) = self.links[link.index()] else { return };
         match octets::write(self.ip, packet) {
             Ok(octets) => {
                 let place = self.written + self.waiting.len() as u64;
                 self.under_way.insert((link, packet.id), place);
-                self.waiting.push_back(Waiting { sent: now, link, octets, fate: Fate::Unknown });
+                self.waiting.push_back(Waiting { time, interface, direction, octets, fate: Fate::Unknown });
             }
             Err(error) => self.output = Output::Failed(error.into()),
         }
     }
 
-    fn settled(&mut self, link: LinkId, packet: &Packet, fate: Fate) {
-        // One that the link refused, or took before the capture began, is unknown here.
+    fn settled(&mut self, link: LinkId, packet: &Packet, comment: Option<&'static str>) {
+        // One that the link refused, or took before the capture began, is unknown here; so is one over the air.
         let Some(place) = self.under_way.remove(&(link, packet.id)) else { return };
-        self.waiting[(place - self.written) as usize].fate = fate;
-        while self.waiting.front().is_some_and(|p| p.fate != Fate::Unknown) {
-            let Some(packet) = self.waiting.pop_front() else { return };
+        self.waiting[(place - self.written) as usize].fate = Fate::Known(comment);
+        self.write_known();
+    }
+
+    fn write_known(&mut self) {
+        while let Some(packet) = self.waiting.pop_front_if(|packet| packet.fate != Fate::Unknown) {
             self.written += 1;
             self.write(&packet);
         }
@@ -109,23 +128,30 @@ impl<W: Write + Send + 'static> Capture<W> {
 
     fn write(&mut self, packet: &Waiting) {
         let Output::Open(writer) = &mut self.output else { return };
-        let (interface, direction) = self.links[packet.link.index()];
-        let comment = match packet.fate {
-            Fate::Unknown | Fate::Arrived => None,
-            Fate::Lost(LinkDrop::Loss) => Some("lost: by the channel"),
-            Fate::Lost(LinkDrop::Down) => Some("lost: the link went down"),
-            Fate::Lost(LinkDrop::QueueFull) => Some("lost: the queue was full"),
+        let &Waiting { time, interface, direction, ref octets, fate } = packet;
+        let comment = match fate {
+            Fate::Unknown => None,
+            Fate::Known(comment) => comment,
         };
-        if let Err(error) = writer.packet(interface, packet.sent, direction, &packet.octets, comment) {
+        if let Err(error) = writer.packet(interface, time, direction, octets, comment) {
             self.output = Output::Failed(error);
         }
     }
 }
 
 impl<W: Write + Send + 'static> Observer for Capture<W> {
+    fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
+        self.on_air = links.to_vec();
+        true
+    }
+
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
-        let (interfaces, of_links) = interfaces(nodes, links);
+        let (mut interfaces, of_links) = interfaces(nodes, links, &self.on_air);
         self.links = of_links;
+        if !self.on_air.is_empty() {
+            self.radio = interfaces.len();
+            interfaces.push(radio_interface());
+        }
         self.output = match std::mem::replace(&mut self.output, Output::Nowhere) {
             Output::Unopened(out) => {
                 CaptureWriter::new(out, &interfaces).map_or_else(Output::Failed, Output::Open)
@@ -141,9 +167,43 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
         }
         match point {
             Point::Sent => self.sent(now, link, packet),
-            Point::Received => self.settled(link, packet, Fate::Arrived),
-            Point::Dropped(why) => self.settled(link, packet, Fate::Lost(why)),
+            Point::Received => self.settled(link, packet, None),
+            Point::Dropped(LinkDrop::Loss) => self.settled(link, packet, Some("lost: by the channel")),
+            Point::Dropped(LinkDrop::Down) => self.settled(link, packet, Some("lost: the link went down")),
+            Point::Dropped(LinkDrop::QueueFull) => {
+                self.settled(link, packet, Some("lost: the queue was full"));
+            }
         }
+    }
+
+    fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        if !matches!(self.output, Output::Open(_)) {
+            return;
+        }
+        let mut octets = Vec::with_capacity(Tap::default().len() + usize::from(frame.psdu_len));
+        tap::emit(&Tap::default(), &mut octets);
+        if let Err(error) = frame.emit(&mut octets) {
+            self.output = Output::Failed(error.into());
+            return;
+        }
+        let fate = Fate::Known(match frame.reception {
+            Reception::Received => None,
+            Reception::Missed => Some("lost: nobody received it"),
+            Reception::BrokenOff => Some("lost: its sender went down"),
+        });
+        let (interface, direction) = (self.radio, Direction::Unknown);
+        // Its end is now, so that it comes after all that is there.
+        self.waiting.push_back(Waiting { time: now, interface, direction, octets, fate });
+        self.write_known();
+    }
+}
+
+/// The interface of all frames.
+fn radio_interface() -> InterfaceInfo {
+    InterfaceInfo {
+        name: "radio".to_owned(),
+        description: format!("IEEE 802.15.4, PAN {:#06x}; a frame's time is its end", frames::PAN),
+        link_type: LinkType::IEEE802_15_4_TAP,
     }
 }
 
@@ -158,16 +218,27 @@ impl<W: Write> fmt::Debug for Output<W> {
     }
 }
 
+/// The interface of a link, and which way it leads there.
+type Side = (usize, Direction);
+
 /// One interface for a link and the next link back that has none; a second cable between the same nodes bears
-/// a number.
-fn interfaces(nodes: &[&str], links: &[(NodeId, NodeId)]) -> (Vec<InterfaceInfo>, Vec<(usize, Direction)>) {
+/// a number. None for links over the air.
+fn interfaces(
+    nodes: &[&str],
+    links: &[(NodeId, NodeId)],
+    on_air: &[LinkId],
+) -> (Vec<InterfaceInfo>, Vec<Option<Side>>) {
     let mut interfaces: Vec<InterfaceInfo> = Vec::new();
     let mut of_links = Vec::with_capacity(links.len());
     let mut one_way: BTreeMap<(NodeId, NodeId), VecDeque<usize>> = BTreeMap::new();
     let mut cables: BTreeMap<(NodeId, NodeId), u32> = BTreeMap::new();
-    for &(from, to) in links {
+    for (link, &(from, to)) in (0..).map(LinkId).zip(links) {
+        if on_air.binary_search(&link).is_ok() {
+            of_links.push(None);
+            continue;
+        }
         if let Some(interface) = one_way.get_mut(&(to, from)).and_then(VecDeque::pop_front) {
-            of_links.push((interface, Direction::Inbound));
+            of_links.push(Some((interface, Direction::Inbound)));
             continue;
         }
         let count = cables.entry((from.min(to), from.max(to))).or_default();
@@ -175,7 +246,7 @@ fn interfaces(nodes: &[&str], links: &[(NodeId, NodeId)]) -> (Vec<InterfaceInfo>
         let [a, b] = [nodes[from.index()], nodes[to.index()]];
         let name = if *count == 1 { format!("{a}-{b}") } else { format!("{a}-{b}-{count}") };
         one_way.entry((from, to)).or_default().push_back(interfaces.len());
-        of_links.push((interfaces.len(), Direction::Outbound));
+        of_links.push(Some((interfaces.len(), Direction::Outbound)));
         let description = format!("outbound is from {a} to {b}");
         interfaces.push(InterfaceInfo { name, description, link_type: LinkType::RAW_IP });
     }
@@ -189,19 +260,20 @@ mod tests {
     #[test]
     fn a_cable_is_one_interface_and_has_two_ways() {
         let [a, b, c] = [0, 1, 2].map(NodeId);
-        let (interfaces, of_links) =
-            interfaces(&["a", "b", "c"], &[(a, b), (b, a), (b, c), (a, b), (b, a), (c, b), (c, a)]);
+        let links = [(a, b), (b, a), (b, c), (a, b), (b, a), (c, b), (c, a), (a, c)];
+        let (interfaces, of_links) = interfaces(&["a", "b", "c"], &links, &[LinkId(7)]);
         let names: Vec<_> = interfaces.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["a-b", "b-c", "a-b-2", "c-a"]);
         use Direction::{Inbound, Outbound};
         let expected = [
-            (0, Outbound),
-            (0, Inbound),
-            (1, Outbound),
-            (2, Outbound),
-            (2, Inbound),
-            (1, Inbound),
-            (3, Outbound),
+            Some((0, Outbound)),
+            Some((0, Inbound)),
+            Some((1, Outbound)),
+            Some((2, Outbound)),
+            Some((2, Inbound)),
+            Some((1, Inbound)),
+            Some((3, Outbound)),
+            None,
         ];
         assert_eq!(of_links, expected);
     }

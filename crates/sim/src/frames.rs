@@ -5,13 +5,15 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use anabranch_wire::ieee802154::{Address, FCS_LEN};
-use anabranch_wire::ip::Protocol;
+use anabranch_core::time::Instant;
+use anabranch_wire::ieee802154::{self, Address, FCS_LEN, Header, Kind};
+use anabranch_wire::ip::{EmitError, Protocol};
 use anabranch_wire::sixlowpan::{
-    Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, compressed_header_len, split,
+    Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, compress, compressed_header_len, split,
 };
 
 use crate::address::address_of;
+use crate::octets;
 use crate::packet::{IpVersion, NodeId, Packet, Payload};
 
 /// The PAN of all nodes.
@@ -90,4 +92,95 @@ pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_ps
     let room = usize::from(max_psdu).saturating_sub(OVERHEAD);
     let pieces = split(&datagram, room).ok()?.len() as u32;
     Some(Cut { datagram, room, pieces })
+}
+
+/// A frame that has left the air. Its octets are made only if somebody wants them.
+#[derive(Clone, Copy, Debug)]
+pub struct AirFrame<'a> {
+    /// When its preamble began.
+    pub start: Instant,
+    /// When its last octet, or what was sent of it, ended.
+    pub end: Instant,
+    /// Its sender.
+    pub from: NodeId,
+    /// For whom; `None` for all.
+    pub to: Option<NodeId>,
+    /// Its sequence number. Every transmission of a frame has the same; an acknowledgement has that of the frame.
+    pub seq: u8,
+    /// Octets of the PSDU: the frame from its frame control field to its FCS.
+    pub psdu_len: u16,
+    /// What became of it.
+    pub reception: Reception,
+    /// What it carries.
+    pub content: Content<'a>,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reception {
+    /// One of those that it was for, at least, has received it.
+    Received,
+    /// Nobody that it was for has received it.
+    Missed,
+    /// Its sender went down in its midst, so that nobody could.
+    BrokenOff,
+}
+
+/// What a frame carries.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// Nothing: it is an acknowledgement.
+    Ack,
+    /// A packet, or a piece of one.
+    Piece {
+        /// The packet.
+        packet: &'a Packet,
+        /// How it is cut.
+        cut: &'a Cut,
+        /// Which piece, from 0.
+        piece: u32,
+        /// What the pieces of a packet have in common: the tag of its datagram (RFC 4944 section 5.3).
+        tag: u16,
+    },
+}
+
+impl AirFrame<'_> {
+    /// Appends the octets, [`AirFrame::psdu_len`] of them; on an error `out` is as it was.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the packet from being said in octets.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
+        let start = out.len();
+        match self.content {
+            Content::Ack => ieee802154::emit_ack(self.seq, out),
+            Content::Piece { packet, cut, piece, tag } => self.emit_data((packet, cut), (piece, tag), out)?,
+        }
+        // What the radio has timed is what is on the air.
+        debug_assert_eq!(out.len() - start, usize::from(self.psdu_len), "{self:?}");
+        Ok(())
+    }
+
+    fn emit_data(
+        &self,
+        (packet, cut): (&Packet, &Cut),
+        (piece, tag): (u32, u16),
+        out: &mut Vec<u8>,
+    ) -> Result<(), EmitError> {
+        let packet = octets::write(IpVersion::V6, packet)?;
+        let link = link((self.from, self.to));
+        let mut datagram = Vec::with_capacity(packet.len());
+        let lengths = compress(&packet, &link, &CONTEXTS, &mut datagram).expect("it is an IPv6 packet");
+        debug_assert_eq!(lengths, cut.datagram, "{self:?}");
+        let mut pieces = split(&lengths, cut.room).expect("it has been cut before");
+        let piece = pieces.nth(piece as usize).expect("a piece on the air is one of those that there are");
+        let mut payload = Vec::with_capacity(piece.frame_payload_len());
+        piece.emit_header(tag, &mut payload);
+        payload.extend_from_slice(&datagram[piece.range]);
+        let Link { src, dst } = link;
+        let header =
+            Header { kind: Kind::Data, ack_request: self.to.is_some(), seq: self.seq, pan: PAN, dst, src };
+        ieee802154::emit(&header, &payload, out).expect("no broadcast asks for an acknowledgement");
+        Ok(())
+    }
 }

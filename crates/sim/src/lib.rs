@@ -11,7 +11,8 @@
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`transport`] is a connection, over one path or several;
 //! * [`host`] holds the connections of a node, [`world`] joins hosts, network and time;
-//! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`pcapng`] writes captures;
+//! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`frames`] frames of these, [`pcapng`] writes
+//!   captures;
 //! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.

@@ -255,6 +255,9 @@ impl Network {
     pub fn observe(&mut self, mut observer: Box<dyn Observer>) {
         let names: Vec<&str> = self.nodes.iter().map(|n| n.name.as_str()).collect();
         let ends: Vec<_> = self.links.iter().map(|l| (l.from(), l.to())).collect();
+        if let Some(wireless) = &mut self.wireless {
+            wireless.attach(&self.links, &mut *observer);
+        }
         observer.on_attach(&names, &ends);
         self.observers.push(observer);
     }

@@ -150,6 +150,8 @@ pub enum Effect {
         is_ack: bool,
         /// Its sender went down in its midst.
         cut: bool,
+        /// How many of those that it was for have received it.
+        receivers: u32,
     },
 }
 

@@ -7,6 +7,7 @@ use std::io;
 use anabranch_core::segment::Segment;
 use anabranch_core::time::Instant;
 
+use crate::frames::{AirFrame, Content, Reception};
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::stream::{ConnId, StreamEvent};
@@ -41,9 +42,22 @@ pub enum NodeDrop {
 ///
 /// With no observer a run pays one branch per packet and hop.
 pub trait Observer: Any + Send {
-    /// Called once, before anything else: the names of all nodes, and from where to where each link leads.
+    /// Called once, before all others but [`Observer::on_attach_radio`]: the names of all nodes, and from where to where each link leads.
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
         let _ = (nodes, links);
+    }
+
+    /// Called once if nodes share a radio, before all others: the links that lead over it. True if
+    /// [`Observer::on_frame`] is to be called: while nobody wants frames, none is shown.
+    fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
+        let _ = links;
+        false
+    }
+
+    /// A frame has left the air: `now` is its end. What comes of it, a packet that arrives or an acknowledgement, is
+    /// told afterwards. Also called if only another observer wants frames.
+    fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        let _ = (now, frame);
     }
 
     /// Something has happened to a packet at a link.
@@ -69,8 +83,8 @@ pub trait Observer: Any + Send {
 
 /// Writes one line for everything that happens. Same seed and run, same bytes.
 ///
-/// `time place mark what`: `+` sent, `r` received, `d` dropped, `=` stream event, `!` note. The first error
-/// of the writer ends the trace and is kept.
+/// `time place mark what`: `+` sent, `r` received, `d` dropped, `~` a frame that has left the air,
+/// `=` stream event, `!` note. The first error of the writer ends the trace and is kept.
 #[derive(Debug)]
 pub struct TextTrace<W> {
     out: W,
@@ -110,6 +124,28 @@ impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
         self.names = nodes.iter().map(|&n| n.to_owned()).collect();
         self.links =
             links.iter().map(|(a, b)| format!("{}>{}", nodes[a.index()], nodes[b.index()])).collect();
+    }
+
+    fn on_attach_radio(&mut self, _: &[LinkId]) -> bool {
+        true
+    }
+
+    fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        let name = |n: NodeId| self.names[n.index()].as_str();
+        let place = format!("{}>{}", name(frame.from), frame.to.map_or("*", name));
+        let what = match frame.content {
+            Content::Ack => "ack".to_owned(),
+            Content::Piece { packet, cut, piece, .. } => {
+                format!("#{} {}/{}", packet.id, piece + 1, cut.pieces())
+            }
+        };
+        let fate = match frame.reception {
+            Reception::Received => "",
+            Reception::Missed => " missed",
+            Reception::BrokenOff => " broken off",
+        };
+        let AirFrame { seq, psdu_len, .. } = frame;
+        self.line(now, format_args!("{place}"), format_args!("~ {what} seq {seq} [{psdu_len}]{fate}"));
     }
 
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {

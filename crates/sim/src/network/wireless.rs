@@ -7,6 +7,8 @@
 //! A packet stays with its sender until its last frame is settled; a receiver that has all of it makes a copy. So a
 //! packet can have arrived that its sender takes for lost, as in life.
 
+mod watch;
+
 use std::collections::VecDeque;
 
 use anabranch_core::dtc::LinkEvent;
@@ -339,7 +341,7 @@ impl Network {
             match effect {
                 Effect::Received { at, from, tag, .. } => self.piece_received(now, at.0, from.0, tag),
                 Effect::Done { station, outcome, tag, .. } => self.piece_done(now, station.0, tag, outcome),
-                Effect::Frame { .. } => {}
+                Effect::Frame { .. } => self.watch_frame(effect),
             }
         }
     }
@@ -447,6 +449,8 @@ impl Network {
         let Some(station) = self.station(node) else { return };
         let Some(wireless) = &mut self.wireless else { return };
         wireless.radio.set_up(now, Station(station), up);
+        self.watch_last_frame();
+        let Some(wireless) = &mut self.wireless else { return };
         let interface = wireless.interface(station);
         interface.partials.clear();
         let current = interface.current.take().map(|c| c.outbound);

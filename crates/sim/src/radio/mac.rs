@@ -268,7 +268,7 @@ impl Radio {
         let mut receptions = std::mem::take(&mut self.receptions);
         self.medium.end(now, station, &mut receptions);
         self.medium.open(station);
-        self.show(now, station, &on_air, false);
+        self.show(now, station, &on_air, Some(receptions.len()));
         let broadcast = !on_air.is_ack && on_air.frame.to.is_none();
         if !on_air.is_ack && !broadcast {
             self.macs[station as usize].state = State::AckWait;
@@ -370,7 +370,7 @@ impl Radio {
         if let Some(on_air) = mac.on_air.take() {
             mac.sent_until = now;
             self.medium.cut(now, station);
-            self.show(now, station, &on_air, true);
+            self.show(now, station, &on_air, None);
         }
         if has_frame {
             self.finish(now, station, Outcome::Down);
@@ -385,12 +385,24 @@ impl Radio {
         self.medium.open(station);
     }
 
-    /// Tells observers of a frame that has left the air.
-    fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, cut: bool) {
+    /// Tells observers of a frame that has left the air, and how many have received it; `None` if it broke off.
+    fn show(&mut self, end: Instant, from: u32, on_air: &OnAir, receivers: Option<usize>) {
         if self.shows_frames {
             let &OnAir { start, frame: Outgoing { to, psdu_len, tag }, serial, is_ack } = on_air;
             let (from, seq) = (Station(from), serial as u8);
-            self.effects.push_back(Effect::Frame { start, end, from, to, seq, psdu_len, tag, is_ack, cut });
+            let (cut, receivers) = (receivers.is_none(), receivers.unwrap_or(0) as u32);
+            self.effects.push_back(Effect::Frame {
+                start,
+                end,
+                from,
+                to,
+                seq,
+                psdu_len,
+                tag,
+                is_ack,
+                cut,
+                receivers,
+            });
         }
     }
 }

@@ -69,6 +69,7 @@ fn a_frame_and_its_acknowledgement_to_the_microsecond() {
         tag: 7,
         is_ack,
         cut: false,
+        receivers: 1,
     };
     let (at, from) = (Station(1), Station(0));
     assert_eq!(

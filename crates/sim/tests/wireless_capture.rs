@@ -1,0 +1,380 @@
+//! Captures of runs with a radio: frames as they were on the air, read back by tshark.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anabranch_core::mptcp::{self, SchedulerKind};
+use anabranch_core::paths::{self, NodeType};
+use anabranch_core::tcp;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink, pattern};
+use anabranch_sim::capture::Capture;
+use anabranch_sim::event::AppId;
+use anabranch_sim::frames::{self, AirFrame, Content as FrameContent};
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::packet::{IpVersion, LinkId, NodeId};
+use anabranch_sim::radio::{Position, Propagation, RadioConfig, Station, StationMetrics};
+use anabranch_sim::sim::{Builder, Fault, Simulation};
+use anabranch_sim::trace::{Observer, TextTrace};
+use anabranch_sim::world::Failure;
+use anabranch_testkit::debian;
+use anabranch_wire::ieee802154::{self, Frame};
+
+const RANGE: f64 = 100.0;
+const BULK: u64 = 20_000;
+const PACKETS: u32 = 200;
+/// One of which tshark does not think that it knows the protocol.
+const PORT: u16 = 47_111;
+
+fn after(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+/// Links lose frames, so that these are sent again.
+fn lossy(mut radio: RadioConfig, loss: f64) -> RadioConfig {
+    let Propagation::UnitDisk(disk) = &mut radio.propagation else { panic!("a unit disk") };
+    disk.loss = loss;
+    radio
+}
+
+/// Nodes with a radio and routers, the root first.
+fn on_air(radio: RadioConfig, places: &[(f64, f64)], multi_link: Option<usize>) -> (Builder, Vec<NodeId>) {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let nodes: Vec<NodeId> =
+        (0..places.len()).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let sites: Vec<_> = nodes.iter().copied().zip(places.iter().map(|&(x, y)| Position { x, y })).collect();
+    builder.radio(radio, WirelessConfig::default(), &sites).unwrap();
+    for (i, &node) in nodes.iter().enumerate() {
+        let kind = match i {
+            0 => None,
+            i if Some(i) == multi_link => Some(NodeType::MultiLink),
+            _ => Some(NodeType::Ieee802154),
+        };
+        builder.router(node, paths::Config::default(), kind);
+    }
+    (builder, nodes)
+}
+
+/// TCP over three hops, up and down at once.
+fn row(radio: RadioConfig, mss: u16) -> (Builder, Vec<NodeId>, [AppId; 2]) {
+    let (mut builder, nodes) = on_air(radio, &[(0.0, 0.0), (80.0, 0.0), (160.0, 0.0), (240.0, 0.0)], None);
+    let tcp = tcp::Config { mss, ..tcp::Config::default() };
+    let mut transfer = |from, to, port| {
+        let config = BulkSenderConfig { to, port, content: Content::Pattern(BULK), tcp };
+        builder.app(from, after(60), BulkSender::new(config));
+        builder.app(to, Instant::ZERO, Sink::new(port, tcp))
+    };
+    let sinks = [transfer(nodes[3], nodes[0], PORT), transfer(nodes[0], nodes[3], PORT + 1)];
+    (builder, nodes, sinks)
+}
+
+fn captured(builder: Builder, stop: Instant, observer: impl Observer) -> (Simulation, Vec<u8>) {
+    let mut sim = builder.build();
+    sim.observe(Capture::new(Vec::new(), IpVersion::V6));
+    sim.observe(observer);
+    sim.run_until(stop);
+    let capture: Capture<Vec<u8>> = sim.take_observer().unwrap();
+    (sim, capture.finish().unwrap())
+}
+
+fn totals(sim: &Simulation) -> StationMetrics {
+    let radio = sim.world().network.radio().unwrap();
+    let mut total = StationMetrics::default();
+    for station in 0..radio.station_count() {
+        let metrics = radio.metrics(Station(station as u32));
+        total.transmissions += metrics.transmissions;
+        total.acks += metrics.acks;
+    }
+    total
+}
+
+/// Looks at every frame by itself.
+#[derive(Default)]
+struct Lengths {
+    frames: Vec<Seen>,
+}
+
+struct Seen {
+    start: Instant,
+    end: Instant,
+    from: NodeId,
+    is_ack: bool,
+}
+
+impl Observer for Lengths {
+    fn on_attach_radio(&mut self, _: &[LinkId]) -> bool {
+        true
+    }
+
+    fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        let mut octets = vec![7];
+        frame.emit(&mut octets).unwrap();
+        assert_eq!(octets.len(), 1 + usize::from(frame.psdu_len), "{frame:?}");
+        assert_eq!((octets[0], frame.end), (7, now));
+        match ieee802154::parse(&octets[1..]).unwrap() {
+            Frame::Ack { seq } => assert_eq!(seq, frame.seq),
+            Frame::Addressed(header, _) => {
+                assert_eq!((header.seq, header.ack_request), (frame.seq, frame.to.is_some()));
+            }
+        }
+        let &AirFrame { start, end, from, content, .. } = frame;
+        self.frames.push(Seen { start, end, from, is_ack: matches!(content, FrameContent::Ack) });
+    }
+}
+
+/// A capture on disk and the program that reads it.
+struct Tshark {
+    program: PathBuf,
+    file: PathBuf,
+}
+
+impl Tshark {
+    fn open(name: &str, octets: &[u8]) -> Option<Self> {
+        let program = debian::find_or_install("tshark", "tshark")?;
+        let file = std::env::temp_dir().join(format!("anabranch-air-{name}-{}.pcapng", std::process::id()));
+        std::fs::write(&file, octets).unwrap();
+        Some(Self { program, file })
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let preferences = ["tcp.check_checksum:TRUE", "6lowpan.context0:fd00::/112"];
+        let mut command = Command::new(&self.program);
+        command.arg("-n").args(preferences.iter().flat_map(|p| ["-o", p])).arg("-r");
+        let output = command.arg(&self.file).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// These fields of the frames that pass a filter.
+    fn table(&self, filter: &str, fields: &str) -> Vec<Vec<String>> {
+        let fields = fields.split(' ').flat_map(|field| ["-e", field]);
+        let arguments = ["-Y", filter, "-T", "fields"].into_iter().chain(fields);
+        let text = self.run(&arguments.collect::<Vec<_>>());
+        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    }
+
+    fn count(&self, filter: &str) -> u64 {
+        self.table(filter, "frame.number").len() as u64
+    }
+
+    /// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's figures is there, and
+    /// what is on the air is IPv6 or part of it.
+    fn assert_sound(&self, name: &str, sim: &Simulation) {
+        let bad = "_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
+            || icmpv6.checksum.status == \"Bad\" || 6lowpan.fragment.error
+            || _ws.expert.severity == error";
+        assert_eq!(self.run(&["-Y", bad]), "");
+        let total = totals(sim);
+        let count = |filter: &str| self.count(filter);
+        assert_eq!(count("wpan.fcs_ok == 1"), total.transmissions + total.acks);
+        assert_eq!(count("wpan.frame_type == 2"), total.acks);
+        assert_eq!(count("wpan && wpan.frame_type == 1 && !6lowpan"), 0);
+        assert_eq!(count("6lowpan && !6lowpan.frag.size && !ipv6"), 0);
+        assert_eq!(count("icmpv6.code == 1 && !icmpv6.rpl.dio.rank"), 0);
+        let [dio, dao, dao_ack] =
+            [("dio.rank"), ("dao.sequence"), ("daoack.sequence")].map(|f| count(&format!("icmpv6.rpl.{f}")));
+        assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
+        let [tcp, joined] = ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(count);
+        let (lost, mptcp) = (count("frame.comment"), count("tcp.options.mptcp.subtype"));
+        println!(
+            "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
+             {joined} datagrams joined; DIO {dio}, DAO {dao}, DAO-ACK {dao_ack}",
+            total.transmissions + total.acks,
+            total.acks,
+        );
+    }
+
+    /// What was sent to a port, in order.
+    fn stream_to(&self, port: u16) -> Vec<u8> {
+        let segments = self.table(&format!("tcp.dstport == {port} && tcp.len > 0"), "tcp.seq tcp.payload");
+        join(segments.iter().map(|s| (s[0].parse().unwrap(), octets(&s[1]))), 1)
+    }
+}
+
+impl Drop for Tshark {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    let digits: Vec<char> = hex.chars().filter(char::is_ascii_hexdigit).collect();
+    let octet = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+    digits.chunks(2).map(octet).collect()
+}
+
+/// Pieces by their first octet's number, put together.
+fn join(pieces: impl Iterator<Item = (u64, Vec<u8>)>, first: u64) -> Vec<u8> {
+    let mut stream = BTreeMap::new();
+    for (start, octets) in pieces {
+        for (at, octet) in (start - first..).zip(octets) {
+            let before = stream.insert(at, octet);
+            assert!(before.is_none_or(|b| b == octet), "two segments differ in octet {at}");
+        }
+    }
+    assert!(stream.keys().copied().eq(0..stream.len() as u64), "every octet was on the air");
+    stream.into_values().collect()
+}
+
+#[test]
+fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
+    for (name, radio, mss) in [
+        ("o-qpsk", lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400),
+        ("sun-fsk", lossy(RadioConfig::sun_fsk(RANGE), 0.02), 1000),
+    ] {
+        let (builder, nodes, sinks) = row(radio, mss);
+        let (sim, octets) = captured(builder, after(600), Lengths::default());
+        for sink in sinks {
+            assert_eq!(sim.app::<Sink>(sink).bytes(), BULK);
+        }
+        let joined = sim.world().network.wireless_metrics(nodes[1]).unwrap().joined;
+        assert_eq!(joined > 0, name == "o-qpsk");
+
+        let Some(tshark) = Tshark::open(name, &octets) else { return };
+        tshark.assert_sound(name, &sim);
+        for port in [PORT, PORT + 1] {
+            assert!(tshark.stream_to(port) == pattern()[..BULK as usize], "{name} {port}");
+        }
+        // Each of three hops joins what this one does.
+        assert_eq!(tshark.count("6lowpan.reassembled.length") > 3 * joined / 2, name == "o-qpsk");
+        assert!(tshark.count("frame.comment == \"lost: nobody received it\"") > 10);
+        assert_eq!(tshark.count("frame.interface_name != \"radio\""), 0);
+        let pan = format!("{:#06x}", frames::PAN);
+        assert_eq!(tshark.count(&format!("wpan.dst_pan && wpan.dst_pan != {pan}")), 0);
+    }
+}
+
+/// Multipath TCP with packets of so many octets over two paths on the air and one with a cable.
+fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
+    // A source with two relays in reach, and a third with a cable to a base station.
+    let places = [(0.0, 0.0), (80.0, 50.0), (80.0, -50.0), (160.0, 0.0), (240.0, 0.0)];
+    let (mut builder, nodes) = on_air(radio, &places, Some(4));
+    let station = builder.node("bs", Forwarding::On);
+    let cable = LinkConfig::new(10_000_000, Duration::from_millis(15));
+    builder.cable(nodes[0], station, cable);
+    builder.cable(nodes[4], station, cable);
+    builder.router(station, paths::Config::default(), Some(NodeType::BaseStation));
+    let tcp = tcp::Config { mss: payload, ..tcp::Config::default() };
+    // So that every path that is open is used.
+    let scheduler = SchedulerKind::RoundRobin;
+    let transport = mptcp::Config { tcp, scheduler, ..mptcp::Config::default() }.into();
+    let sink = builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, payload, transport));
+    let source = builder.app(
+        nodes[3],
+        after(60),
+        PacketSource::new(PacketSourceConfig {
+            to: nodes[0],
+            port: PORT,
+            packets: PACKETS,
+            payload,
+            interval: Duration::from_millis(100),
+            transport,
+        }),
+    );
+    let (sim, octets_of_capture) = captured(builder, after(600), Lengths::default());
+    assert_eq!(sim.app::<PacketSink>(sink).arrived.len(), PACKETS as usize);
+    let made = sim.app::<PacketSource>(source).made();
+
+    let Some(tshark) = Tshark::open(name, &octets_of_capture) else { return };
+    tshark.assert_sound(name, &sim);
+    let subtypes = |subtype: u8| tshark.count(&format!("tcp.options.mptcp.subtype == {subtype}"));
+    // MP_CAPABLE, MP_JOIN, DSS.
+    let [capable, join_option, dss] = [0, 1, 2].map(subtypes);
+    println!("MP_CAPABLE {capable}, MP_JOIN {join_option}, DSS {dss}");
+    assert!(capable >= 3 && join_option >= 3 && u64::from(PACKETS) < dss);
+    assert_eq!(tshark.count("tcp && !tcp.options.mptcp.subtype && tcp.flags.reset == 0"), 0);
+    // A path's number is in the flow label.
+    let mut paths: Vec<_> = tshark.table(&format!("tcp.dstport == {PORT} && tcp.len > 0"), "ipv6.flow");
+    paths.sort();
+    paths.dedup();
+    assert!(paths.len() >= 2, "{paths:?}");
+    let interfaces: Vec<_> = ["radio", "n0-bs", "n4-bs"]
+        .map(|name| tshark.count(&format!("tcp && frame.interface_name == \"{name}\"")))
+        .into();
+    println!("segments on the radio and the two cables: {interfaces:?}");
+    assert!(interfaces.iter().all(|n| *n > 0));
+    let times = tshark.table("frame", "frame.time_epoch");
+    let seconds: Vec<f64> = times.iter().map(|t| t[0].parse().unwrap()).collect();
+    assert!(seconds.is_sorted());
+
+    // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning (RFC 8684 section
+    // 3.1), one after the number that follows from the key.
+    let fields = "tcp.options.mptcp.rawdataseqno mptcp.expected_idsn tcp.payload";
+    let mapped = tshark.table(&format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
+    let begins = |row: &Vec<String>| Some(u64::from(row[1].parse::<u64>().ok()? as u32) + 1);
+    let first = mapped.iter().find_map(begins).unwrap();
+    let pieces =
+        mapped.iter().map(|row| (begins(row).unwrap_or_else(|| row[0].parse().unwrap()), octets(&row[2])));
+    let stream = join(pieces, first);
+    let mut sent = Vec::new();
+    for (number, made) in (0_u32..).zip(made) {
+        sent.extend(number.to_be_bytes());
+        sent.extend(made.as_nanos().to_be_bytes());
+        sent.extend((12..payload).map(|i| i as u8 ^ number as u8));
+    }
+    assert!(stream == sent);
+}
+
+#[test]
+fn connections_over_several_paths_are_in_the_capture() {
+    check_multipath("multipath-sun-fsk", lossy(RadioConfig::sun_fsk(RANGE), 0.02), 100);
+    check_multipath("multipath-o-qpsk", lossy(RadioConfig::o_qpsk(RANGE), 0.01), 300);
+}
+
+#[test]
+fn a_frame_that_breaks_off_says_so() {
+    let (builder, nodes, _) = row(RadioConfig::o_qpsk(RANGE), 400);
+    let (mut sim, _) = captured(builder, after(70), Lengths::default());
+    let lengths: Lengths = sim.take_observer().unwrap();
+    // The relay dies in the midst of what it sends when the transfer is under way.
+    let of_relay = |f: &&Seen| f.from == nodes[1] && !f.is_ack && f.start > after(61);
+    let seen = lengths.frames.iter().find(of_relay).unwrap();
+    let (mut builder, ..) = row(RadioConfig::o_qpsk(RANGE), 400);
+    let at = seen.start + seen.end.saturating_since(seen.start) / 2;
+    builder.fault(at, Fault::NodeFails(nodes[1], Failure::Silent));
+    builder.fault(after(62), Fault::NodeRecovers(nodes[1]));
+    let (sim, octets) = captured(builder, after(120), Lengths::default());
+    let Some(tshark) = Tshark::open("broken-off", &octets) else { return };
+    tshark.assert_sound("broken-off", &sim);
+    assert_eq!(tshark.count("frame.comment == \"lost: its sender went down\""), 1);
+}
+
+#[test]
+fn every_frame_has_the_length_that_was_timed_and_observers_change_nothing() {
+    let run = |watched: bool| {
+        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400);
+        let mut sim = builder.build();
+        if watched {
+            sim.observe(Lengths::default());
+        }
+        sim.run_until(after(200));
+        let total = totals(&sim);
+        if let Some(lengths) = sim.take_observer::<Lengths>() {
+            assert_eq!(lengths.frames.len() as u64, total.transmissions + total.acks);
+        }
+        (total, sim.events())
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
+fn the_same_seed_is_the_same_capture_and_trace() {
+    let run = || {
+        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400);
+        let (mut sim, octets) = captured(builder, after(120), TextTrace::new(Vec::new()));
+        (octets, sim.take_observer::<TextTrace<Vec<u8>>>().unwrap().finish().unwrap())
+    };
+    let (octets, trace) = run();
+    assert!((octets, trace.clone()) == run());
+    let trace = String::from_utf8(trace).unwrap();
+    let frames: Vec<_> = trace.lines().filter(|line| line.contains(" ~ ")).collect();
+    assert!(
+        frames.iter().any(|line| line.contains("/5 seq")) && frames.iter().any(|l| l.ends_with("missed"))
+    );
+    println!("{}", frames[..8].join("\n"));
+}
