@@ -354,3 +354,25 @@ proptest! {
         prop_assert!(over, "not torn down: {}", summary);
     }
 }
+
+/// RFC 8684 section 3.2: the third segment of a join is repeated until the fourth comes; the listener, for whom the
+/// subflow is open already, answers each time.
+#[test]
+fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
+    let mut world = World::new(config(), config(), two_paths(), 31);
+    let lost = Rc::new(Cell::new(0));
+    let count = lost.clone();
+    world.rule = Some(Box::new(move |_, from, path, segment| {
+        let fourth = from == End::Server && path == PathId(1) && !segment.flags.contains(Flags::SYN);
+        if fourth && count.get() < 2 {
+            count.set(count.get() + 1);
+            return Verdict::Drop;
+        }
+        Verdict::Pass
+    }));
+    world.client.outbox = octets(5, 3_000_000);
+    assert!(world.run_until(at(200), |w| w.server.inbox.len() == 3_000_000), "at {}", world.now);
+    assert_eq!(lost.get(), 2);
+    let second = world.client.mptcp().subflow_info(SubflowId(1)).unwrap();
+    assert!(second.ready && second.tcp.bytes_acked > 500_000, "{second:?}");
+}

@@ -53,6 +53,8 @@ pub(crate) struct Subflow {
     pub(crate) timeouts: u64,
     /// When our proof is repeated.
     pub(crate) confirm_at: Option<Instant>,
+    /// How often it was repeated.
+    pub(crate) confirm_tries: u8,
     pub(crate) heard: VecDeque<Heard>,
     pub(crate) pace: Pace,
     pub(crate) bytes_assigned: u64,
@@ -71,6 +73,7 @@ impl Subflow {
             backup: false,
             timeouts: 0,
             confirm_at: None,
+            confirm_tries: 0,
             heard: VecDeque::new(),
             pace: Pace::default(),
             bytes_assigned: 0,

@@ -357,7 +357,13 @@ impl Connection {
     /// The third segment of a join.
     pub(super) fn check_join_proof(&mut self, index: usize, hmac: &[u8; 20]) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        let Stage::Joined { expects } = subflow.stage else { return };
+        let Stage::Joined { expects } = subflow.stage else {
+            if subflow.stage == Stage::Ready {
+                // The fourth segment was lost (RFC 8684 section 3.2).
+                subflow.tcp.acknowledge();
+            }
+            return;
+        };
         if expects == *hmac {
             subflow.stage = Stage::Ready;
             subflow.tcp.acknowledge();

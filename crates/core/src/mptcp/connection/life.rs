@@ -60,7 +60,9 @@ impl Connection {
             subflow.tcp.handle_timeout(now);
             if subflow.confirm_at.is_some_and(|at| at <= now) {
                 // The fourth segment may be lost, or our third (RFC 8684 section 3.2).
-                subflow.confirm_at = Some(now + subflow.tcp.info().rto * 2);
+                subflow.confirm_tries = subflow.confirm_tries.saturating_add(1);
+                let wait = subflow.tcp.info().rto * (1 << subflow.confirm_tries.min(MAX_SHIFT as u8));
+                subflow.confirm_at = Some(now + wait.min(MAX_STALL));
                 subflow.tcp.acknowledge();
             }
             let timeouts = subflow.tcp.info().timeouts;
