@@ -149,7 +149,7 @@ fn a_metric_can_be_an_array() {
     for figure in ["mean", "ci95", "min", "max"] {
         assert_eq!(nodes[figure].as_array().map(Vec::len), Some(5), "{nodes}");
     }
-    assert_eq!(object["params"]["cache_probability"], 0.5);
+    assert_eq!(object["params"]["cache_probability"], 1);
     assert!(out(&["lab", "run", "dtc", "--runs", "1"]).contains("transmissions_by_node"));
 }
 

@@ -24,7 +24,8 @@ pub(super) const BEGIN: Duration = Duration::from_secs(60);
 /// LTE's bandwidth of section VIII-A, and a delay for each of the two links over the base station.
 const CELLULAR_RATE: u64 = 10_000_000;
 const CELLULAR_DELAY: Duration = Duration::from_millis(15);
-const PORT: u16 = 5_000;
+/// Not one that a dissector takes for something else.
+const PORT: u16 = 8_765;
 /// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).
 const DSS: u16 = 20;
 

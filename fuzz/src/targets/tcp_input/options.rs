@@ -1,7 +1,7 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Recovery,
+    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Push, Recovery,
     RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
@@ -27,6 +27,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         window_limit: *octets.choose(&[None, Some(1), Some(4), Some(64)])?,
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,
+        ack_on_push: octets.arbitrary()?,
+        push: *octets.choose(&[Push::Buffer, Push::Window])?,
         sack: *octets.choose(&[SackRole::Off, SackRole::Receiver, SackRole::Sender, SackRole::Both])?,
         timestamps: octets.arbitrary()?,
         window_scale: *octets.choose(&[None, Some(0), Some(1), Some(7), Some(14)])?,
