@@ -29,6 +29,10 @@ impl From<mptcp::Config> for TransportConfig {
 
 /// A connection.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all connections are TCP, and a box would cost each an allocation"
+)]
 pub(crate) enum Transport {
     Tcp(tcp::Connection),
     Multipath(Box<mptcp::Connection>),
