@@ -6,6 +6,7 @@
 //!
 //! Code map, from the ground up; nothing imports downward in this list:
 //!
+//! * `math` is a few functions that are the same on every machine;
 //! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
 //! * [`radio`] is the channel that nodes share;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
@@ -31,6 +32,7 @@ pub mod frames;
 pub mod host;
 pub mod link;
 pub mod loss;
+mod math;
 pub mod network;
 mod numbered;
 pub mod octets;

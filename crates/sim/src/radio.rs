@@ -47,7 +47,6 @@ pub mod energy;
 pub mod error;
 pub mod geometry;
 mod mac;
-mod math;
 mod medium;
 pub mod metrics;
 pub mod phy;

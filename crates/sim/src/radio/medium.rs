@@ -9,10 +9,10 @@ use anabranch_core::time::{Duration, Instant};
 use super::config::RadioConfig;
 use super::error::ConfigError;
 use super::geometry::{Hearer, Neighbours, Position};
-use super::math::{decibels, exp, from_decibels, ln};
 use super::phy::PhyConfig;
 use super::propagation::{Capture, CcaMode, DECODABLE, INTERFERING, Propagation, SENSED};
 use super::{Station, StreamFactory};
+use crate::math::{decibels, exp, from_decibels, ln};
 use crate::random::Stream;
 
 /// The air between the stations.

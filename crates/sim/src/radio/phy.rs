@@ -6,7 +6,7 @@
 use anabranch_core::time::Duration;
 
 use super::error::ConfigError;
-use super::math::exp;
+use crate::math::exp;
 
 /// How bits are put on the carrier; what the bit-error rate depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 //! station moves.
 
 use super::error::ConfigError;
-use super::math::{decibels, exp, from_decibels, ln};
+use crate::math::{decibels, exp, from_decibels, ln};
 use crate::random::Stream;
 
 /// A model of propagation.

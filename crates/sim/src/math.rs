@@ -1,8 +1,8 @@
-//! exp, ln and decibels from IEEE 754 basic operations only: the same bits on every machine, as
-//! [`crate::random`] has it. Exact to about 1e-15 of the result, which the tests hold against the platform's.
+//! exp, ln and decibels from IEEE 754 basic operations only, for random draws and the radio: the same bits on every
+//! machine, while the functions of the platform differ in the last one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
 
 /// ln x for a positive normal x.
-pub(super) fn ln(x: f64) -> f64 {
+pub(crate) fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
     let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
@@ -18,7 +18,7 @@ pub(super) fn ln(x: f64) -> f64 {
 }
 
 /// e to the x; 0 below -700, and not meant for more than 700.
-pub(super) fn exp(x: f64) -> f64 {
+pub(crate) fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
     }
@@ -31,12 +31,12 @@ pub(super) fn exp(x: f64) -> f64 {
 }
 
 /// A ratio of powers in decibels.
-pub(super) fn decibels(ratio: f64) -> f64 {
+pub(crate) fn decibels(ratio: f64) -> f64 {
     ln(ratio) * (10.0 / std::f64::consts::LN_10)
 }
 
 /// The ratio that so many decibels are; with dBm, milliwatts.
-pub(super) fn from_decibels(db: f64) -> f64 {
+pub(crate) fn from_decibels(db: f64) -> f64 {
     exp(db * (std::f64::consts::LN_10 / 10.0))
 }
 
@@ -57,7 +57,12 @@ mod tests {
             let y = x.exp();
             assert!((ln(y) - x).abs() <= 4e-16 * x.abs().max(1.0), "ln {y}");
         }
-        assert_eq!(exp(0.0), 1.0);
+        // What an exponential draw takes the logarithm of: (0, 1].
+        for i in 1..=10_000 {
+            let x = f64::from(i) / 10_000.0;
+            assert!((ln(x) - x.ln()).abs() <= 4e-16 * x.ln().abs().max(1.0), "ln {x}");
+        }
+        assert_eq!((exp(0.0), ln(1.0)), (1.0, 0.0));
         assert_eq!(exp(-1e9), 0.0);
         assert!((decibels(2.0) - 3.0103).abs() < 1e-4);
         assert!((from_decibels(-30.0) - 0.001).abs() < 1e-17);

@@ -1,0 +1,102 @@
+//! `radio_figures [FOLDER]`: the radio's throughput and hidden terminals as pictures, with their numbers, as
+//! `docs/radio.md` shows them. The folder is `docs/figures` if nothing is said.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use anabranch_core::time::Duration;
+use anabranch_lab::plot::{Axis, Chart, Point, Scale, Series};
+use anabranch_lab::stats::Summary;
+use anabranch_sim::radio::{MacConfig, RadioConfig, Station};
+
+#[path = "../../sim/benches/support/air.rs"]
+mod air;
+
+use air::{Air, Flow, after, star};
+
+/// Simulated seconds of each run, and runs of each point.
+const SECONDS: u64 = 60;
+const RUNS: u64 = 5;
+
+fn main() -> ExitCode {
+    let folder = env::args_os().nth(1).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
+    let charts = [("radio-throughput", throughput()), ("radio-hidden", hidden())];
+    for (name, chart) in charts {
+        if let Err(error) = write(&folder, name, &chart) {
+            eprintln!("error: {name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let svg = chart.svg().map_err(io::Error::other)?;
+    fs::write(folder.join(format!("{name}.svg")), svg)?;
+    fs::write(folder.join(format!("{name}.csv")), chart.csv())
+}
+
+/// n saturated senders around one receiver, all in range of each other; or each hidden from most others.
+fn throughput() -> Chart {
+    let series = [(127, 20.0, "127 octets"), (50, 20.0, "50 octets"), (127, 99.0, "127 octets, many hidden")];
+    let one = |psdu_len: u16, radius: f64, n: usize, seed: u64| {
+        let mut air = Air::new(RadioConfig::o_qpsk(100.0), &star(n, radius), seed);
+        let senders: Vec<u32> = (1..=n as u32).collect();
+        air.saturate(&senders, 0, psdu_len, after(Duration::from_secs(SECONDS)));
+        let octets = air.radio.metrics(Station(0)).received as f64 * f64::from(psdu_len);
+        octets * 8.0 / 1e3 / SECONDS as f64
+    };
+    let series = series.map(|(psdu_len, radius, name)| Series {
+        name: name.into(),
+        points: (1..=20).map(|n| point(n as f64, |seed| one(psdu_len, radius, n, seed))).collect(),
+    });
+    Chart {
+        title: "Saturated senders, O-QPSK, acknowledged".into(),
+        x: Axis { ticks: vec![1.0, 5.0, 10.0, 15.0, 20.0], ..Axis::new("Senders", "") },
+        y: Axis::new("Throughput", "kbit/s").scaled(Scale::FromZero),
+        series: series.into(),
+    }
+}
+
+/// Two senders on both sides of a receiver: the share of frames that arrives.
+fn hidden() -> Chart {
+    let kinds = [
+        ("in range", 40.0, 3, 0),
+        ("hidden, no retries", 90.0, 0, 0),
+        ("hidden, 3 retries", 90.0, 3, 0),
+        ("hidden, 3 retries up to 40 ms later", 90.0, 3, 40),
+    ];
+    let one = |metres: f64, max_frame_retries: u8, delay: u64, rate: f64, seed: u64| {
+        let config = RadioConfig::o_qpsk(100.0);
+        let retry_delay = Duration::from_millis(delay);
+        let mac = MacConfig { max_frame_retries, retry_delay, ..config.mac };
+        let places = [(0.0, 0.0), (-metres, 0.0), (metres, 0.0)];
+        let mut air = Air::new(RadioConfig { mac, ..config }, &places, seed);
+        let flow = |from| Flow { from, to: Some(0), psdu_len: 127, rate };
+        air.poisson(&[flow(1), flow(2)], seed, after(Duration::from_secs(SECONDS)), |_| {});
+        let offered: u64 = [1, 2].iter().map(|&s| air.radio.metrics(Station(s)).offered).sum();
+        air.radio.metrics(Station(0)).received as f64 / offered as f64
+    };
+    let series = kinds.map(|(name, metres, retries, delay)| Series {
+        name: name.into(),
+        points: (1..=10)
+            .map(|i| f64::from(i) * 4.0)
+            .map(|rate| point(rate, |seed| one(metres, retries, delay, rate, seed)))
+            .collect(),
+    });
+    Chart {
+        title: "Two senders of 127 octets, one receiver between them".into(),
+        x: Axis::new("Frames of each sender", "1/s"),
+        y: Axis::new("Share of frames that arrives", "").scaled(Scale::FromZero),
+        series: series.into(),
+    }
+}
+
+/// The mean over all runs with its 95 % confidence interval.
+fn point(x: f64, run: impl Fn(u64) -> f64) -> Point {
+    let values: Vec<f64> = (1..=RUNS).map(run).collect();
+    let summary = Summary::of(&values).expect("shares and rates are finite");
+    Point { x, y: summary.mean, ci95: summary.ci95 }
+}

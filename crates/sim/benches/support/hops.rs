@@ -1,0 +1,172 @@
+//! One TCP connection over a row of nodes that hear none but their neighbours: what the test and the example of
+//! `docs/radio.md` share.
+
+#![allow(dead_code, unreachable_pub, reason = "each user uses its part")]
+
+use anabranch_core::tcp::{self, DelayedAck, InitialWindow, RtoConfig};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
+use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::radio::{MacConfig, PhyConfig, Position, RadioConfig, Station};
+use anabranch_sim::sim::Builder;
+
+/// What is swept.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Hops from the sender to the receiver.
+    pub hops: usize,
+    /// Frames that a full segment takes.
+    pub frames: u16,
+    /// Segments that fit into the buffers of the two ends.
+    pub window: u32,
+    /// Of every node.
+    pub mac: MacConfig,
+    /// Segments for which an acknowledgement waits.
+    pub ack_every: u8,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    /// Octets of TCP payload that the receiver could read, in bit/s.
+    pub goodput: f64,
+    /// Frames on air that no acknowledgement came for, as a share.
+    pub frames_lost: f64,
+    /// Packets that the link layer gave up, a minute.
+    pub packets_lost: f64,
+    /// TCP time-outs a minute.
+    pub timeouts: f64,
+}
+
+/// Octets of MAC header and FCS (9 and 2), of TCP without options, and of IPv6 before its compression.
+const MAC: u16 = 11;
+const TCP: u16 = 20;
+const IPV6: u16 = 40;
+/// Of compressed IPv6 headers: two of LOWPAN_IPHC and the next header; a relay adds the hop limit and both addresses.
+const IPHC: u16 = 3;
+const IPHC_RELAYED: u16 = 8;
+/// Of what goes before the first piece of a packet, and before each that follows (RFC 4944 section 5.3).
+const FRAG1: u16 = 4;
+const FRAGN: u16 = 5;
+/// Before anything is measured.
+const WARM_UP: Duration = Duration::from_secs(10);
+
+/// Octets of payload with which a segment just fits into so many frames, on every hop.
+pub fn mss(frames: u16) -> u16 {
+    let room = PhyConfig::o_qpsk().max_psdu - MAC;
+    if frames == 1 {
+        return room - IPHC_RELAYED - TCP;
+    }
+    // Pieces end at multiples of 8 octets of the uncompressed packet.
+    let first = (room - FRAG1 + IPV6 - IPHC_RELAYED) / 8 * 8;
+    let other = (room - FRAGN) / 8 * 8;
+    first + (frames - 1) * other - IPV6 - TCP
+}
+
+/// The PSDUs of a full segment over one hop, in octets.
+pub fn psdus(frames: u16) -> Vec<u16> {
+    let room = PhyConfig::o_qpsk().max_psdu - MAC;
+    let all = IPHC + TCP + mss(frames);
+    if frames == 1 {
+        return vec![MAC + all];
+    }
+    let first = (room - FRAG1 + IPV6 - IPHC) / 8 * 8 - (IPV6 - IPHC);
+    let other = (room - FRAGN) / 8 * 8;
+    let rest = (1..frames).map(|i| other.min(all - first - (i - 1) * other));
+    std::iter::once(MAC + FRAG1 + first).chain(rest.map(|n| MAC + FRAGN + n)).collect()
+}
+
+/// From one frame to the next of a saturated sender that is alone: mean backoff, CCA, turnaround, frame, turnaround,
+/// acknowledgement, interframe space.
+pub fn cycle(psdu: u16) -> Duration {
+    let phy = PhyConfig::o_qpsk();
+    let access = phy.backoff_period * 7 / 2 + phy.cca + phy.turnaround;
+    access + phy.airtime(psdu) + phy.turnaround + phy.airtime(phy.ack_psdu) + phy.interframe_space(psdu)
+}
+
+/// TCP payload of a saturated sender over one hop, in bit/s, if nobody else sends; with `ack_every`, the
+/// receiver's acknowledgements take their time, one for so many segments, but never collide.
+pub fn bound(frames: u16, ack_every: Option<u8>) -> f64 {
+    let data: Duration = psdus(frames).into_iter().map(cycle).fold(Duration::ZERO, |sum, t| sum + t);
+    let ack = ack_every.map_or(0.0, |n| cycle(MAC + IPHC + TCP).as_secs_f64() / f64::from(n));
+    f64::from(mss(frames)) * 8.0 / (data.as_secs_f64() + ack)
+}
+
+/// Backoffs long enough to outlast a neighbour's packet of five frames, and retries out of each other's way; all within
+/// the standard's ranges but the delay, which it does not know.
+pub fn tuned() -> MacConfig {
+    MacConfig {
+        max_be: 7,
+        max_csma_backoffs: 5,
+        max_frame_retries: 7,
+        retry_delay: Duration::from_millis(10),
+        ..MacConfig::default()
+    }
+}
+
+impl Row {
+    fn tcp(&self) -> tcp::Config {
+        let mss = mss(self.frames);
+        let buffer = self.window * u32::from(mss);
+        tcp::Config {
+            mss,
+            // Timestamps would take 12 octets of every segment.
+            timestamps: false,
+            window_scale: None,
+            initial_window: InitialWindow::Segments(2),
+            rto: RtoConfig { min: Duration::from_secs(1), ..tcp::Config::default().rto },
+            delayed_ack: DelayedAck::Every { segments: self.ack_every, timeout: Duration::from_millis(100) },
+            send_buffer: buffer,
+            receive_buffer: buffer,
+            ..tcp::Config::default()
+        }
+    }
+
+    /// The mean of `runs` runs of `seconds` each.
+    pub fn measure(&self, runs: u64, seconds: u64) -> Measured {
+        let all: Vec<Measured> = (0..runs).map(|run| self.once(run, seconds)).collect();
+        let mean = |f: fn(&Measured) -> f64| all.iter().map(f).sum::<f64>() / runs as f64;
+        Measured {
+            goodput: mean(|m| m.goodput),
+            frames_lost: mean(|m| m.frames_lost),
+            packets_lost: mean(|m| m.packets_lost),
+            timeouts: mean(|m| m.timeouts),
+        }
+    }
+
+    fn once(&self, run: u64, seconds: u64) -> Measured {
+        let mut builder = Builder::new(NetworkConfig::default(), 1, run);
+        let ids: Vec<NodeId> =
+            (0..=self.hops).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+        let place = |(i, &node): (usize, &NodeId)| (node, Position::new(80.0 * i as f64, 0.0));
+        let places: Vec<_> = ids.iter().enumerate().map(place).collect();
+        let radio = RadioConfig { mac: self.mac, ..RadioConfig::o_qpsk(100.0) };
+        builder.radio(radio, WirelessConfig::default(), &places).expect("the radio can be");
+        let tcp = self.tcp();
+        let (from, to) = (ids[self.hops], ids[0]);
+        let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));
+        let config = BulkSenderConfig { to, port: 80, content: Content::Endless, tcp };
+        let source = builder.app(from, Instant::ZERO, BulkSender::new(config));
+        let mut sim = builder.build();
+        let begin = Instant::ZERO + WARM_UP;
+        sim.run_until(begin);
+        let before = sim.app::<Sink>(sink).bytes();
+        sim.run_until(begin + Duration::from_secs(seconds));
+        let octets = sim.app::<Sink>(sink).bytes() - before;
+        let network = &sim.world().network;
+        let radio = network.radio().expect("there is one");
+        let stations = (0..=self.hops as u32).map(|i| radio.metrics(Station(i)));
+        let (sent, acknowledged) =
+            stations.fold((0, 0), |(s, a), m| (s + m.transmissions, a + m.acknowledged));
+        let lost: u64 = network.links().iter().map(|l| l.metrics().dropped_loss).sum();
+        let all = (WARM_UP + Duration::from_secs(seconds)).as_secs_f64();
+        let timeouts = sim.app::<BulkSender>(source).info.map_or(0, |info| info.timeouts);
+        Measured {
+            goodput: octets as f64 * 8.0 / seconds as f64,
+            frames_lost: 1.0 - acknowledged as f64 / sent as f64,
+            packets_lost: lost as f64 * 60.0 / all,
+            timeouts: timeouts as f64 * 60.0 / all,
+        }
+    }
+}
