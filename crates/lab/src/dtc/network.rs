@@ -52,6 +52,8 @@ impl Config {
             network: NetworkSection::default(),
             tcp: BTreeMap::from([("default".to_owned(), self.tcp())]),
             dtc: self.caching(),
+            radio: None,
+            paths: None,
             node: names.iter().enumerate().map(|(i, name)| self.node(i, name)).collect(),
             link: names.windows(2).enumerate().map(|(i, ends)| self.link(i, &ends[0], &ends[1])).collect(),
             route: Vec::new(),
@@ -75,6 +77,7 @@ impl Config {
         NodeSection {
             name: name.to_owned(),
             kind: if end { NodeKind::Host } else { NodeKind::Node },
+            position: None,
             energy: Default::default(),
             neighbours: Vec::new(),
             host: HostName::Simulated,

@@ -71,6 +71,8 @@ impl Config {
                 ("wireless".to_owned(), profile(WIRELESS_MSS)),
             ]),
             dtc: BTreeMap::new(),
+            radio: None,
+            paths: None,
             node: net.nodes,
             link: net.links,
             route: net.routes,
@@ -162,6 +164,7 @@ impl Net {
         self.nodes.push(NodeSection {
             name: name.to_owned(),
             kind,
+            position: None,
             energy,
             neighbours: Vec::new(),
             dtc: None,
