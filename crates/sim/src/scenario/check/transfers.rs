@@ -156,6 +156,10 @@ impl Checker<'_> {
         let at = at!["transfer", i, "gateways"];
         match &section.gateways {
             None => Ok(Gateways::All),
+            Some(GatewaysName::Best(_)) if scenario.radio.is_some() => {
+                let hint = Some("say how many, or leave `gateways` out to use all");
+                self.fault(at, "the latency model knows no radio channel that gateways share", hint)
+            }
             Some(GatewaysName::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
             Some(GatewaysName::Best(_)) => {
                 let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");

@@ -290,6 +290,13 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         replaced("position = [160, 0]", "position = [160]"),
         expect!["bad.toml:32:12: invalid length 1, expected an array of length 2"],
     );
+    let best = Source::new("bad.toml", GATEWAYS).set("transfer.0.gateways=best");
+    check_radio(
+        best,
+        expect![[r#"
+        --set transfer.0.gateways=best: the latency model knows no radio channel that gateways share
+          hint: say how many, or leave `gateways` out to use all"#]],
+    );
     let event = "\n[[event]]\nat = \"1 s\"\naction = \"set-rate\"\nfrom = \"border\"\nto = \"relay1\"\nrate = \"1 kbit/s\"\n";
     check_radio(
         Source::new("bad.toml", format!("{SHIPPED}{event}")),
