@@ -187,6 +187,8 @@ fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
     let all = scenario.network.fragmentation == Fragmentation::Forbidden;
     let links = scenario.links.iter().filter(|link| all || link.from == node);
     let least = links.map(|link| link.config.mtu).min().unwrap_or(LARGEST_MTU).min(LARGEST_MTU);
+    // Routers cut nothing that is to go over the air.
+    let least = if scenario.radio.is_some() { least.min(anabranch_sim::frames::MTU) } else { least };
     match scenario.network.ip {
         IpVersion::V4 => least,
         IpVersion::V6 => least.max(SMALLEST_V6_MTU),

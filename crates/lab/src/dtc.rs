@@ -22,10 +22,11 @@ use anabranch_sim::address::address_of;
 use anabranch_sim::apps::BulkSender;
 use anabranch_sim::network::NetworkConfig;
 use anabranch_sim::packet::NodeId;
+use anabranch_sim::radio::Station;
 use anabranch_sim::scenario::{Plan, Scenario};
 use anabranch_sim::sim::Simulation;
 
-pub use config::{Config, Mode};
+pub use config::{Config, Medium, Mode};
 pub use meter::{Counts, Sample};
 
 use crate::experiment::{
@@ -102,7 +103,12 @@ impl Point for DtcPoint {
     }
 
     fn chance(&self) -> Chance {
-        if self.config.loss > 0.0 { Chance::Random } else { Chance::None }
+        // On the radio backoffs are random.
+        if self.config.loss > 0.0 || self.config.medium == Medium::Radio {
+            Chance::Random
+        } else {
+            Chance::None
+        }
     }
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
@@ -128,6 +134,7 @@ impl Point for DtcPoint {
             Some(omniscient),
             Some(data),
             Some(acks),
+            counts.frames.and_then(counted),
         ];
         let by_node = counts.by_node.iter().map(|&n| n as f64).collect();
         Ok(Measured { values, arrays: vec![seconds.map(|_| by_node)] })
@@ -166,6 +173,10 @@ fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts
     }
     let mut counts = sim.take_observer::<Meter>().expect("it was put in").counts();
     counts.end_to_end = end_to_end - before;
+    counts.frames = sim.world().network.radio().map(|radio| {
+        let stations = (0..radio.station_count() as u32).map(Station);
+        stations.map(|station| radio.metrics(station).transmissions).sum()
+    });
     counts.local_rtt = local_rtt;
     counts
 }
@@ -254,6 +265,11 @@ const METRICS: &[Metric] = &[
         about: "data transmissions where each hop repeats until it is acknowledged",
     },
     Metric { name: "bound_hop_by_hop_acks", unit: "1", about: "acknowledgements of that scheme" },
+    Metric {
+        name: "frames",
+        unit: "1",
+        about: "frames on the air, repetitions by the MAC included; medium=radio only",
+    },
 ];
 
 const ARRAYS: &[Metric] = &[Metric {

@@ -11,6 +11,7 @@ pub mod figures;
 mod model;
 mod network;
 mod parameters;
+mod radio;
 mod scenario_model;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::scenario::record::SetFigures;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-pub use config::{Config, Failing, PerGateway, Scheme, TcpName};
+pub use config::{Config, Failing, Medium, PerGateway, Scheme, TcpName};
 pub use model::Equations;
 pub use scenario_model::scenario_model;
 
@@ -74,7 +75,10 @@ impl Point for SetPoint {
     }
 
     fn chance(&self) -> Chance {
-        if self.config.wireless_loss.all().iter().any(|p| *p > 0.0) { Chance::Random } else { Chance::None }
+        // On the radio backoffs are random.
+        let random =
+            self.config.medium == Medium::Radio || self.config.wireless_loss.all().iter().any(|p| *p > 0.0);
+        if random { Chance::Random } else { Chance::None }
     }
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
@@ -86,7 +90,8 @@ impl Point for SetPoint {
             figures.goodput(),
             Some(figures.retransmissions as f64),
             Some(figures.gateway_drops as f64),
-            Some(figures.gateway_queue_peak_bytes as f64),
+            // A radio's queue counts packets, and only those that it refuses.
+            (self.config.medium == Medium::Links).then_some(figures.gateway_queue_peak_bytes as f64),
             self.model,
         ])
     }

@@ -7,6 +7,8 @@
 pub mod dtc;
 pub mod emulation;
 pub mod file;
+pub mod paths;
+pub mod radio;
 pub mod record;
 pub mod set;
 pub mod tcp;
@@ -22,7 +24,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use crate::link::LinkConfig;
 use crate::network::NetworkConfig;
-use crate::packet::NodeId;
+use crate::packet::{LinkId, NodeId};
 use crate::sim::Fault;
 
 pub use error::{Place, ScenarioError, nearest};
@@ -46,11 +48,15 @@ pub struct Scenario {
     pub nodes: Vec<NodeSpec>,
     /// The links, one for each direction; their index is their [`crate::packet::LinkId`].
     pub links: Vec<LinkSpec>,
+    /// The radio channel, if there is one.
+    pub radio: Option<radio::RadioSpec>,
+    /// Who builds paths, if somebody does.
+    pub paths: Option<paths::PathsSpec>,
     /// Routes that differ from the shortest.
     pub routes: Vec<RouteSpec>,
     /// What is carried.
     pub transfers: Vec<TransferSpec>,
-    /// What breaks, heals or changes, in the order of the file.
+    /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
     pub faults: Vec<(Instant, Fault)>,
     /// What holds in real time.
     pub emulation: emulation::EmulationSection,
@@ -92,8 +98,8 @@ pub struct RouteSpec {
     pub at: NodeId,
     /// The destination that this is about.
     pub to: NodeId,
-    /// The link that is taken.
-    pub link: crate::packet::LinkId,
+    /// The link that is taken: see [`Scenario::edges`].
+    pub link: LinkId,
 }
 
 /// What a transfer carries.
@@ -168,6 +174,24 @@ impl Scenario {
     /// The node of that name.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
+    }
+
+    /// All links, with where they start and end: those of cables, then those over the air. In a run with shadowing some
+    /// of the latter may be missing, and others be there.
+    pub fn edges(&self) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
+        let cables = self.links.iter().map(|l| (l.from, l.to));
+        let air = self.radio.iter().flat_map(|radio| radio.links.iter().copied());
+        cables.chain(air).enumerate().map(|(i, (from, to))| (LinkId(i as u32), from, to))
+    }
+
+    /// A link of [`Scenario::edges`] is one over the air.
+    pub fn is_wireless(&self, link: LinkId) -> bool {
+        link.index() >= self.links.len()
+    }
+
+    /// A node is on the air.
+    pub fn is_on_air(&self, node: NodeId) -> bool {
+        self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
     }
 
     /// What was said, with every default filled in and every TCP profile complete, without sweep axes.

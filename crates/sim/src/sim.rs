@@ -148,6 +148,13 @@ impl Builder {
         Ok(())
     }
 
+    /// The link over the air from one node to another, if the one hears the other.
+    pub fn wireless_link(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
+        let mut links = self.world.network.links().iter();
+        let at = links.position(|l| l.is_wireless() && l.from() == from && l.to() == to)?;
+        Some(LinkId(at as u32))
+    }
+
     /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the data centre.
     pub fn router(&mut self, node: NodeId, config: paths::Config, kind: Option<NodeType>) {
         let name = format!("node {}", self.world.network.node_name(node));

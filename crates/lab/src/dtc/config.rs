@@ -27,6 +27,15 @@ impl Mode {
     }
 }
 
+/// What joins the nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// A link of its own between each two neighbours.
+    Links,
+    /// One radio channel that all share.
+    Radio,
+}
+
 /// A point of the experiment. The names are those of the parameters.
 #[derive(Clone, PartialEq, Debug)]
 #[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
@@ -42,6 +51,8 @@ pub struct Config {
     pub cache_segments: usize,
     pub cache_probability: f64,
     pub flying_start: bool,
+    pub medium: Medium,
+    pub retries: u8,
     pub sender_sack: bool,
     /// Whether round trips are recorded, for the figures; no parameter.
     pub samples: bool,
@@ -78,6 +89,8 @@ impl Config {
                 text => fraction("cache_probability", text)?,
             },
             flying_start: switch("flying_start")?,
+            medium: values::word("medium", settings.text("medium"), MEDIA)?,
+            retries: number("retries", 0, 15)? as u8,
             sender_sack: switch("sender_sack")?,
             samples: false,
         })
@@ -97,6 +110,8 @@ impl Config {
             "cache_segments" => self.cache_segments.to_string(),
             "cache_probability" => self.cache_probability.to_string(),
             "flying_start" => named(self.flying_start, SWITCH),
+            "medium" => named(self.medium, MEDIA),
+            "retries" => self.retries.to_string(),
             "sender_sack" => named(self.sender_sack, SWITCH),
             other => unreachable!("`{other}` is a parameter without a text"),
         };
@@ -120,4 +135,5 @@ fn fraction(key: &'static str, text: &str) -> Understood<f64> {
 }
 
 const MODES: &[(&str, Mode)] = &[("tcp", Mode::Tcp), ("dtc-paper", Mode::Paper), ("dtc", Mode::Improved)];
+const MEDIA: &[(&str, Medium)] = &[("links", Medium::Links), ("radio", Medium::Radio)];
 const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];

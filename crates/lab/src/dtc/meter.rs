@@ -27,6 +27,8 @@ pub struct Counts {
     pub unnecessary: u64,
     /// From the SYN until the last acknowledgement; `None` if that did not come.
     pub completion: Option<Duration>,
+    /// Frames on the air, those of the handshake included; `None` without a radio.
+    pub frames: Option<u64>,
     /// Data segments put on a link by each node between the ends.
     pub by_node: Vec<u64>,
     /// The sender's round trips, of segments during whose way it repeated nothing.

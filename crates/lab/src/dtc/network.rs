@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_core::segment::Segment;
 use anabranch_core::time::Duration;
+use anabranch_sim::frames;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
+use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::dtc::{AlgorithmName, DtcProfile};
 use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
     BackSection, FactorsSection, FileConfig, LinkSection, LossName, NetworkSection, NodeKind, NodeSection,
     TransferKind, TransferSection,
 };
+use anabranch_sim::scenario::radio::{PhyName, RadioSection};
 use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
 use anabranch_sim::scenario::units::{Limit, Probability, QueueSize, Rate, Size, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
-use super::config::{Config, Mode};
+use super::config::{Config, Medium, Mode};
 use crate::experiment::RunError;
 
 /// What a segment and an acknowledgement take over one hop (erratum D21).
@@ -24,8 +29,14 @@ const HOP: Duration = Duration::from_millis(22);
 const SPACING: Duration = Duration::from_millis(77);
 /// How long after the time of a hop a missing link acknowledgement is noticed.
 const LINK_ACK_TIMEOUT: Duration = Duration::from_millis(3);
+/// How far frames are heard, and disturb others, in metres.
+const RANGE: f64 = 100.0;
+/// How far a node is from the next, in metres: it hears its neighbours, and not those behind them.
+const SPACE: f64 = 80.0;
 /// The name of the caching nodes' profile.
 const PROFILE: &str = "relay";
+/// Octets of headers without options.
+const IPV6_AND_TCP: u32 = 60;
 /// Serialisation is part of the delay.
 const RATE: Rate = Rate(10_000_000_000);
 
@@ -52,8 +63,15 @@ impl Config {
             network: NetworkSection::default(),
             tcp: BTreeMap::from([("default".to_owned(), self.tcp())]),
             dtc: self.caching(),
+            radio: (self.medium == Medium::Radio).then(|| self.radio()),
+            paths: None,
             node: names.iter().enumerate().map(|(i, name)| self.node(i, name)).collect(),
-            link: names.windows(2).enumerate().map(|(i, ends)| self.link(i, &ends[0], &ends[1])).collect(),
+            link: match self.medium {
+                Medium::Links => {
+                    names.windows(2).enumerate().map(|(i, ends)| self.link(i, &ends[0], &ends[1])).collect()
+                }
+                Medium::Radio => Vec::new(),
+            },
             route: Vec::new(),
             transfer: vec![self.transfer()],
             event: Vec::new(),
@@ -75,6 +93,7 @@ impl Config {
         NodeSection {
             name: name.to_owned(),
             kind: if end { NodeKind::Host } else { NodeKind::Node },
+            position: (self.medium == Medium::Radio).then(|| [SPACE * position as f64, 0.0]),
             energy: Default::default(),
             neighbours: Vec::new(),
             host: HostName::Simulated,
@@ -82,6 +101,42 @@ impl Config {
             device: None,
             dtc: (!end && self.mode != Mode::Tcp).then(|| PROFILE.to_owned()),
         }
+    }
+
+    /// One channel of O-QPSK, the standard's CSMA-CA, and what of it this experiment varies.
+    fn radio(&self) -> RadioSection {
+        RadioSection {
+            phy: PhyName::OQpsk250k,
+            range: Some(RANGE),
+            loss: Some(Probability(self.frame_loss())),
+            max_frame_retries: self.retries,
+            queue: QueueSize(QueueLimit::Packets(1000)),
+            ..RadioSection::default()
+        }
+    }
+
+    /// The loss of a frame, or of its acknowledgement, with which `loss` is that of a data segment over a hop: of its frames
+    /// all must arrive, and be acknowledged but for the last, or the MAC gives the segment up.
+    pub(super) fn frame_loss(&self) -> f64 {
+        let must_arrive = f64::from(2 * self.frames() - 1);
+        1.0 - (1.0 - self.loss).powf(1.0 / must_arrive)
+    }
+
+    /// Frames of a data segment over a hop between two nodes that are not the ends.
+    pub(super) fn frames(&self) -> u32 {
+        let packet = Packet {
+            id: 0,
+            src: NodeId(0),
+            dst: NodeId(3),
+            wire_len: IPV6_AND_TCP + u32::from(self.payload),
+            identification: 0,
+            hop_limit: 0,
+            path: 0,
+            payload: Payload::Tcp(Segment::default()),
+        };
+        let hop = (NodeId(1), Some(NodeId(2)));
+        let cut = frames::cut(IpVersion::V6, &packet, hop, PhyConfig::o_qpsk().max_psdu);
+        cut.map_or(1, |cut| cut.pieces())
     }
 
     /// What the nodes do, if they do anything.

@@ -14,8 +14,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("segments", "500", "1 to 1000000", "segments to carry; the run ends when the last is acknowledged"),
     p("payload", "100B", "a size such as 100B, up to 1400B", "payload of each segment"),
     p("window", "3", "1 to 100", "segments in flight at most"),
-    p("ack_loss_factor", "0.5", FACTOR, "loss of TCP acknowledgements as a fraction of that of data"),
-    p("link_ack_loss_factor", "0.25", FACTOR, "loss of link acknowledgements as a fraction of that of data"),
+    p(
+        "ack_loss_factor",
+        "0.5",
+        FACTOR,
+        "medium=links: loss of TCP acknowledgements as a fraction of that of data",
+    ),
+    p(
+        "link_ack_loss_factor",
+        "0.25",
+        FACTOR,
+        "medium=links: loss of link acknowledgements as a fraction of that of data",
+    ),
     p("cache_segments", "1", "0 to 64", "segments that a node can cache"),
     p(
         "cache_probability",
@@ -24,5 +34,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "chance that a segment displaces one that is not locked",
     ),
     p("flying_start", "on", SWITCH, "SYN is looked after hop by hop, and measures the round trip"),
+    p(
+        "medium",
+        "links",
+        "links or radio",
+        "links of their own between the nodes, or one 802.15.4 channel (O-QPSK) for all of them",
+    ),
+    p("retries", "0", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
     p("sender_sack", "on", SWITCH, "whether the sender offers SACK; if not, the nodes do in its name"),
 ];

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use anabranch_core::time::Duration;
+use anabranch_sim::link::QueueLimit;
 use anabranch_sim::scenario::file::FailureName;
 use anabranch_sim::scenario::set::{
     LayoutName, OpenName, OpenWaitName, ReinjectionName, SetSection, SharingName, StartName, StripingName,
@@ -31,6 +32,15 @@ pub enum TcpName {
     Paper,
     /// A present-day host's.
     Modern,
+}
+
+/// What joins gateways and node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// Wireless links, each for itself.
+    Links,
+    /// One radio channel that all share.
+    Radio,
 }
 
 /// One value for all gateways, or one for each.
@@ -64,6 +74,9 @@ impl<T: Copy> PerGateway<T> {
         self.values.iter().map(show).collect::<Vec<_>>().join("+")
     }
 }
+
+/// Rows of relays around the node, at most, that do not hear each other.
+const MAX_ROWS: usize = 5;
 
 /// A gateway that dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,6 +113,8 @@ pub struct Config {
     pub open_wait: OpenWaitName,
     pub layout: LayoutName,
     pub ip: u8,
+    pub medium: Medium,
+    pub retries: u8,
     /// The only gateway that the node knows, from 0, in the network of all; no parameter.
     pub through: Option<usize>,
 }
@@ -120,7 +135,7 @@ impl Config {
         let read = Reader { settings, gateways: 1 };
         let gateways = read.count("gateways", 1, 15)?;
         let read = Reader { gateways, ..read };
-        Ok(Self {
+        let this = Self {
             scheme: read.word("scheme", SCHEMES)?,
             gateways,
             file: read.quantity("file")?,
@@ -142,7 +157,34 @@ impl Config {
             layout: read.word("layout", LAYOUTS)?,
             through: None,
             ip: read.word("ip", &[("6", 6), ("4", 4)])?,
-        })
+            medium: read.word("medium", MEDIA)?,
+            retries: read.count("retries", 0, 15)? as u8,
+        };
+        match this.medium {
+            Medium::Links => Ok(this),
+            Medium::Radio => this.fits_radio(settings),
+        }
+    }
+
+    /// One channel has one loss, a node on it one queue, and what it carries is IPv6.
+    fn fits_radio(self, settings: &Settings) -> Understood<Self> {
+        let bad = |key, message: &str| Err(ParameterError::bad(key, settings.text(key), message, None));
+        let rows = self.hops.all().iter().any(|hops| *hops > 1);
+        let packets = matches!(self.gateway_buffer.all(), [QueueSize(QueueLimit::Packets(1..))]);
+        if self.ip != 6 {
+            bad("ip", "the radio carries IPv6")
+        } else if self.wireless_loss.all().len() > 1 {
+            bad("wireless_loss", "one radio channel has one loss")
+        } else if !packets {
+            bad("gateway_buffer", "on a radio: one number of packets for all, such as 100packets")
+        } else if rows && self.gateways > MAX_ROWS {
+            bad(
+                "gateways",
+                "on a radio at most 5 with more than one hop: the relays of more would hear each other",
+            )
+        } else {
+            Ok(self)
+        }
     }
 
     /// Every parameter as it can be given again.
@@ -168,6 +210,8 @@ impl Config {
             "open_wait" => named(self.open_wait, OPEN_WAITS),
             "layout" => named(self.layout, LAYOUTS),
             "ip" => self.ip.to_string(),
+            "medium" => named(self.medium, MEDIA),
+            "retries" => self.retries.to_string(),
             other => unreachable!("`{other}` is a parameter without a text"),
         };
         PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
@@ -293,4 +337,5 @@ const STRIPINGS: &[(&str, StripingName)] =
     &[("predictive", StripingName::Predictive), ("window", StripingName::Window)];
 const OPEN_WAITS: &[(&str, OpenWaitName)] =
     &[("round-trip", OpenWaitName::RoundTrip), ("none", OpenWaitName::None)];
+const MEDIA: &[(&str, Medium)] = &[("links", Medium::Links), ("radio", Medium::Radio)];
 const LAYOUTS: &[(&str, LayoutName)] = &[("compact", LayoutName::Compact), ("paper", LayoutName::Paper)];

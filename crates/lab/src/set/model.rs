@@ -6,7 +6,7 @@ use anabranch_model::set::{
 use anabranch_sim::scenario::set::{OpenName, OpenWaitName, StripingName};
 use anabranch_sim::scenario::units::Span;
 
-use super::config::{Config, Scheme, TcpName};
+use super::config::{Config, Medium, Scheme, TcpName};
 use super::network::{WIRED_MSS, WIRELESS_MSS, overhead};
 
 /// Which form of section 5's equations.
@@ -45,8 +45,12 @@ impl Config {
         }
     }
 
-    /// The latency by the closed form; `None` for TCP from end to end, which section 5 does not treat.
+    /// The latency by the closed form; `None` for TCP from end to end and for a channel that paths share, neither of which
+    /// section 5 treats.
     pub(super) fn model_latency(&self) -> Option<f64> {
+        if self.medium == Medium::Radio {
+            return None;
+        }
         let gateways = match self.scheme {
             Scheme::Set => self.gateways,
             Scheme::Split => 1,

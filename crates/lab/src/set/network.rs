@@ -13,7 +13,7 @@ use anabranch_sim::scenario::tcp::{Base, TcpProfile};
 use anabranch_sim::scenario::units::{Probability, QueueSize, Rate, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
-use super::config::{Config, Scheme, TcpName};
+use super::config::{Config, Medium, Scheme, TcpName};
 use crate::experiment::RunError;
 
 /// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
@@ -44,9 +44,10 @@ impl Config {
     /// The same as a scenario file.
     pub fn file_config(&self) -> FileConfig {
         let mut net = Net { nodes: Vec::new(), links: Vec::new(), routes: Vec::new() };
-        net.node("cn", NodeKind::Host);
-        (0..self.gateways).for_each(|i| net.node(&gateway(i), NodeKind::Gateway));
-        (0..=self.background).for_each(|j| net.node(&receiver(j), NodeKind::Host));
+        net.node("cn", NodeKind::Host, None);
+        (0..self.gateways)
+            .for_each(|i| net.node(&gateway(i), NodeKind::Gateway, self.place(i, self.hops.of(i))));
+        (0..=self.background).for_each(|j| net.node(&receiver(j), NodeKind::Host, self.receiver_place(j)));
         (0..self.gateways).for_each(|i| self.path(&mut net, i));
         let profile = |mss| TcpProfile {
             base: Some(match self.tcp {
@@ -67,10 +68,12 @@ impl Config {
             stop: Span(Duration::from_secs(7 * 24 * 3600)),
             network: NetworkSection { ip: self.ip, metric: MetricName::Delay, ..NetworkSection::default() },
             tcp: BTreeMap::from([
-                ("default".to_owned(), profile(WIRED_MSS)),
+                ("default".to_owned(), profile(self.wired_mss())),
                 ("wireless".to_owned(), profile(WIRELESS_MSS)),
             ]),
             dtc: BTreeMap::new(),
+            radio: self.radio(),
+            paths: None,
             node: net.nodes,
             link: net.links,
             route: net.routes,
@@ -78,6 +81,31 @@ impl Config {
             event: self.fail.iter().map(failure).collect(),
             emulation: None,
             sweep: BTreeMap::new(),
+        }
+    }
+
+    /// The radio carries packets of 1280 octets, headers included, and some come over the wires that are for it.
+    fn wired_mss(&self) -> u16 {
+        match self.medium {
+            Medium::Links => WIRED_MSS,
+            Medium::Radio => 15 * WIRELESS_MSS,
+        }
+    }
+
+    /// Over the air: the relays of gateway `i`, where there are any; the rest is a matter of distance.
+    fn row(&self, net: &mut Net, i: usize) {
+        let hops = self.hops.of(i);
+        (1..hops).for_each(|hop| net.node(&relay(i, hop), NodeKind::Node, self.place(i, hops - hop)));
+        let last = if hops == 1 { gateway(i) } else { relay(i, hops - 1) };
+        self.pin_end_to_end(net, i, &last);
+    }
+
+    /// TCP from end to end goes through the first gateway; a request takes the shortest way: `default_gateway` sees to it
+    /// at the correspondent node, and here at the receivers.
+    fn pin_end_to_end(&self, net: &mut Net, i: usize, last: &str) {
+        if i == 0 && self.scheme == Scheme::EndToEnd {
+            let at_end = |j| RouteSection { at: receiver(j), to: "cn".to_owned(), via: last.to_owned() };
+            net.routes.extend((0..=self.background).map(at_end));
         }
     }
 
@@ -89,13 +117,16 @@ impl Config {
             name: Some(format!("wired{}", i + 1)),
             ..link("cn", &gateway, self.wired_rate.of(i), self.wired_delay.of(i), 1500)
         });
+        if self.medium == Medium::Radio {
+            return self.row(net, i);
+        }
         let hops = self.hops.of(i);
         let shared = self.background > 0;
         let (mut from, mut last) = (gateway.clone(), gateway);
         for hop in 1..=hops {
-            let to = if hop == hops && !shared { receiver(0) } else { format!("r{}-{hop}", i + 1) };
+            let to = if hop == hops && !shared { receiver(0) } else { relay(i, hop) };
             if to != receiver(0) {
-                net.node(&to, NodeKind::Node);
+                net.node(&to, NodeKind::Node, None);
             }
             let mtu = u32::from(WIRELESS_MSS) + overhead(self.ip);
             net.links.push(LinkSection {
@@ -116,12 +147,7 @@ impl Config {
                 });
             }
         }
-        if i == 0 && self.scheme == Scheme::EndToEnd {
-            // TCP from end to end goes through the first gateway; a request takes the shortest way: `default_gateway` sees to it
-            // at the correspondent node, and here at the receivers.
-            let at_end = |j| RouteSection { at: receiver(j), to: "cn".to_owned(), via: last.clone() };
-            net.routes.extend((0..=self.background).map(at_end));
-        }
+        self.pin_end_to_end(net, i, &last);
     }
 
     fn transfer(&self, j: usize) -> TransferSection {
@@ -157,11 +183,12 @@ struct Net {
 }
 
 impl Net {
-    fn node(&mut self, name: &str, kind: NodeKind) {
+    fn node(&mut self, name: &str, kind: NodeKind, position: Option<[f64; 2]>) {
         let energy = Default::default();
         self.nodes.push(NodeSection {
             name: name.to_owned(),
             kind,
+            position,
             energy,
             neighbours: Vec::new(),
             dtc: None,
@@ -177,6 +204,10 @@ const HERE: (Rate, Span) = (Rate(100_000_000_000), Span(Duration::from_nanos(1))
 
 fn gateway(i: usize) -> String {
     format!("gw{}", i + 1)
+}
+
+fn relay(i: usize, hop: usize) -> String {
+    format!("r{}-{hop}", i + 1)
 }
 
 fn receiver(j: usize) -> String {

@@ -13,13 +13,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("file", "129kB", "a size such as 129kB", "the file"),
     p("wired_rate", "100Mbit/s", RATE, "rate of the wired links"),
     p("wired_delay", "10ms", DELAY, "one-way delay of the wired links"),
-    p("wireless_rate", "256kbit/s", RATE, "rate of the wireless links"),
-    p("wireless_delay", "25ms", DELAY, "one-way delay of each wireless link"),
+    p("wireless_rate", "256kbit/s", RATE, "medium=links: rate of the wireless links"),
+    p("wireless_delay", "25ms", DELAY, "medium=links: one-way delay of each wireless link"),
     p(
         "wireless_loss",
         "0",
         "a probability such as 0.02 or 2%; one for all, or one each joined by +",
-        "loss of each packet on each wireless link, both ways",
+        "loss of each packet on each wireless link, both ways; on a radio, of each frame and its acknowledgement",
     ),
     p(
         "hops",
@@ -31,7 +31,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "gateway_buffer",
         "100packets",
         "packets or a size such as 640kB; one for all, or one each joined by +",
-        "drop-tail queue of a gateway's wireless link",
+        "drop-tail queue of a gateway's wireless link; on a radio, packets of each node",
     ),
     p("node_buffer", "64kB", "a size such as 64kB", "receive buffer of the node"),
     p(
@@ -53,4 +53,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("open_wait", "round-trip", "round-trip or none", "how long a gateway waits before its SETACK"),
     p("layout", "compact", "compact or paper", "layout of the header of a data chunk"),
     p("ip", "6", "6 or 4", "IP version"),
+    p(
+        "medium",
+        "links",
+        "links or radio",
+        "wireless links of their own, or one 802.15.4 channel (O-QPSK) for gateways, relays and node",
+    ),
+    p("retries", "3", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
 ];

@@ -149,12 +149,13 @@ fn what_is_resolved_can_be_given_again() {
         "open_wait=none",
         "layout=paper",
         "ip=4",
+        "retries=5",
     ];
     let point = &grid(&Set, &given).expect("good settings")[0];
     let texts: Vec<String> = point.parameters().iter().map(|(name, text)| format!("{name}={text}")).collect();
     let again = &grid(&Set, &texts).expect("the same settings")[0];
     assert_eq!(point.parameters(), again.parameters());
-    expect_test::expect!["scheme=split gateways=2 file=129kB wired_rate=100Mbit/s wired_delay=10ms wireless_rate=1200kbit/s+56kbit/s wireless_delay=25ms wireless_loss=0.02+0 hops=1+3 gateway_buffer=625KiB node_buffer=64kB background=0 fail=gw2@1500ms:reset+gw1@2s tcp=modern start=early open=at-once striping=window open_wait=none layout=paper ip=4"]
+    expect_test::expect!["scheme=split gateways=2 file=129kB wired_rate=100Mbit/s wired_delay=10ms wireless_rate=1200kbit/s+56kbit/s wireless_delay=25ms wireless_loss=0.02+0 hops=1+3 gateway_buffer=625KiB node_buffer=64kB background=0 fail=gw2@1500ms:reset+gw1@2s tcp=modern start=early open=at-once striping=window open_wait=none layout=paper ip=4 medium=links retries=5"]
     .assert_eq(&texts.join(" "));
 }
 
@@ -184,6 +185,11 @@ fn what_cannot_be_is_refused_with_a_hint() {
         &["file"],
         &["file=5kB", "file=6kB"],
         &["file="],
+        &["medium=air"],
+        &["medium=radio", "ip=4"],
+        &["medium=radio", "wireless_loss=0+1%+0"],
+        &["medium=radio", "gateway_buffer=640kB"],
+        &["medium=radio", "gateways=6", "hops=2"],
     ]
     .map(refused);
     expect_test::expect![[r#"
@@ -205,7 +211,12 @@ fn what_cannot_be_is_refused_with_a_hint() {
         --set node_buffer=0B: a buffer has 1 B to 4 GiB ()
         --set file: expected `key=value` (write `--set key=value`, or `key=value,value` for a grid)
         --set file: `file` is set twice (write both values with a comma: `--set file=value,value`)
-        --set file=: `` does not begin with a number; expected a size such as "129 kB" ()"#]].assert_eq(&all.join("\n"));
+        --set file=: `` does not begin with a number; expected a size such as "129 kB" ()
+        --set medium=air: expected one of links, radio ()
+        --set ip=4: the radio carries IPv6 ()
+        --set wireless_loss=0+1%+0: one radio channel has one loss ()
+        --set gateway_buffer=640kB: on a radio: one number of packets for all, such as 100packets ()
+        --set gateways=6: on a radio at most 5 with more than one hop: the relays of more would hear each other ()"#]].assert_eq(&all.join("\n"));
 }
 
 #[test]
@@ -250,6 +261,62 @@ fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
         assert_eq!(own.gateways, of_scenario.gateways, "{assignments:?}");
         for (a, b) in own.options.iter().zip(&of_scenario.options) {
             assert!((a.total / b.total - 1.0).abs() < 1e-9, "{assignments:?}: {} and {}", a.total, b.total);
+        }
+    }
+}
+
+/// The mean latency over some runs, all of which end.
+fn mean_latency(assignments: &[&str]) -> f64 {
+    let points = grid(&Set, assignments).expect("good settings");
+    let [point] = &points[..] else { panic!("one point") };
+    let found = run(&Set, point.as_ref(), 10, 1).expect("runs");
+    let latency = found.metric("latency_s");
+    assert_eq!(latency.missing(), 0, "{assignments:?}");
+    found.mean("latency_s").expect("transfers that end")
+}
+
+/// The node has one radio: on one saturated channel more gateways give it next to nothing, where links of their own add up.
+#[test]
+fn gateways_on_one_channel_do_not_add_up() {
+    let gain = |medium: &str| {
+        let of = |gateways: &str| mean_latency(&[medium, gateways]);
+        of("gateways=1") / of("gateways=3")
+    };
+    let (radio, links) = (gain("medium=radio"), gain("medium=links"));
+    println!("{radio:.2} on one channel, {links:.2} over links");
+    assert!((0.8..1.2).contains(&radio), "{radio:.3}");
+    assert!(links > 1.9, "{links:.3}");
+}
+
+/// Rows of relays hear each other at the node only.
+#[test]
+fn rows_meet_at_the_node_alone() {
+    let settings = crate::experiment::settings(
+        &Set,
+        &["medium=radio", "gateways=5", "hops=1+2+3+2+1"].map(str::to_owned),
+    );
+    let config = Config::understand(&settings.expect("good settings")[0]).expect("good settings");
+    let scenario = config.scenario().expect("a scenario");
+    let name = |node: anabranch_sim::packet::NodeId| scenario.nodes[node.index()].name.as_str();
+    let air = scenario.edges().filter(|(link, from, to)| scenario.is_wireless(*link) && from < to);
+    let mut links: Vec<String> = air.map(|(_, from, to)| format!("{}-{}", name(from), name(to))).collect();
+    links.sort();
+    expect_test::expect!["gw1-sn gw2-r2-1 gw3-r3-1 gw4-r4-1 gw5-sn r3-1-r3-2 sn-r2-1 sn-r3-2 sn-r4-1"]
+        .assert_eq(&links.join(" "));
+}
+
+#[test]
+fn every_scheme_delivers_on_the_radio() {
+    for assignments in [
+        &["scheme=set,split,end-to-end", "hops=1,2", "file=5kB"][..],
+        &["gateways=5", "hops=1+2+3+2+1", "file=5kB"],
+        &["background=2", "fail=none,gw2@1s", "retries=7", "file=5kB"],
+        &["tcp=modern", "wireless_loss=0.1", "hops=1,3", "file=5kB"],
+    ] {
+        let all: Vec<&str> = ["medium=radio"].into_iter().chain(assignments.iter().copied()).collect();
+        for outcome in outcomes(&all) {
+            assert!(outcome.mean("latency_s").is_some(), "{:?}", outcome.parameters);
+            assert_eq!(outcome.mean("model_latency_s"), None);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! From what was said to what it means: every name is bound, every value is legal, or there is one error.
 
 mod emulation;
+mod events;
+mod radio;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -9,20 +11,15 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::error::{ScenarioError, nearest};
-use super::file::{
-    EventAction, EventSection, FailureName, FileConfig, FragmentationName, LinkSection, LossName, MetricName,
-    NodeSection,
-};
+use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection};
 use super::source::{Source, Step, Tree};
 use super::tcp::TcpProfile;
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use crate::link::LinkConfig;
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::network::{Fragmentation, NetworkConfig};
-use crate::packet::{IpVersion, LinkId, NodeId};
+use crate::packet::{IpVersion, NodeId};
 use crate::routing::Metric;
-use crate::sim::Fault;
-use crate::world::Failure;
 
 /// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
 const SMALLEST_MTU: u32 = 68;
@@ -73,8 +70,7 @@ impl Checker<'_> {
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
         }
-        self.connected(&nodes, &links)?;
-        let routes = self.routes(&file, &links)?;
+        let radio = self.radio(&mut file)?;
         let mut scenario = Scenario {
             name: file.name.clone(),
             seed: file.seed,
@@ -82,18 +78,23 @@ impl Checker<'_> {
             network,
             nodes,
             links,
-            routes,
+            radio,
+            paths: None,
+            routes: Vec::new(),
             transfers: Vec::new(),
             faults: Vec::new(),
             emulation,
             resolved: file,
         };
+        self.connected(&scenario)?;
+        scenario.paths = self.paths(&mut scenario)?;
+        scenario.routes = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
         for i in 0..scenario.resolved.event.len() {
             let section = scenario.resolved.event[i].clone();
             let at = Instant::ZERO + section.at.0;
-            let faults = self.event(i, &section, &scenario.links)?;
+            let faults = self.event(i, &section, &scenario)?;
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
         Ok(scenario)
@@ -258,14 +259,17 @@ impl Checker<'_> {
     }
 
     /// Every node can be reached from the first, over links in any direction.
-    fn connected(&self, nodes: &[NodeSpec], links: &[LinkSpec]) -> Checked<()> {
+    fn connected(&self, scenario: &Scenario) -> Checked<()> {
+        let nodes = &scenario.nodes;
+        let mut neighbours = vec![Vec::new(); nodes.len()];
+        scenario.edges().for_each(|(_, from, to)| neighbours[from.index()].push(to));
         let mut reached = vec![false; nodes.len()];
         reached[0] = true;
         let mut open = vec![NodeId(0)];
         while let Some(at) = open.pop() {
-            for link in links.iter().filter(|l| l.from == at) {
-                if !std::mem::replace(&mut reached[link.to.index()], true) {
-                    open.push(link.to);
+            for to in &neighbours[at.index()] {
+                if !std::mem::replace(&mut reached[to.index()], true) {
+                    open.push(*to);
                 }
             }
         }
@@ -274,21 +278,28 @@ impl Checker<'_> {
             "the network is not connected: no link leads from `{}` to `{}`",
             nodes[0].name, nodes[lonely].name
         );
-        let hint = format!("add a `[[link]]` that joins `{}` to the others", nodes[lonely].name);
+        let hint = match scenario.is_on_air(NodeId(lonely as u32)) {
+            true => format!("move `{}` nearer to another node that is on the air", nodes[lonely].name),
+            false => format!("add a `[[link]]` that joins `{}` to the others", nodes[lonely].name),
+        };
         self.fault(at!["node", lonely, "name"], message, Some(&hint))
     }
 
-    fn routes(&self, file: &FileConfig, links: &[LinkSpec]) -> Checked<Vec<RouteSpec>> {
+    fn routes(&self, scenario: &Scenario) -> Checked<Vec<RouteSpec>> {
         let mut routes = Vec::new();
-        for (i, section) in file.route.iter().enumerate() {
+        for (i, section) in scenario.resolved.route.iter().enumerate() {
+            if scenario.paths.is_some() {
+                let message = "a route has no meaning where packets follow the nodes' own paths";
+                return self.fault(at!["route", i], message, Some("leave `[paths]` or the route out"));
+            }
             let at = self.node(at!["route", i, "at"], &section.at)?;
             let to = self.node(at!["route", i, "to"], &section.to)?;
             let via = self.node(at!["route", i, "via"], &section.via)?;
-            let Some(link) = links.iter().position(|l| l.from == at && l.to == via) else {
+            let Some((link, ..)) = scenario.edges().find(|(_, from, to)| *from == at && *to == via) else {
                 let message = format!("`{}` has no link to `{}`", section.at, section.via);
                 return self.fault(at!["route", i, "via"], message, Some("a route goes via a neighbour"));
             };
-            routes.push(RouteSpec { at, to, link: LinkId(link as u32) });
+            routes.push(RouteSpec { at, to, link });
         }
         Ok(routes)
     }
@@ -301,7 +312,7 @@ impl Checker<'_> {
                 found.push(self.node(at!["node", i, "neighbours", j], name)?);
             }
             if said.is_empty() && scenario.nodes[i].kind == NodeKind::Gateway {
-                let nearby = scenario.links.iter().filter(|l| l.from.index() == i).map(|l| l.to);
+                let nearby = scenario.edges().filter(|(_, from, _)| from.index() == i).map(|(_, _, to)| to);
                 found = nearby.filter(|n| scenario.nodes[n.index()].kind == NodeKind::Node).collect();
                 found.dedup();
                 let name = |n: &NodeId| scenario.nodes[n.index()].name.clone();
@@ -310,55 +321,6 @@ impl Checker<'_> {
             scenario.nodes[i].neighbours = found;
         }
         Ok(())
-    }
-
-    fn event(&self, i: usize, section: &EventSection, links: &[LinkSpec]) -> Checked<Vec<Fault>> {
-        let node = || match &section.node {
-            Some(name) => self.node(at!["event", i, "node"], name),
-            None => self.fault(at!["event", i, "action"], "this action needs `node`", None),
-        };
-        let EventSection { from, to, .. } = section;
-        let ends = || match (from, to) {
-            (Some(from), Some(to)) => {
-                let a = self.node(at!["event", i, "from"], from)?;
-                let b = self.node(at!["event", i, "to"], to)?;
-                if links.iter().any(|l| l.from == a && l.to == b) {
-                    return Ok((a, b));
-                }
-                self.fault(at!["event", i, "to"], format!("there is no link from `{from}` to `{to}`"), None)
-            }
-            _ => self.fault(at!["event", i, "action"], "this action needs `from` and `to`", None),
-        };
-        let ids = |keep: &dyn Fn(&LinkSpec) -> bool| -> Vec<LinkId> {
-            let numbered = links.iter().enumerate().filter(|(_, l)| keep(l));
-            numbered.map(|(i, _)| LinkId(i as u32)).collect()
-        };
-        Ok(match section.action {
-            EventAction::FailNode => {
-                let failure = match section.how.unwrap_or(FailureName::Silent) {
-                    FailureName::Silent => Failure::Silent,
-                    FailureName::Reset => Failure::Reset,
-                };
-                vec![Fault::NodeFails(node()?, failure)]
-            }
-            EventAction::RecoverNode => vec![Fault::NodeRecovers(node()?)],
-            EventAction::LinkDown | EventAction::LinkUp => {
-                let (a, b) = ends()?;
-                let both = ids(&|l| (l.from == a && l.to == b) || (l.from == b && l.to == a));
-                let down = section.action == EventAction::LinkDown;
-                both.into_iter()
-                    .map(|id| if down { Fault::LinkDown(id) } else { Fault::LinkUp(id) })
-                    .collect()
-            }
-            EventAction::SetRate => {
-                let (a, b) = ends()?;
-                let Some(rate) = section.rate else {
-                    return self.fault(at!["event", i, "action"], "this action needs `rate`", None);
-                };
-                let one_way = ids(&|l| l.from == a && l.to == b);
-                one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
-            }
-        })
     }
 }
 

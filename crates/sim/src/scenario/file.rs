@@ -11,6 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostName};
+use super::paths::PathsSection;
+use super::radio::RadioSection;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
@@ -41,6 +43,12 @@ pub struct FileConfig {
     /// Profiles of caching nodes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dtc: BTreeMap<String, DtcProfile>,
+    /// The radio channel of the nodes that have a `position`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radio: Option<RadioSection>,
+    /// Packets follow paths that the nodes build, and not static routes. Only with `radio`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathsSection>,
     /// The nodes.
     #[serde(default)]
     pub node: Vec<NodeSection>,
@@ -137,7 +145,7 @@ pub enum NodeKind {
 }
 
 /// A node.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSection {
     /// Its name, by which all else calls it.
@@ -145,6 +153,10 @@ pub struct NodeSection {
     /// What it is.
     #[serde(default)]
     pub kind: NodeKind,
+    /// Where it is, in metres: east and north of the origin. A node with a position is on the air, beside what cables
+    /// it has; the others are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<[f64; 2]>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: EnergyName,

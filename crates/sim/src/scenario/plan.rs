@@ -4,7 +4,7 @@ mod set;
 
 use std::collections::BTreeMap;
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Instant;
 use bytes::Bytes;
 
 pub use self::set::PlannedSet;
@@ -13,8 +13,8 @@ use crate::apps::set::NODE_PORT;
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
 use crate::network::Forwarding;
-use crate::packet::NodeId;
-use crate::sim::Builder;
+use crate::packet::{LinkId, NodeId};
+use crate::sim::{Builder, Fault};
 
 /// First of the ports on which receivers of TCP transfers listen, in the order of the file.
 const FIRST_PORT: u16 = 5_000;
@@ -98,19 +98,46 @@ impl Scenario {
         for link in &self.links {
             builder.link(link.from, link.to, link.config);
         }
+        if let Some(radio) = &self.radio {
+            let added = builder.radio(radio.config, radio.wireless, &radio.places);
+            added.expect("a scenario's radio was checked when it was read");
+        }
+        for (node, kind) in self.paths.iter().flat_map(|paths| &paths.routers) {
+            let config = self.paths.as_ref().map(|paths| paths.config).unwrap_or_default();
+            builder.router(*node, config, *kind);
+        }
         for route in &self.routes {
-            builder.pin_route(route.at, route.to, route.link);
+            if let Some(link) = self.link_in(&builder, route.link) {
+                builder.pin_route(route.at, route.to, link);
+            }
         }
         for (at, fault) in &self.faults {
-            builder.fault(*at, *fault);
+            if let Some(fault) = self.fault_in(&builder, *fault) {
+                builder.fault(*at, fault);
+            }
         }
         builder
     }
 
-    /// One-way propagation delay and the slowest rate, in bit/s, over the given links.
-    pub fn path_figures(&self, links: &[crate::packet::LinkId]) -> (Duration, u64) {
-        let configs = links.iter().map(|l| &self.links[l.index()].config);
-        configs.fold((Duration::ZERO, u64::MAX), |(delay, rate), c| (delay + c.delay, rate.min(c.rate)))
+    /// The link of a run that is this one of [`Scenario::edges`]; `None` if shadowing keeps its ends apart in that run.
+    fn link_in(&self, builder: &Builder, link: LinkId) -> Option<LinkId> {
+        match link.index().checked_sub(self.links.len()) {
+            None => Some(link),
+            Some(over_air) => {
+                let (from, to) = *self.radio.as_ref()?.links.get(over_air)?;
+                builder.wireless_link(from, to)
+            }
+        }
+    }
+
+    fn fault_in(&self, builder: &Builder, fault: Fault) -> Option<Fault> {
+        let link = |link| self.link_in(builder, link);
+        Some(match fault {
+            Fault::NodeFails(..) | Fault::NodeRecovers(_) => fault,
+            Fault::LinkDown(id) => Fault::LinkDown(link(id)?),
+            Fault::LinkUp(id) => Fault::LinkUp(link(id)?),
+            Fault::Rate(id, rate) => Fault::Rate(link(id)?, rate),
+        })
     }
 
     /// All nodes of a kind.

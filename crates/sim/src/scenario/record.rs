@@ -11,6 +11,7 @@ use super::file::FileConfig;
 use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, Outcome, Sink};
+use crate::radio::Station;
 use crate::sim::Simulation;
 
 /// A figure with its unit.
@@ -18,7 +19,7 @@ use crate::sim::Simulation;
 pub struct Metric {
     /// The figure; `null` in JSON if there is none, as for a transfer that has not ended.
     pub value: Option<f64>,
-    /// Its unit: `1`, `s`, `B`, `bit/s`.
+    /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
 }
 
@@ -53,7 +54,7 @@ impl Scenario {
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`).
+    /// (`link.A>B.…`), of each node on the air (`radio.NODE.…`).
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let mut metrics = Metrics::new();
         for planned in &plan.transfers {
@@ -73,15 +74,39 @@ impl Scenario {
                 ("dropped_loss", m.dropped_loss, "1"),
                 ("dropped_down", m.dropped_down + m.cut, "1"),
                 ("dropped_mtu", m.dropped_mtu, "1"),
-                ("queue_peak_packets", m.peak_packets, "1"),
-                ("queue_peak_bytes", m.peak_bytes, "B"),
             ];
             for (name, value, unit) in figures {
                 put(&mut metrics, &place, name, Some(value as f64), unit);
             }
-            put(&mut metrics, &place, "busy_s", Some(m.busy.as_secs_f64()), "s");
+            // A node on the air has one queue and one channel for all its links.
+            if !link.is_wireless() {
+                put(&mut metrics, &place, "queue_peak_packets", Some(m.peak_packets as f64), "1");
+                put(&mut metrics, &place, "queue_peak_bytes", Some(m.peak_bytes as f64), "B");
+                put(&mut metrics, &place, "busy_s", Some(m.busy.as_secs_f64()), "s");
+            }
         }
+        self.radio_metrics(&mut metrics, sim);
         metrics
+    }
+
+    fn radio_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
+        let network = &sim.world().network;
+        let Some(radio) = network.radio() else { return };
+        for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
+            let place = format!("radio.{}", network.node_name(*node));
+            let m = radio.metrics(station);
+            let figures = [
+                ("frames", m.transmissions),
+                ("retries", m.retries),
+                ("no_ack", m.no_ack),
+                ("channel_access_failures", m.channel_access_failures),
+                ("collisions", m.collisions),
+            ];
+            for (name, value) in figures {
+                put(metrics, &place, name, Some(value as f64), "1");
+            }
+            put(metrics, &place, "energy_j", Some(radio.energy_j(sim.now(), station)), "J");
+        }
     }
 
     fn transfer_metrics(&self, metrics: &mut Metrics, planned: &PlannedTransfer, sim: &Simulation) {

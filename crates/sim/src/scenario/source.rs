@@ -151,6 +151,10 @@ impl Source {
 /// A deserialiser's message without the words of its programmer.
 fn plain_words(message: &str) -> String {
     let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
+    let message = message.replace(
+        "invalid type: unit variant, expected newtype variant",
+        "this word stands with a number, as in `{ first = 2.0 }`",
+    );
     let types = [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
     let named =
         types.iter().find_map(|(name, max)| Some((message.strip_suffix(&format!("expected {name}"))?, max)));

@@ -4,6 +4,8 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
+mod radio;
+
 const GOOD: &str = r#"
 name = "three hops"
 
@@ -489,7 +491,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `node`, `link`, `route`, `transfer`, `event`, `emulation`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `radio`, `paths`, `node`, `link`, `route`, `transfer`, `event`, `emulation`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

@@ -9,7 +9,7 @@ use super::super::plan::MAX_TCP_TRANSFERS;
 use super::super::source::Step;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
 use super::{Checked, Checker, at, quoted};
-use crate::packet::{LinkId, NodeId};
+use crate::packet::NodeId;
 use crate::routing::{Edge, Routes};
 
 /// What to do about no gateway.
@@ -37,6 +37,7 @@ impl Checker<'_> {
                 let hint = "hosts pass nothing on: make the nodes between routers";
                 return self.fault(at!["transfer", i, "to"], message, Some(hint));
             }
+            self.over_the_air(i, &spec, &section, scenario, &routes)?;
             scenario.transfers.push(spec);
             scenario.resolved.transfer[i] = section;
         }
@@ -155,6 +156,10 @@ impl Checker<'_> {
         let at = at!["transfer", i, "gateways"];
         match &section.gateways {
             None => Ok(Gateways::All),
+            Some(GatewaysName::Best(_)) if scenario.radio.is_some() => {
+                let hint = Some("say how many, or leave `gateways` out to use all");
+                self.fault(at, "the latency model knows no radio channel that gateways share", hint)
+            }
             Some(GatewaysName::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
             Some(GatewaysName::Best(_)) => {
                 let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
@@ -206,13 +211,7 @@ impl Checker<'_> {
 }
 
 fn routes(scenario: &Scenario) -> Routes {
-    let edge = |(i, l): (usize, &super::LinkSpec)| Edge {
-        link: LinkId(i as u32),
-        from: l.from,
-        to: l.to,
-        weight: 1,
-    };
-    let edges: Vec<_> = scenario.links.iter().enumerate().map(edge).collect();
+    let edges: Vec<_> = scenario.edges().map(|(link, from, to)| Edge { link, from, to, weight: 1 }).collect();
     let forwards = |n: NodeId| scenario.nodes[n.index()].kind != NodeKind::Host;
     Routes::compute(scenario.nodes.len(), &edges, forwards)
 }

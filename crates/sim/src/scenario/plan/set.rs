@@ -14,7 +14,7 @@ use crate::address::address_of;
 use crate::apps::pattern;
 use crate::apps::set::{GATEWAY_PORT, SetNode, SetRelay, SetSender, SetSenderConfig};
 use crate::event::AppId;
-use crate::packet::{LinkId, NodeId};
+use crate::packet::NodeId;
 
 /// A transfer with a request that will take place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,12 +138,12 @@ impl Scenario {
         let mut edge = vec![node];
         while let Some(at) = edge.pop() {
             let next = hops[at.index()].map_or(u8::MAX, |h| h.saturating_add(1));
-            for link in self.links.iter().filter(|l| l.to == at) {
-                let from = &mut hops[link.from.index()];
+            for (_, neighbour, _) in self.edges().filter(|(_, _, to)| *to == at) {
+                let from = &mut hops[neighbour.index()];
                 if from.is_none_or(|h| h > next) {
                     *from = Some(next);
-                    if self.nodes[link.from.index()].kind == NodeKind::Node {
-                        edge.push(link.from);
+                    if self.nodes[neighbour.index()].kind == NodeKind::Node {
+                        edge.push(neighbour);
                     }
                 }
             }
@@ -154,9 +154,9 @@ impl Scenario {
     /// Makes what the sender sends to the receiver itself go through `gateway`, and back, while that is up.
     fn pin(&self, plan: &mut Plan, transfer: &TransferSpec, gateway: NodeId) {
         for (end, other) in [(transfer.from, transfer.to), (transfer.to, transfer.from)] {
-            let link = self.links.iter().position(|l| l.from == end && l.to == gateway);
-            if let Some(link) = link {
-                plan.builder.pin_route(end, other, LinkId(link as u32));
+            let link = self.edges().find(|(_, from, to)| *from == end && *to == gateway);
+            if let Some(link) = link.and_then(|(link, ..)| self.link_in(&plan.builder, link)) {
+                plan.builder.pin_route(end, other, link);
             }
         }
     }

@@ -1,0 +1,65 @@
+//! Checks of what breaks, heals and changes.
+
+use super::{Checked, Checker, at};
+use crate::packet::{LinkId, NodeId};
+use crate::scenario::Scenario;
+use crate::scenario::file::{EventAction, EventSection, FailureName};
+use crate::scenario::source::Step;
+use crate::sim::Fault;
+use crate::world::Failure;
+
+impl Checker<'_> {
+    pub(super) fn event(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<Vec<Fault>> {
+        let node = || match &section.node {
+            Some(name) => self.node(at!["event", i, "node"], name),
+            None => self.fault(at!["event", i, "action"], "this action needs `node`", None),
+        };
+        let EventSection { from, to, .. } = section;
+        let ends = || match (from, to) {
+            (Some(from), Some(to)) => {
+                let a = self.node(at!["event", i, "from"], from)?;
+                let b = self.node(at!["event", i, "to"], to)?;
+                if scenario.edges().any(|(_, from, to)| from == a && to == b) {
+                    return Ok((a, b));
+                }
+                self.fault(at!["event", i, "to"], format!("there is no link from `{from}` to `{to}`"), None)
+            }
+            _ => self.fault(at!["event", i, "action"], "this action needs `from` and `to`", None),
+        };
+        let ids = |keep: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<LinkId> {
+            scenario.edges().filter(|(_, from, to)| keep(*from, *to)).map(|(link, ..)| link).collect()
+        };
+        Ok(match section.action {
+            EventAction::FailNode => {
+                let failure = match section.how.unwrap_or(FailureName::Silent) {
+                    FailureName::Silent => Failure::Silent,
+                    FailureName::Reset => Failure::Reset,
+                };
+                vec![Fault::NodeFails(node()?, failure)]
+            }
+            EventAction::RecoverNode => vec![Fault::NodeRecovers(node()?)],
+            EventAction::LinkDown | EventAction::LinkUp => {
+                let (a, b) = ends()?;
+                let both = ids(&|from, to| (from, to) == (a, b) || (from, to) == (b, a));
+                let down = section.action == EventAction::LinkDown;
+                both.into_iter()
+                    .map(|id| if down { Fault::LinkDown(id) } else { Fault::LinkUp(id) })
+                    .collect()
+            }
+            EventAction::SetRate => {
+                let (a, b) = ends()?;
+                let Some(rate) = section.rate else {
+                    return self.fault(at!["event", i, "action"], "this action needs `rate`", None);
+                };
+                let mut one_way = ids(&|from, to| (from, to) == (a, b));
+                one_way.retain(|link| !scenario.is_wireless(*link));
+                if one_way.is_empty() {
+                    let message = "the rate of a radio is that of its physical layer";
+                    let hint = Some("choose another `phy` in `[radio]`, or take the link down");
+                    return self.fault(at!["event", i, "action"], message, hint);
+                }
+                one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
+            }
+        })
+    }
+}

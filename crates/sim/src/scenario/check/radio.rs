@@ -1,0 +1,188 @@
+//! Checks of the radio, of who is on it, and of paths over it.
+
+use anabranch_core::paths::NodeType;
+
+use super::super::file::{FileConfig, TransferSection};
+use super::super::paths::PathsSpec;
+use super::super::radio::RadioSpec;
+use super::super::source::Step;
+use super::super::{NodeKind, Scenario, Scheme, TransferSpec};
+use super::{Checked, Checker, at};
+use crate::frames;
+use crate::packet::NodeId;
+use crate::radio::{ConfigError, LogDistance, Position, Propagation, Radio, RadioConfig};
+use crate::random::Stream;
+use crate::routing::Routes;
+
+/// Headers of IPv6 and TCP in octets, without options: these are counted as payload.
+const HEADERS: u32 = 60;
+/// Short addresses from 1 on that do not mean everybody, or nobody.
+const MAX_NODES: usize = 0xfffd;
+
+impl Checker<'_> {
+    /// The radio, with those who are on it.
+    pub(super) fn radio(&self, file: &mut FileConfig) -> Checked<Option<RadioSpec>> {
+        let place =
+            |(i, node): (usize, &super::NodeSection)| Some((NodeId(i as u32), position(node.position?)));
+        let places: Vec<(NodeId, Position)> = file.node.iter().enumerate().filter_map(place).collect();
+        let Some(section) = &mut file.radio else {
+            return match places.first() {
+                None => Ok(None),
+                Some((node, _)) => {
+                    let message = "a node with a position is on the air, and there is no radio";
+                    let hint = "add `[radio]` with a `range` in metres";
+                    self.fault(at!["node", node.index(), "position"], message, Some(hint))
+                }
+            };
+        };
+        let (config, wireless) = match section.config() {
+            Ok(both) => both,
+            Err((keys, message)) => {
+                let path: Vec<Step> = ["radio"].into_iter().chain(keys).map(Step::from).collect();
+                return self.fault(&path, message, None);
+            }
+        };
+        section.complete(&config);
+        if file.network.ip == 4 {
+            let hint = Some("leave `ip` out, or say 6");
+            return self.fault(at!["network", "ip"], "the radio carries IPv6 only", hint);
+        }
+        if places.is_empty() {
+            let hint = Some("give nodes a `position = [x, y]` in metres");
+            return self.fault(at!["radio"], "no node is on the air", hint);
+        }
+        if file.node.len() > MAX_NODES {
+            let message =
+                format!("a network with a radio has at most {MAX_NODES} nodes, by their short addresses");
+            return self.fault(at!["radio"], message, None);
+        }
+        let links = match links(config, &places) {
+            Ok(links) => links,
+            Err(ConfigError::Position(station)) => {
+                let node = places[station as usize].0.index();
+                let message = "a position is within 10,000 km of the origin";
+                return self.fault(at!["node", node, "position"], message, None);
+            }
+            Err(error) => return self.fault(at!["radio"], error.to_string(), None),
+        };
+        Ok(Some(RadioSpec { config, wireless, places, links }))
+    }
+
+    /// Everybody has a router: what has no radio is of the wired kind.
+    pub(super) fn paths(&self, scenario: &mut Scenario) -> Checked<Option<PathsSpec>> {
+        let Some(mut section) = scenario.resolved.paths.take() else { return Ok(None) };
+        let config = match section.config() {
+            Ok(config) => config,
+            Err((key, message)) => return self.fault(at!["paths", key], message, None),
+        };
+        if scenario.radio.is_none() {
+            let hint = Some("add `[radio]`, or leave `[paths]` out for static routes");
+            return self.fault(at!["paths"], "paths are built over a radio, and there is none", hint);
+        }
+        let root = self.node(at!["paths", "root"], &section.root)?;
+        if !scenario.is_on_air(root) {
+            let message = format!("`{}` is not on the air, and so no root of paths", section.root);
+            return self.fault(
+                at!["paths", "root"],
+                message,
+                Some("give it a `position = [x, y]` in metres"),
+            );
+        }
+        let mut cables = vec![0u32; scenario.nodes.len()];
+        scenario.links.iter().for_each(|link| cables[link.from.index()] += 1);
+        let mut routers = Vec::new();
+        for (i, node) in scenario.nodes.iter().enumerate() {
+            let id = NodeId(i as u32);
+            let on_air = scenario.is_on_air(id);
+            if node.kind == NodeKind::Host && (on_air || cables[i] > 1) {
+                let message =
+                    format!("`{}` passes nothing on, and others would build paths over it", node.name);
+                let hint = Some("say kind = \"node\" or \"router\"");
+                return self.fault(at!["node", i, "name"], message, hint);
+            }
+            let kind = match (on_air, cables[i]) {
+                (true, 0) => NodeType::Ieee802154,
+                (true, _) => NodeType::MultiLink,
+                (false, _) => NodeType::BaseStation,
+            };
+            routers.push((id, (id != root).then_some(kind)));
+        }
+        section.complete(&config);
+        scenario.resolved.paths = Some(section);
+        Ok(Some(PathsSpec { config, routers }))
+    }
+
+    /// What goes over the air fits into packets that the radio carries, since none is cut above 6LoWPAN.
+    pub(super) fn over_the_air(
+        &self,
+        i: usize,
+        spec: &TransferSpec,
+        section: &TransferSection,
+        scenario: &Scenario,
+        routes: &Routes,
+    ) -> Checked<()> {
+        if scenario.paths.is_some() && section.default_gateway.is_some() {
+            let message = "`default_gateway` has no meaning where packets follow the nodes' own paths";
+            return self.fault(at!["transfer", i, "default_gateway"], message, None);
+        }
+        if !crosses_radio(scenario, routes, spec) {
+            return Ok(());
+        }
+        let wireless = match &spec.scheme {
+            Scheme::Tcp => spec.tcp.mss,
+            Scheme::Set(set) => set.wireless.mss,
+        };
+        let largest = frames::MTU - HEADERS;
+        let both = [
+            ("tcp", Some(&section.tcp), spec.tcp.mss),
+            ("tcp_wireless", section.tcp_wireless.as_ref(), wireless),
+        ];
+        for (key, name, mss) in both {
+            let (Some(name), true) = (name, u32::from(mss) > largest) else { continue };
+            let message = format!(
+                "segments of {mss} octets do not fit into a packet of the radio, of {} with its headers",
+                frames::MTU
+            );
+            let hint = format!("say `mss = {largest}` or less in `[tcp.{name}]`");
+            return self.fault(at!["transfer", i, key], message, Some(&hint));
+        }
+        Ok(())
+    }
+}
+
+fn position([x, y]: [f64; 2]) -> Position {
+    Position::new(x, y)
+}
+
+/// Who hears whom, by distance alone.
+fn links(config: RadioConfig, places: &[(NodeId, Position)]) -> Result<Vec<(NodeId, NodeId)>, ConfigError> {
+    let propagation = match config.propagation {
+        Propagation::LogDistance(model) => {
+            Propagation::LogDistance(LogDistance { shadowing_db: 0.0, ..model })
+        }
+        disk @ Propagation::UnitDisk(_) => disk,
+    };
+    let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
+    let none = |_, _: &str| Stream::new(0, 0, "scenario", "links");
+    let radio = Radio::new(RadioConfig { propagation, ..config }, &positions, none)?;
+    let from = |i: usize| radio.neighbours(crate::radio::Station(i as u32)).map(move |to| (i, to.0 as usize));
+    let pairs = (0..places.len()).flat_map(from);
+    Ok(pairs.map(|(from, to)| (places[from].0, places[to].0)).collect())
+}
+
+/// The shortest way of a transfer has a hop over the air.
+fn crosses_radio(scenario: &Scenario, routes: &Routes, spec: &TransferSpec) -> bool {
+    if scenario.radio.is_none() {
+        return false;
+    }
+    let ends: Vec<NodeId> = scenario.edges().map(|(_, _, to)| to).collect();
+    let mut at = spec.from;
+    for _ in 0..scenario.nodes.len() {
+        let Some(link) = routes.next(at, spec.to).filter(|_| at != spec.to) else { return false };
+        if scenario.is_wireless(link) {
+            return true;
+        }
+        at = ends[link.index()];
+    }
+    false
+}

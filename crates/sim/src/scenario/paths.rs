@@ -1,0 +1,84 @@
+//! What a scenario file says of paths over the radio.
+
+use anabranch_core::paths;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units::Span;
+use crate::packet::NodeId;
+
+/// Paths that nodes build with RPL and its extension by several paths for each node.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathsSection {
+    /// The node to which all paths lead: the data centre.
+    pub root: String,
+    /// Paths that a node keeps, 1 to 15.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_paths: Option<u8>,
+    /// Imin of the trickle timer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_min: Option<Span>,
+    /// Doublings of Imin, 0 to 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doublings: Option<u8>,
+    /// k, the redundancy constant of the trickle timer; 0 never keeps a node silent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<u8>,
+    /// How long a new path waits before it is told upstream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dao_delay: Option<Span>,
+    /// How long a DAO waits for its answer at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dao_timeout: Option<Span>,
+    /// DAOs for one path before it is given up, 1 and more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dao_tries: Option<u8>,
+}
+
+/// The nodes that build paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathsSpec {
+    /// How.
+    pub config: paths::Config,
+    /// Who, and of what type; the root has none.
+    pub routers: Vec<(NodeId, Option<paths::NodeType>)>,
+}
+
+impl PathsSection {
+    /// How paths are built, or the key at fault and what is wrong with it.
+    pub(super) fn config(&self) -> Result<paths::Config, (&'static str, String)> {
+        let base = paths::Config::default();
+        let number = |key, value: Option<u8>, default: u8, range: std::ops::RangeInclusive<u8>| match value {
+            None => Ok(default),
+            Some(n) if range.contains(&n) => Ok(n),
+            Some(n) => Err((key, format!("expected {} to {}, found {n}", range.start(), range.end()))),
+        };
+        let span = |key, value: Option<Span>, default| match value {
+            None => Ok(default),
+            Some(Span(span)) if span.is_zero() => Err((key, "expected more than nothing".to_owned())),
+            Some(Span(span)) => Ok(span),
+        };
+        Ok(paths::Config {
+            max_paths: number("max_paths", self.max_paths, base.max_paths, 1..=15)?,
+            interval_min: span("interval_min", self.interval_min, base.interval_min)?,
+            doublings: number("doublings", self.doublings, base.doublings, 0..=20)?,
+            redundancy: self.redundancy.unwrap_or(base.redundancy),
+            dao_delay: span("dao_delay", self.dao_delay, base.dao_delay)?,
+            dao_timeout: span("dao_timeout", self.dao_timeout, base.dao_timeout)?,
+            dao_tries: number("dao_tries", self.dao_tries, base.dao_tries, 1..=u8::MAX)?,
+            ..base
+        })
+    }
+
+    /// As it is, every default written out.
+    pub(super) fn complete(&mut self, config: &paths::Config) {
+        self.max_paths = Some(config.max_paths);
+        self.interval_min = Some(Span(config.interval_min));
+        self.doublings = Some(config.doublings);
+        self.redundancy = Some(config.redundancy);
+        self.dao_delay = Some(Span(config.dao_delay));
+        self.dao_timeout = Some(Span(config.dao_timeout));
+        self.dao_tries = Some(config.dao_tries);
+    }
+}

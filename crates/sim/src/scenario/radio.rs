@@ -1,0 +1,348 @@
+//! What a scenario file says of the radio.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units::{Probability, QueueSize, Span};
+use crate::link::QueueLimit;
+use crate::network::WirelessConfig;
+use crate::packet::NodeId;
+use crate::radio::{
+    Capture, CcaMode, ConfigError, LogDistance, MacConfig, PhyConfig, Position, Propagation, RadioConfig,
+    UnitDisk,
+};
+
+/// Shortest frame that a scenario can ask for, in octets: a packet of 1280 octets makes 27 of it, and a node keeps track of
+/// 32.
+const LEAST_FRAME: u16 = 64;
+
+/// A physical layer of IEEE 802.15.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+pub enum PhyName {
+    /// O-QPSK in the 2.4 GHz band: 250 kbit/s, frames of up to 127 octets.
+    #[default]
+    #[serde(rename = "oqpsk-250k")]
+    OQpsk250k,
+    /// SUN FSK below 1 GHz: 100 kbit/s, frames of up to 2047 octets.
+    #[serde(rename = "fsk-100k")]
+    Fsk100k,
+}
+
+/// What becomes of frames that overlap at a receiver, under a unit disk.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaptureName {
+    /// All are lost.
+    #[default]
+    Off,
+    /// The first survives if every other sender is so many times as far away.
+    First(f64),
+    /// As "first"; besides, a later frame takes over if all other senders are so many times as far away.
+    Any(f64),
+}
+
+/// What a clear channel assessment listens for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CcaName {
+    /// CCA mode 1: energy above the threshold.
+    Energy,
+    /// CCA mode 2: a frame that could be received.
+    Carrier,
+    /// CCA mode 3: either.
+    EnergyOrCarrier,
+}
+
+/// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with 6LoWPAN.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RadioSection {
+    /// The physical layer.
+    pub phy: PhyName,
+    /// Longest frame in octets, MAC header and FCS included: 64 to what the physical layer allows, which it is if none is
+    /// given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frame: Option<u16>,
+    /// macMinBE, 0 to `max_be`.
+    pub min_be: u8,
+    /// macMaxBE, 3 to 8.
+    pub max_be: u8,
+    /// macMaxCsmaBackoffs, 0 to 5.
+    pub max_csma_backoffs: u8,
+    /// macMaxFrameRetries, 0 to 15.
+    pub max_frame_retries: u8,
+    /// Longest delay before such a retry, evenly distributed from 0, beside that of CSMA-CA. The standard has none.
+    pub retry_delay: Span,
+    /// Packets that wait for the radio of a node at most.
+    pub queue: QueueSize,
+    /// Packets in pieces that a node puts together at a time, 1 to 64.
+    pub reassemblies: u32,
+    /// How long their pieces wait for the rest.
+    pub reassembly_timeout: Span,
+    /// How far frames are received, in metres. Needed, unless there is `log_distance`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<f64>,
+    /// How far frames disturb others, in metres; `range` if none is given, and not less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interference_range: Option<f64>,
+    /// How far a clear channel assessment hears frames, in metres; `range` if none is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carrier_sense_range: Option<f64>,
+    /// Probability that a frame, or an acknowledgement of one, is lost between two nodes within range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Probability>,
+    /// What becomes of frames that overlap: "off", `{ first = 2.0 }` or `{ any = 2.0 }`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CaptureName>,
+    /// Path loss over distance with shadowing, in place of ranges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_distance: Option<LogDistanceSection>,
+}
+
+impl Default for RadioSection {
+    fn default() -> Self {
+        let (mac, wireless) = (MacConfig::default(), WirelessConfig::default());
+        Self {
+            phy: PhyName::OQpsk250k,
+            frame: None,
+            min_be: mac.min_be,
+            max_be: mac.max_be,
+            max_csma_backoffs: mac.max_csma_backoffs,
+            max_frame_retries: mac.max_frame_retries,
+            retry_delay: Span(mac.retry_delay),
+            queue: QueueSize(QueueLimit::Packets(wireless.queue)),
+            reassemblies: wireless.reassemblies as u32,
+            reassembly_timeout: Span(wireless.reassembly_timeout),
+            range: None,
+            interference_range: None,
+            carrier_sense_range: None,
+            loss: None,
+            capture: None,
+            log_distance: None,
+        }
+    }
+}
+
+/// Path loss over distance. What is not given is that of the 2.4 GHz band indoors, or for "fsk-100k" of 868 MHz.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogDistanceSection {
+    /// Path-loss exponent, 1 to 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exponent: Option<f64>,
+    /// Path loss at 1 m, in dB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference_loss_db: Option<f64>,
+    /// Standard deviation of the shadowing, in dB, drawn once for each pair of nodes and run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shadowing_db: Option<f64>,
+    /// Transmit power, in dBm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_power_dbm: Option<f64>,
+    /// Noise in a receiver's band, in dBm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_floor_dbm: Option<f64>,
+    /// Weakest frame that is received, in dBm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitivity_dbm: Option<f64>,
+    /// SINR below which no frame is received, in dB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preamble_sinr_db: Option<f64>,
+    /// Energy at which the channel is busy, in dBm; above the noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cca_threshold_dbm: Option<f64>,
+    /// What a clear channel assessment listens for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cca_mode: Option<CcaName>,
+    /// SINR in dB with which a later frame takes a receiver over; none does if this is not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capture_sinr_db: Option<f64>,
+    /// A weaker signal is nothing at all, in dBm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weakest_dbm: Option<f64>,
+}
+
+/// A radio channel and the nodes on it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RadioSpec {
+    /// The channel.
+    pub config: RadioConfig,
+    /// What holds for every node on it.
+    pub wireless: WirelessConfig,
+    /// Who is where.
+    pub places: Vec<(NodeId, Position)>,
+    /// From where to where frames are received. Under `log_distance` this is without shadowing, which each run draws
+    /// anew.
+    pub links: Vec<(NodeId, NodeId)>,
+}
+
+/// The keys that lead to a fault, and what is wrong.
+type Fault = (Vec<&'static str>, String);
+
+impl RadioSection {
+    /// The channel, or what is wrong.
+    pub(super) fn config(&self) -> Result<(RadioConfig, WirelessConfig), Fault> {
+        let base = match self.phy {
+            PhyName::OQpsk250k => RadioConfig::o_qpsk(1.0),
+            PhyName::Fsk100k => RadioConfig::sun_fsk(1.0),
+        };
+        let config = RadioConfig {
+            phy: self.phy(base.phy)?,
+            mac: MacConfig {
+                min_be: self.min_be,
+                max_be: self.max_be,
+                max_csma_backoffs: self.max_csma_backoffs,
+                max_frame_retries: self.max_frame_retries,
+                retry_delay: self.retry_delay.0,
+            },
+            propagation: self.propagation()?,
+            ..base
+        };
+        config.check().map_err(|error| self.fault(&error))?;
+        Ok((config, self.wireless()?))
+    }
+
+    fn phy(&self, phy: PhyConfig) -> Result<PhyConfig, Fault> {
+        match self.frame {
+            None => Ok(phy),
+            Some(frame) if (LEAST_FRAME..=phy.max_psdu).contains(&frame) => {
+                Ok(PhyConfig { max_psdu: frame, ..phy })
+            }
+            Some(frame) => {
+                let most = phy.max_psdu;
+                let message = format!(
+                    "a frame of {frame} octets: expected {LEAST_FRAME}, for 6LoWPAN, to {most}, which the physical layer allows"
+                );
+                Err((vec!["frame"], message))
+            }
+        }
+    }
+
+    fn propagation(&self) -> Result<Propagation, Fault> {
+        let said = [
+            ("range", self.range.is_some()),
+            ("interference_range", self.interference_range.is_some()),
+            ("carrier_sense_range", self.carrier_sense_range.is_some()),
+            ("loss", self.loss.is_some()),
+            ("capture", self.capture.is_some()),
+        ];
+        let Some(log_distance) = &self.log_distance else {
+            let Some(range) = self.range else {
+                let message = "expected `range` in metres, or a table `log_distance`";
+                return Err((vec![], message.to_owned()));
+            };
+            return Ok(Propagation::UnitDisk(UnitDisk {
+                range,
+                interference_range: self.interference_range.unwrap_or(range),
+                carrier_sense_range: self.carrier_sense_range.unwrap_or(range),
+                loss: self.loss.unwrap_or_default().0,
+                capture: match self.capture.unwrap_or_default() {
+                    CaptureName::Off => Capture::Off,
+                    CaptureName::First(ratio) => Capture::First(ratio),
+                    CaptureName::Any(ratio) => Capture::Any(ratio),
+                },
+            }));
+        };
+        match said.iter().find(|(_, said)| *said) {
+            Some((key, _)) => {
+                Err((vec![key], format!("`{key}` is of the unit disk, and there is `log_distance`")))
+            }
+            None => Ok(Propagation::LogDistance(log_distance.model(self.phy))),
+        }
+    }
+
+    fn wireless(&self) -> Result<WirelessConfig, Fault> {
+        let queue = match self.queue.0 {
+            QueueLimit::Packets(packets) if packets > 0 => packets,
+            QueueLimit::Packets(_) | QueueLimit::Bytes(_) => {
+                let message = "expected a number of packets, at least one, such as \"32 packets\"";
+                return Err((vec!["queue"], message.to_owned()));
+            }
+        };
+        if !(1..=64).contains(&self.reassemblies) {
+            return Err((vec!["reassemblies"], format!("expected 1 to 64, found {}", self.reassemblies)));
+        }
+        if self.reassembly_timeout.0.is_zero() {
+            return Err((vec!["reassembly_timeout"], "no packet in pieces would ever be whole".to_owned()));
+        }
+        Ok(WirelessConfig {
+            queue,
+            reassemblies: self.reassemblies as usize,
+            reassembly_timeout: self.reassembly_timeout.0,
+            ..WirelessConfig::default()
+        })
+    }
+
+    /// The radio's complaint at the key that it is about.
+    fn fault(&self, error: &ConfigError) -> Fault {
+        let ConfigError::Range(names, range) = *error else { return (Vec::new(), error.to_string()) };
+        let mut keys = Vec::new();
+        let of_mac = names.starts_with("max_") || names.starts_with("retry_");
+        if self.log_distance.is_some() && !of_mac {
+            keys.push("log_distance");
+        }
+        keys.push(names.split(',').next().unwrap_or(names));
+        (keys, format!("{names}: expected {range}"))
+    }
+
+    /// As it is, every default written out.
+    pub(super) fn complete(&mut self, config: &RadioConfig) {
+        self.frame = Some(config.phy.max_psdu);
+        match config.propagation {
+            Propagation::UnitDisk(disk) => {
+                self.interference_range = Some(disk.interference_range);
+                self.carrier_sense_range = Some(disk.carrier_sense_range);
+                self.loss = Some(Probability(disk.loss));
+                self.capture = Some(self.capture.unwrap_or_default());
+            }
+            Propagation::LogDistance(model) => self.log_distance = Some(LogDistanceSection::of(&model)),
+        }
+    }
+}
+
+impl LogDistanceSection {
+    fn model(&self, phy: PhyName) -> LogDistance {
+        let base = match phy {
+            PhyName::OQpsk250k => LogDistance::default(),
+            PhyName::Fsk100k => LogDistance::sun_fsk(),
+        };
+        LogDistance {
+            exponent: self.exponent.unwrap_or(base.exponent),
+            reference_loss_db: self.reference_loss_db.unwrap_or(base.reference_loss_db),
+            shadowing_db: self.shadowing_db.unwrap_or(base.shadowing_db),
+            tx_power_dbm: self.tx_power_dbm.unwrap_or(base.tx_power_dbm),
+            noise_floor_dbm: self.noise_floor_dbm.unwrap_or(base.noise_floor_dbm),
+            sensitivity_dbm: self.sensitivity_dbm.unwrap_or(base.sensitivity_dbm),
+            preamble_sinr_db: self.preamble_sinr_db.unwrap_or(base.preamble_sinr_db),
+            cca_threshold_dbm: self.cca_threshold_dbm.unwrap_or(base.cca_threshold_dbm),
+            cca_mode: match self.cca_mode {
+                None => base.cca_mode,
+                Some(CcaName::Energy) => CcaMode::Energy,
+                Some(CcaName::Carrier) => CcaMode::Carrier,
+                Some(CcaName::EnergyOrCarrier) => CcaMode::EnergyOrCarrier,
+            },
+            capture_sinr_db: self.capture_sinr_db.or(base.capture_sinr_db),
+            weakest_dbm: self.weakest_dbm.unwrap_or(base.weakest_dbm),
+        }
+    }
+
+    fn of(model: &LogDistance) -> Self {
+        Self {
+            exponent: Some(model.exponent),
+            reference_loss_db: Some(model.reference_loss_db),
+            shadowing_db: Some(model.shadowing_db),
+            tx_power_dbm: Some(model.tx_power_dbm),
+            noise_floor_dbm: Some(model.noise_floor_dbm),
+            sensitivity_dbm: Some(model.sensitivity_dbm),
+            preamble_sinr_db: Some(model.preamble_sinr_db),
+            cca_threshold_dbm: Some(model.cca_threshold_dbm),
+            cca_mode: Some(match model.cca_mode {
+                CcaMode::Energy => CcaName::Energy,
+                CcaMode::Carrier => CcaName::Carrier,
+                CcaMode::EnergyOrCarrier => CcaName::EnergyOrCarrier,
+            }),
+            capture_sinr_db: model.capture_sinr_db,
+            weakest_dbm: Some(model.weakest_dbm),
+        }
+    }
+}
