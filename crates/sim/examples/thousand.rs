@@ -87,6 +87,8 @@ fn network() -> (Simulation, Vec<NodeId>, AppId) {
             payload: PAYLOAD,
             interval: Duration::from_secs(5),
             transport: tcp.into(),
+            adaptation: None,
+            subflows: 1,
         });
         let node = nodes[i * (NODES - 1) / SOURCES];
         builder.app(node, Instant::ZERO + Duration::from_secs(BEGIN), source);

@@ -274,6 +274,8 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
             payload,
             interval: Duration::from_millis(100),
             transport,
+            adaptation: None,
+            subflows: 3,
         }),
     );
     let (sim, octets_of_capture) = captured(builder, after(600), Lengths::default());

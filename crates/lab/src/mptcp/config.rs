@@ -53,6 +53,7 @@ pub struct Config {
     pub payload: u16,
     pub rate: f64,
     pub paths: u8,
+    pub subflows: usize,
     pub scheduler: SchedulerKind,
     pub congestion: Congestion,
     pub reinjection: Reinjection,
@@ -90,6 +91,11 @@ impl Config {
         let this = Self {
             scheme,
             paths: number("paths", 1, 8)? as u8,
+            subflows: match settings.text("subflows") {
+                "auto" if proposed => 1,
+                "auto" => 8,
+                text => count("subflows", text, 1, 8)?,
+            },
             scheduler: match settings.text("scheduler") {
                 "auto" if proposed => SchedulerKind::Predictive,
                 "auto" => SchedulerKind::FastestRtt,
@@ -163,6 +169,7 @@ impl Config {
             "payload" => plain(&Size(self.payload.into())),
             "rate" => self.rate.to_string(),
             "paths" => self.paths.to_string(),
+            "subflows" => self.subflows.to_string(),
             "scheduler" => named(self.scheduler, SCHEDULERS),
             "congestion" => named(self.congestion, CONGESTIONS),
             "reinjection" => named(self.reinjection, REINJECTIONS),

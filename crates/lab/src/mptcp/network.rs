@@ -143,6 +143,7 @@ impl Config {
                 payload: self.payload,
                 interval: Duration::from_secs_f64(1.0 / self.rate),
                 transport: self.transport(),
+                subflows: self.subflows,
                 adaptation: (self.congestion == Congestion::Adaptive).then(Adaptation::default),
             });
             (node, builder.app(node, Instant::ZERO + BEGIN, source))

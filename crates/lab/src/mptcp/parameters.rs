@@ -18,6 +18,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
     p("paths", "3", "1 to 8", "paths that a node keeps at most (NP_thr)"),
     p(
+        "subflows",
+        "auto",
+        "auto, or 1 to 8",
+        "paths that a connection uses at a time, the others stand by; auto: all with the conventional scheme, 1 with ours",
+    ),
+    p(
         "scheduler",
         "auto",
         "auto, fastest-rtt, predictive, round-robin, redundant, blest or daps",
@@ -66,7 +72,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p("retries", "7", "0 to 15", "macMaxFrameRetries"),
     p(
         "retry_delay",
-        "100ms",
+        "300ms",
         "a span up to 10s",
         "before each of these retries a delay, evenly from nothing to this, so that hidden nodes do not collide again",
     ),

@@ -82,6 +82,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "payload=50B",
         "rate=2",
         "paths=2",
+        "subflows=2",
         "scheduler=blest",
         "congestion=coupled",
         "reinjection=opportunistic",

@@ -36,6 +36,9 @@ pub struct PacketSourceConfig {
     pub transport: TransportConfig,
     /// How windows and time-outs of a multipath connection follow from the length of the path; as configured if not.
     pub adaptation: Option<Adaptation>,
+    /// Paths on which a multipath connection has subflows at a time, the best ones; the others stand by for when one of
+    /// these is lost.
+    pub subflows: usize,
 }
 
 impl PacketSourceConfig {
@@ -134,7 +137,7 @@ impl PacketSource {
         }
         let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
         self.subflows.retain(|(subflow, _)| alive.contains(subflow));
-        let paths: Vec<u8> = ctx.paths().map(|p| p.id).collect();
+        let paths: Vec<u8> = ctx.paths().map(|p| p.id).take(self.config.subflows.max(1)).collect();
         for path in &paths {
             if !self.subflows.iter().any(|(_, p)| p == path)
                 && let Ok(subflow) = ctx.join(id, *path)
