@@ -93,7 +93,7 @@ impl Config {
         NodeSection {
             name: name.to_owned(),
             kind: if end { NodeKind::Host } else { NodeKind::Node },
-            position: (self.medium == Medium::Radio).then(|| [SPACE * position as f64, 0.0]),
+            position: (self.medium == Medium::Radio).then_some([SPACE * position as f64, 0.0]),
             energy: Default::default(),
             neighbours: Vec::new(),
             host: HostName::Simulated,
