@@ -1,14 +1,17 @@
 //! Packets over the radio: 6LoWPAN, paths, and TCP on top of both.
 
+use anabranch_core::mptcp;
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::event::AppId;
 use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, RadioConfig};
-use anabranch_sim::sim::{Builder, Simulation};
+use anabranch_sim::sim::{Builder, Fault, Simulation};
+use anabranch_sim::world::Failure;
 
 /// A row of nodes 80 m apart with a range of 100 m, the root first.
 fn row(nodes: usize, radio: RadioConfig, routers: bool) -> (Builder, Vec<NodeId>) {
@@ -68,5 +71,56 @@ fn paths_form_over_the_radio_and_carry_tcp_both_ways() {
     }
     for sink in [up, down, across] {
         assert_eq!(sim.app::<Sink>(sink).bytes(), 5_000);
+    }
+}
+
+/// The root, two relays that do not hear each other's far side, and a source that hears only them.
+fn diamond(subflows: usize) -> (Builder, Vec<NodeId>, AppId, AppId) {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let places = [(0.0, 0.0), (80.0, 40.0), (80.0, -40.0), (160.0, 0.0)];
+    let ids: Vec<NodeId> = (0..4).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let sites: Vec<_> = ids.iter().zip(places).map(|(&n, (x, y))| (n, Position { x, y })).collect();
+    builder.radio(RadioConfig::sun_fsk(100.0), WirelessConfig::default(), &sites).expect("a radio");
+    for (i, &node) in ids.iter().enumerate() {
+        builder.router(node, paths::Config::default(), (i > 0).then_some(NodeType::Ieee802154));
+    }
+    let tcp = tcp::Config { mss: 120, timestamps: false, ..tcp::Config::default() };
+    let transport = mptcp::Config { tcp, ..mptcp::Config::default() }.into();
+    let sink = builder.app(ids[0], Instant::ZERO, PacketSink::new(80, 100, transport));
+    let source = PacketSource::new(PacketSourceConfig {
+        to: ids[0],
+        port: 80,
+        packets: 300,
+        payload: 100,
+        interval: Duration::from_millis(200),
+        transport,
+        adaptation: None,
+        subflows,
+    });
+    let source = builder.app(ids[3], Instant::ZERO + Duration::from_secs(60), source);
+    (builder, ids, sink, source)
+}
+
+/// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and when it lives again.
+#[test]
+fn a_relay_that_dies_takes_no_packet_with_it() {
+    for subflows in [1, 2] {
+        for relay in [1, 2] {
+            let (mut builder, ids, sink, source) = diamond(subflows);
+            let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+            builder.fault(at(80), Fault::NodeFails(ids[relay], Failure::Silent));
+            builder.fault(at(400), Fault::NodeRecovers(ids[relay]));
+            let mut sim = builder.build();
+            sim.run_until(at(60));
+            assert_eq!(sim.world().network.own_paths(ids[3]).len(), 2, "a path by each relay");
+            sim.run_until(at(1800));
+            let sink: &PacketSink = sim.app(sink);
+            let case = format!("{subflows} subflows, relay {relay}");
+            assert_eq!((sink.arrived.len(), sink.wrong), (300, 0), "{case}");
+            assert!(sim.app::<PacketSource>(source).finished.is_some(), "{case}");
+            let relays = |paths: &[paths::OwnPath]| paths.iter().map(|p| p.nodes[1]).collect::<Vec<_>>();
+            let now = relays(sim.world().network.own_paths(ids[3]));
+            assert_eq!(now.len(), 2, "{case}: both are back: {now:?}");
+        }
     }
 }
