@@ -64,7 +64,10 @@ impl From<ParameterError> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        Self::job(error.to_string())
+        match error {
+            RunError::Impossible { message, hint } => Self::input(message).with_hint(hint),
+            other => Self::job(other.to_string()),
+        }
     }
 }
 

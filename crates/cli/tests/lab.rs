@@ -160,3 +160,23 @@ fn a_folder_that_cannot_be_made_is_refused() {
     let error = refused(&["lab", "reproduce", "set", "--quick", "--out", inside.to_str().expect("text")]);
     assert!(error.contains("cannot write"), "{error}");
 }
+
+#[test]
+fn nodes_that_do_not_hear_each_other_are_bad_input() {
+    let said = refused(&["lab", "run", "mptcp", "--set", "range=1m", "--runs", "1"]);
+    assert!(said.contains("none is connected") && said.contains("hint: "), "{said}");
+    let object: Value = serde_json::from_str(&out(&[
+        "lab",
+        "run",
+        "mptcp",
+        "--set",
+        "nodes=6",
+        "--set",
+        "packets=5",
+        "--runs",
+        "2",
+        "--json",
+    ]))
+    .expect("an object");
+    assert_eq!(object["metrics"]["complete"]["mean"], 1.0);
+}

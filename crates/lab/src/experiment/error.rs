@@ -101,6 +101,14 @@ impl std::error::Error for ParameterError {}
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// What was asked for cannot be, which shows only when it is to be run; with a hint.
+    #[error("{message}")]
+    Impossible {
+        /// What cannot be.
+        message: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// The experiment has described a network that the simulator refuses.
     #[error("the experiment's network is refused: {0}")]
     Scenario(String),

@@ -118,8 +118,11 @@ impl Config {
             &mut Stream::new(seed, run, "deployment", "places"),
         );
         let Some(places) = places else {
-            let message = format!("no deployment of {} nodes is connected with {} m", self.nodes, self.range);
-            return Err(RunError::Scenario(message));
+            let (nodes, range) = (self.nodes, self.range);
+            let message = format!(
+                "of a thousand deployments of {nodes} nodes none is connected with a range of {range} m"
+            );
+            return Err(RunError::Impossible { message, hint: "raise `range`, or take more `nodes`" });
         };
         let mut builder = Builder::new(NetworkConfig::default(), seed, run);
         let name = |i: usize| if i == 0 { "dc".to_owned() } else { format!("n{i}") };
