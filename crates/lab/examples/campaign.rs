@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 
 use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::{chains, networks};
+use anabranch_lab::campaign::{chains, networks, paths};
 
 const USAGE: &str =
-    "usage: campaign set-random-networks|set-faults|dtc-chains [--count N] [--runs N] [--seed S]";
+    "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         "set-random-networks" => random_networks(&options),
         "set-faults" => set_faults(&options),
         "dtc-chains" => dtc_chains(&options),
+        "mptcp-paths" => Ok(mptcp_paths(&options)),
         _ => return usage(),
     };
     match result {
@@ -117,6 +118,20 @@ fn set_faults(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
 }
 
 /// Everything in order and once, and no longer stalls than with plain TCP by more than one time-out.
+/// At most 1.02 times the time over the best path alone in every network.
+fn mptcp_paths(options: &Options) -> bool {
+    let cases = paths::run(options.seed, options.count.unwrap_or(200), options.runs);
+    let mut ratios: Vec<f64> = cases.iter().map(paths::Case::ratio).collect();
+    for case in cases.iter().filter(|case| case.ratio() > 1.02) {
+        println!("{:.3} {case:?}", case.ratio());
+    }
+    ratios.sort_by(f64::total_cmp);
+    let good = ratios.iter().filter(|ratio| **ratio <= 1.02).count();
+    let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+    println!("{good} of {} at most 1.02; worst {worst:.3}, median {median:.3}", ratios.len());
+    good == ratios.len()
+}
+
 fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
     let cases = chains::campaign(options.seed, options.count.unwrap_or(10_000), |case| {
         if !case.fine() || case.paper_stalls() {

@@ -1,7 +1,7 @@
 //! Short forms of the campaigns; the long ones are `cargo xtask campaign`.
 
 use super::faults::{self, Left};
-use super::{chains, networks};
+use super::{chains, networks, paths};
 
 #[test]
 fn gateways_die_and_the_file_is_delivered_while_one_lives() {
@@ -26,4 +26,13 @@ fn caching_nodes_do_no_harm_on_random_chains() {
     for case in chains::campaign(3, 200, |_| {}).expect("chains that the simulator takes") {
         assert!(case.fine(), "{case:?}");
     }
+}
+
+/// Not in every network yet (see docs/campaigns.md): what holds is held.
+#[test]
+fn several_paths_are_hardly_ever_slower_than_the_best_alone() {
+    let cases = paths::run(1, 24, 4);
+    let good = cases.iter().filter(|case| case.ratio() <= 1.02).count();
+    let worst = cases.iter().map(paths::Case::ratio).fold(0.0, f64::max);
+    assert!(good >= 22 && worst <= 1.3, "{good} of 24, worst {worst:.3}");
 }
