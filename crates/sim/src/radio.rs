@@ -215,6 +215,29 @@ impl Radio {
         frame: Outgoing,
         agenda: &mut Agenda,
     ) -> Result<(), SendError> {
+        self.submit(now, station, frame, false, agenda)
+    }
+
+    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its sequence number: whoever has
+    /// received it already takes this for a copy.
+    pub fn send_again(
+        &mut self,
+        now: Instant,
+        station: Station,
+        frame: Outgoing,
+        agenda: &mut Agenda,
+    ) -> Result<(), SendError> {
+        self.submit(now, station, frame, true, agenda)
+    }
+
+    fn submit(
+        &mut self,
+        now: Instant,
+        station: Station,
+        frame: Outgoing,
+        again: bool,
+        agenda: &mut Agenda,
+    ) -> Result<(), SendError> {
         let mac = self.macs.get(station.0 as usize).ok_or(SendError::NoSuchStation)?;
         let max = self.phy.max_psdu;
         match frame {
@@ -231,27 +254,7 @@ impl Radio {
         if !mac.is_idle() {
             return Err(SendError::Busy);
         }
-        self.accept(now, station.0, frame, false, agenda);
-        Ok(())
-    }
-
-    /// As [`Radio::send`] for the very frame that the station has sent last, which keeps its sequence number: whoever has
-    /// received it already takes this for a copy.
-    pub fn send_again(
-        &mut self,
-        now: Instant,
-        station: Station,
-        frame: Outgoing,
-        agenda: &mut Agenda,
-    ) -> Result<(), SendError> {
-        let mac = self.macs.get(station.0 as usize).ok_or(SendError::NoSuchStation)?;
-        if !mac.is_up() {
-            return Err(SendError::Down);
-        }
-        if !mac.is_idle() {
-            return Err(SendError::Busy);
-        }
-        self.accept(now, station.0, frame, true, agenda);
+        self.accept(now, station.0, frame, again, agenda);
         Ok(())
     }
 

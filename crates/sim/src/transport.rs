@@ -79,7 +79,7 @@ impl Transport {
             Self::Tcp(connection) => Some((0, connection.poll_transmit(now)?)),
             Self::Multipath(connection) => {
                 let (subflow, segment) = connection.poll_transmit(now)?;
-                let path = connection.subflow_info(subflow).map_or(0, |info| info.path.0 as u8);
+                let path = connection.path(subflow).map_or(0, |path| path.0 as u8);
                 Some((path, segment))
             }
         }

@@ -188,6 +188,11 @@ impl Connection {
         }
     }
 
+    /// The path of a subflow, those that are over included.
+    pub fn path(&self, subflow: SubflowId) -> Option<PathId> {
+        self.subflows.get(subflow.index()).map(|subflow| subflow.path)
+    }
+
     /// The figures of a subflow, those that are over included.
     pub fn subflow_info(&self, subflow: SubflowId) -> Option<SubflowInfo> {
         let subflow = self.subflows.get(subflow.index())?;
