@@ -2,35 +2,13 @@
 //!
 //! The allocator of this whole test program counts, so nothing else is tested here.
 
-#![allow(unsafe_code, reason = "an allocator is unsafe to implement, and this one only passes on and counts")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_core::dtc::{Config, FlowKey, LinkEvent, Node, Verdict};
 use anabranch_core::segment::{Flags, Segment, SeqNumber};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::counting::{Counting, allocations};
 use bytes::Bytes;
-
-/// The system's allocator, which counts what it hands out.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, since all of ours do.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -51,7 +29,7 @@ fn steady(config: Config, connections: u16) -> (u64, u64) {
     let mut before = 0;
     for round in 0..2_000_u32 {
         if round == 1_000 {
-            before = ALLOCATIONS.load(Ordering::Relaxed);
+            before = allocations();
             segments = 0;
         }
         for port in 0..connections {
@@ -79,7 +57,7 @@ fn steady(config: Config, connections: u16) -> (u64, u64) {
             assert_eq!(node.handle_segment(now, back, &ack, round), Verdict::Forward);
         }
     }
-    (segments, ALLOCATIONS.load(Ordering::Relaxed) - before)
+    (segments, allocations() - before)
 }
 
 #[test]

@@ -2,11 +2,6 @@
 //!
 //! The allocator of this whole test program counts, so nothing else is tested here.
 
-#![allow(unsafe_code, reason = "an allocator is unsafe to implement, and this one only passes on and counts")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
@@ -14,43 +9,10 @@ use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::network::{Forwarding, NetworkConfig};
 use anabranch_sim::sim::{Builder, Simulation};
-
-/// The system's allocator, which counts what it hands out.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Those among them of a segment's payload.
-static PAYLOADS: AtomicU64 = AtomicU64::new(0);
+use anabranch_testkit::counting::{Counting, allocations, watch, watched};
 
 /// Payload of a full segment with timestamps.
 const PAYLOAD: usize = 1428;
-
-fn count(size: usize) {
-    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-    if size == PAYLOAD {
-        PAYLOADS.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, since all of ours do.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count(new_size);
-        // SAFETY: as in `dealloc`; the caller keeps to the contract for the new size.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -80,10 +42,11 @@ struct Cost {
 }
 
 fn measure(loss: LossModel) -> Cost {
+    watch(PAYLOAD);
     let mut sim = one_hop(loss);
     let count = |sim: &Simulation| {
         let packets = sim.world().network.links().iter().map(|link| link.metrics().delivered).sum::<u64>();
-        [packets, PAYLOADS.load(Ordering::Relaxed), ALLOCATIONS.load(Ordering::Relaxed)]
+        [packets, watched(), allocations()]
     };
     sim.run_until(Instant::ZERO + Duration::from_secs(10));
     let before = count(&sim);

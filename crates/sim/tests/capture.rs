@@ -7,8 +7,6 @@ mod star;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::process::Command;
 
 use anabranch_core::set::{Plan, SenderConfig};
 use anabranch_core::time::{Duration, Instant};
@@ -17,7 +15,7 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::packet::IpVersion;
 use anabranch_sim::pcapng::CaptureError;
 use anabranch_sim::sim::Simulation;
-use anabranch_testkit::debian;
+use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::set::{Decoder, Item, Message};
 
 use star::{Star, path};
@@ -42,66 +40,26 @@ fn captured<W: Write + Send + 'static>(star: &Star, out: W) -> (Simulation, Capt
     (sim, capture)
 }
 
-/// A capture on disk and the program that reads it.
-struct Tshark {
-    program: PathBuf,
-    file: PathBuf,
+/// What the sides that connected to the node have said, a stream each.
+fn streams_to_node(tshark: &Tshark) -> Vec<Vec<u8>> {
+    let to_node = format!("tcp.dstport == {NODE_PORT} && tcp.len > 0");
+    let streams: BTreeSet<String> = tshark
+        .run(&["-Y", &to_node, "-T", "fields", "-e", "tcp.stream"])
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let follow: Vec<String> = streams.iter().map(|stream| format!("follow,tcp,raw,{stream}")).collect();
+    let arguments = follow.iter().flat_map(|f| ["-z", f]);
+    let text = tshark.run(&["-q"].into_iter().chain(arguments).collect::<Vec<_>>());
+    text.split("Follow: tcp,raw").skip(1).map(outbound).collect()
 }
 
-impl Tshark {
-    fn open(name: &str, octets: &[u8]) -> Option<Self> {
-        let program = debian::find_or_install("tshark", "tshark")?;
-        let file = std::env::temp_dir().join(format!("anabranch-{name}-{}.pcapng", std::process::id()));
-        std::fs::write(&file, octets).unwrap();
-        Some(Self { program, file })
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(&self.program);
-        command.args(["-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-r"]);
-        let output = command.arg(&self.file).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn count(&self, filter: &str) -> u64 {
-        self.run(&["-Y", filter, "-T", "fields", "-e", "frame.number"]).lines().count() as u64
-    }
-
-    /// The frames that pass a filter, as a capture of their own.
-    fn only(&self, name: &str, filter: &str) -> Self {
-        let file = self.file.with_extension(name);
-        self.run(&["-Y", filter, "-w", file.to_str().unwrap()]);
-        Self { program: self.program.clone(), file }
-    }
-
-    /// What the sides that connected to the node have said, a stream each.
-    fn streams_to_node(&self) -> Vec<Vec<u8>> {
-        let to_node = format!("tcp.dstport == {NODE_PORT} && tcp.len > 0");
-        let streams: BTreeSet<String> = self
-            .run(&["-Y", &to_node, "-T", "fields", "-e", "tcp.stream"])
-            .lines()
-            .map(str::to_owned)
-            .collect();
-        let follow: Vec<String> = streams.iter().map(|stream| format!("follow,tcp,raw,{stream}")).collect();
-        let arguments = follow.iter().flat_map(|f| ["-z", f]);
-        let text = self.run(&["-q"].into_iter().chain(arguments).collect::<Vec<_>>());
-        text.split("Follow: tcp,raw").skip(1).map(outbound).collect()
-    }
-
-    /// No packet is malformed or has a bad checksum, and the checks are on.
-    fn assert_sound(&self) {
-        let bad = "_ws.malformed || tcp.checksum.status == \"Bad\" || ip.checksum.status == \"Bad\" \
-                   || _ws.expert.severity == error";
-        assert_eq!(self.run(&["-Y", bad]), "");
-        assert!(self.count("tcp.checksum.status == \"Good\"") > 100);
-    }
-}
-
-impl Drop for Tshark {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-    }
+/// No packet is malformed or has a bad checksum, and the checks are on.
+fn assert_sound(tshark: &Tshark) {
+    let bad = "_ws.malformed || tcp.checksum.status == \"Bad\" || ip.checksum.status == \"Bad\" \
+               || _ws.expert.severity == error";
+    assert_eq!(tshark.run(&["-Y", bad]), "");
+    assert!(tshark.count("tcp.checksum.status == \"Good\"") > 100);
 }
 
 /// The octets of the side that connected, in what tshark says of a stream; lines of the other begin with a tab.
@@ -133,7 +91,7 @@ fn check_set(ip: IpVersion) {
     let star = star(ip, Plan::Stripe);
     let (sim, capture) = captured(&star, Vec::new());
     let Some(tshark) = Tshark::open(&format!("set-{ip:?}"), &capture.finish().unwrap()) else { return };
-    tshark.assert_sound();
+    assert_sound(&tshark);
 
     let network = &sim.world().network;
     let fields =
@@ -155,7 +113,7 @@ fn check_set(ip: IpVersion) {
     }
     assert!(network.links().iter().map(|l| l.metrics().dropped_loss).sum::<u64>() > 10);
 
-    let streams = tshark.streams_to_node();
+    let streams = streams_to_node(&tshark);
     assert_eq!(streams.len(), 1 + 3, "the request and three sessions");
     assert!(reassemble(streams) == star.file);
 }
@@ -165,7 +123,7 @@ fn check_fragments(ip: IpVersion) {
     let (sim, capture) = captured(&star, Vec::new());
     let octets = capture.finish().unwrap();
     let Some(tshark) = Tshark::open(&format!("end-to-end-{ip:?}"), &octets) else { return };
-    tshark.assert_sound();
+    assert_sound(&tshark);
     let lost = sim.world().network.links().iter().map(|l| l.metrics().dropped_loss).sum::<u64>();
     assert!(lost > 0, "losses among the fragments");
     let fragments = match ip {
@@ -176,7 +134,7 @@ fn check_fragments(ip: IpVersion) {
 
     // The stream passes two links. Over the narrow one alone, its fragments are the file.
     let narrow = tshark.only(&format!("narrow-{ip:?}"), "frame.interface_name matches \"^gw.-sn$\"");
-    let [stream] = &narrow.streams_to_node()[..] else { panic!("one connection") };
+    let [stream] = &streams_to_node(&narrow)[..] else { panic!("one connection") };
     let mut decoder = Decoder::new();
     decoder.push(stream.clone().into());
     assert!(matches!(decoder.next_item(), Ok(Some(Item::Message(Message::Request(_))))));

@@ -4,11 +4,10 @@
 
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::process::Command;
 
 use anabranch_core::time::Instant;
 use anabranch_sim::pcapng::{CaptureError, CaptureWriter, Direction, InterfaceInfo, LinkType};
-use anabranch_testkit::debian;
+use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::ip::{self, Header, Protocol};
 use anabranch_wire::tcp::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
@@ -177,16 +176,8 @@ fn what_cannot_be_written_is_an_error() {
 
 #[test]
 fn tshark_finds_nothing_to_complain_of() {
-    let Some(tshark) = debian::find_or_install("tshark", "tshark") else { return };
-    let path = std::env::temp_dir().join(format!("anabranch-{}.pcapng", std::process::id()));
-    std::fs::write(&path, capture()).unwrap();
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(&tshark);
-        command.args(["-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-r"]);
-        let output = command.arg(&path).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let Some(tshark) = Tshark::open("pcapng", &capture()) else { return };
+    let run = |arguments: &[&str]| tshark.run(arguments);
     let bad = "_ws.malformed || tcp.checksum.status == \"Bad\" || ip.checksum.status == \"Bad\"";
     assert_eq!(run(&["-Y", bad]), "");
     // The check has to be on, or the line above says nothing.
@@ -208,5 +199,4 @@ fn tshark_finds_nothing_to_complain_of() {
         let sent: String = file().iter().map(|octet| format!("{octet:02x}")).collect();
         assert!(octets == sent, "stream {stream} is not the file");
     }
-    std::fs::remove_file(path).unwrap();
 }

@@ -2,37 +2,14 @@
 //!
 //! The allocator of this whole test program counts, so nothing else is tested here.
 
-#![allow(unsafe_code, reason = "an allocator is unsafe to implement, and this one only passes on and counts")]
-
 #[path = "../benches/support/air.rs"]
 mod air;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use anabranch_core::time::Duration;
 use anabranch_sim::radio::{LogDistance, RadioConfig};
+use anabranch_testkit::counting::{Counting, allocations};
 
 use air::{Air, Flow, Traffic, after, scattered};
-
-/// The system's allocator, which counts what it hands out.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, since all of ours do.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -46,9 +23,9 @@ fn frames_in_steady_state_allocate_nothing() {
         let flows: Vec<Flow> = (0..50).map(flow).collect();
         let mut traffic = Traffic::new(&mut air, &flows, 1);
         traffic.run(&mut air, after(Duration::from_secs(60)), |_| {});
-        let before = (air.transmissions(), ALLOCATIONS.load(Ordering::Relaxed));
+        let before = (air.transmissions(), allocations());
         traffic.run(&mut air, after(Duration::from_secs(120)), |_| {});
-        let now = (air.transmissions(), ALLOCATIONS.load(Ordering::Relaxed));
+        let now = (air.transmissions(), allocations());
         let (frames, allocations) = (now.0 - before.0, now.1 - before.1);
         println!("{allocations} allocations in {frames} frames");
         assert!(frames > 20_000, "{frames} frames");

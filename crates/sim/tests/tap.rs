@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::Path;
-use std::process::Command;
 
 use anabranch_core::time::Instant;
 use anabranch_sim::pcapng::{CaptureWriter, Direction, InterfaceInfo, LinkType};
-use anabranch_testkit::debian;
+use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::ieee802154::tap::{self, Tap};
 use anabranch_wire::ieee802154::{self, Address, Header, Kind};
 use anabranch_wire::ip::{self, Protocol};
@@ -204,18 +202,6 @@ fn dao() -> Message {
     })
 }
 
-/// Runs tshark on the capture at `path`.
-fn dissect(tshark: &Path, path: &Path, arguments: &[&str]) -> String {
-    let output = Command::new(tshark)
-        .args(["-n", "-o", "tcp.check_checksum:TRUE", "-o", "6lowpan.context0:fd00::/112", "-r"])
-        .arg(path)
-        .args(arguments)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
 /// A capture of a conversation, and how many frames it has.
 fn capture() -> (Vec<u8>, usize) {
     let mut air = Air::new();
@@ -239,11 +225,9 @@ fn capture() -> (Vec<u8>, usize) {
 
 #[test]
 fn tshark_reads_what_is_on_the_air() {
-    let Some(tshark) = debian::find_or_install("tshark", "tshark") else { return };
     let (octets, frames) = capture();
-    let path = std::env::temp_dir().join(format!("anabranch-tap-{}.pcapng", std::process::id()));
-    std::fs::write(&path, octets).unwrap();
-    let run = |arguments: &[&str]| dissect(&tshark, &path, arguments);
+    let Some(tshark) = Tshark::open("tap", &octets) else { return };
+    let run = |arguments: &[&str]| tshark.run(arguments);
     let count = |filter: &str| run(&["-Y", filter]).lines().count();
     let table = |filter: &str, fields: &str| {
         let fields = fields.split(' ').flat_map(|field| ["-e", field]);
@@ -288,5 +272,4 @@ fn tshark_reads_what_is_on_the_air() {
 
     let fields = "udp.srcport udp.dstport udp.length udp.payload 6lowpan.nhc.ext.eid ipv6.plen";
     assert_eq!(table("udp", fields), "61617 61618 12 666f7572 0x00,0x03 28\n");
-    std::fs::remove_file(path).unwrap();
 }

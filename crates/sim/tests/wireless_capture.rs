@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::Command;
 
 use anabranch_core::mptcp::{self, SchedulerKind};
 use anabranch_core::paths::{self, NodeType};
@@ -22,7 +20,7 @@ use anabranch_sim::radio::{Position, Propagation, RadioConfig, Station, StationM
 use anabranch_sim::sim::{Builder, Fault, Simulation};
 use anabranch_sim::trace::{Observer, TextTrace};
 use anabranch_sim::world::Failure;
-use anabranch_testkit::debian;
+use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::ieee802154::{self, Frame};
 
 const RANGE: f64 = 100.0;
@@ -127,79 +125,43 @@ impl Observer for Lengths {
     }
 }
 
-/// A capture on disk and the program that reads it.
-struct Tshark {
-    program: PathBuf,
-    file: PathBuf,
+/// These fields of the frames that pass a filter.
+fn table(tshark: &Tshark, filter: &str, fields: &str) -> Vec<Vec<String>> {
+    let text = tshark.fields(filter, fields);
+    text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
-impl Tshark {
-    fn open(name: &str, octets: &[u8]) -> Option<Self> {
-        let program = debian::find_or_install("tshark", "tshark")?;
-        let file = std::env::temp_dir().join(format!("anabranch-air-{name}-{}.pcapng", std::process::id()));
-        std::fs::write(&file, octets).unwrap();
-        Some(Self { program, file })
-    }
-
-    fn run(&self, arguments: &[&str]) -> String {
-        let preferences = ["tcp.check_checksum:TRUE", "6lowpan.context0:fd00::/112"];
-        let mut command = Command::new(&self.program);
-        command.arg("-n").args(preferences.iter().flat_map(|p| ["-o", p])).arg("-r");
-        let output = command.arg(&self.file).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// These fields of the frames that pass a filter.
-    fn table(&self, filter: &str, fields: &str) -> Vec<Vec<String>> {
-        let fields = fields.split(' ').flat_map(|field| ["-e", field]);
-        let arguments = ["-Y", filter, "-T", "fields"].into_iter().chain(fields);
-        let text = self.run(&arguments.collect::<Vec<_>>());
-        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
-    }
-
-    fn count(&self, filter: &str) -> u64 {
-        self.table(filter, "frame.number").len() as u64
-    }
-
-    /// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's figures is there, and
-    /// what is on the air is IPv6 or part of it.
-    fn assert_sound(&self, name: &str, sim: &Simulation) {
-        let bad = "_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
-            || icmpv6.checksum.status == \"Bad\" || 6lowpan.fragment.error
-            || _ws.expert.severity == error";
-        assert_eq!(self.run(&["-Y", bad]), "");
-        let total = totals(sim);
-        let count = |filter: &str| self.count(filter);
-        assert_eq!(count("wpan.fcs_ok == 1"), total.transmissions + total.acks);
-        assert_eq!(count("wpan.frame_type == 2"), total.acks);
-        assert_eq!(count("wpan && wpan.frame_type == 1 && !6lowpan"), 0);
-        assert_eq!(count("6lowpan && !6lowpan.frag.size && !ipv6"), 0);
-        assert_eq!(count("icmpv6.code == 1 && !icmpv6.rpl.dio.rank"), 0);
-        let [dio, dao, dao_ack] =
-            [("dio.rank"), ("dao.sequence"), ("daoack.sequence")].map(|f| count(&format!("icmpv6.rpl.{f}")));
-        assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
-        let [tcp, joined] = ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(count);
-        let (lost, mptcp) = (count("frame.comment"), count("tcp.options.mptcp.subtype"));
-        println!(
-            "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
-             {joined} datagrams joined; DIO {dio}, DAO {dao}, DAO-ACK {dao_ack}",
-            total.transmissions + total.acks,
-            total.acks,
-        );
-    }
-
-    /// What was sent to a port, in order.
-    fn stream_to(&self, port: u16) -> Vec<u8> {
-        let segments = self.table(&format!("tcp.dstport == {port} && tcp.len > 0"), "tcp.seq tcp.payload");
-        join(segments.iter().map(|s| (s[0].parse().unwrap(), octets(&s[1]))), 1)
-    }
+/// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's figures is there, and
+/// what is on the air is IPv6 or part of it.
+fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
+    let bad = "_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
+        || icmpv6.checksum.status == \"Bad\" || 6lowpan.fragment.error
+        || _ws.expert.severity == error";
+    assert_eq!(tshark.run(&["-Y", bad]), "");
+    let total = totals(sim);
+    let count = |filter: &str| tshark.count(filter);
+    assert_eq!(count("wpan.fcs_ok == 1"), total.transmissions + total.acks);
+    assert_eq!(count("wpan.frame_type == 2"), total.acks);
+    assert_eq!(count("wpan && wpan.frame_type == 1 && !6lowpan"), 0);
+    assert_eq!(count("6lowpan && !6lowpan.frag.size && !ipv6"), 0);
+    assert_eq!(count("icmpv6.code == 1 && !icmpv6.rpl.dio.rank"), 0);
+    let [dio, dao, dao_ack] =
+        [("dio.rank"), ("dao.sequence"), ("daoack.sequence")].map(|f| count(&format!("icmpv6.rpl.{f}")));
+    assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
+    let [tcp, joined] = ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(count);
+    let (lost, mptcp) = (count("frame.comment"), count("tcp.options.mptcp.subtype"));
+    println!(
+        "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
+         {joined} datagrams joined; DIO {dio}, DAO {dao}, DAO-ACK {dao_ack}",
+        total.transmissions + total.acks,
+        total.acks,
+    );
 }
 
-impl Drop for Tshark {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-    }
+/// What was sent to a port, in order.
+fn stream_to(tshark: &Tshark, port: u16) -> Vec<u8> {
+    let segments = table(tshark, &format!("tcp.dstport == {port} && tcp.len > 0"), "tcp.seq tcp.payload");
+    join(segments.iter().map(|s| (s[0].parse().unwrap(), octets(&s[1]))), 1)
 }
 
 fn octets(hex: &str) -> Vec<u8> {
@@ -235,10 +197,10 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
         let joined = sim.world().network.wireless_metrics(nodes[1]).unwrap().joined;
         assert_eq!(joined > 0, name == "o-qpsk");
 
-        let Some(tshark) = Tshark::open(name, &octets) else { return };
-        tshark.assert_sound(name, &sim);
+        let Some(tshark) = Tshark::open(&format!("air-{name}"), &octets) else { return };
+        assert_sound(&tshark, name, &sim);
         for port in [PORT, PORT + 1] {
-            assert!(tshark.stream_to(port) == pattern()[..BULK as usize], "{name} {port}");
+            assert!(stream_to(&tshark, port) == pattern()[..BULK as usize], "{name} {port}");
         }
         // Each of three hops joins what this one does.
         assert_eq!(tshark.count("6lowpan.reassembled.length") > 3 * joined / 2, name == "o-qpsk");
@@ -282,8 +244,8 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     assert_eq!(sim.app::<PacketSink>(sink).arrived.len(), PACKETS as usize);
     let made = sim.app::<PacketSource>(source).made();
 
-    let Some(tshark) = Tshark::open(name, &octets_of_capture) else { return };
-    tshark.assert_sound(name, &sim);
+    let Some(tshark) = Tshark::open(&format!("air-{name}"), &octets_of_capture) else { return };
+    assert_sound(&tshark, name, &sim);
     let subtypes = |subtype: u8| tshark.count(&format!("tcp.options.mptcp.subtype == {subtype}"));
     // MP_CAPABLE, MP_JOIN, DSS.
     let [capable, join_option, dss] = [0, 1, 2].map(subtypes);
@@ -291,7 +253,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     assert!(capable >= 3 && join_option >= 3 && u64::from(PACKETS) < dss);
     assert_eq!(tshark.count("tcp && !tcp.options.mptcp.subtype && tcp.flags.reset == 0"), 0);
     // A path's number is in the flow label.
-    let mut paths: Vec<_> = tshark.table(&format!("tcp.dstport == {PORT} && tcp.len > 0"), "ipv6.flow");
+    let mut paths: Vec<_> = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), "ipv6.flow");
     paths.sort();
     paths.dedup();
     assert!(paths.len() >= 2, "{paths:?}");
@@ -300,14 +262,14 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
         .into();
     println!("segments on the radio and the two cables: {interfaces:?}");
     assert!(interfaces.iter().all(|n| *n > 0));
-    let times = tshark.table("frame", "frame.time_epoch");
+    let times = table(&tshark, "frame", "frame.time_epoch");
     let seconds: Vec<f64> = times.iter().map(|t| t[0].parse().unwrap()).collect();
     assert!(seconds.is_sorted());
 
     // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning (RFC 8684 section
     // 3.1), one after the number that follows from the key.
     let fields = "tcp.options.mptcp.rawdataseqno mptcp.expected_idsn tcp.payload";
-    let mapped = tshark.table(&format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
+    let mapped = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
     let begins = |row: &Vec<String>| Some(u64::from(row[1].parse::<u64>().ok()? as u32) + 1);
     let first = mapped.iter().find_map(begins).unwrap();
     let pieces =
@@ -341,8 +303,8 @@ fn a_frame_that_breaks_off_says_so() {
     builder.fault(at, Fault::NodeFails(nodes[1], Failure::Silent));
     builder.fault(after(62), Fault::NodeRecovers(nodes[1]));
     let (sim, octets) = captured(builder, after(120), Lengths::default());
-    let Some(tshark) = Tshark::open("broken-off", &octets) else { return };
-    tshark.assert_sound("broken-off", &sim);
+    let Some(tshark) = Tshark::open("air-broken-off", &octets) else { return };
+    assert_sound(&tshark, "broken-off", &sim);
     assert_eq!(tshark.count("frame.comment == \"lost: its sender went down\""), 1);
 }
 

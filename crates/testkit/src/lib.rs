@@ -5,14 +5,16 @@
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
 //! * [`prng`]: a small seeded generator.
 //! * [`notation`]: segments as text, both ways.
+//! * [`counting`]: an allocator that counts.
 //! * [`debian`]: programs of others, to hold our bytes against.
+//! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
 
-#![forbid(unsafe_code)]
-
+pub mod counting;
 pub mod debian;
 pub mod netns;
 pub mod notation;
 pub mod pair;
 pub mod prng;
 pub mod script;
+pub mod tshark;
