@@ -2,23 +2,29 @@
 //! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
 //!
 //! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are; `network` makes a simulation of
-//! it; `meter` counts what moves.
+//! it; `meter` notes what moves; `round_trip` compares with section VI.
 
 mod config;
 pub mod deployment;
 mod meter;
 mod network;
 mod parameters;
+mod round_trip;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource};
-use anabranch_sim::radio::{Position, Station};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::radio::{Position, Station, StationMetrics};
+use anabranch_sim::sim::Simulation;
 
 pub use config::{Config, Congestion, Phy, Scheme};
+pub use meter::Activity;
+pub use round_trip::RoundTrip;
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 use meter::Meter;
-use network::BEGIN;
+use network::{BEGIN, Network};
+use round_trip::Watch;
 
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
@@ -55,12 +61,8 @@ pub struct MptcpPoint {
 /// What one run has come to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// Data segments and acknowledgements given to a radio, every hop counted.
-    pub transmissions: u64,
-    /// The acknowledgements among them.
-    pub acks: u64,
-    /// Of the data segments given to a radio, the share that reached the next node.
-    pub delivery_ratio: f64,
+    /// What moved over the air, every hop noted.
+    pub activity: Activity,
     /// From when a packet was made until the data centre could read it, in seconds, in order of arrival.
     pub latencies: Vec<f64>,
     /// When each arrived, in seconds from when the sources began.
@@ -77,6 +79,8 @@ pub struct Outcome {
     pub wrong: u64,
     /// Connections that failed and were opened anew.
     pub failures: u64,
+    /// Round trips over the nodes' first paths, beside the model's; `None` if none was made over such a path.
+    pub round_trip: Option<RoundTrip>,
     /// The network as it was in the end.
     pub map: Map,
 }
@@ -106,19 +110,12 @@ impl MptcpPoint {
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
         let mut network = self.config.network(seed, run)?;
         let sim = &mut network.sim;
-        sim.observe(Meter::default());
         let begin = Instant::ZERO + BEGIN;
+        let radio = self.config.radio();
+        sim.observe(Meter::new(begin));
+        sim.observe(Watch::new(begin, radio.phy));
         sim.run_until(begin);
-        let radio = |sim: &anabranch_sim::sim::Simulation| {
-            let now = sim.now();
-            let radio = sim.world().network.radio().expect("there is one");
-            let stations = (0..radio.station_count() as u32).map(Station);
-            let count = stations.map(|s| (radio.metrics(s), radio.energy_j(now, s)));
-            count.fold((0, 0, 0.0), |(frames, lost, energy), (m, j)| {
-                (frames + m.transmissions, lost + m.transmissions - m.broadcast - m.acknowledged, energy + j)
-            })
-        };
-        let before = radio(sim);
+        let before = stations(sim);
         let expected = network.sources.len() * self.config.packets as usize;
         let stop = begin + self.config.limit;
         // All is over when every source knows that all has arrived.
@@ -132,28 +129,39 @@ impl MptcpPoint {
                 break;
             }
         }
-        let after = radio(sim);
-        let counts = sim.take_observer::<Meter>().expect("it was put in").counts;
+        let after = stations(sim);
+        let activity = sim.take_observer::<Meter>().expect("it was put in").activity;
+        let watch = sim.take_observer::<Watch>().expect("it was put in");
+        let grown = |of: fn(&StationMetrics) -> u64| {
+            let sum = |all: &[(StationMetrics, f64)]| all.iter().map(|station| of(&station.0)).sum::<u64>();
+            // A frame that was under way when the sources began may have been acknowledged since.
+            sum(&after).saturating_sub(sum(&before))
+        };
+        let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(&b.0, &a.0)).collect();
+        let firsts = first_paths(&network);
+        let round_trip = watch
+            .round_trip(&firsts, &busy, &radio, self.config.queue)
+            .map_err(|error| RunError::Model(error.to_string()))?;
+        let sim = &network.sim;
         let paths = network.sources.iter().flat_map(|(node, _)| sim.world().network.own_paths(*node));
         let paths = paths.map(|p| p.nodes.iter().map(|&n| usize::from(n) - 1).collect()).collect();
         let sink: &PacketSink = sim.app(network.sink);
         let seconds = |at: Instant| at.saturating_since(begin).as_secs_f64();
         Ok(Outcome {
-            transmissions: counts.data + counts.acks,
-            acks: counts.acks,
-            delivery_ratio: counts.data_arrived as f64 / counts.data.max(1) as f64,
+            activity,
             latencies: sink.arrived.iter().map(|p| p.at.saturating_since(p.made).as_secs_f64()).collect(),
             arrivals: sink.arrived.iter().map(|p| seconds(p.at)).collect(),
             expected,
-            frames: after.0 - before.0,
-            frames_lost: after.1 - before.1,
-            energy: after.2 - before.2,
+            frames: grown(|m| m.transmissions),
+            frames_lost: grown(|m| m.transmissions - m.broadcast - m.acknowledged),
+            energy: before.iter().zip(&after).map(|(b, a)| a.1 - b.1).sum(),
             wrong: sink.wrong,
             failures: network
                 .sources
                 .iter()
                 .map(|(_, app)| u64::from(sim.app::<PacketSource>(*app).failures))
                 .sum(),
+            round_trip,
             map: Map {
                 places: network.places,
                 multi_link: network.multi_link.iter().map(|n| n.index()).collect(),
@@ -163,7 +171,52 @@ impl MptcpPoint {
     }
 }
 
+/// Each radio's figures, and the joules that it has drawn. Nodes are put on the air in their order: a station's number
+/// is its node's.
+fn stations(sim: &Simulation) -> Vec<(StationMetrics, f64)> {
+    let radio = sim.world().network.radio().expect("there is one");
+    let stations = (0..radio.station_count() as u32).map(Station);
+    stations.map(|s| (radio.metrics(s), radio.energy_j(sim.now(), s))).collect()
+}
+
+/// The share of assessments between two moments that found the channel busy; 0 without any.
+fn busy_probability(before: &StationMetrics, after: &StationMetrics) -> f64 {
+    let ccas = after.ccas - before.ccas;
+    let busy_ccas = after.busy_ccas - before.busy_ccas;
+    StationMetrics { ccas, busy_ccas, ..StationMetrics::default() }.busy_probability()
+}
+
+/// The best path of each node that has one.
+fn first_paths(network: &Network) -> Vec<Vec<NodeId>> {
+    let sim = &network.sim;
+    let own = network.sources.iter().map(|(node, _)| sim.world().network.own_paths(*node));
+    let first = own.filter_map(|paths| paths.iter().find(|p| p.confirmed));
+    first.map(|path| path.nodes.iter().map(|&n| NodeId(u32::from(n) - 1)).collect()).collect()
+}
+
 impl Outcome {
+    /// Data segments and acknowledgements given to a radio, every hop counted.
+    pub fn transmissions(&self) -> u64 {
+        (self.activity.data_sent.len() + self.activity.acks_sent.len()) as u64
+    }
+
+    /// The acknowledgements among them.
+    pub fn acks(&self) -> u64 {
+        self.activity.acks_sent.len() as u64
+    }
+
+    /// Of the data segments given to a radio, the share that reached the next node; 0 if there was none.
+    pub fn delivery_ratio(&self) -> f64 {
+        self.activity.data_arrived.len() as f64 / self.activity.data_sent.len().max(1) as f64
+    }
+
+    /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have `payload` octets;
+    /// `None` if not all were.
+    pub fn throughput(&self, payload: u16) -> Option<f64> {
+        let bits = self.expected as f64 * f64::from(payload) * 8.0;
+        self.delivered(1.0).map(|seconds| bits / seconds)
+    }
+
     /// When the given share of all packets had arrived, in seconds; `None` if that never was.
     pub fn delivered(&self, share: f64) -> Option<f64> {
         let needed = (share * self.expected as f64).ceil() as usize;
@@ -189,22 +242,22 @@ impl Point for MptcpPoint {
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
         let outcome = self.outcome(seed, run)?;
-        let all = outcome.delivered(1.0);
-        let bits = outcome.expected as f64 * f64::from(self.config.payload) * 8.0;
         Ok(vec![
-            Some(outcome.transmissions as f64),
-            Some(outcome.acks as f64),
-            Some(outcome.delivery_ratio),
+            Some(outcome.transmissions() as f64),
+            Some(outcome.acks() as f64),
+            Some(outcome.delivery_ratio()),
             outcome.latency(0.5),
             outcome.latency(0.9),
-            all,
+            outcome.delivered(1.0),
             outcome.delivered(0.98),
-            all.map(|s| bits / s),
+            outcome.throughput(self.config.payload),
             Some(outcome.arrivals.len() as f64 / outcome.expected as f64),
             Some(outcome.frames as f64),
             Some(outcome.frames_lost as f64),
             Some(outcome.energy),
             Some(outcome.failures as f64),
+            outcome.round_trip.map(|r| r.measured),
+            outcome.round_trip.map(|r| r.ratio),
         ])
     }
 }
@@ -231,6 +284,16 @@ const METRICS: &[Metric] = &[
     Metric { name: "frames_lost", unit: "1", about: "frames for one node that were not acknowledged" },
     Metric { name: "energy_j", unit: "J", about: "drawn by all radios, from when the sources began" },
     Metric { name: "connections_failed", unit: "1", about: "connections that were opened anew" },
+    Metric {
+        name: "rtt_s",
+        unit: "s",
+        about: "a data segment's way over a node's first path and an acknowledgement's back, on average over nodes",
+    },
+    Metric {
+        name: "rtt_model_error",
+        unit: "1",
+        about: "what section VI predicts for that, fed with what the run measured, over what it was",
+    },
 ];
 
 #[cfg(test)]

@@ -1,47 +1,55 @@
-//! What moves over the air, counted by an omniscient observer.
+//! What moves over the air, noted by an omniscient observer.
 
 use anabranch_core::segment::Flags;
 use anabranch_core::time::Instant;
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point};
 
-/// What one run has counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Counts {
+/// When segments moved over the air, in seconds from when the sources began, in order of time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Activity {
     /// Data segments given to the radio of a node.
-    pub(super) data: u64,
+    pub data_sent: Vec<f64>,
     /// Those that reached the next.
-    pub(super) data_arrived: u64,
+    pub data_arrived: Vec<f64>,
     /// Acknowledgements given to the radio of a node.
-    pub(super) acks: u64,
+    pub acks_sent: Vec<f64>,
 }
 
 /// The observer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Meter {
-    /// The base station, whose links are not of the radio.
-    station: Option<NodeId>,
+    begin: Instant,
     cables: Vec<bool>,
-    pub(super) counts: Counts,
+    pub(super) activity: Activity,
+}
+
+impl Meter {
+    /// For sources that begin at `begin`.
+    pub(super) fn new(begin: Instant) -> Self {
+        Self { begin, cables: Vec::new(), activity: Activity::default() }
+    }
 }
 
 impl Observer for Meter {
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
-        self.station = nodes.iter().position(|n| *n == "bs").map(|i| NodeId(i as u32));
-        let touches = |end: NodeId| Some(end) == self.station;
+        // The base station's links are not of the radio.
+        let station = nodes.iter().position(|n| *n == "bs").map(|i| NodeId(i as u32));
+        let touches = |end: NodeId| Some(end) == station;
         self.cables = links.iter().map(|&(from, to)| touches(from) || touches(to)).collect();
     }
 
-    fn on_packet(&mut self, _: Instant, link: LinkId, point: Point, packet: &Packet) {
+    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
         let Payload::Tcp(segment) = &packet.payload else { return };
         if self.cables[link.index()] {
             return;
         }
         let data = !segment.payload.is_empty();
+        let at = now.saturating_since(self.begin).as_secs_f64();
         match point {
-            Point::Sent if data => self.counts.data += 1,
-            Point::Sent if segment.flags == Flags::ACK => self.counts.acks += 1,
-            Point::Received if data => self.counts.data_arrived += 1,
+            Point::Sent if data => self.activity.data_sent.push(at),
+            Point::Sent if segment.flags == Flags::ACK => self.activity.acks_sent.push(at),
+            Point::Received if data => self.activity.data_arrived.push(at),
             Point::Sent | Point::Received | Point::Dropped(_) => {}
         }
     }

@@ -22,8 +22,8 @@ use crate::experiment::RunError;
 /// Until when paths are built and nothing is sent.
 pub(super) const BEGIN: Duration = Duration::from_secs(60);
 /// LTE's bandwidth of section VIII-A, and a delay for each of the two links over the base station.
-const CELLULAR_RATE: u64 = 10_000_000;
-const CELLULAR_DELAY: Duration = Duration::from_millis(15);
+pub(super) const CELLULAR_RATE: u64 = 10_000_000;
+pub(super) const CELLULAR_DELAY: Duration = Duration::from_millis(15);
 /// Not one that a dissector takes for something else.
 const PORT: u16 = 8_765;
 /// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).
@@ -89,7 +89,8 @@ impl Config {
         .into()
     }
 
-    fn radio(&self) -> RadioConfig {
+    /// The radio that all nodes share.
+    pub(super) fn radio(&self) -> RadioConfig {
         let mut radio = match self.phy {
             Phy::Fsk100 => RadioConfig::sun_fsk(self.range),
             Phy::OQpsk250 => RadioConfig::o_qpsk(self.range),

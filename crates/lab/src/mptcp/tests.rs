@@ -32,9 +32,9 @@ fn every_packet_is_delivered_in_order_and_once() {
             let case = format!("{scheme:?} {shape:?} {nodes} {multi_link}");
             assert_eq!((found.arrivals.len(), found.wrong), (found.expected, 0), "{case}");
             assert!(
-                found.delivery_ratio > 0.85 && found.delivery_ratio <= 1.0,
+                found.delivery_ratio() > 0.85 && found.delivery_ratio() <= 1.0,
                 "{case}: {}",
-                found.delivery_ratio
+                found.delivery_ratio()
             );
             assert!(
                 found.latency(0.5) <= found.latency(0.9) && found.delivered(0.98) <= found.delivered(1.0)
@@ -49,7 +49,7 @@ fn the_proposed_scheme_sends_less_than_the_conventional() {
     use deployment::Shape;
     for (shape, nodes) in [(Shape::Square, 50), (Shape::Corner, 25)] {
         let sent = |scheme| -> u64 {
-            (0..4).map(|run| outcome(&config(scheme, shape, nodes, 0), run).transmissions).sum()
+            (0..4).map(|run| outcome(&config(scheme, shape, nodes, 0), run).transmissions()).sum()
         };
         let (proposed, conventional) = (sent(Scheme::Proposed), sent(Scheme::Conventional));
         println!("{shape:?}: {proposed} against {conventional}");
@@ -62,7 +62,7 @@ fn the_proposed_scheme_sends_less_than_the_conventional() {
 fn a_multi_link_node_shortens_paths() {
     let sent = |multi_link| -> u64 {
         let config = config(Scheme::Proposed, deployment::Shape::Corner, 25, multi_link);
-        (0..4).map(|run| outcome(&config, run).transmissions).sum()
+        (0..4).map(|run| outcome(&config, run).transmissions()).sum()
     };
     let (without, with) = (sent(0), sent(1));
     assert!(with < without, "{with} against {without}");
@@ -126,4 +126,41 @@ fn every_parameter_changes_something_or_is_refused() {
     let points = grid(&Mptcp, &["range=1m"]).expect("good settings");
     let refused = points[0].run(SEED, 0).expect_err("not connected").to_string();
     assert!(refused.contains("connected"), "{refused}");
+}
+
+/// The only point of these settings, and the mean of its `rtt_model_error`.
+fn model_error(assignments: &[&str], runs: usize) -> f64 {
+    let points = grid(&Mptcp, assignments).expect("good settings");
+    let found = &run_all(&Mptcp, &points, runs, SEED).expect("runs")[0];
+    found.mean("rtt_model_error").expect("packets went over first paths")
+}
+
+/// Section VI without load: the model has an assessment cost a whole period and a packet wait for its MAC
+/// acknowledgement, which makes it up to a seventh too long over one hop. With load it knows nothing of repetitions.
+#[test]
+fn the_models_round_trip_is_near_the_measured_one_without_load() {
+    let calm = ["rate=0.05", "packets=300", "limit=10000s", "retry_delay=0s"];
+    for nodes in ["nodes=2", "nodes=5", "nodes=10"] {
+        let ratio = model_error(&[&calm[..], &[nodes]].concat(), 4);
+        assert!((0.95..1.17).contains(&ratio), "{nodes}: {ratio:.3}");
+    }
+    let several_hops = ["deployment=corner", "nodes=25", "rate=0.003", "packets=300", "limit=200000s"];
+    let ratio = model_error(&[&several_hops[..], &["retry_delay=0s"]].concat(), 2);
+    assert!((0.9..1.15).contains(&ratio), "several hops: {ratio:.3}");
+    let loaded = model_error(&["nodes=30"], 2);
+    assert!(loaded < 0.3, "with load the model is far too short: {loaded:.3}");
+}
+
+/// What is noted fits together, and with a multi-link node paths over the base station are compared too.
+#[test]
+fn activity_is_in_order_and_round_trips_are_there() {
+    for (scheme, multi_link) in [(Scheme::Proposed, 1), (Scheme::Conventional, 0)] {
+        let found = outcome(&config(scheme, deployment::Shape::Corner, 25, multi_link), 0);
+        for times in [&found.activity.data_sent, &found.activity.data_arrived, &found.activity.acks_sent] {
+            assert!(times.windows(2).all(|w| w[0] <= w[1]) && times[0] >= 0.0);
+        }
+        assert!(found.activity.data_arrived.len() <= found.activity.data_sent.len());
+        let round_trip = found.round_trip.expect("every node has a path");
+        assert!(round_trip.measured > 0.02 && round_trip.ratio > 0.0, "{round_trip:?}");
+    }
 }
