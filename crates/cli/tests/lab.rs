@@ -142,6 +142,21 @@ fn every_table_and_figure_of_the_caching_nodes_is_written() {
 }
 
 #[test]
+fn every_number_and_figure_of_multipath_tcp_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path of text");
+    let said = out(&["lab", "reproduce", "mptcp", "--quick", "--runs", "1", "--out", path]);
+    assert!(said.contains("mptcp.n50.transmissions.P"), "{said}");
+    let figures = (2..=11).flat_map(|n| ["csv", "svg"].map(|kind| format!("figure-{n}.{kind}")));
+    for name in figures.chain(["numbers.csv".to_owned(), "numbers.md".to_owned()]) {
+        let file = folder.path().join(name);
+        assert!(file.metadata().is_ok_and(|m| m.len() > 500), "{}", file.display());
+    }
+    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
+    assert_eq!(claims.matches("\n| `mptcp.").count(), 94, "{claims}");
+}
+
+#[test]
 fn a_metric_can_be_an_array() {
     let text = out(&["lab", "run", "dtc", "--set", "segments=20", "--runs", "2", "--json"]);
     let object: Value = serde_json::from_str(&text).expect("an object");

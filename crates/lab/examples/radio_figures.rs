@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::{env, fs, io};
 
 use anabranch_core::time::Duration;
-use anabranch_lab::plot::{Axis, Chart, Point, Scale, Series};
+use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
 use anabranch_lab::stats::Summary;
 use anabranch_sim::radio::{MacConfig, RadioConfig, Station};
 
@@ -51,6 +51,7 @@ fn throughput() -> Chart {
     let series = series.map(|(psdu_len, radius, name)| Series {
         name: name.into(),
         points: (1..=20).map(|n| point(n as f64, |seed| one(psdu_len, radius, n, seed))).collect(),
+        look: Look::Marked,
     });
     Chart {
         title: "Saturated senders, O-QPSK, acknowledged".into(),
@@ -85,6 +86,7 @@ fn hidden() -> Chart {
             .map(|i| f64::from(i) * 4.0)
             .map(|rate| point(rate, |seed| one(metres, retries, delay, rate, seed)))
             .collect(),
+        look: Look::Marked,
     });
     Chart {
         title: "Two senders of 127 octets, one receiver between them".into(),

@@ -5,7 +5,7 @@
 //!
 //! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
-//! paper on caching nodes;
+//! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4;
 //! [`campaign`] runs many random cases in search of a bad one; [`targets`] are the published numbers;
 //! [`stats`] and [`plot`] turn runs into statements and pictures.
 

@@ -2,14 +2,18 @@
 //! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
 //!
 //! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are; `network` makes a simulation of
-//! it; `meter` notes what moves; `round_trip` compares with section VI.
+//! it; `meter` notes what moves; `round_trip` compares with section VI; [`tables`], [`figures`] and [`claims`] are section
+//! VIII.
 
+pub mod claims;
 mod config;
 pub mod deployment;
+pub mod figures;
 mod meter;
 mod network;
 mod parameters;
 mod round_trip;
+pub mod tables;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource};
@@ -61,7 +65,7 @@ pub struct MptcpPoint {
 /// What one run has come to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Outcome {
-    /// What moved over the air, every hop noted.
+    /// What went over the air, every hop noted.
     pub activity: Activity,
     /// From when a packet was made until the data centre could read it, in seconds, in order of arrival.
     pub latencies: Vec<f64>,
@@ -195,19 +199,19 @@ fn first_paths(network: &Network) -> Vec<Vec<NodeId>> {
 }
 
 impl Outcome {
-    /// Data segments and acknowledgements given to a radio, every hop counted.
+    /// Data segments and acknowledgements given to a radio since the sources began, every hop counted.
     pub fn transmissions(&self) -> u64 {
-        (self.activity.data_sent.len() + self.activity.acks_sent.len()) as u64
+        self.activity.transmissions(f64::INFINITY) as u64
     }
 
     /// The acknowledgements among them.
     pub fn acks(&self) -> u64 {
-        self.activity.acks_sent.len() as u64
+        self.activity.acks.len() as u64
     }
 
     /// Of the data segments given to a radio, the share that reached the next node; 0 if there was none.
     pub fn delivery_ratio(&self) -> f64 {
-        self.activity.data_arrived.len() as f64 / self.activity.data_sent.len().max(1) as f64
+        self.activity.delivery_ratio(f64::INFINITY)
     }
 
     /// Payload of all packets over the time until the last was delivered, in bit/s, if packets have `payload` octets;
@@ -266,7 +270,7 @@ const METRICS: &[Metric] = &[
     Metric {
         name: "transmissions",
         unit: "1",
-        about: "TCP data segments and acknowledgements given to a radio, every hop counts",
+        about: "TCP data segments and acknowledgements given to a radio since the sources began, every hop counts",
     },
     Metric { name: "ack_transmissions", unit: "1", about: "the acknowledgements among them" },
     Metric {

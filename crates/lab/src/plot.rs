@@ -1,15 +1,17 @@
-//! Line charts as SVG, and the numbers behind them as CSV: small, for print and screen, the same bytes for
-//! the same data. No interaction, no other kind of chart.
+//! Line charts and maps as SVG, and the numbers behind them as CSV: small, for print and screen, the same bytes for
+//! the same data. No interaction, no other kind of picture.
 //!
 //! Series can be told apart without colour (markers and dashes differ) and with a colour-blind eye (the
 //! palette is that of Okabe and Ito). Error bars are 95 % confidence intervals.
 //!
-//! Code map: this file is what a chart is; `axis` places numbers and ticks, `draw` writes the picture,
-//! [`csv`] the table.
+//! Code map: this file is what a chart is, [`map`] what a map is; `axis` places numbers and ticks, `draw` writes the
+//! chart's picture, `canvas` is what both draw with, [`csv`] the table.
 
 mod axis;
+mod canvas;
 pub mod csv;
 mod draw;
+pub mod map;
 
 use thiserror::Error;
 
@@ -22,7 +24,7 @@ pub struct Chart {
     pub x: Axis,
     /// To the left.
     pub y: Axis,
-    /// In the order of the legend; at most [`Chart::MAX_SERIES`].
+    /// In the order of the legend; at most [`Chart::MAX_SERIES`] if any has markers.
     pub series: Vec<Series>,
 }
 
@@ -58,6 +60,32 @@ pub struct Series {
     pub name: String,
     /// Its points, joined in this order.
     pub points: Vec<Point>,
+    /// How it is drawn.
+    pub look: Look,
+}
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Look {
+    /// With a marker at each point; colour, dashes and marker by its place among the series.
+    #[default]
+    Marked,
+    /// A line without markers, for many points.
+    Line {
+        /// Number of its colour, counted from 0; after [`Chart::MAX_SERIES`] they begin again.
+        colour: usize,
+        /// Its dashes.
+        dash: Dash,
+    },
+}
+
+/// The dashes of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dash {
+    /// None.
+    Solid,
+    /// Dashes of equal length.
+    Dashed,
 }
 
 /// One point with its certainty.
@@ -119,7 +147,7 @@ impl Axis {
 
 impl Chart {
     /// As many series as there are markers and colours.
-    pub const MAX_SERIES: usize = draw::MARKERS;
+    pub const MAX_SERIES: usize = canvas::MARKERS;
 
     /// The chart as an SVG document.
     ///
@@ -148,7 +176,8 @@ impl Chart {
         if self.series.iter().all(|series| series.points.is_empty()) {
             return Err(ChartError::Empty { title: title() });
         }
-        if self.series.len() > Self::MAX_SERIES {
+        let marked = self.series.iter().filter(|series| series.look == Look::Marked).count();
+        if marked > 0 && self.series.len() > Self::MAX_SERIES {
             return Err(ChartError::TooManySeries { title: title(), series: self.series.len() });
         }
         let fits = |axis: &Axis, value: f64| value.is_finite() && (axis.scale != Scale::Log || value > 0.0);

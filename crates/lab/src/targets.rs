@@ -69,13 +69,24 @@ pub fn dtc() -> Vec<Target> {
     toml::from_str::<File>(include_str!("targets/dtc.toml")).expect("the list is well formed").target
 }
 
+/// The paper on multipath TCP's.
+///
+/// # Panics
+///
+/// Never, as [`set`].
+pub fn mptcp() -> Vec<Target> {
+    toml::from_str::<File>(include_str!("targets/mptcp.toml")).expect("the list is well formed").target
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_list_is_read_and_holds_what_its_kind_asks_for() {
-        for (source, all, values, trends) in [("set", set(), 4, 14), ("dtc", dtc(), 63, 9)] {
+        for (source, all, values, trends) in
+            [("set", set(), 4, 14), ("dtc", dtc(), 63, 9), ("mptcp-iot", mptcp(), 86, 8)]
+        {
             assert!(all.iter().all(|t| t.source == source));
             let of = |kind| all.iter().filter(move |t| t.kind == kind);
             assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (values, trends));

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::dtc;
-use anabranch_lab::plot::Chart;
+use anabranch_lab::plot::ChartError;
 use anabranch_lab::set::{claims, figures};
 use anabranch_lab::verdict::Verdict;
+use anabranch_lab::{dtc, mptcp};
 
 use crate::error::Error;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The paper
-    #[arg(value_parser = ["set", "dtc"])]
+    #[arg(value_parser = ["set", "dtc", "mptcp"])]
     paper: String,
     /// Where the files go; made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -36,10 +36,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     std::fs::create_dir_all(&folder).map_err(|error| Error::unwritable(&folder, &error))?;
     let verdicts = match arguments.paper.as_str() {
         "dtc" => reproduce_dtc(arguments, &folder)?,
+        "mptcp" => reproduce_mptcp(arguments, &folder)?,
         _ => reproduce_set(arguments, &folder)?,
     };
     for verdict in &verdicts {
-        output::text(&format!("{:38} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
+        output::text(&format!("{:41} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
     }
     output::text(&format!("written to {}\n", folder.display()))
 }
@@ -51,7 +52,7 @@ fn reproduce_set(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, E
     for panel in figures::panels(grid) {
         eprintln!("figure {}", panel.id);
         let panel = panel.run(runs, arguments.seed)?;
-        picture(folder, &panel.id, &panel.chart)?;
+        picture(folder, &panel.id, &panel.chart.csv(), panel.chart.svg())?;
         drawn.push(panel);
     }
     let verdicts = claims::verdicts(&drawn, runs, arguments.seed)?;
@@ -70,16 +71,31 @@ fn reproduce_dtc(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, E
     eprintln!("figures 5 to 9");
     let drawn = dtc::figures::draw(&tables, arguments.seed)?;
     for figure in &drawn {
-        picture(folder, figure.id, &figure.chart)?;
+        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
     }
     let verdicts = dtc::claims::verdicts(&tables, &drawn, runs, arguments.seed)?;
     write(folder, "claims.md", &dtc::claims::markdown(&verdicts, runs, arguments.seed))?;
     Ok(verdicts)
 }
 
-fn picture(folder: &Path, id: &str, chart: &Chart) -> Result<(), Error> {
-    write(folder, &format!("figure-{id}.csv"), &chart.csv())?;
-    let svg = chart.svg().map_err(|error| Error::job(error.to_string()))?;
+fn reproduce_mptcp(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
+    let runs = arguments.runs.map_or(if arguments.quick { 3 } else { 30 }, |n| n as usize);
+    eprintln!("section VIII: {} deployments, {runs} runs", mptcp::tables::DEPLOYMENTS.len());
+    let tables = mptcp::tables::Tables::run(runs, arguments.seed)?;
+    write(folder, "numbers.csv", &tables.csv())?;
+    write(folder, "numbers.md", &tables.markdown(runs, arguments.seed))?;
+    eprintln!("figures 2 to 11");
+    for figure in mptcp::figures::draw(&tables) {
+        picture(folder, figure.id, &figure.picture.csv(), figure.picture.svg())?;
+    }
+    let verdicts = mptcp::claims::verdicts(&tables);
+    write(folder, "claims.md", &mptcp::claims::markdown(&verdicts, runs, arguments.seed))?;
+    Ok(verdicts)
+}
+
+fn picture(folder: &Path, id: &str, csv: &str, svg: Result<String, ChartError>) -> Result<(), Error> {
+    write(folder, &format!("figure-{id}.csv"), csv)?;
+    let svg = svg.map_err(|error| Error::job(error.to_string()))?;
     write(folder, &format!("figure-{id}.svg"), &svg)
 }
 

@@ -5,7 +5,7 @@ use super::meter::Sample;
 use super::tables::{self, MODES, Tables};
 use super::{DtcPoint, meter::Counts};
 use crate::experiment::RunError;
-use crate::plot::{Axis, Chart, Point, Scale, Series};
+use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 
 /// A figure with its measurements.
 #[derive(Clone, PartialEq, Debug)]
@@ -67,7 +67,11 @@ fn load(tables: &Tables) -> Chart {
     let curve = |(mode, name): (Mode, &str)| {
         let nodes = &tables.cell(mode, 11, 0.1).array("transmissions_by_node").elements;
         let point = |(i, s): (usize, &crate::stats::Summary)| Point { x: i as f64, y: s.mean, ci95: s.ci95 };
-        Series { name: name.to_owned(), points: nodes.iter().enumerate().map(point).collect() }
+        Series {
+            name: name.to_owned(),
+            points: nodes.iter().enumerate().map(point).collect(),
+            look: Look::Marked,
+        }
     };
     let ticks = (0..10).map(f64::from).collect();
     Chart {
@@ -87,6 +91,7 @@ fn times(id: &'static str, title: &str, curves: Vec<(&str, Vec<Sample>)>) -> Dra
             .enumerate()
             .map(|(i, s)| Point { x: (i + 1) as f64, y: s.rtt, ci95: None })
             .collect(),
+        look: Look::Marked,
     });
     let chart = Chart {
         title: format!("Figure {id}: {title}, 11 hops, 10 % loss"),

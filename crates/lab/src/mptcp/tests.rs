@@ -6,11 +6,7 @@ use crate::experiment::{grid, run_all};
 const SEED: u64 = 1;
 
 fn config(scheme: Scheme, shape: deployment::Shape, nodes: usize, multi_link: usize) -> Config {
-    let (words, defaults) = (config::SCHEMES, Settings::defaults(&Mptcp));
-    let mut settings = defaults;
-    let word = words.iter().find(|(_, s)| *s == scheme).expect("a scheme").0;
-    settings.set("scheme", word).expect("a parameter");
-    Config { shape, nodes, multi_link, ..Config::understand(&settings).expect("good") }
+    Config { shape, nodes, multi_link, ..tables::defaults(scheme) }
 }
 
 fn outcome(config: &Config, run: u64) -> Outcome {
@@ -156,10 +152,13 @@ fn the_models_round_trip_is_near_the_measured_one_without_load() {
 fn activity_is_in_order_and_round_trips_are_there() {
     for (scheme, multi_link) in [(Scheme::Proposed, 1), (Scheme::Conventional, 0)] {
         let found = outcome(&config(scheme, deployment::Shape::Corner, 25, multi_link), 0);
-        for times in [&found.activity.data_sent, &found.activity.data_arrived, &found.activity.acks_sent] {
+        for times in [&found.activity.data, &found.activity.acks] {
             assert!(times.windows(2).all(|w| w[0] <= w[1]) && times[0] >= 0.0);
         }
-        assert!(found.activity.data_arrived.len() <= found.activity.data_sent.len());
+        assert_eq!(found.activity.data.len(), found.activity.arrived.len());
+        assert_eq!(found.activity.transmissions(-1.0), 0);
+        let half = found.delivered(0.5).expect("all is delivered");
+        assert!((1..found.transmissions() as usize).contains(&found.activity.transmissions(half)));
         let round_trip = found.round_trip.expect("every node has a path");
         assert!(round_trip.measured > 0.02 && round_trip.ratio > 0.0, "{round_trip:?}");
     }

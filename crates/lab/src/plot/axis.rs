@@ -32,6 +32,11 @@ impl Placed {
         &self.ticks
     }
 
+    /// From the low end to the high end.
+    pub(super) fn span(&self) -> f64 {
+        self.high - self.low
+    }
+
     /// The place of `value`: 0 at the low end, 1 at the high end; values outside stand at the end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {

@@ -1,15 +1,10 @@
-//! The picture itself.
+//! The picture of a chart.
 
-use super::axis::{Placed, label};
-use super::{Chart, Point, Series};
 use std::fmt::Write as _;
 
-/// Series that can be told apart.
-pub(super) const MARKERS: usize = 7;
-
-/// The palette of Okabe and Ito (2008), darkest first, without its yellow, which a light ground swallows.
-const COLOURS: [&str; MARKERS] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"];
+use super::axis::{Placed, label};
+use super::canvas::{CHARACTER, COLOURS, Canvas, MARKERS, pixel};
+use super::{Chart, Dash, Look, Point, Series};
 
 /// Dashes, for print without colour.
 const DASHES: [&str; MARKERS] = ["", "7 3", "2 3", "9 3 2 3", "4 4", "1 4", "8 2 2 2 2 2"];
@@ -19,9 +14,6 @@ const WIDTH: f64 = 460.0;
 const HEIGHT: f64 = 300.0;
 const TOP: f64 = 44.0;
 const BOTTOM: f64 = 58.0;
-const FONT: f64 = 12.0;
-/// About how wide a character is: enough for digits and lower-case letters, not exact.
-const CHARACTER: f64 = 0.6 * FONT;
 /// The legend's line with its marker.
 const SAMPLE: f64 = 34.0;
 
@@ -36,7 +28,7 @@ struct Picture<'a> {
     y: Placed,
     /// Where the plot begins from the left: tick labels of any width have room.
     left: f64,
-    text: String,
+    canvas: Canvas,
 }
 
 impl<'a> Picture<'a> {
@@ -52,48 +44,20 @@ impl<'a> Picture<'a> {
         let y = Placed::new(chart.y.scale, &ys, &chart.y.ticks);
         let widest = y.ticks().iter().map(|&tick| label(tick).chars().count()).max().unwrap_or(1);
         let left = 46.0 + widest as f64 * CHARACTER;
-        Self { chart, x, y, left, text: String::new() }
+        let names = chart.series.iter().map(|series| series.name.chars().count());
+        let legend = SAMPLE + 30.0 + names.max().unwrap_or(0) as f64 * CHARACTER;
+        let size = (left + WIDTH + legend, TOP + HEIGHT + BOTTOM);
+        let canvas = Canvas::new(size, left + WIDTH / 2.0, &chart.title);
+        Self { chart, x, y, left, canvas }
     }
 
     fn drawn(mut self) -> String {
-        let names = self.chart.series.iter().map(|series| series.name.chars().count());
-        let legend = SAMPLE + 30.0 + names.max().unwrap_or(0) as f64 * CHARACTER;
-        let width = self.left + WIDTH + legend;
-        let height = TOP + HEIGHT + BOTTOM;
-        self.line(&format!(
-            r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="{FONT}" fill="#222222">"##
-        ));
-        self.line(&format!("<title>{}</title>", escaped(&self.chart.title)));
-        self.line(r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
-        self.words(
-            self.left + WIDTH / 2.0,
-            26.0,
-            r#"text-anchor="middle" font-size="15""#,
-            &self.chart.title,
-        );
         self.axes();
         for (i, series) in self.chart.series.iter().enumerate() {
             self.series(i, series);
         }
         self.legend();
-        self.line("</svg>");
-        self.text
-    }
-
-    fn line(&mut self, text: &str) {
-        self.text += text;
-        self.text.push('\n');
-    }
-
-    fn words(&mut self, x: f64, y: f64, attributes: &str, words: &str) {
-        let (x, y, words) = (pixel(x), pixel(y), escaped(words));
-        self.line(&format!(r#"<text x="{x}" y="{y}" {attributes}>{words}</text>"#));
-    }
-
-    /// A straight stroke in the given style.
-    fn stroke(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
-        let (x1, y1, x2, y2) = (pixel(from.0), pixel(from.1), pixel(to.0), pixel(to.1));
-        self.line(&format!(r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {style}/>"#));
+        self.canvas.finished()
     }
 
     fn at_x(&self, value: f64) -> f64 {
@@ -110,26 +74,31 @@ impl<'a> Picture<'a> {
         let (left, right, bottom) = (self.left, self.left + WIDTH, TOP + HEIGHT);
         for tick in self.y.ticks().to_vec() {
             let y = self.at_y(tick);
-            self.stroke((left, y), (right, y), GRID);
-            self.stroke((left - 5.0, y), (left, y), FRAME);
-            self.words(left - 9.0, y + 4.0, r#"text-anchor="end""#, &label(tick));
+            self.canvas.stroke((left, y), (right, y), GRID);
+            self.canvas.stroke((left - 5.0, y), (left, y), FRAME);
+            self.canvas.words(left - 9.0, y + 4.0, r#"text-anchor="end""#, &label(tick));
         }
         for tick in self.x.ticks().to_vec() {
             let x = self.at_x(tick);
-            self.stroke((x, TOP), (x, bottom), GRID);
-            self.stroke((x, bottom), (x, bottom + 5.0), FRAME);
-            self.words(x, bottom + 19.0, r#"text-anchor="middle""#, &label(tick));
+            self.canvas.stroke((x, TOP), (x, bottom), GRID);
+            self.canvas.stroke((x, bottom), (x, bottom + 5.0), FRAME);
+            self.canvas.words(x, bottom + 19.0, r#"text-anchor="middle""#, &label(tick));
         }
-        self.stroke((left, TOP), (left, bottom), FRAME);
-        self.stroke((left, bottom), (right, bottom), FRAME);
-        self.words(left + WIDTH / 2.0, bottom + 44.0, r#"text-anchor="middle""#, &self.chart.x.caption());
+        self.canvas.stroke((left, TOP), (left, bottom), FRAME);
+        self.canvas.stroke((left, bottom), (right, bottom), FRAME);
+        self.canvas.words(
+            left + WIDTH / 2.0,
+            bottom + 44.0,
+            r#"text-anchor="middle""#,
+            &self.chart.x.caption(),
+        );
         let middle = TOP + HEIGHT / 2.0;
         let turned = format!(r#"text-anchor="middle" transform="rotate(-90 18 {})""#, pixel(middle));
-        self.words(18.0, middle, &turned, &self.chart.y.caption());
+        self.canvas.words(18.0, middle, &turned, &self.chart.y.caption());
     }
 
     fn series(&mut self, i: usize, series: &Series) {
-        let (colour, dash) = (COLOURS[i], DASHES[i]);
+        let (colour, dash) = strokes(i, series);
         let mut path = String::new();
         for point in &series.points {
             let command = if path.is_empty() { 'M' } else { 'L' };
@@ -137,15 +106,16 @@ impl<'a> Picture<'a> {
             let _ = write!(path, "{command}{} {}", pixel(self.at_x(point.x)), pixel(self.at_y(point.y)));
         }
         let dashes = if dash.is_empty() { String::new() } else { format!(r#" stroke-dasharray="{dash}""#) };
-        self.line(&format!(
+        self.canvas.line(&format!(
             r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6" stroke-linejoin="round"{dashes}/>"#
         ));
         for point in &series.points {
             self.error_bar(point, colour);
         }
-        for point in &series.points {
-            let (x, y) = (self.at_x(point.x), self.at_y(point.y));
-            self.marker(i, x, y);
+        if series.look == Look::Marked {
+            for point in &series.points {
+                self.canvas.marker(i, self.at_x(point.x), self.at_y(point.y));
+            }
         }
     }
 
@@ -157,77 +127,41 @@ impl<'a> Picture<'a> {
             return;
         }
         let style = format!(r#"stroke="{colour}" stroke-width="1.2""#);
-        self.stroke((x, low), (x, high), &style);
+        self.canvas.stroke((x, low), (x, high), &style);
         for end in [low, high] {
-            self.stroke((x - 4.0, end), (x + 4.0, end), &style);
+            self.canvas.stroke((x - 4.0, end), (x + 4.0, end), &style);
         }
-    }
-
-    fn marker(&mut self, i: usize, x: f64, y: f64) {
-        let colour = COLOURS[i];
-        let shape: &[(f64, f64)] = match i {
-            0 => {
-                let (x, y) = (pixel(x), pixel(y));
-                return self.line(&format!(r#"<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>"#));
-            }
-            1 => &[(-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)],
-            2 => &[(0.0, -5.0), (4.6, 3.4), (-4.6, 3.4)],
-            3 => &[(0.0, -5.2), (5.2, 0.0), (0.0, 5.2), (-5.2, 0.0)],
-            4 => &[(0.0, 5.0), (4.6, -3.4), (-4.6, -3.4)],
-            5 => &[
-                (-1.4, -5.0),
-                (1.4, -5.0),
-                (1.4, -1.4),
-                (5.0, -1.4),
-                (5.0, 1.4),
-                (1.4, 1.4),
-                (1.4, 5.0),
-                (-1.4, 5.0),
-                (-1.4, 1.4),
-                (-5.0, 1.4),
-                (-5.0, -1.4),
-                (-1.4, -1.4),
-            ],
-            _ => &[(-2.2, -5.0), (2.2, -5.0), (5.0, 0.0), (2.2, 5.0), (-2.2, 5.0), (-5.0, 0.0)],
-        };
-        let corners: Vec<String> =
-            shape.iter().map(|(dx, dy)| format!("{},{}", pixel(x + dx), pixel(y + dy))).collect();
-        self.line(&format!(r#"<polygon points="{}" fill="{colour}"/>"#, corners.join(" ")));
     }
 
     fn legend(&mut self) {
         let left = self.left + WIDTH + 14.0;
         for (i, series) in self.chart.series.iter().enumerate() {
             let y = TOP + 10.0 + i as f64 * 20.0;
-            let style = match DASHES[i] {
-                "" => format!(r#"stroke="{}" stroke-width="1.6""#, COLOURS[i]),
-                dash => format!(r#"stroke="{}" stroke-width="1.6" stroke-dasharray="{dash}""#, COLOURS[i]),
+            let style = match strokes(i, series) {
+                (colour, "") => format!(r#"stroke="{colour}" stroke-width="1.6""#),
+                (colour, dash) => {
+                    format!(r#"stroke="{colour}" stroke-width="1.6" stroke-dasharray="{dash}""#)
+                }
             };
-            self.stroke((left, y), (left + SAMPLE - 6.0, y), &style);
-            self.marker(i, left + (SAMPLE - 6.0) / 2.0, y);
-            self.words(left + SAMPLE, y + 4.0, "", &series.name);
+            self.canvas.stroke((left, y), (left + SAMPLE - 6.0, y), &style);
+            if series.look == Look::Marked {
+                self.canvas.marker(i, left + (SAMPLE - 6.0) / 2.0, y);
+            }
+            self.canvas.words(left + SAMPLE, y + 4.0, "", &series.name);
         }
     }
 }
 
-/// A coordinate to a tenth of a pixel, without a minus before nothing.
-fn pixel(value: f64) -> String {
-    let text = format!("{value:.1}");
-    if text == "-0.0" { "0.0".to_owned() } else { text }
-}
-
-/// Text as XML wants it; what XML cannot hold at all is left out.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
+/// Colour and dashes of the series that stands at `i`.
+fn strokes(i: usize, series: &Series) -> (&'static str, &'static str) {
+    match series.look {
+        Look::Marked => (COLOURS[i], DASHES[i]),
+        Look::Line { colour, dash } => {
+            let dash = match dash {
+                Dash::Solid => "",
+                Dash::Dashed => "7 3",
+            };
+            (COLOURS[colour % MARKERS], dash)
         }
     }
-    escaped
 }

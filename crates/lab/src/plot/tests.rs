@@ -21,6 +21,7 @@ fn chart() -> Chart {
                         point(x, (4.0 + 40.0 / x) / f64::from(n), 0.3 / f64::from(n))
                     })
                     .collect(),
+                look: Look::Marked,
             })
             .collect(),
     }
@@ -127,4 +128,92 @@ fn csv_has_a_header_and_quotes_what_needs_it() {
     assert_eq!(lines.next(), Some("\"SET, 1 gateways\",8,9,0.3"));
     assert_eq!(lines.count(), 17);
     assert_eq!(csv::record(&["a\"b", "c\nd", "e"]), "\"a\"\"b\",\"c\nd\",e\n");
+}
+
+fn map() -> map::Map {
+    let place = |name: &str, x, y| map::Place { name: name.into(), x, y };
+    map::Map {
+        title: "Four nodes".into(),
+        x: Axis::new("x", "m"),
+        y: Axis::new("y", "m"),
+        lines: vec![map::Lines {
+            name: "hops".into(),
+            stroke: map::Stroke::Strong,
+            ends: vec![[(0.0, 0.0), (100.0, 50.0)]],
+        }],
+        groups: vec![
+            map::Group { name: "centre".into(), places: vec![place("0", 0.0, 0.0)] },
+            map::Group {
+                name: "nodes".into(),
+                places: vec![place("1", 100.0, 50.0), place("2", 40.0, 10.0), place("3", 41.0, 10.0)],
+            },
+        ],
+    }
+}
+
+#[test]
+fn a_map_has_one_scale_and_names_that_cover_nothing() {
+    let svg = map().svg().expect("a map");
+    // Twice as wide as high: 520 by 260 pixels.
+    assert!(svg.contains(r#"height="362""#), "{svg}");
+    // One circle and one in the legend, three squares and one in the legend.
+    assert_eq!((svg.matches("<circle ").count(), svg.matches("<polygon ").count()), (2, 4));
+    assert_eq!(svg.matches("paint-order").count(), 4);
+    for words in ["Four nodes", "x (m)", "y (m)", "hops", "nodes"] {
+        assert!(svg.contains(&format!(">{words}</text>")), "{words}");
+    }
+    // The centre stands in the corner, and its name off both axes: above it, and to the right.
+    let (x, y) = (46.0 + 2.0 * 7.2, 44.0 + 260.0);
+    let name = svg.lines().find(|line| line.ends_with(">0</text>") && line.contains("paint-order"));
+    let number = |key: &str| -> f64 {
+        let rest = name.expect("the centre's name").split_once(key).expect("a place").1;
+        rest.split('"').next().and_then(|n| n.parse().ok()).expect("a number")
+    };
+    assert!(number(" x=\"") > x && number(" y=\"") < y, "{name:?}");
+    // Where many places are one, there is not room for all names.
+    let mut crowd = map();
+    crowd.groups[1].places = vec![crowd.groups[1].places[0].clone(); 20];
+    let names = crowd.svg().expect("a map").matches("paint-order").count();
+    assert!((2..20).contains(&names), "{names}");
+}
+
+#[test]
+fn a_map_is_a_table_too_and_refuses_what_has_no_place() {
+    expect_test::expect![[r#"
+        kind,name,x (m),y (m),to x (m),to y (m)
+        centre,0,0,0,,
+        nodes,1,100,50,,
+        nodes,2,40,10,,
+        nodes,3,41,10,,
+        hops,,0,0,100,50
+    "#]]
+    .assert_eq(&map().csv());
+    let bad = |change: fn(&mut map::Map)| {
+        let mut map = map();
+        change(&mut map);
+        map.svg().expect_err("it cannot be drawn")
+    };
+    assert_eq!(bad(|m| m.groups.clear()), ChartError::Empty { title: "Four nodes".into() });
+    let nowhere = |series: &str, point| ChartError::Unplaceable { series: series.into(), point };
+    assert_eq!(bad(|m| m.groups[1].places[2].y = f64::NAN), nowhere("nodes", 2));
+    assert_eq!(bad(|m| m.lines[0].ends[0][1].0 = f64::INFINITY), nowhere("hops", 0));
+    let many = bad(|m| m.groups = vec![m.groups[0].clone(); 8]);
+    assert_eq!(many, ChartError::TooManySeries { title: "Four nodes".into(), series: 8 });
+}
+
+#[test]
+fn lines_without_markers_share_colours() {
+    let mut pairs = chart();
+    let one = pairs.series[0].clone();
+    pairs.series = (0..10)
+        .map(|i| Series {
+            look: Look::Line { colour: i / 2, dash: if i % 2 == 0 { Dash::Solid } else { Dash::Dashed } },
+            ..one.clone()
+        })
+        .collect();
+    let svg = pairs.svg().expect("more lines than there are markers");
+    assert_eq!((svg.matches("<circle ").count(), svg.matches("<polygon ").count()), (0, 0));
+    // Each dashed line, and its sample in the legend.
+    assert_eq!(svg.matches("stroke-dasharray=\"7 3\"").count(), 10);
+    assert_eq!(svg.matches(r##"fill="none" stroke="#0072b2""##).count(), 2);
 }

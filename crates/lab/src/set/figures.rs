@@ -9,7 +9,7 @@ use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span};
 use super::config::{Config, PerGateway, Scheme};
 use super::{Set, SetPoint};
 use crate::experiment::{self, RunError};
-use crate::plot::{Axis, Chart, Point, Scale, Series};
+use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 
 /// How many points on each curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ impl Panel {
                 let summary = outcome.metric("latency_s").summary?;
                 Some(Point { x, y: summary.mean, ci95: summary.ci95 })
             });
-            series.push(Series { name: curve.name, points: measured.collect() });
+            series.push(Series { name: curve.name, points: measured.collect(), look: Look::Marked });
         }
         let y = Axis::new("Latency", "s").scaled(Scale::FromZero);
         Ok(Drawn { id: self.id, chart: Chart { title: self.title, x: self.axis, y, series } })

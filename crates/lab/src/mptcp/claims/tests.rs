@@ -1,0 +1,142 @@
+//! How claims are judged, by few runs.
+
+use std::sync::OnceLock;
+
+use super::*;
+use crate::mptcp::figures::{self, Picture};
+
+/// Two runs of every cell, for all tests of this file.
+fn tables() -> &'static Tables {
+    static TABLES: OnceLock<Tables> = OnceLock::new();
+    TABLES.get_or_init(|| Tables::run(2, 1).expect("runs"))
+}
+
+#[test]
+fn every_value_and_trend_has_a_verdict() {
+    let verdicts = verdicts(tables());
+    let wanted = targets::mptcp().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    for v in &verdicts {
+        assert!(
+            !v.measured.contains("nothing measures") && !v.measured.contains("NaN"),
+            "{}: {}",
+            v.id,
+            v.measured
+        );
+    }
+    let page = markdown(&verdicts, 2, 1);
+    assert_eq!(page.matches("\n| `mptcp.").count(), 94);
+    assert!(page.contains("seed 1") && !page.contains("{"), "{page}");
+}
+
+#[test]
+fn a_claim_that_nothing_measures_does_not_hold() {
+    let judge = Judge { tables: tables() };
+    for name in ["n60.transmissions.C", "n10.energy.C", "n10.transmissions.X", "n10.transmissions", "trend.9"]
+    {
+        let judged = if name.starts_with("trend") { judge.trend(name) } else { judge.value(name, 1.0) };
+        assert_eq!(judged, (Holds::No, format!("nothing measures `{name}`")));
+    }
+}
+
+/// What must come out with any number of runs.
+#[test]
+fn what_is_far_from_doubt_holds() {
+    let verdicts = verdicts(tables());
+    let word = |id: &str| verdicts.iter().find(|v| v.id == id).expect("a verdict").word();
+    for id in ["mptcp.trend.4", "mptcp.n50.pdr.P", "mptcp.circle50.transmissions.C"] {
+        assert_eq!(word(id), "holds", "{id}");
+    }
+    // Printed is 86.5 %: our channel loses less.
+    assert_eq!(word("mptcp.corner25.pdr.C"), "does not");
+}
+
+/// M24, M25, M26: the corrected numbers are those that follow from the others that are printed.
+#[test]
+fn corrected_numbers_follow_from_the_printed_ones() {
+    let all = targets::mptcp();
+    let number = |id: &str| {
+        let target = all.iter().find(|t| t.id == format!("mptcp.{id}")).expect("a target");
+        let value = target.value.as_ref().expect("a number");
+        value.as_float().or(value.as_integer().map(|n| n as f64)).expect("a number")
+    };
+    let time = |place: &str, scheme: &str| number(&format!("{place}.delivery_time.{scheme}"));
+    for (name, follows, _) in CORRECTED {
+        let (place, rest) = name.split_once('.').expect("a place");
+        let packets = if place == "n40" { 3900.0 } else { 2400.0 };
+        let exact = match (rest, place) {
+            ("throughput.P", _) => packets * 800.0 / time(place, "P") / 1e3,
+            ("throughput.gain", "n40") => 100.0 * (time(place, "C") / time(place, "P") - 1.0),
+            ("throughput.gain", _) => {
+                let of = |scheme| number(&format!("{place}.throughput.{scheme}"));
+                100.0 * (of("P") / of("C") - 1.0)
+            }
+            _ => 100.0 * (1.0 - time(place, "P") / time(place, "C")),
+        };
+        assert!((exact - follows).abs() < 0.06, "{name}: {exact:.2}");
+        assert!((number(name) - follows).abs() > 0.5, "{name}: the printed number is no other");
+    }
+}
+
+#[test]
+fn what_holds_in_part() {
+    assert_eq!(
+        [5.0, 10.0, 15.0, 20.1].map(|off| within(off, 10.0)),
+        [Holds::Yes, Holds::Yes, Holds::Partly, Holds::No]
+    );
+    let found = |mean, ci95| Summary { mean, ci95, min: mean, max: mean, runs: 2 };
+    assert_eq!(reaches(&found(18.0, Some(2.5)), 20.0), Holds::Yes);
+    assert_eq!(reaches(&found(17.0, Some(2.5)), 20.0), Holds::Partly);
+    assert_eq!(reaches(&found(2.0, Some(2.5)), 20.0), Holds::No);
+    assert_eq!(reaches(&found(-2.0, None), 20.0), Holds::No);
+    assert_eq!([0, 1, 2].map(|some| part(some, 2)), [Holds::No, Holds::Partly, Holds::Yes]);
+}
+
+/// Figures 2 to 11: every picture can be drawn, a pair of curves for each deployment, the base station where there is one.
+#[test]
+fn every_figure_is_drawn() {
+    let drawn = figures::draw(tables());
+    let ids: Vec<&str> = drawn.iter().map(|d| d.id).collect();
+    assert_eq!(ids, ["2", "3", "4", "5", "6", "7", "8", "9", "10", "11"]);
+    for figure in &drawn {
+        let svg = figure.picture.svg().expect("a picture");
+        assert!(svg.contains(&format!("Figure {}:", figure.id)) && !svg.contains("NaN"));
+        match &figure.picture {
+            Picture::Chart(chart) => {
+                let deployments = if ["3", "4", "5"].contains(&figure.id) { 5 } else { 3 };
+                assert_eq!(chart.series.len(), 2 * deployments);
+                // Neither transmissions nor shares of packets grow fewer.
+                let grows = |s: &crate::plot::Series| {
+                    s.points.windows(2).all(|w| w[0].y <= w[1].y && w[0].x <= w[1].x)
+                };
+                assert!(["4", "8"].contains(&figure.id) || chart.series.iter().all(grows), "{}", figure.id);
+            }
+            Picture::Map(map) => {
+                let nodes: usize = map.groups.iter().map(|g| g.places.len()).sum();
+                let expected = match figure.id {
+                    "10" => 25,
+                    "11" => 26,
+                    _ => 50,
+                };
+                assert_eq!(nodes, expected);
+                let cellular = map.lines.iter().find(|l| l.name == "cellular link").map(|l| l.ends.len());
+                assert_eq!(cellular, (figure.id == "11").then_some(2), "the data centre's and the node's");
+            }
+        }
+    }
+}
+
+/// The tables' numbers are those of `lab run mptcp`.
+#[test]
+fn numbers_are_those_of_the_experiment() {
+    let points =
+        crate::experiment::grid(&crate::mptcp::Mptcp, &["nodes=20", "subflows=3"]).expect("good settings");
+    let found = &crate::experiment::run_all(&crate::mptcp::Mptcp, &points, 2, 1).expect("runs")[0];
+    let ours = |quantity| tables().summary("n20", Way::Printed, quantity).map(|s| s.mean);
+    assert_eq!(ours(Quantity::Transmissions), found.mean("transmissions"));
+    assert_eq!(ours(Quantity::DeliveryTime), found.mean("delivered_all_s"));
+    let lines = tables().csv();
+    assert_eq!(lines.lines().count(), 1 + 4 * 8 * 3);
+    assert!(lines.contains("transmissions,n50,conventional,18421,"), "{lines}");
+    assert!(tables().markdown(2, 1).contains("| sunflower 50 | 21862 / 15915 |"));
+}

@@ -1,0 +1,317 @@
+//! Section VIII, measured: every deployment of the paper with every scheme, and the numbers that it prints beside ours.
+
+use rayon::prelude::*;
+
+use super::config::{Config, SCHEMES, Scheme};
+use super::deployment::Shape;
+use super::{Mptcp, MptcpPoint, Outcome};
+use crate::experiment::values::named;
+use crate::experiment::{RunError, Settings};
+use crate::plot::csv;
+use crate::stats::{self, Summary};
+use crate::targets;
+
+/// A deployment of section VIII.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deployment {
+    /// Its name in the list of targets.
+    pub id: &'static str,
+    /// Its name in reports.
+    pub title: &'static str,
+    shape: Shape,
+    nodes: usize,
+    multi_link: usize,
+}
+
+/// Section VIII-B to D, in the paper's order.
+pub const DEPLOYMENTS: [Deployment; 8] = [
+    square("n10", "square 10", 10),
+    square("n20", "square 20", 20),
+    square("n30", "square 30", 30),
+    square("n40", "square 40", 40),
+    square("n50", "square 50", 50),
+    Deployment { id: "circle50", title: "sunflower 50", shape: Shape::Sunflower, nodes: 50, multi_link: 0 },
+    Deployment { id: "corner25", title: "corner 25", shape: Shape::Corner, nodes: 25, multi_link: 0 },
+    Deployment {
+        id: "corner25ml",
+        title: "corner 25, 1 multi-link",
+        shape: Shape::Corner,
+        nodes: 25,
+        multi_link: 1,
+    },
+];
+
+const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployment {
+    Deployment { id, title, shape: Shape::Square, nodes, multi_link: 0 }
+}
+
+/// What carries the packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// C-MPTCP.
+    Conventional,
+    /// P-MPTCP as the paper has it: a node sends over all its paths (`subflows=3`).
+    Printed,
+    /// P-MPTCP as we have it: over one, and the others stand by. By this we judge.
+    Ours,
+}
+
+/// All, with the words of the reports.
+pub const WAYS: [(Way, &str); 3] =
+    [(Way::Conventional, "conventional"), (Way::Printed, "the paper's way"), (Way::Ours, "ours")];
+
+/// What is left of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Digest {
+    transmissions: f64,
+    delivery_percent: f64,
+    delivered: Option<f64>,
+    kilobits: Option<f64>,
+    latencies: Vec<Option<f64>>,
+    /// The longest time in which nobody transmitted while something was still to be delivered, in seconds.
+    pub silence: f64,
+}
+
+/// A printed quantity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// Data segments and acknowledgements given to a radio.
+    Transmissions,
+    /// Seconds until the last packet was delivered.
+    DeliveryTime,
+    /// Payload over that time, in kbit/s.
+    Throughput,
+    /// Of the data segments given to a radio, the share that reached the next node, in per cent.
+    DeliveryRatio,
+}
+
+/// All quantities: their names in the list of targets, their titles.
+pub const QUANTITIES: [(Quantity, &str, &str); 4] = [
+    (Quantity::Transmissions, "transmissions", "Transmissions of data segments and acknowledgements"),
+    (Quantity::DeliveryTime, "delivery_time", "Seconds until the last packet was delivered"),
+    (Quantity::Throughput, "throughput", "Throughput, kbit/s"),
+    (Quantity::DeliveryRatio, "pdr", "Delivery ratio, per cent"),
+];
+
+impl Digest {
+    fn new(outcome: &Outcome, payload: u16) -> Self {
+        let mut latencies = outcome.latencies.clone();
+        latencies.sort_by(f64::total_cmp);
+        let at = |percent: usize| latencies.get((percent * latencies.len()).div_ceil(100).checked_sub(1)?);
+        Self {
+            transmissions: outcome.transmissions() as f64,
+            delivery_percent: 100.0 * outcome.delivery_ratio(),
+            delivered: outcome.delivered(1.0),
+            kilobits: outcome.throughput(payload).map(|bits| bits / 1e3),
+            latencies: (1..=100).map(|percent| at(percent).copied()).collect(),
+            silence: silence(outcome),
+        }
+    }
+
+    /// What this run has come to; `None` if not everything was delivered, where that is what is asked for.
+    pub fn of(&self, quantity: Quantity) -> Option<f64> {
+        match quantity {
+            Quantity::Transmissions => Some(self.transmissions),
+            Quantity::DeliveryTime => self.delivered,
+            Quantity::Throughput => self.kilobits,
+            Quantity::DeliveryRatio => Some(self.delivery_percent),
+        }
+    }
+}
+
+fn silence(outcome: &Outcome) -> f64 {
+    let activity = &outcome.activity;
+    let last = outcome.arrivals.last().copied().unwrap_or(f64::INFINITY);
+    let sent = activity.data.iter().chain(&activity.acks).copied();
+    let mut sent: Vec<f64> = sent.filter(|at| *at <= last).collect();
+    sent.sort_by(f64::total_cmp);
+    sent.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max)
+}
+
+/// A deployment with a scheme.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// The runs, in order.
+    pub runs: Vec<Digest>,
+    /// The first of them as a whole.
+    pub first: Outcome,
+}
+
+/// All of section VIII.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tables {
+    /// By deployment, then by scheme, in the order of [`DEPLOYMENTS`] and [`WAYS`].
+    cells: Vec<Cell>,
+}
+
+/// The experiment's defaults with a scheme.
+pub(super) fn defaults(scheme: Scheme) -> Config {
+    let mut settings = Settings::defaults(&Mptcp);
+    settings.set("scheme", &named(scheme, SCHEMES)).expect("a parameter");
+    Config::understand(&settings).expect("the defaults can be")
+}
+
+impl Deployment {
+    /// The configuration of its runs.
+    pub fn config(&self, way: Way) -> Config {
+        let scheme = match way {
+            Way::Conventional => Scheme::Conventional,
+            Way::Printed | Way::Ours => Scheme::Proposed,
+        };
+        let config = defaults(scheme);
+        let subflows = if way == Way::Printed { usize::from(config.paths) } else { config.subflows };
+        Config { shape: self.shape, nodes: self.nodes, multi_link: self.multi_link, subflows, ..config }
+    }
+}
+
+impl Tables {
+    /// Runs every cell, `runs` times (at least once).
+    ///
+    /// # Errors
+    ///
+    /// The first run that could not be made.
+    pub fn run(runs: usize, seed: u64) -> Result<Self, RunError> {
+        let runs = runs.max(1);
+        let configs = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.config(*way)));
+        let points: Vec<MptcpPoint> = configs.map(MptcpPoint::new).collect();
+        let one = |i: usize| {
+            let point = &points[i / runs];
+            let outcome = point.outcome(seed, (i % runs) as u64)?;
+            let digest = Digest::new(&outcome, point.config.payload);
+            // A run's times take much room, and only the first one's are drawn.
+            Ok((digest, i.is_multiple_of(runs).then_some(outcome)))
+        };
+        let all: Vec<_> =
+            (0..points.len() * runs).into_par_iter().map(one).collect::<Result<_, RunError>>()?;
+        let mut all = all.into_iter();
+        let cell = |_| {
+            let (digests, first): (Vec<_>, Vec<_>) = all.by_ref().take(runs).unzip();
+            Cell { runs: digests, first: first.into_iter().flatten().next().expect("there is a first run") }
+        };
+        Ok(Self { cells: points.iter().map(cell).collect() })
+    }
+
+    /// A cell by the deployment's name in the list of targets.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such deployment.
+    pub fn cell(&self, id: &str, way: Way) -> &Cell {
+        let place = DEPLOYMENTS.iter().position(|d| d.id == id).expect("a deployment of section VIII");
+        let way = WAYS.iter().position(|w| w.0 == way).expect("every way is listed");
+        &self.cells[place * WAYS.len() + way]
+    }
+
+    /// A quantity over those runs that have it; `None` if none has.
+    pub fn summary(&self, id: &str, way: Way, quantity: Quantity) -> Option<Summary> {
+        let values: Vec<f64> = self.cell(id, way).runs.iter().filter_map(|run| run.of(quantity)).collect();
+        Summary::of(&values).ok()
+    }
+
+    /// A quantity of one cell as a multiple of another's, run by run.
+    pub fn ratio(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> Option<Summary> {
+        let (left, right) = self.pairs(a, b, quantity);
+        stats::ratio(&left, &right).ok()
+    }
+
+    /// A quantity of one cell less another's, run by run.
+    pub fn difference(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> Option<Summary> {
+        let (left, right) = self.pairs(a, b, quantity);
+        stats::paired(&left, &right).ok()
+    }
+
+    fn pairs(&self, a: (&str, Way), b: (&str, Way), quantity: Quantity) -> (Vec<f64>, Vec<f64>) {
+        let runs = self.cell(a.0, a.1).runs.iter().zip(&self.cell(b.0, b.1).runs);
+        runs.filter_map(|(a, b)| a.of(quantity).zip(b.of(quantity))).unzip()
+    }
+
+    /// The latencies that 1, 2, ... 100 % of a run's packets did not exceed, in seconds: the means over the runs.
+    pub fn latencies(&self, id: &str, way: Way) -> Vec<f64> {
+        let runs = &self.cell(id, way).runs;
+        let mean = |i: usize| {
+            let values: Vec<f64> = runs.iter().filter_map(|run| run.latencies[i]).collect();
+            Summary::of(&values).map_or(f64::NAN, |s| s.mean)
+        };
+        (0..100).map(mean).collect()
+    }
+
+    /// Every number as CSV.
+    pub fn csv(&self) -> String {
+        let mut text = csv::record(&["quantity", "deployment", "scheme", "published", "mean", "ci95"]);
+        for (quantity, name, _) in QUANTITIES {
+            for place in DEPLOYMENTS {
+                for (way, word) in WAYS {
+                    let summary = self.summary(place.id, way, quantity);
+                    let mean = summary.map(|s| s.mean.to_string()).unwrap_or_default();
+                    let ci95 = summary.and_then(|s| s.ci95).map(|c| c.to_string()).unwrap_or_default();
+                    let printed = printed(place.id, name, way);
+                    text += &csv::record(&[name, place.id, word, &printed, &mean, &ci95]);
+                }
+            }
+        }
+        text
+    }
+
+    /// Every number as a page.
+    pub fn markdown(&self, runs: usize, seed: u64) -> String {
+        let mut text = format!(
+            "# Section VIII's numbers beside ours\n\n`anabranch lab reproduce mptcp`, {runs} runs, seed {seed}. Written \
+             by the program. Means with 95 % intervals. \"The paper's way\" sends over all paths of a node \
+             (`subflows=3`), \"ours\" over one while the others stand by; the last two columns set each against the \
+             conventional scheme in the same runs.\n"
+        );
+        for (quantity, name, title) in QUANTITIES {
+            text += &format!(
+                "\n## {title}\n\n| deployment | the paper: C / P | conventional | the paper's way | ours | the paper's \
+                 way against it | ours against it |\n|---|---|---|---|---|---|---|\n"
+            );
+            for place in DEPLOYMENTS {
+                let printed = [Way::Conventional, Way::Ours].map(|way| match printed(place.id, name, way) {
+                    none if none.is_empty() => "–".to_owned(),
+                    number => number,
+                });
+                text += &format!("| {} | {} / {} |", place.title, printed[0], printed[1]);
+                for (way, _) in WAYS {
+                    let summary = self.summary(place.id, way, quantity);
+                    text += &format!(" {} |", summary.map_or("none".to_owned(), |s| shown(&s)));
+                }
+                for way in [Way::Printed, Way::Ours] {
+                    let against = self.against(place.id, way, quantity);
+                    text += &format!(" {} |", against.unwrap_or("none".to_owned()));
+                }
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    fn against(&self, id: &str, way: Way, quantity: Quantity) -> Option<String> {
+        let (ours, other) = ((id, way), (id, Way::Conventional));
+        if quantity == Quantity::DeliveryRatio {
+            let points = self.difference(ours, other, quantity)?;
+            return Some(format!("{:+.2} ± {:.2} points", points.mean, points.ci95.unwrap_or(0.0)));
+        }
+        let ratio = self.ratio(ours, other, quantity)?;
+        Some(format!("{:+.1} ± {:.1} %", 100.0 * (ratio.mean - 1.0), 100.0 * ratio.ci95.unwrap_or(0.0)))
+    }
+}
+
+/// What the paper prints; empty where it prints nothing, as for our way where the paper's own is meant.
+fn printed(place: &str, quantity: &str, way: Way) -> String {
+    let scheme = match way {
+        Way::Conventional => "C",
+        Way::Printed | Way::Ours => "P",
+    };
+    let id = format!("mptcp.{place}.{quantity}.{scheme}");
+    let found = targets::mptcp().into_iter().find(|t| t.id == id).and_then(|t| t.value);
+    found.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A mean with its interval, with as many digits as its size asks for.
+pub(super) fn shown(summary: &Summary) -> String {
+    let digits = if summary.mean.abs() < 100.0 { 1 } else { 0 };
+    match summary.ci95 {
+        Some(sure) => format!("{:.digits$} ± {sure:.digits$}", summary.mean),
+        None => format!("{:.digits$}", summary.mean),
+    }
+}
