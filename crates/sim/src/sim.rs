@@ -326,7 +326,10 @@ impl Simulation {
             Event::Connection { node, slot, generation } => {
                 self.world.handle_connection_timer(node, ConnId { slot, generation });
             }
-            Event::Start(app) => self.call(app, |app, ctx| app.start(ctx)),
+            Event::Start(app) => {
+                self.world.apps[app.0 as usize].started = true;
+                self.call(app, |app, ctx| app.start(ctx));
+            }
             Event::Timer(app) => {
                 if self.world.app_timer_is_due(app) {
                     self.call(app, |app, ctx| app.on_timer(ctx));
@@ -367,7 +370,7 @@ impl Simulation {
     fn tell_of_paths(&mut self) {
         while let Some(node) = self.world.network.take_path_news() {
             for i in 0..self.apps.len() {
-                if self.world.apps[i].node == node {
+                if self.world.apps[i].node == node && self.world.apps[i].started {
                     self.call(AppId(i as u32), |app, ctx| app.on_paths(ctx));
                 }
             }

@@ -43,6 +43,8 @@ pub(crate) struct Notice {
 pub(crate) struct AppRecord {
     pub(crate) node: NodeId,
     start: Instant,
+    /// It was started: before that it hears of nothing.
+    pub(crate) started: bool,
     deadline: Option<Instant>,
     armed: Option<Instant>,
 }
@@ -128,7 +130,7 @@ impl World {
     }
 
     pub(crate) fn add_app(&mut self, node: NodeId, start: Instant) -> AppId {
-        self.apps.push(AppRecord { node, start, deadline: None, armed: None });
+        self.apps.push(AppRecord { node, start, started: false, deadline: None, armed: None });
         AppId(self.apps.len() as u32 - 1)
     }
 
