@@ -19,6 +19,8 @@
 //!   it, since what is stored for them stays. A link that is broken is withdrawn by a DIO with an infinite rank, which
 //!   all pass on whose paths, or those of nodes behind them, may use it.
 //! * The root answers a DAO (DAO-ACK); one that is not answered is sent again.
+//! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the round-trip time of section VI
+//!   before it has sent anything. They are no reason for a choice of path, and none to speak.
 //!
 //! Code map: `message` is what is said, `trickle` when (RFC 6206), `offers` the node's own paths, `routes` what it stores for
 //! others.
@@ -31,7 +33,7 @@ mod trickle;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-pub use message::{Dao, DaoAck, Dio, INFINITE_RANK, NodeType, Output, Path, ShortAddress};
+pub use message::{Dao, DaoAck, Dio, INFINITE_RANK, Metrics, NodeType, Output, Path, ShortAddress};
 pub use offers::OwnPath;
 pub use routes::Route;
 
@@ -126,6 +128,8 @@ pub struct Router {
     output: VecDeque<Output>,
     /// What was withdrawn of late.
     heard: Vec<(Path, Instant)>,
+    /// How good the links to parents are, as the owner has said.
+    links: Vec<(ShortAddress, Metrics)>,
     counters: Counters,
 }
 
@@ -153,6 +157,7 @@ impl Router {
             sequence: 0,
             output: VecDeque::new(),
             heard: Vec::new(),
+            links: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -214,7 +219,8 @@ impl Router {
     /// Tells all neighbours, once.
     fn withdraw(&mut self, now: Instant, link: &[ShortAddress]) {
         self.heard.push((link.into(), now));
-        let dio = Dio { rank: INFINITE_RANK, node_type: self.kind, multi_link: 0, path: link.into() };
+        let (node_type, path) = (self.kind, link.into());
+        let dio = Dio { rank: INFINITE_RANK, node_type, multi_link: 0, path, metrics: None };
         self.output.push_back(Output::Dio(dio));
     }
 
@@ -402,7 +408,8 @@ impl Router {
         let increase = self.config.min_hop_rank_increase.max(1);
         if self.root {
             let path = [self.address].into();
-            let dio = Dio { rank: increase, node_type: self.kind, multi_link: 0, path };
+            let metrics = Some(Metrics::NOWHERE);
+            let dio = Dio { rank: increase, node_type: self.kind, multi_link: 0, path, metrics };
             self.output.push_back(Output::Dio(dio));
             self.counters.dios += 1;
             return;
@@ -410,10 +417,27 @@ impl Router {
         let Some(rank) = self.offers.rank() else { return };
         for path in self.offers.paths() {
             let multi_link = path.multi_link + u8::from(self.kind == NodeType::MultiLink);
-            let dio = Dio { rank, node_type: self.kind, multi_link, path: path.nodes.clone() };
+            let metrics = self.metrics(path);
+            let dio = Dio { rank, node_type: self.kind, multi_link, path: path.nodes.clone(), metrics };
             self.output.push_back(Output::Dio(dio));
             self.counters.dios += 1;
         }
+    }
+
+    /// What the owner knows of the link to a neighbour. It may say so as often as that changes; nothing is sent for it.
+    pub fn set_link(&mut self, neighbour: ShortAddress, metrics: Metrics) {
+        match self.links.binary_search_by_key(&neighbour, |(n, _)| *n) {
+            Ok(at) => self.links[at].1 = metrics,
+            Err(at) => self.links.insert(at, (neighbour, metrics)),
+        }
+    }
+
+    /// How good one of the node's own paths is, if that is known of every link on it: of the first as it is now, of the others
+    /// as of the parent's last DIO.
+    pub fn metrics(&self, path: &OwnPath) -> Option<Metrics> {
+        let first = path.first_hop()?;
+        let at = self.links.binary_search_by_key(&first, |(n, _)| *n).ok()?;
+        Some(path.beyond?.and(self.links[at].1))
     }
 
     /// What is to be sent, until `None`.

@@ -198,6 +198,13 @@ impl<'a> Ctx<'a> {
         self.world.network.own_paths(self.node).iter().filter(|path| path.confirmed)
     }
 
+    /// What is known now of one of these paths, for segments with so many octets of payload: its length; and, as far as
+    /// every node on it knows its link, round-trip time and service time by sections V to VII of the paper.
+    pub fn path_facts(&mut self, path: u8, payload: u16) -> PathFacts {
+        let now = self.world.now();
+        self.world.network.path_facts(now, self.node, path, payload.into())
+    }
+
     /// A connection's figures; `None` when it is gone.
     pub fn info(&self, id: ConnId) -> Option<Info> {
         self.world.info(self.node, id)

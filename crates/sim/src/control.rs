@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use anabranch_core::paths::{Dao, DaoAck, Dio, NodeType, Output};
+use anabranch_core::paths::{Dao, DaoAck, Dio, Metrics, NodeType, Output};
+use anabranch_core::time::Duration;
 use anabranch_wire::rpl::{
-    self, ControlOption, ModeOfOperation, PathBuilt, PathTraversed, Target, TransitInformation,
+    self, ControlOption, Metric, ModeOfOperation, PathBuilt, PathTraversed, Target, TransitInformation,
 };
 use bytes::Bytes;
 
@@ -43,11 +44,7 @@ pub(crate) fn write(from: NodeId, to: NodeId, root: NodeId, output: &Output) -> 
             preference: 0,
             dtsn: 0,
             dodag: v6(root),
-            options: vec![ControlOption::PathTraversed(PathTraversed {
-                node_type: node_type(dio.node_type),
-                multi_link: dio.multi_link,
-                path: dio.path.iter().rev().copied().collect(),
-            })],
+            options: dio_options(dio),
         }),
         Output::Dao { dao, .. } => rpl::Message::Dao(dao_message(dao)),
         Output::DaoAck { ack, .. } => rpl::Message::DaoAck(rpl::DaoAck {
@@ -62,6 +59,39 @@ pub(crate) fn write(from: NodeId, to: NodeId, root: NodeId, output: &Output) -> 
     let emitted = rpl::emit(&message, [v6(from), v6(to)], &mut octets);
     debug_assert_eq!(emitted, Ok(()));
     octets.into()
+}
+
+fn dio_options(dio: &Dio) -> Vec<ControlOption> {
+    let mut options = vec![ControlOption::PathTraversed(PathTraversed {
+        node_type: node_type(dio.node_type),
+        multi_link: dio.multi_link,
+        path: dio.path.iter().rev().copied().collect(),
+    })];
+    if let Some(Metrics { latency, throughput }) = dio.metrics {
+        let micros = u32::try_from(latency.as_nanos() / 1000).unwrap_or(u32::MAX);
+        let mut objects = Vec::new();
+        rpl::emit_metrics(&[Metric::Throughput(throughput), Metric::Latency(micros)], &mut objects);
+        options.push(ControlOption::DagMetricContainer(objects));
+    }
+    options
+}
+
+/// Both, or nothing: half of it is of no use.
+fn read_metrics(options: &[ControlOption]) -> Option<Metrics> {
+    let container = options.iter().find_map(|option| match option {
+        ControlOption::DagMetricContainer(objects) => Some(objects),
+        _ => None,
+    })?;
+    let metrics = rpl::parse_metrics(container)?;
+    let throughput = metrics.iter().find_map(|metric| match metric {
+        Metric::Throughput(octets) => Some(*octets),
+        Metric::Latency(_) => None,
+    })?;
+    let latency = metrics.iter().find_map(|metric| match metric {
+        Metric::Latency(micros) => Some(Duration::from_micros(u64::from(*micros))),
+        Metric::Throughput(_) => None,
+    })?;
+    Some(Metrics { latency, throughput })
 }
 
 fn dao_message(dao: &Dao) -> rpl::Dao {
@@ -113,7 +143,8 @@ pub(crate) fn read(from: NodeId, to: NodeId, octets: &[u8]) -> Option<Message> {
                 rpl::NodeType::BaseStation => NodeType::BaseStation,
             };
             let path = said.path.iter().rev().copied().collect();
-            Some(Message::Dio(Dio { rank: dio.rank, node_type, multi_link: said.multi_link, path }))
+            let metrics = read_metrics(&dio.options);
+            Some(Message::Dio(Dio { rank: dio.rank, node_type, multi_link: said.multi_link, path, metrics }))
         }
         rpl::Message::Dao(dao) => {
             let PathBuilt { id: path_id, path } = built?.clone();
@@ -148,6 +179,8 @@ mod tests {
             node_type: NodeType::MultiLink,
             multi_link: 1,
             path: path.into(),
+            metrics: (rank != INFINITE_RANK)
+                .then_some(Metrics { latency: Duration::from_micros(12_345), throughput: 12_500 }),
         };
         for dio in [dio(768, &path), dio(INFINITE_RANK, &path[..2]), dio(INFINITE_RANK, &path[..1])] {
             let to = NodeId::ALL_RPL_NODES;

@@ -6,6 +6,7 @@
 
 mod caching;
 mod faults;
+mod metrics;
 mod outside;
 mod paths;
 mod wireless;

@@ -295,6 +295,11 @@ impl Radio {
         &self.phy
     }
 
+    /// The MAC.
+    pub fn mac(&self) -> &MacConfig {
+        &self.mac
+    }
+
     /// A station has no frame under way.
     pub fn is_idle(&self, station: Station) -> bool {
         self.macs[station.0 as usize].is_idle()

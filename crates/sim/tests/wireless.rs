@@ -1,9 +1,10 @@
 //! Packets over the radio: 6LoWPAN, paths, and TCP on top of both.
 
-use anabranch_core::mptcp;
+use anabranch_core::mptcp::{self, PathFacts};
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::app::{App, Ctx};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::event::AppId;
@@ -11,6 +12,7 @@ use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, RadioConfig};
 use anabranch_sim::sim::{Builder, Fault, Simulation};
+use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_sim::world::Failure;
 
 /// A row of nodes 80 m apart with a range of 100 m, the root first.
@@ -102,6 +104,66 @@ fn diamond(subflows: usize) -> (Builder, Vec<NodeId>, AppId, AppId) {
 }
 
 /// Every packet is delivered in the end, in order and once, when a relay dies in mid-transfer, and when it lives again.
+/// Asks now and then what is known of its first path, and how long the handshake of a connection takes on it.
+#[derive(Default)]
+struct Curious {
+    to: Option<NodeId>,
+    heard_before_start: bool,
+    started: bool,
+    facts: PathFacts,
+    measured: Vec<f64>,
+}
+
+impl App for Curious {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.started = true;
+        self.on_timer(ctx);
+    }
+
+    fn on_paths(&mut self, _: &mut Ctx<'_>) {
+        self.heard_before_start |= !self.started;
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        if event == StreamEvent::Opened {
+            self.measured.extend(ctx.info(id).and_then(|info| info.srtt).map(|rtt| rtt.as_secs_f64()));
+            ctx.abort(id);
+        }
+    }
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        let first = ctx.paths().next().map(|path| path.id);
+        if let Some(path) = first {
+            self.facts = ctx.path_facts(path, 100);
+        }
+        let to = self.to.expect("it was told");
+        ctx.connect(to, 80, tcp::Config::default()).expect("a port is free");
+        ctx.set_timer(Some(ctx.now() + Duration::from_secs(1)));
+    }
+}
+
+#[test]
+fn a_node_knows_the_round_trip_of_its_paths_before_it_has_sent_anything() {
+    for hops in [1, 3] {
+        // One hop in the widest sense: carrier sense reaches all.
+        let (mut builder, ids) = row(hops + 1, RadioConfig::sun_fsk(100.0), true);
+        let sink = Sink::new(80, tcp::Config::default());
+        builder.app(ids[0], Instant::ZERO, sink);
+        let curious = Curious { to: Some(ids[0]), ..Curious::default() };
+        let curious = builder.app(ids[hops], Instant::ZERO + Duration::from_secs(120), curious);
+        let sim = run(builder, 320);
+        let curious: &Curious = sim.app(curious);
+        assert!(curious.started && !curious.heard_before_start);
+        assert_eq!(curious.facts.hops, Some(hops as u16));
+        let mean = curious.measured.iter().sum::<f64>() / curious.measured.len() as f64;
+        let expected = curious.facts.rtt.expect("every link is known").as_secs_f64();
+        assert!((expected / mean - 1.0).abs() < 0.2, "{hops} hops: {expected} s expected, {mean} s measured");
+        // Headers and payload at 100 kbit/s take 12 ms and more.
+        let service = curious.facts.service_time.expect("the first link is known").as_secs_f64();
+        assert!(service > 0.012 && service < 0.03, "{service}");
+    }
+}
+
 #[test]
 fn a_relay_that_dies_takes_no_packet_with_it() {
     for subflows in [1, 2] {

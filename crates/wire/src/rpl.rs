@@ -9,6 +9,7 @@
 //! networks", which gives no octets. Their types are of the range that IANA has not assigned.
 
 mod emit;
+mod metric;
 mod option;
 mod parse;
 
@@ -16,6 +17,7 @@ use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 
 pub use emit::{EmitError, emit};
+pub use metric::{Metric, emit_metrics, parse_metrics};
 pub use option::{
     ControlOption, DodagConfiguration, MAX_PATH, NodeType, PathBuilt, PathTraversed, PrefixInformation,
     SolicitedInformation, Target, TransitInformation,

@@ -31,10 +31,23 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     probe.feature((mem::discriminant(&parsed.message), parsed.unknown_options.min(4)));
     for option in parsed.message.options() {
         probe.feature(mem::discriminant(option));
+        if let rpl::ControlOption::DagMetricContainer(objects) = option {
+            metrics(objects, probe);
+        }
     }
     probe.feature(("options", parsed.message.options().len().min(16)));
     let mut written = Vec::new();
     rpl::emit(&parsed.message, ENDS, &mut written).unwrap_or_else(|error| panic!("{parsed:?}: {error}"));
     assert!(written.len() <= octets.len(), "{written:02x?}");
     assert_eq!(rpl::parse(&written, ENDS), Ok(Parsed { unknown_options: 0, ..parsed }), "{written:02x?}");
+}
+
+/// What a metric container says, said again.
+fn metrics(objects: &[u8], probe: &mut Probe) {
+    let metrics = rpl::parse_metrics(objects);
+    probe.feature(("metrics", metrics.as_ref().map(Vec::len)));
+    let Some(metrics) = metrics else { return };
+    let mut written = Vec::new();
+    rpl::emit_metrics(&metrics, &mut written);
+    assert_eq!(rpl::parse_metrics(&written), Some(metrics));
 }

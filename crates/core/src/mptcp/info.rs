@@ -33,6 +33,22 @@ pub struct PathFacts {
     pub loss: Option<f64>,
 }
 
+impl PathFacts {
+    /// How long `segments` take over this path alone, as far as round trip and service time are known and nothing is lost:
+    /// the first after half a round trip, the others behind it at the pace of the bottleneck, or in windows that double
+    /// with each round trip, from ten (RFC 6928).
+    pub fn delivery_time(&self, segments: u64) -> Option<Duration> {
+        let (rtt, service) = (self.rtt?, self.service_time?);
+        let (mut left, mut window, mut time) = (segments, 10, rtt / 2);
+        while left > window && service * window < rtt {
+            time += rtt;
+            left -= window;
+            window *= 2;
+        }
+        Some(time + service * left)
+    }
+}
+
 /// What the owner learns, in order. [`Event::Readable`] and [`Event::Writable`] are told once until polled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::time::Duration;
+
 /// A short address of IEEE 802.15.4, by which nodes are named.
 pub type ShortAddress = u16;
 
@@ -22,6 +24,25 @@ pub enum NodeType {
     BaseStation,
 }
 
+/// How good a link or a path is: metrics of RFC 6551.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metrics {
+    /// For a packet without payload, waiting and channel access included; of a path the sum. T_e and STT of section VI.
+    pub latency: Duration,
+    /// Octets per second on the wire; of a path the least.
+    pub throughput: u32,
+}
+
+impl Metrics {
+    /// Of a path without links.
+    pub const NOWHERE: Self = Self { latency: Duration::ZERO, throughput: u32::MAX };
+
+    /// Of a path with one more link.
+    pub fn and(self, link: Self) -> Self {
+        Self { latency: self.latency + link.latency, throughput: self.throughput.min(link.throughput) }
+    }
+}
+
 /// A path that is offered to all neighbours. With [`INFINITE_RANK`] it withdraws: every path that goes from the first
 /// node of `path` to the second, or, if there is one only, everything that this node had stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +55,8 @@ pub struct Dio {
     pub multi_link: u8,
     /// The path traversed, the sender first.
     pub path: Path,
+    /// Of that path, if every node on it knows its link.
+    pub metrics: Option<Metrics>,
 }
 
 /// A path that the nodes on it shall store, or forget.

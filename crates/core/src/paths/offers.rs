@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Config;
-use super::message::{Dio, Path, ShortAddress};
+use super::message::{Dio, Metrics, Path, ShortAddress};
 use crate::time::Instant;
 
 /// A path of the node's own.
@@ -21,6 +21,8 @@ pub struct OwnPath {
     pub multi_link: u8,
     /// The root has confirmed that it and all on the way know it.
     pub confirmed: bool,
+    /// From the parent on, as it said last.
+    pub(super) beyond: Option<Metrics>,
     /// When it is to be told upstream, for the first time or again.
     pub(super) due: Option<Instant>,
     /// How often it was.
@@ -41,7 +43,7 @@ impl OwnPath {
         self.hops() as i32 - 2 * i32::from(self.multi_link)
     }
 
-    fn first_hop(&self) -> Option<ShortAddress> {
+    pub(super) fn first_hop(&self) -> Option<ShortAddress> {
         self.nodes.get(1).copied()
     }
 
@@ -95,7 +97,8 @@ impl Offers {
 
     /// A neighbour's path.
     pub(super) fn offer(&mut self, config: &Config, address: ShortAddress, step: u16, dio: &Dio) -> Change {
-        if self.paths.iter().any(|p| p.nodes[1..] == dio.path[..]) {
+        if let Some(own) = self.paths.iter_mut().find(|p| p.nodes[1..] == dio.path[..]) {
+            own.beyond = dio.metrics;
             return Change::Consistent;
         }
         // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best parent.
@@ -112,6 +115,7 @@ impl Offers {
             parent_rank: dio.rank,
             multi_link: dio.multi_link,
             confirmed: false,
+            beyond: dio.metrics,
             due: None,
             tries: 0,
             sequence: 0,

@@ -253,6 +253,27 @@ fn a_path_is_where_its_packets_go() {
     assert_eq!(net.walk(5, 0, false), [1, other, 5]);
 }
 
+/// Latency adds up and throughput is the least; who knows nothing of its link says nothing of its path.
+#[test]
+fn metrics_of_a_path_come_from_all_its_links() {
+    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    let link = |millis, throughput| Metrics { latency: Duration::from_millis(millis), throughput };
+    net.routers.get_mut(&2).unwrap().set_link(1, link(10, 5000));
+    net.routers.get_mut(&3).unwrap().set_link(2, link(20, 9000));
+    net.run(60);
+    let metrics = |net: &Net, n: u16| net.routers[&n].metrics(&net.routers[&n].paths()[0]);
+    assert_eq!(metrics(&net, 2), Some(link(10, 5000)));
+    assert_eq!(metrics(&net, 3), Some(link(30, 5000)));
+    assert_eq!(metrics(&net, 4), None);
+    // What changes upstream is known with the next DIO, what changes here at once.
+    net.routers.get_mut(&4).unwrap().set_link(3, link(1, 4000));
+    assert_eq!(metrics(&net, 4), Some(link(31, 4000)));
+    net.routers.get_mut(&2).unwrap().set_link(1, link(15, 6000));
+    assert_eq!(metrics(&net, 4), Some(link(31, 4000)));
+    net.run(600);
+    assert_eq!(metrics(&net, 4), Some(link(36, 4000)));
+}
+
 #[test]
 fn nonsense_is_refused() {
     let mut net = Net::new(Config::default(), 3, &[(1, 2), (2, 3)], &[]);
@@ -262,8 +283,13 @@ fn nonsense_is_refused() {
     let before = (two.paths().to_vec(), two.routes().to_vec());
     // Circles are refused all the time: 3 offers what it has from 2.
     let refused = two.counters().refused;
-    let dio =
-        |path: &[u16]| Dio { rank: 256, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into() };
+    let dio = |path: &[u16]| Dio {
+        rank: 256,
+        node_type: NodeType::Ieee802154,
+        multi_link: 0,
+        path: path.into(),
+        metrics: None,
+    };
     two.handle_dio(now, 3, &dio(&[3, 2, 1]), 0);
     two.handle_dio(now, 3, &dio(&[4, 1]), 0);
     two.handle_dio(now, 3, &dio(&[3, 9, 9, 1]), 0);

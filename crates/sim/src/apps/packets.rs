@@ -4,8 +4,8 @@
 //! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
 //! once and in order.
 
+use anabranch_core::mptcp::SubflowId;
 use anabranch_core::mptcp::prediction::Adaptation;
-use anabranch_core::mptcp::{PathFacts, SubflowId};
 use anabranch_core::tcp::{AdaptiveNewReno, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
@@ -113,8 +113,8 @@ impl PacketSource {
         self.written = 0;
         let (path, hops) = match self.config.transport {
             TransportConfig::Tcp(_) => (0, 0),
-            TransportConfig::Multipath(_) => match ctx.paths().next() {
-                Some(path) => (path.id, path.hops()),
+            TransportConfig::Multipath(_) => match self.fastest(ctx) {
+                Some(first) => first,
                 // The timer tries again.
                 None => return,
             },
@@ -126,6 +126,31 @@ impl PacketSource {
         }
         self.subflows = vec![(SubflowId(0), path)];
         self.tell_facts(ctx);
+    }
+
+    /// The path on which what is left is expected to arrive first, of those that are to be used at a time, and its length.
+    /// What opens on another takes one or two round trips before it can be left for this one.
+    fn fastest(&self, ctx: &mut Ctx<'_>) -> Option<(u8, u32)> {
+        let candidates: Vec<(u8, u32)> =
+            ctx.paths().take(self.config.subflows.max(1)).map(|path| (path.id, path.hops())).collect();
+        let left = self.config.packets - self.base;
+        let expected = |path: u8, ctx: &mut Ctx<'_>| {
+            ctx.path_facts(path, self.config.payload).delivery_time(left.into())
+        };
+        // Of equals, and of those of which nothing is known, the first: they come best first.
+        let mut best: Option<((u8, u32), Option<Duration>)> = None;
+        for candidate in candidates {
+            let time = expected(candidate.0, ctx);
+            let better = match (&best, time) {
+                (None, _) => true,
+                (Some((_, Some(known))), Some(time)) => time < *known,
+                (Some((_, None)), _) | (Some((_, Some(_))), None) => false,
+            };
+            if better {
+                best = Some((candidate, time));
+            }
+        }
+        best.map(|(path, _)| path)
     }
 
     /// Each path that has no subflow gets one; those of paths that are no more are closed.
@@ -154,8 +179,8 @@ impl PacketSource {
     fn tell_facts(&self, ctx: &mut Ctx<'_>) {
         let Some(id) = self.id else { return };
         for (subflow, path) in &self.subflows {
-            let hops = ctx.paths().find(|p| p.id == *path).map(|p| p.hops() as u16);
-            ctx.set_path(id, *subflow, PathFacts { hops, ..PathFacts::default() });
+            let facts = ctx.path_facts(*path, self.config.payload);
+            ctx.set_path(id, *subflow, facts);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_core::paths::{Config, NodeType, Output, OwnPath, Router, ShortAddress};
+use anabranch_core::paths::{Config, Metrics, NodeType, Output, OwnPath, Router, ShortAddress};
 use anabranch_core::time::Instant;
 use anabranch_wire::ip::Protocol;
 use bytes::Bytes;
@@ -49,6 +49,13 @@ impl Site {
     fn link(&self, to: NodeId) -> Option<LinkId> {
         let at = self.links.binary_search_by_key(&to, |l| l.0).ok()?;
         Some(self.links[at].1)
+    }
+}
+
+impl Paths {
+    /// The links that leave a node, by where they lead.
+    pub(super) fn links_of(&self, node: NodeId) -> Option<&[(NodeId, LinkId)]> {
+        Some(&self.routers.get(node.index())?.as_ref()?.links)
     }
 }
 
@@ -130,6 +137,7 @@ impl Network {
     pub(crate) fn handle_router_timer(&mut self, now: Instant, at: NodeId) {
         let Some(site) = self.site(at).filter(|site| site.armed == Some(now)) else { return };
         site.armed = None;
+        self.look_at_links(now, at);
         self.with_router(now, at, |router, random| router.handle_timeout(now, random));
     }
 
@@ -164,6 +172,13 @@ impl Network {
     /// A node that starts again has forgotten everything.
     pub(super) fn restart_router(&mut self, now: Instant, at: NodeId) {
         self.with_router(now, at, |router, random| router.reset(now, random));
+    }
+
+    /// What a router is to know of the link to a neighbour.
+    pub(super) fn tell_router(&mut self, at: NodeId, neighbour: ShortAddress, metrics: Metrics) {
+        if let Some(site) = self.site(at) {
+            site.router.set_link(neighbour, metrics);
+        }
     }
 
     fn site(&mut self, at: NodeId) -> Option<&mut Site> {

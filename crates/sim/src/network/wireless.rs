@@ -15,6 +15,7 @@ use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
 
 use super::Network;
+use super::metrics::Sight;
 use crate::frames::{self, Cut};
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, PacketHandle};
@@ -86,6 +87,7 @@ struct Interface {
     partials: Vec<Partial>,
     neighbours: Vec<Neighbour>,
     metrics: WirelessMetrics,
+    sight: Sight,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -143,6 +145,16 @@ impl Wireless {
 
     fn station(&self, node: NodeId) -> Option<u32> {
         self.stations.get(node.index()).copied().flatten()
+    }
+
+    /// What a station has seen of late.
+    pub(super) fn sight(&mut self, station: u32) -> &mut Sight {
+        &mut self.interface(station).sight
+    }
+
+    /// Packets that wait at a node at most.
+    pub(super) fn queue(&self) -> u32 {
+        self.config.queue
     }
 
     fn interface(&mut self, station: u32) -> &mut Interface {
@@ -298,14 +310,14 @@ impl Network {
 
     fn send_piece(&mut self, now: Instant, station: u32) {
         let Some(wireless) = &mut self.wireless else { return };
-        let Some(current) = wireless.interfaces[station as usize].current else { return };
+        let interface = &mut wireless.interfaces[station as usize];
+        let Some(current) = interface.current else { return };
+        let psdu_len = current.cut.psdu_len(current.piece);
+        interface.sight.frames += 1;
+        interface.sight.octets += u64::from(psdu_len);
         let to = current.outbound.link.map(|link| self.links[link.index()].to());
         let to = to.and_then(|node| wireless.station(node));
-        let outgoing = Outgoing {
-            to: to.map(Station),
-            psdu_len: current.cut.psdu_len(current.piece),
-            tag: tag(current.number, current.piece),
-        };
+        let outgoing = Outgoing { to: to.map(Station), psdu_len, tag: tag(current.number, current.piece) };
         let (radio, events) = (&mut wireless.radio, &mut self.events);
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),

@@ -9,7 +9,7 @@ pub const MAX_PATH: usize = (u8::MAX as usize - 1) / 2;
 /// An option that is read. Padding is none.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ControlOption {
-    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, which are not looked into; at most 255 octets.
+    /// DAG Metric Container (section 6.7.4): objects of RFC 6551, for [`super::parse_metrics`]; at most 255 octets.
     DagMetricContainer(Vec<u8>),
     /// DODAG Configuration.
     DodagConfiguration(DodagConfiguration),

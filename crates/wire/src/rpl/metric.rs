@@ -1,0 +1,66 @@
+//! Objects of a DAG metric container (RFC 6551): how good a path is.
+//!
+//! An object has four octets of header (section 2.1): type, five reserved bits with P, C and O, then R with the
+//! aggregation type and the precedence, and the length of what follows. Of metrics only aggregated ones are read: a
+//! recorded one (R) has a value for each link, and a constraint (C) is no measure. Others are skipped.
+
+use alloc::vec::Vec;
+
+use crate::reader::Reader;
+
+/// A metric of a path, aggregated over its links.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Metric {
+    /// Link throughput (section 4.1): octets per second, the least of all links.
+    Throughput(u32),
+    /// Link latency (section 4.2): microseconds, added up.
+    Latency(u32),
+}
+
+/// Appends the objects.
+pub fn emit_metrics(metrics: &[Metric], out: &mut Vec<u8>) {
+    for metric in metrics {
+        let (kind, aggregation, value) = match *metric {
+            Metric::Throughput(value) => (kind::THROUGHPUT, MINIMUM, value),
+            Metric::Latency(value) => (kind::LATENCY, ADDITIVE, value),
+        };
+        out.extend_from_slice(&[kind, 0, aggregation, 4]);
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+}
+
+/// Reads the objects that are known; `None` if one is cut off, or has a length or an aggregation that it cannot have.
+pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
+    let mut reader = Reader::new(octets);
+    let mut metrics = Vec::new();
+    while !reader.rest().is_empty() {
+        let [kind, flags, how, len] = reader.take()?;
+        let content = reader.slice(len.into())?;
+        if flags & CONSTRAINT != 0 || how & RECORDED != 0 {
+            continue;
+        }
+        let value = || content.as_array().copied().map(u32::from_be_bytes);
+        match (kind, how & AGGREGATION) {
+            (kind::THROUGHPUT, MINIMUM) => metrics.push(Metric::Throughput(value()?)),
+            (kind::LATENCY, ADDITIVE) => metrics.push(Metric::Latency(value()?)),
+            (kind::THROUGHPUT | kind::LATENCY, _) => return None,
+            _ => {}
+        }
+    }
+    Some(metrics)
+}
+
+/// C, in the second octet.
+const CONSTRAINT: u8 = 1 << 1;
+/// R, in the third.
+const RECORDED: u8 = 1 << 7;
+/// A: how a metric is aggregated, in the third octet.
+const AGGREGATION: u8 = 7 << 4;
+const ADDITIVE: u8 = 0;
+const MINIMUM: u8 = 2 << 4;
+
+/// Types of objects (section 6.1).
+mod kind {
+    pub(super) const THROUGHPUT: u8 = 4;
+    pub(super) const LATENCY: u8 = 5;
+}
