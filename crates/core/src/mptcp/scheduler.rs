@@ -16,8 +16,8 @@ use predictive::Predictive;
 use redundant::Redundant;
 use round_robin::RoundRobin;
 
-use super::config::SchedulerKind;
-use super::info::PathFacts;
+use super::config::{Config, SchedulerKind};
+use crate::tcp::Push;
 use crate::time::Duration;
 
 /// A path that could take data, if it has room.
@@ -25,13 +25,12 @@ use crate::time::Duration;
 pub(crate) struct PathView {
     /// Index of the subflow.
     pub(crate) index: usize,
-    pub(crate) facts: PathFacts,
     /// Of one segment at the bottleneck, if known.
     pub(crate) service: Option<Duration>,
     /// Until the bottleneck is free of what was sent already.
     pub(crate) wait: Duration,
-    /// Segments are lost on it.
-    pub(crate) lossy: bool,
+    /// Probability that a segment is lost: what the owner has told, or the share of those sent that was sent again.
+    pub(crate) loss: f64,
     /// A time-out is being repaired.
     pub(crate) stuck: bool,
     /// Smoothed, or what the owner expects, or the initial time-out.
@@ -46,6 +45,8 @@ pub(crate) struct PathView {
     pub(crate) ssthresh: u32,
     /// Octets in flight.
     pub(crate) in_flight: u32,
+    /// Present retransmission time-out.
+    pub(crate) rto: Duration,
     /// Octets that would leave at once.
     pub(crate) room: u32,
     /// Some chunk is not on it yet.
@@ -62,7 +63,7 @@ impl PathView {
             Some(service) => least / 2 + self.wait + service,
             None => least / 2 + self.rtt,
         };
-        let lost = self.facts.loss.unwrap_or(0.0).clamp(0.0, 0.9);
+        let lost = self.loss.clamp(0.0, 0.9);
         once + Duration::from_secs_f64(self.rtt.as_secs_f64() * lost / (1.0 - lost))
     }
 
@@ -118,14 +119,14 @@ pub(crate) enum AnyScheduler {
 }
 
 impl AnyScheduler {
-    pub(crate) fn new(kind: SchedulerKind) -> Self {
-        match kind {
+    pub(crate) fn new(config: &Config) -> Self {
+        match config.scheduler {
             SchedulerKind::RoundRobin => Self::RoundRobin(RoundRobin::default()),
             SchedulerKind::Redundant => Self::Redundant(Redundant),
             SchedulerKind::FastestRtt => Self::FastestRtt(FastestRtt),
             SchedulerKind::Blest => Self::Blest(Blest::default()),
             SchedulerKind::Daps => Self::Daps(Daps),
-            SchedulerKind::Predictive => Self::Predictive(Predictive::new(predictive::windows)),
+            SchedulerKind::Predictive => Self::Predictive(Predictive::new(config.tcp.push == Push::Window)),
         }
     }
 }

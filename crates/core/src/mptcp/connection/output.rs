@@ -9,7 +9,7 @@ use crate::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 use crate::mptcp::send::Copy;
 use crate::mptcp::subflow::Subflow;
 use crate::segment::{DataSeqNumber, Segment};
-use crate::tcp::TIGHTER;
+use crate::tcp::{self, TIGHTER};
 use crate::time::Instant;
 
 impl Connection {
@@ -169,7 +169,7 @@ impl Connection {
                 let noticed = copy.at + other.overdue();
                 let faster = other.arrival() > view.arrival() && now + view.arrival() < noticed;
                 !self.subflows[copy.on].tcp.has_delivered(copy.seq, copy.end)
-                    && (noticed < now || (ends && other.lossy && faster))
+                    && (noticed < now || (ends && other.loss > 0.0 && faster))
             };
             let chunk =
                 self.tx.chunks().position(|chunk| !chunk.is_on(view.index) && chunk.copies().all(late));
@@ -220,10 +220,9 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
     let rtt = tcp.srtt.or(subflow.facts.rtt).unwrap_or(tcp.rto);
     PathView {
         index,
-        facts: subflow.facts,
         service: subflow.pace.service(),
         wait: subflow.pace.wait(now),
-        lossy: tcp.retransmissions > 0 || subflow.facts.loss.is_some_and(|loss| loss > 0.0),
+        loss: subflow.facts.loss.unwrap_or_else(|| loss(&tcp)),
         stuck: subflow.tcp.repairs_timeout(),
         rtt,
         rttvar: tcp.rttvar,
@@ -232,7 +231,16 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
         cwnd: tcp.cwnd,
         ssthresh: tcp.ssthresh,
         in_flight: tcp.in_flight,
+        rto: tcp.rto,
         room: subflow.tcp.room(),
         lacks,
     }
 }
+
+/// Share of the segments sent that was sent again. A few that nobody lost stand for what is not known at the beginning.
+fn loss(tcp: &tcp::Info) -> f64 {
+    let delivered = tcp.bytes_acked / u64::from(tcp.mss.max(1));
+    tcp.retransmissions as f64 / (delivered + tcp.retransmissions + UNKNOWN) as f64
+}
+
+const UNKNOWN: u64 = 20;

@@ -5,21 +5,52 @@
 //! delivered by the time it arrives; if there is none, it takes nothing. So a slower path never makes the end later,
 //! as far as the prediction holds; and where it does not, what is still missing at the end goes on a faster one, too.
 
+use alloc::vec::Vec;
+
 use super::{Demand, PathView, Pick, Scheduler};
+use crate::mptcp::prediction::{self, MAX_WINDOW, Reading};
 use crate::time::Duration;
 
-/// Segments that a path delivers within a time from now, the one under way on it not counted.
-pub(crate) type Predict = fn(&PathView, Duration) -> u64;
-
-/// The scheduler, with a prediction that can be exchanged.
-#[derive(Clone, Copy, Debug)]
+/// The scheduler, and what it has computed.
+#[derive(Clone, Debug)]
 pub(crate) struct Predictive {
-    predict: Predict,
+    /// One acknowledgement comes for a window, as section VII assumes: a round ends with its last segment, and the next
+    /// does not begin before. Otherwise acknowledgements call for the next segments one by one.
+    whole_windows: bool,
+    memo: Memo,
 }
 
 impl Predictive {
-    pub(crate) fn new(predict: Predict) -> Self {
-        Self { predict }
+    pub(crate) fn new(whole_windows: bool) -> Self {
+        Self { whole_windows, memo: Memo::default() }
+    }
+
+    /// Segments that a path delivers within a time from now. What is in flight counts among them, as the beginning of its
+    /// round, although it was sent: the recursion begins every round anew, and is late by as much.
+    fn delivers(&mut self, path: &PathView, horizon: Duration) -> u64 {
+        let mss = path.mss.max(1);
+        let arrival = path.arrival();
+        if horizon < arrival {
+            return 0;
+        }
+        // Of a path that was never used no more is expected than it is tried with.
+        let Some(service) = path.service else { return u64::from(TRIAL) };
+        let rtt = path.min_rtt.min(path.rtt).as_nanos().max(1);
+        let grains = |time: Duration, grain: u64| {
+            u32::try_from(u128::from(time.as_nanos()) * u128::from(grain) / u128::from(rtt))
+                .unwrap_or(u32::MAX)
+        };
+        let question = Question {
+            time: grains(horizon, GRAIN),
+            first: grains(arrival.saturating_sub(path.wait), GRAIN).max(1),
+            next: if self.whole_windows { grains(service, FINE) } else { 0 },
+            rto: grains(path.rto, GRAIN).max(1),
+            loss: (path.loss.clamp(0.0, 0.9) * 256.0) as u32,
+            cwnd: (path.cwnd / mss).clamp(1, MAX_WINDOW),
+            ssthresh: (path.ssthresh / mss).min(MAX_WINDOW),
+        };
+        let bottleneck = (horizon - arrival).as_nanos() / service.as_nanos().max(1) + 1;
+        self.memo.ask(question).min(bottleneck)
     }
 }
 
@@ -28,52 +59,101 @@ impl Scheduler for Predictive {
         if demand.unsent == 0 {
             return Pick::Rescue;
         }
-        // Paths of which nothing is known but the handshake are tried with little, unless there is nothing else.
-        let tried = |path: &PathView| path.service.is_some() || path.in_flight < TRIAL * path.mss;
-        let alone = paths.len() == 1;
-        let with_room = paths.iter().filter(|path| path.takes(demand.unsent) && (alone || tried(path)));
+        let known = paths.iter().filter(|path| path.service.is_some());
+        let broadest = known.min_by_key(|path| path.service).map(|path| path.index);
+        let open = |path: &PathView| {
+            let binds = paths.len() == 1 || broadest == Some(path.index) || !is_full(path);
+            binds && path.takes(demand.unsent)
+        };
+        let with_room = paths.iter().filter(|path| open(path));
         let Some(path) = with_room.min_by_key(|path| path.arrival()) else { return Pick::Wait };
         let horizon = path.arrival();
         let faster = paths
             .iter()
             .filter(|other| other.index != path.index && !other.stuck && other.arrival() < horizon);
-        let before = faster.map(|other| (self.predict)(other, horizon) * u64::from(other.mss)).sum::<u64>();
+        let before = faster.map(|other| self.delivers(other, horizon) * u64::from(other.mss)).sum::<u64>();
         let mss = u64::from(path.mss.max(1));
         let skip = before.div_ceil(mss) * mss;
         if skip < demand.unsent { Pick::Send { index: path.index, skip } } else { Pick::Wait }
     }
 }
 
-/// Windows that complete: what has room leaves now, and further windows follow one round trip apart, doubling below
-/// the threshold and growing by one segment above it, no faster than the bottleneck where the owner knows it.
-pub(crate) fn windows(path: &PathView, horizon: Duration) -> u64 {
-    let arrival = path.arrival();
-    if horizon < arrival {
-        return 0;
-    }
-    let mss = u64::from(path.mss.max(1));
-    let time = (horizon - arrival).as_nanos();
-    let round = path.rtt.as_nanos().max(1);
-    let bottleneck = path.service.map_or(u64::MAX, |service| time / service.as_nanos().max(1) + 1);
-    let ssthresh = (u64::from(path.ssthresh) / mss).max(1);
-    let (mut window, mut count) = ((u64::from(path.cwnd) / mss).max(1), u64::from(path.room) / mss);
-    let mut left = time;
-    loop {
-        // While one window is acknowledged, the next one leaves.
-        window = if window < ssthresh { window * 2 } else { window + 1 };
-        if left < round || count >= MOST {
-            break;
+/// The bottleneck has enough to do until the next acknowledgement: what came on top would only wait there, bound to a path
+/// before anybody knows how the others fare. A path of which nothing is known but the handshake is tried with little.
+/// The broadest path is left to its congestion window, which grows only if it is filled.
+fn is_full(path: &PathView) -> bool {
+    let enough = match path.service {
+        Some(service) => path.min_rtt.as_nanos() / service.as_nanos().max(1) + SPARE,
+        None => TRIAL.into(),
+    };
+    u64::from(path.in_flight) >= enough * u64::from(path.mss)
+}
+
+/// A question to the recursion. It knows no unit of time: all times are in parts of the round trip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Question {
+    /// [`GRAIN`]ths of the round trip.
+    time: u32,
+    first: u32,
+    /// Finer: it counts once for each segment.
+    next: u32,
+    rto: u32,
+    /// In 256ths.
+    loss: u32,
+    cwnd: u32,
+    ssthresh: u32,
+}
+
+/// Answers given: the same is asked again with every segment and every acknowledgement.
+#[derive(Clone, Debug, Default)]
+struct Memo {
+    answers: Vec<(Question, u64)>,
+    /// The place of the next new one.
+    at: usize,
+}
+
+impl Memo {
+    fn ask(&mut self, question: Question) -> u64 {
+        if let Some((_, answer)) = self.answers.iter().find(|(asked, _)| *asked == question) {
+            return *answer;
         }
-        count += window;
-        left -= round;
+        let answer = question.answer();
+        if self.answers.len() < KEPT {
+            self.answers.push((question, answer));
+        } else {
+            self.answers[self.at] = (question, answer);
+            self.at = (self.at + 1) % KEPT;
+        }
+        answer
     }
-    count += (u128::from(window) * u128::from(left) / u128::from(round)) as u64;
-    // Of a path that was never used no more is expected than it is tried with.
-    let most = if path.service.is_some() { MOST } else { TRIAL.into() };
-    count.min(bottleneck).min(most)
+}
+
+impl Question {
+    /// Section VII. The widest window is whatever the connection may still grow to.
+    fn answer(&self) -> u64 {
+        let parts = |n: u32, grain: u64| f64::from(n) / grain as f64;
+        let path = prediction::Path {
+            rtt: 1.0,
+            t_first: parts(self.first, GRAIN),
+            t_next: parts(self.next, FINE),
+            rto: parts(self.rto, GRAIN),
+            loss: f64::from(self.loss) / 256.0,
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            w_min: 1,
+            w_max: MAX_WINDOW,
+        };
+        let packets = prediction::packets(&path, parts(self.time, GRAIN), Reading::default());
+        packets.map_or(0, |packets| packets.count.into())
+    }
 }
 
 /// Segments on a path before its first acknowledgement of data.
 const TRIAL: u32 = 2;
-/// No transfer waits for more.
-const MOST: u64 = 1 << 20;
+/// Segments beside those that fill the path: acknowledgements come for two, and late.
+const SPARE: u64 = 3;
+/// Parts of the round trip that times are told apart by.
+const GRAIN: u64 = 16;
+const FINE: u64 = 256;
+/// Answers that are kept.
+const KEPT: usize = 64;
