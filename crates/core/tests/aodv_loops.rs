@@ -89,7 +89,7 @@ fn no_loop_ever_exists() {
 fn what_is_connected_in_the_end_is_found() {
     for seed in 0..200 {
         let mut prng = Prng::new(seed);
-        let config = Config { local_repair: LocalRepair::Off, ..any_config(&mut prng) };
+        let config = any_config(&mut prng);
         let mut world = World::new(config, 8, seed);
         for _ in 0..60 {
             let (a, b) = (1 + prng.below(8) as u8, 1 + prng.below(8) as u8);
