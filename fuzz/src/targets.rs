@@ -1,5 +1,6 @@
 //! What is fuzzed. A target is a function that panics when something is wrong.
 
+mod aodv;
 mod ip_tcp;
 mod lowpan;
 mod mac_frame;
@@ -29,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mac_frame", run: mac_frame::run, max_len: 256 },
     Target { name: "lowpan", run: lowpan::run, max_len: 1024 },
     Target { name: "rpl", run: rpl::run, max_len: 1024 },
+    Target { name: "aodv", run: aodv::run, max_len: 512 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },

@@ -40,6 +40,11 @@ fn rpl() {
 }
 
 #[test]
+fn aodv() {
+    short_run("aodv", 20_000);
+}
+
+#[test]
 fn tcp_input() {
     short_run("tcp_input", 2_000);
 }

@@ -14,7 +14,7 @@
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
 //! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
-//! which [`paths`] builds.
+//! which [`paths`] builds; [`aodv`] finds routes in an ad hoc network.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod aodv;
 pub mod dtc;
 pub mod mptcp;
 pub mod paths;

@@ -22,6 +22,7 @@ enum Op {
     Abort,
     Wait(u32),
     Timer,
+    RouteFailure,
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -41,6 +42,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => any::<u32>().prop_map(Op::Buffer),
         1 => (0..3_000_000_u32).prop_map(Op::Wait),
         3 => Just(Op::Timer),
+        1 => Just(Op::RouteFailure),
         1 => Just(Op::Close),
     ]
 }
@@ -101,6 +103,7 @@ impl Harness {
             Op::Buffer(n) => connection.set_receive_buffer(*n),
             Op::Close => connection.close(self.now),
             Op::Abort => connection.abort(self.now),
+            Op::RouteFailure => connection.handle_route_failure(self.now),
             Op::Wait(micros) => {
                 self.now += Duration::from_micros(u64::from(*micros));
                 connection.handle_timeout(self.now);
@@ -199,7 +202,12 @@ fn any_config(prng: &mut Prng) -> Config {
         nagle: prng.pick(&[Nagle::On, Nagle::Off]),
         limited_transmit: prng.chance(50),
         recovery: prng.pick(&[Recovery::NewReno, Recovery::RenoGoBackN]),
-        congestion: prng.pick(&[CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic]),
+        congestion: prng.pick(&[
+            CongestionAlgorithm::NewReno,
+            CongestionAlgorithm::Cubic,
+            CongestionAlgorithm::Westwood,
+        ]),
+        elfn: prng.pick(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))]),
         byte_counting: prng.pick(&[ByteCounting::Off, ByteCounting::On { limit: 0 }]),
         send_buffer: prng.pick(&[0, 2_000, u32::MAX]),
         receive_buffer: prng.pick(&[0, 1, 1_000, 65_535, u32::MAX]),

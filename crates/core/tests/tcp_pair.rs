@@ -39,7 +39,16 @@ fn transfer(seed: u64) -> Result<(), String> {
     (pair.client.closes, pair.server.closes) = (true, true);
     (pair.client.chunk, pair.server.chunk) = (prng.pick(&[0, 7, 333, 5_000]), prng.pick(&[0, 100]));
     let dawdles = prng.pick(&[0, 0, 50, 90]);
+    let (mut notices, rate) = (Prng::new(seed), prng.pick(&[0, 0, 1, 10]));
     let over = pair.run_until(Instant::ZERO + Duration::from_secs(40_000), |pair| {
+        for end in [End::Client, End::Server] {
+            let now = pair.now;
+            if notices.chance(rate)
+                && let Some(connection) = &mut pair.side(end).connection
+            {
+                connection.handle_route_failure(now);
+            }
+        }
         pair.client.reads = !prng.chance(dawdles);
         pair.server.reads = !prng.chance(dawdles);
         let over = |events: &[Event]| events.iter().any(|e| matches!(e, Event::Closed(_)));
@@ -96,13 +105,18 @@ fn any_config(prng: &mut Prng) -> Config {
         nagle: prng.pick(&[Nagle::On, Nagle::Off]),
         limited_transmit: prng.chance(50),
         recovery: prng.pick(&[Recovery::NewReno, Recovery::RenoGoBackN]),
-        congestion: prng.pick(&[CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic]),
+        congestion: prng.pick(&[
+            CongestionAlgorithm::NewReno,
+            CongestionAlgorithm::Cubic,
+            CongestionAlgorithm::Westwood,
+        ]),
         byte_counting: prng.pick(&[ByteCounting::Off, ByteCounting::On { limit: 2 }]),
         send_buffer: prng.pick(&[2_000, 65_536, 262_144]),
         receive_buffer: prng.pick(&[1_000, 8_192, 65_535, 262_144]),
         time_wait: Duration::from_secs(60),
         syn_retries: 30,
         data_retries: 40,
+        elfn: prng.pick(&[None, Some(Duration::from_secs(2))]),
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
-//! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N
-//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto srtt window unsent dropped
+//! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N, no-route
+//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto srtt window unsent dropped failures
 //! 2     wait                             # only time passes
 //! ```
 //!
@@ -181,6 +181,7 @@ impl Scene {
             "read" => self.read(if rest.is_empty() { u32::MAX } else { number()? }),
             "close" => self.connection.close(self.now),
             "abort" => self.connection.abort(self.now),
+            "no-route" => self.connection.handle_route_failure(self.now),
             "buffer" => self.connection.set_receive_buffer(number()?),
             "show" => self.show(rest)?,
             "wait" => {}
@@ -229,6 +230,7 @@ impl Scene {
             "window" => info.peer_window.to_string(),
             "unsent" => info.unsent.to_string(),
             "dropped" => info.segments_dropped.to_string(),
+            "failures" => info.route_failures.to_string(),
             other => return Err(format!("'{other}' is no figure")),
         };
         self.note(format_args!("= {what} {value}"));

@@ -55,6 +55,11 @@ pub struct Config {
     pub syn_retries: u8,
     /// Time-outs in a row of data before the connection is given up (R2, RFC 9293 section 3.8.3).
     pub data_retries: u8,
+    /// Explicit link failure notification (Holland and Vaidya, "Analysis of TCP Performance over Mobile Ad Hoc
+    /// Networks", MobiCom 1999): the time from one probe to the next while there is no route, 2 s there, at least 1 ms
+    /// here. With `None` a notice of a lost route is counted and ignored, as a soft error (RFC 1122 section 4.2.3.9).
+    /// See [`Connection::handle_route_failure`](crate::tcp::Connection::handle_route_failure).
+    pub elfn: Option<Duration>,
 }
 
 /// The congestion window before the first acknowledgement.
@@ -156,6 +161,9 @@ pub enum CongestionAlgorithm {
     /// RFC 6356: as NewReno, but the windows of all subflows of one connection together grow no faster than one.
     /// On a connection that is no subflow it is NewReno.
     Coupled,
+    /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
+    /// CCR 34(2), 2004).
+    Westwood,
     /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
     AdaptiveNewReno(AdaptiveNewReno),
 }
@@ -218,6 +226,7 @@ impl Default for Config {
             time_wait: Duration::from_secs(60),
             syn_retries: 6,
             data_retries: 15,
+            elfn: None,
         }
     }
 }

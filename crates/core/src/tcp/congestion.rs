@@ -7,12 +7,14 @@ mod adaptive;
 mod coupled;
 mod cubic;
 mod newreno;
+mod westwood;
 
 use adaptive::Adaptive;
 use coupled::Coupled;
 pub(crate) use coupled::Coupling;
 use cubic::Cubic;
 use newreno::NewReno;
+use westwood::Westwood;
 
 use super::config::{ByteCounting, CongestionAlgorithm};
 use crate::time::{Duration, Instant};
@@ -34,6 +36,8 @@ pub(crate) struct View {
     pub(crate) least_ssthresh: u32,
     /// Smoothed round-trip time, once measured.
     pub(crate) srtt: Option<Duration>,
+    /// Smallest round-trip time measured.
+    pub(crate) min_rtt: Option<Duration>,
     /// What one acknowledgement is worth.
     pub(crate) byte_counting: ByteCounting,
     /// How the loss at hand is repaired.
@@ -93,6 +97,8 @@ pub(crate) trait Controller {
     fn ssthresh(&self) -> u32;
     /// `acked` new octets were acknowledged outside of recovery.
     fn on_ack(&mut self, _now: Instant, _view: &View, _acked: u32) {}
+    /// An acknowledgement has come, in recovery or not, of `acked` new octets; 0 is a duplicate.
+    fn on_delivery(&mut self, _now: Instant, _mss: u32, _acked: u32) {}
     /// A round trip was measured.
     fn on_rtt(&mut self, _now: Instant, _view: &View, _rtt: Duration) {}
     /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
@@ -112,6 +118,7 @@ pub(crate) enum AnyController {
     Cubic(Cubic),
     Coupled(Coupled),
     Adaptive(Adaptive),
+    Westwood(Westwood),
 }
 
 impl AnyController {
@@ -123,6 +130,7 @@ impl AnyController {
             CongestionAlgorithm::NewReno => Self::NewReno(NewReno::new(cwnd, ssthresh)),
             CongestionAlgorithm::Cubic => Self::Cubic(Cubic::new(cwnd, ssthresh)),
             CongestionAlgorithm::Coupled => Self::Coupled(Coupled::new(cwnd, ssthresh)),
+            CongestionAlgorithm::Westwood => Self::Westwood(Westwood::new(cwnd, ssthresh)),
             CongestionAlgorithm::AdaptiveNewReno(options) => {
                 Self::Adaptive(Adaptive::new(options, mss, ssthresh))
             }
@@ -143,6 +151,7 @@ impl AnyController {
             Self::Cubic(c) => c,
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
+            Self::Westwood(c) => c,
         }
     }
 
@@ -153,6 +162,7 @@ impl AnyController {
             Self::Cubic(c) => c,
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
+            Self::Westwood(c) => c,
         }
     }
 }
@@ -165,6 +175,7 @@ impl Controller for AnyController {
             Self::Cubic(c) => c.cwnd(),
             Self::Coupled(c) => c.cwnd(),
             Self::Adaptive(c) => c.cwnd(),
+            Self::Westwood(c) => c.cwnd(),
         }
     }
 
@@ -179,6 +190,15 @@ impl Controller for AnyController {
             Self::Cubic(c) => c.on_ack(now, view, acked),
             Self::Coupled(c) => c.on_ack(now, view, acked),
             Self::Adaptive(c) => c.on_ack(now, view, acked),
+            Self::Westwood(c) => c.on_ack(now, view, acked),
+        }
+    }
+
+    #[inline]
+    fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
+        match self {
+            Self::Westwood(c) => c.on_delivery(now, mss, acked),
+            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) => {}
         }
     }
 

@@ -56,6 +56,7 @@ pub struct Connection {
     challenges: ChallengeLimit,
     events: Events,
     dropped: u64,
+    route_failures: u64,
     /// What a subflow of a Multipath TCP connection has beyond TCP.
     multipath: Option<Box<Multipath>>,
 }
@@ -108,6 +109,7 @@ impl Connection {
             challenges: ChallengeLimit::default(),
             events: Events::default(),
             dropped: 0,
+            route_failures: 0,
             multipath: None,
             config,
         }
@@ -156,6 +158,22 @@ impl Connection {
                 }
                 self.finish(CloseReason::TimedOut);
             }
+        }
+    }
+
+    /// Somebody on the way, or the node itself, says that there is no route to the peer: an ICMP host unreachable, or its
+    /// like in an ad hoc network. A soft error, which never ends the connection (RFC 1122 section 4.2.3.9).
+    ///
+    /// With [`Config::elfn`] and data outstanding the connection stands by: no time-out, nothing but the first segment
+    /// that is not acknowledged, once in each interval and for as long as it takes, until an acknowledgement comes; then
+    /// it goes on with the window and the time-out as they were. A notice during stand-by changes nothing.
+    pub fn handle_route_failure(&mut self, now: Instant) {
+        self.route_failures += 1;
+        match self.state {
+            State::Established | State::FinWait1 | State::CloseWait | State::Closing | State::LastAck => {
+                self.tx.stand_by(now)
+            }
+            State::SynSent | State::SynReceived | State::FinWait2 | State::TimeWait | State::Closed => {}
         }
     }
 
@@ -304,6 +322,7 @@ impl Connection {
             bytes_acked: counts.bytes_acked,
             bytes_received: self.rx.received(),
             segments_dropped: self.dropped,
+            route_failures: self.route_failures,
         }
     }
 

@@ -239,7 +239,7 @@ impl Sender {
 
     /// Octets that would leave at once if they were written now: none while others wait or are sent again.
     pub(crate) fn room(&self) -> u32 {
-        if self.nxt != self.max || self.unsent() > 0 || self.resend != Resend::Idle {
+        if self.nxt != self.max || self.unsent() > 0 || self.resend != Resend::Idle || self.stands_by() {
             return 0;
         }
         self.window_left()
@@ -315,7 +315,7 @@ impl Sender {
     pub(crate) fn control_seq(&self) -> SeqNumber {
         match self.timer {
             Timer::Persist { .. } => self.una,
-            Timer::Idle | Timer::Retransmit(_) => self.max,
+            Timer::Idle | Timer::Retransmit(_) | Timer::Standby { .. } => self.max,
         }
     }
 
@@ -401,6 +401,7 @@ impl Sender {
             initial_window: self.initial_window(),
             least_ssthresh: u32::from(self.config.least_ssthresh).saturating_mul(self.mss),
             srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
             byte_counting: match self.config.byte_counting {
                 // RFC 3465 section 2.3: L = 1 while a time-out is repaired.
                 ByteCounting::On { .. } if self.una.lt(self.recover) => ByteCounting::On { limit: 1 },

@@ -64,6 +64,8 @@ pub enum CongestionName {
     Cubic,
     /// RFC 6356, for the subflows of one Multipath TCP connection.
     Coupled,
+    /// TCP Westwood+.
+    Westwood,
     /// NewReno between two windows, for long ways over radio.
     AdaptiveNewreno {
         /// Window at the start and after a time-out, in segments.
@@ -109,6 +111,24 @@ pub enum SizeLimit {
 pub enum NoLimit {
     /// The word for it.
     None,
+}
+
+/// How often a sender asks for a lost route, or that it does not stop for one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a time such as \"2 s\", or \"off\"")]
+pub enum ElfnName {
+    /// A probe each time that this has passed.
+    Every(Span),
+    /// The notice is counted and nothing else.
+    Off(NoElfn),
+}
+
+/// No notice is acted upon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoElfn {
+    /// The word for it.
+    Off,
 }
 
 /// A TCP profile. What is not said is as in the base.
@@ -167,6 +187,8 @@ pub struct TcpProfile {
     pub syn_retries: Option<u8>,
     /// Time-outs in a row before a connection is given up.
     pub data_retries: Option<u8>,
+    /// Stand by when the network says that there is no route (ELFN), and probe it in this interval; or "off".
+    pub elfn: Option<ElfnName>,
 }
 
 /// What is wrong with a profile: the key, and why.
@@ -215,6 +237,11 @@ impl TcpProfile {
             time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
             syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
             data_retries: self.data_retries.unwrap_or(base.data_retries),
+            elfn: match self.elfn {
+                Some(ElfnName::Every(span)) => Some(span.0),
+                Some(ElfnName::Off(_)) => None,
+                None => base.elfn,
+            },
             ack_on_push: base.ack_on_push,
             push: base.push,
         })
@@ -238,6 +265,9 @@ impl TcpProfile {
             }
             Self { window_scale: Some(Limit(Some(15..))), .. } => {
                 fault("window_scale", "a shift count is in 0..=14")
+            }
+            Self { elfn: Some(ElfnName::Every(Span(interval))), .. } if interval.as_millis() == 0 => {
+                fault("elfn", "a probe leaves once in 1 ms at most")
             }
             Self { send_buffer: Some(Size(0)), .. } => fault("send_buffer", "an empty buffer sends nothing"),
             Self { receive_buffer: Some(Size(0)), .. } => {
@@ -321,6 +351,7 @@ impl TcpProfile {
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),
+            elfn: Some(config.elfn.map_or(ElfnName::Off(NoElfn::Off), |every| ElfnName::Every(Span(every)))),
         }
     }
 }
@@ -352,6 +383,7 @@ impl From<CongestionName> for CongestionAlgorithm {
             CongestionName::Newreno => Self::NewReno,
             CongestionName::Cubic => Self::Cubic,
             CongestionName::Coupled => Self::Coupled,
+            CongestionName::Westwood => Self::Westwood,
             CongestionName::AdaptiveNewreno { w_min, w_max, update_every } => {
                 Self::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
             }
@@ -365,6 +397,7 @@ impl From<CongestionAlgorithm> for CongestionName {
             CongestionAlgorithm::NewReno => Self::Newreno,
             CongestionAlgorithm::Cubic => Self::Cubic,
             CongestionAlgorithm::Coupled => Self::Coupled,
+            CongestionAlgorithm::Westwood => Self::Westwood,
             CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every }) => {
                 Self::AdaptiveNewreno { w_min, w_max, update_every }
             }
@@ -405,6 +438,12 @@ mod tests {
             ..tcp::Config::default()
         };
         assert_eq!(TcpProfile::complete(&adaptive).config(), Ok(adaptive));
+        let adhoc = tcp::Config {
+            congestion: CongestionAlgorithm::Westwood,
+            elfn: Some(anabranch_core::time::Duration::from_secs(2)),
+            ..tcp::Config::default()
+        };
+        assert_eq!(TcpProfile::complete(&adhoc).config(), Ok(adhoc));
         let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
         assert_eq!(TcpProfile::complete(&off).config(), Ok(off));
     }

@@ -35,7 +35,11 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         nagle: *octets.choose(&[Nagle::On, Nagle::Off])?,
         limited_transmit: octets.arbitrary()?,
         recovery: *octets.choose(&[Recovery::NewReno, Recovery::RenoGoBackN])?,
-        congestion: *octets.choose(&[CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic])?,
+        congestion: *octets.choose(&[
+            CongestionAlgorithm::NewReno,
+            CongestionAlgorithm::Cubic,
+            CongestionAlgorithm::Westwood,
+        ])?,
         byte_counting: *octets.choose(&[
             ByteCounting::Off,
             ByteCounting::On { limit: 1 },
@@ -46,6 +50,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         time_wait: Duration::from_millis(octets.int_in_range(1..=60_000)?),
         syn_retries: octets.int_in_range(0..=6)?,
         data_retries: octets.int_in_range(0..=15)?,
+        elfn: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))])?,
     })
 }
 

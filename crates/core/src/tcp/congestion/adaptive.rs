@@ -101,6 +101,7 @@ mod tests {
             initial_window: 100,
             least_ssthresh: 200,
             srtt: None,
+            min_rtt: None,
             byte_counting: ByteCounting::Off,
             repair,
         }

@@ -23,6 +23,13 @@ impl NewReno {
         self.cwnd = self.cwnd.saturating_add(octets).min(limit);
     }
 
+    /// A loss by another rule than half of what is in flight.
+    pub(super) fn reduce(&mut self, ssthresh: u32, cwnd: u32) {
+        self.ssthresh = ssthresh;
+        self.cwnd = cwnd;
+        self.counted = 0;
+    }
+
     fn avoid_congestion(&mut self, view: &View, acked: u32) {
         match view.byte_counting {
             // RFC 5681 equation 3.

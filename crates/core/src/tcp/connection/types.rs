@@ -111,4 +111,6 @@ pub struct Info {
     pub bytes_received: u64,
     /// Segments received that were dropped: out of window, bad acknowledgement, after the end.
     pub segments_dropped: u64,
+    /// Notices of a lost route.
+    pub route_failures: u64,
 }

@@ -34,6 +34,7 @@ pub(crate) enum Progress {
 impl Sender {
     /// RFC 9293 section 3.10.7.4, fifth, and RFC 5681 section 3.
     pub(crate) fn handle_ack(&mut self, now: Instant, a: &Acknowledgement<'_>) -> Progress {
+        self.leave_standby(now);
         let right = self.una + self.window.wnd;
         let cwnd = self.cwnd();
         let dup = self.is_duplicate(a);
@@ -42,6 +43,10 @@ impl Sender {
         let reports = self.uses_sack() && !a.sack.is_empty();
         let news = reports && self.scoreboard.update(a.ack.max(self.una), self.max, a.sack);
         let moved = a.ack.gt(self.una);
+        if moved || dup {
+            let acked = a.ack.distance(self.una).max(0) as u32;
+            self.congestion.on_delivery(now, self.mss, acked);
+        }
         if moved {
             self.advance(now, a);
         } else if matches!(self.timer, Timer::Retransmit(_)) && (news || (dup && !reports)) {

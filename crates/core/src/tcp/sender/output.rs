@@ -66,6 +66,10 @@ impl Sender {
         if let Timer::Persist { due: Probe::Due, .. } = self.timer {
             return self.send_probe(now);
         }
+        if let Timer::Standby { due, .. } = &mut self.timer {
+            let was_due = core::mem::replace(due, Probe::Waiting);
+            return if was_due == Probe::Due { self.send_first(now) } else { None };
+        }
         if self.resend == Resend::Una {
             self.resend = Resend::Idle;
             if let Some(out) = self.send_una(now) {
@@ -169,10 +173,16 @@ impl Sender {
 
     /// The first segment that is not acknowledged.
     fn send_una(&mut self, now: Instant) -> Option<Outgoing> {
-        let hole = self.scoreboard.hole(self.una, self.max)?;
         if self.phase == Phase::Sack {
+            let hole = self.scoreboard.hole(self.una, self.max)?;
             return self.send_hole(now, hole);
         }
+        self.send_first(now)
+    }
+
+    /// The same, and no word of it to the scoreboard.
+    fn send_first(&mut self, now: Instant) -> Option<Outgoing> {
+        let hole = self.scoreboard.hole(self.una, self.max)?;
         let run = self.carve(hole.left, hole.right);
         (run.len() > 0).then(|| self.emit(now, hole.left, run))
     }

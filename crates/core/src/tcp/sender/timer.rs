@@ -1,9 +1,9 @@
-//! The one timer of the sending half: retransmission (RFC 6298 section 5) or persist (RFC 9293 section
-//! 3.8.6.1), never both.
+//! The one timer of the sending half: retransmission (RFC 6298 section 5), persist (RFC 9293 section 3.8.6.1), or the
+//! stand-by of a lost route (Holland and Vaidya 1999); never two of them.
 
 use super::{Phase, Resend, Sender, Timing};
 use crate::tcp::congestion::{Controller, Repair};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// What the sender waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +19,8 @@ pub(super) enum Timer {
         probes: u32,
         due: Probe,
     },
+    /// Something is outstanding, and there is no route: only probes leave, until an acknowledgement comes.
+    Standby { at: Instant, due: Probe },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +45,7 @@ impl Sender {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.timer {
             Timer::Idle => None,
-            Timer::Retransmit(at) | Timer::Persist { at, .. } => Some(at),
+            Timer::Retransmit(at) | Timer::Persist { at, .. } | Timer::Standby { at, .. } => Some(at),
         }
     }
 
@@ -52,12 +54,16 @@ impl Sender {
         if self.deadline().is_none_or(|at| now < at) {
             return Expired::No;
         }
+        if let Timer::Standby { .. } = self.timer {
+            self.timer = Timer::Standby { at: now + self.probe_interval(), due: Probe::Due };
+            return Expired::Retry;
+        }
         self.retries += 1;
         if self.retries > u32::from(limit) {
             return Expired::GiveUp;
         }
         match self.timer {
-            Timer::Idle => {}
+            Timer::Idle | Timer::Standby { .. } => {}
             Timer::Retransmit(_) if self.window.wnd == 0 && self.una.ge(self.base) => self.refused(now),
             Timer::Retransmit(_) => self.retransmit_timeout(now),
             Timer::Persist { probes, .. } => self.probe(now, probes + 1),
@@ -115,8 +121,34 @@ impl Sender {
     pub(super) fn ensure_timer(&mut self, now: Instant) {
         match self.timer {
             Timer::Idle => self.timer = Timer::Retransmit(now + self.rtt.rto()),
-            Timer::Retransmit(_) | Timer::Persist { .. } => {}
+            Timer::Retransmit(_) | Timer::Persist { .. } | Timer::Standby { .. } => {}
         }
+    }
+
+    /// The route is lost. What is outstanding may wait for it: the window and the time-out stay as they are. Where
+    /// nothing is, or the peer's window is closed, there is nothing to stop.
+    pub(crate) fn stand_by(&mut self, now: Instant) {
+        if self.config.elfn.is_some()
+            && let Timer::Retransmit(_) = self.timer
+        {
+            self.timer = Timer::Standby { at: now + self.probe_interval(), due: Probe::Waiting };
+        }
+    }
+
+    pub(super) fn stands_by(&self) -> bool {
+        matches!(self.timer, Timer::Standby { .. })
+    }
+
+    /// An acknowledgement has come: there is a route again.
+    #[inline]
+    pub(super) fn leave_standby(&mut self, now: Instant) {
+        if let Timer::Standby { .. } = self.timer {
+            self.timer = Timer::Retransmit(now + self.rtt.rto());
+        }
+    }
+
+    fn probe_interval(&self) -> Duration {
+        self.config.elfn.unwrap_or_default().max(SHORTEST_PROBE)
     }
 
     /// The peer answers: whatever was missing, it is there.
@@ -125,7 +157,10 @@ impl Sender {
         match self.timer {
             Timer::Persist { .. } => self.retries = 0,
             Timer::Retransmit(_) if self.window.wnd == 0 => self.retries = 0,
-            Timer::Idle | Timer::Retransmit(_) => {}
+            Timer::Idle | Timer::Retransmit(_) | Timer::Standby { .. } => {}
         }
     }
 }
+
+/// Time must move on, whatever the configuration says.
+const SHORTEST_PROBE: Duration = Duration::from_millis(1);

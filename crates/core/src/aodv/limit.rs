@@ -1,0 +1,35 @@
+//! So many in any second (RFC 3561 sections 6.3 and 6.11).
+
+use alloc::collections::VecDeque;
+
+use crate::time::{Duration, Instant};
+
+/// When the last few were.
+#[derive(Clone, Debug)]
+pub(super) struct RateLimit {
+    limit: usize,
+    past: VecDeque<Instant>,
+}
+
+impl RateLimit {
+    /// None at all would stop everything: one at least.
+    pub(super) fn new(limit: u8) -> Self {
+        Self { limit: usize::from(limit.max(1)), past: VecDeque::new() }
+    }
+
+    /// One more now, or when there may be.
+    pub(super) fn take(&mut self, now: Instant) -> Result<(), Instant> {
+        while self.past.front().is_some_and(|at| now.saturating_since(*at) >= SPAN) {
+            self.past.pop_front();
+        }
+        match self.past.front() {
+            Some(first) if self.past.len() >= self.limit => Err(*first + SPAN),
+            _ => {
+                self.past.push_back(now);
+                Ok(())
+            }
+        }
+    }
+}
+
+const SPAN: Duration = Duration::from_secs(1);

@@ -1,0 +1,309 @@
+//! Routers, links that are up or down, and a clock that jumps to the next thing that happens. A message takes 1 ms over
+//! a link, a packet of data none at all; the link layer tells of a neighbour that does not answer.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use anabranch_core::aodv::{Config, Event, Passage, Route, RouteState, Router, To, Undelivered};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::prng::Prng;
+use anabranch_wire::aodv::{Message, RouteError, RouteReply, RouteRequest, emit, parse};
+
+/// What a message takes over one link.
+pub(crate) const HOP: Duration = Duration::from_millis(1);
+
+/// The address of a node.
+pub(crate) fn node(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+/// A message on the air.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Instant,
+    pub(crate) from: u8,
+    pub(crate) to: To,
+    pub(crate) ttl: u8,
+    pub(crate) message: Message,
+}
+
+/// A message between two nodes.
+struct Flying {
+    from: u8,
+    to: u8,
+    ttl: u8,
+    payload: Vec<u8>,
+}
+
+/// What became of a packet of data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    /// It has arrived over so many links.
+    Delivered(usize),
+    /// It waits at this node.
+    Waits(u8),
+    /// This node had no route.
+    Dropped(u8),
+    /// The link from this node was down.
+    Broke(u8),
+}
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) routers: BTreeMap<u8, Router>,
+    links: BTreeSet<(u8, u8)>,
+    air: BTreeMap<(Instant, u64), Flying>,
+    count: u64,
+    /// All that was sent.
+    pub(crate) log: Vec<Sent>,
+    pub(crate) events: Vec<(Instant, u8, Event)>,
+    prng: Prng,
+    /// Broadcasts that a neighbour does not hear, in per cent.
+    pub(crate) loss: u64,
+    /// Messages are late by up to so many milliseconds, so that they overtake each other.
+    pub(crate) late: u64,
+}
+
+impl World {
+    /// Nodes 1 to `nodes` without links.
+    pub(crate) fn new(config: Config, nodes: u8, seed: u64) -> Self {
+        let router = |n| (n, Router::new(config, node(n), Instant::ZERO));
+        Self {
+            now: Instant::ZERO,
+            routers: (1..=nodes).map(router).collect(),
+            links: BTreeSet::new(),
+            air: BTreeMap::new(),
+            count: 0,
+            log: Vec::new(),
+            events: Vec::new(),
+            prng: Prng::new(seed),
+            loss: 0,
+            late: 0,
+        }
+    }
+
+    /// Nodes in a row.
+    pub(crate) fn row(config: Config, nodes: u8) -> Self {
+        let mut world = Self::new(config, nodes, 1);
+        (1..nodes).for_each(|n| world.up(n, n + 1));
+        world
+    }
+
+    /// One more node, without links.
+    pub(crate) fn join(&mut self, n: u8, config: Config) {
+        self.routers.insert(n, Router::new(config, node(n), self.now));
+    }
+
+    pub(crate) fn up(&mut self, a: u8, b: u8) {
+        self.up_one_way(a, b);
+        self.up_one_way(b, a);
+    }
+
+    /// Only `b` hears `a`.
+    pub(crate) fn up_one_way(&mut self, a: u8, b: u8) {
+        self.links.insert((a, b));
+    }
+
+    pub(crate) fn down(&mut self, a: u8, b: u8) {
+        self.links.remove(&(a, b));
+        self.links.remove(&(b, a));
+    }
+
+    pub(crate) fn is_up(&self, a: u8, b: u8) -> bool {
+        self.links.contains(&(a, b))
+    }
+
+    pub(crate) fn router(&mut self, n: u8) -> &mut Router {
+        self.routers.get_mut(&n).expect("a node of this world")
+    }
+
+    /// Puts everything on the air that routers want to say now.
+    pub(crate) fn settle(&mut self) {
+        let nodes: Vec<u8> = self.routers.keys().copied().collect();
+        for &n in nodes.iter().chain(&nodes) {
+            loop {
+                let random = self.prng.bits() as u32;
+                let Some(transmit) = self.router(n).poll_transmit(random) else { break };
+                let message = parse(&transmit.payload).expect("routers speak AODV").message;
+                let at = self.now + transmit.delay;
+                self.log.push(Sent { at, from: n, to: transmit.to, ttl: transmit.ttl, message });
+                match transmit.to {
+                    To::Broadcast => {
+                        for other in
+                            nodes.iter().copied().filter(|other| self.is_up(n, *other)).collect::<Vec<_>>()
+                        {
+                            if !self.prng.chance(self.loss) {
+                                self.carry(at, n, other, transmit.ttl, transmit.payload.to_vec());
+                            }
+                        }
+                    }
+                    To::Neighbour(address) => {
+                        let other = address.octets()[3];
+                        if self.is_up(n, other) && self.is_up(other, n) {
+                            self.carry(at, n, other, transmit.ttl, transmit.payload.to_vec());
+                        } else {
+                            let now = self.now;
+                            match self.log.last().map(|sent| &sent.message) {
+                                Some(Message::Reply(_)) => self.router(n).handle_reply_lost(now, address),
+                                _ => self.router(n).handle_link_break(now, address, None),
+                            }
+                        }
+                    }
+                }
+            }
+            while let Some(event) = self.router(n).poll_event() {
+                self.events.push((self.now, n, event));
+            }
+        }
+    }
+
+    fn carry(&mut self, at: Instant, from: u8, to: u8, ttl: u8, payload: Vec<u8>) {
+        self.count += 1;
+        let late = Duration::from_millis(self.prng.below(self.late + 1));
+        self.air.insert((at + HOP + late, self.count), Flying { from, to, ttl, payload });
+    }
+
+    /// Goes to the next thing that happens before `until`; false if nothing does.
+    pub(crate) fn step(&mut self, until: Instant) -> bool {
+        self.settle();
+        let timers = self.routers.values().filter_map(Router::next_timeout);
+        let arrival = self.air.keys().next().map(|(at, _)| *at);
+        let Some(next) = timers.chain(arrival).min().filter(|at| *at <= until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = self.now.max(next);
+        let now = self.now;
+        if arrival.is_some_and(|at| at <= now) {
+            let (_, Flying { from, to, ttl, payload }) = self.air.pop_first().expect("something arrives");
+            if self.is_up(from, to) {
+                self.router(to).handle_message(now, node(from), ttl, &payload);
+            }
+        } else {
+            for router in self.routers.values_mut() {
+                if router.next_timeout().is_some_and(|at| at <= now) {
+                    router.handle_timeout(now);
+                    assert!(
+                        router.next_timeout().is_none_or(|at| at > now),
+                        "a timer that was answered moves on"
+                    );
+                }
+            }
+        }
+        self.settle();
+        true
+    }
+
+    pub(crate) fn run(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.step(until) {}
+    }
+
+    /// One packet, as far as it gets.
+    pub(crate) fn send(&mut self, source: u8, destination: u8) -> Fate {
+        let now = self.now;
+        let (mut at, mut previous, mut links) = (source, None, 0);
+        loop {
+            let passage =
+                |next| Passage { source: node(source), destination: node(destination), previous, next };
+            if at == destination {
+                self.router(at).note_use(now, passage(None));
+                return self.fate(Fate::Delivered(links));
+            }
+            let route = match previous {
+                None => self.router(at).route(now, node(destination)),
+                Some(previous) => self.router(at).forward(now, node(destination), previous),
+            };
+            let next = match route {
+                Route::Via(next) => next,
+                Route::Discovering => return self.fate(Fate::Waits(at)),
+                Route::Unreachable => return self.fate(Fate::Dropped(at)),
+            };
+            self.router(at).note_use(now, passage(Some(next)));
+            let other = next.octets()[3];
+            if !(self.is_up(at, other) && self.is_up(other, at)) {
+                let packet = Undelivered { source: node(source), destination: node(destination) };
+                self.router(at).handle_link_break(now, next, Some(packet));
+                return self.fate(Fate::Broke(at));
+            }
+            (previous, at, links) = (Some(node(at)), other, links + 1);
+            assert!(links <= self.routers.len(), "a packet goes round");
+        }
+    }
+
+    fn fate(&mut self, fate: Fate) -> Fate {
+        self.settle();
+        fate
+    }
+
+    /// The first packet waits, then the second arrives: over so many links.
+    pub(crate) fn connect(&mut self, source: u8, destination: u8) -> Fate {
+        assert_eq!(self.send(source, destination), Fate::Waits(source));
+        self.run(Duration::from_millis(500));
+        self.send(source, destination)
+    }
+
+    pub(crate) fn requests(&self) -> Vec<(u8, u8, RouteRequest)> {
+        let of = |sent: &Sent| match &sent.message {
+            Message::Request(request) => Some((sent.from, sent.ttl, *request)),
+            _ => None,
+        };
+        self.log.iter().filter_map(of).collect()
+    }
+
+    pub(crate) fn replies(&self) -> Vec<(u8, To, RouteReply)> {
+        let of = |sent: &Sent| match &sent.message {
+            Message::Reply(reply) => Some((sent.from, sent.to, *reply)),
+            _ => None,
+        };
+        self.log.iter().filter_map(of).collect()
+    }
+
+    pub(crate) fn errors(&self) -> Vec<(u8, To, RouteError)> {
+        let of = |sent: &Sent| match &sent.message {
+            Message::Error(error) => Some((sent.from, sent.to, error.clone())),
+            _ => None,
+        };
+        self.log.iter().filter_map(of).collect()
+    }
+
+    /// A message from a neighbour that is not of this world.
+    pub(crate) fn tell(&mut self, to: u8, from: u8, ttl: u8, message: &Message) {
+        let mut payload = Vec::new();
+        emit(message, &mut payload).expect("a message");
+        let now = self.now;
+        self.router(to).handle_message(now, node(from), ttl, &payload);
+        self.settle();
+    }
+
+    /// Next hop, hops and whether it is good.
+    pub(crate) fn route(&self, at: u8, to: u8) -> Option<(u8, u8, RouteState)> {
+        let entry = self.routers[&at].entry(node(to))?;
+        Some((entry.next_hop.octets()[3], entry.hops, entry.state))
+    }
+
+    /// A destination towards which packets would go round, and the nodes on the way.
+    pub(crate) fn find_loop(&self) -> Option<(u8, Vec<u8>)> {
+        let next = |at: u8, to: u8| {
+            let router = &self.routers[&at];
+            let entry = router.entry(node(to)).filter(|_| router.quiet_until().is_none())?;
+            let good = entry.is_valid() && entry.expires > self.now;
+            good.then(|| entry.next_hop.octets()[3])
+        };
+        for &to in self.routers.keys() {
+            for &start in self.routers.keys() {
+                let mut way = vec![start];
+                while let Some(on) = next(way[way.len() - 1], to).filter(|on| *on != to) {
+                    if way.contains(&on) {
+                        way.push(on);
+                        return Some((to, way));
+                    }
+                    way.push(on);
+                }
+            }
+        }
+        None
+    }
+}
