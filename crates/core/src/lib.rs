@@ -14,7 +14,7 @@
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
 //! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
-//! which [`paths`] builds.
+//! which [`paths`] builds; [`rdca`] brings the data of many senders to one sink.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -26,6 +26,7 @@ extern crate std;
 pub mod dtc;
 pub mod mptcp;
 pub mod paths;
+pub mod rdca;
 pub mod segment;
 pub mod set;
 pub mod tcp;

@@ -120,7 +120,10 @@ impl Ranges {
     pub fn push(&mut self, range: Range) -> bool {
         let at = usize::from(self.len);
         let gap = self.as_slice().last().map_or(1, |last| range.start.distance(last.end));
-        if at == MAX_RANGES || gap < 1 || gap > MAX_STEP || range.is_empty() || range.len() > MAX_STEP as u32
+        if at == MAX_RANGES
+            || !(1..=MAX_STEP).contains(&gap)
+            || range.is_empty()
+            || range.len() > MAX_STEP as u32
         {
             return false;
         }
