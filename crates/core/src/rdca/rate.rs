@@ -1,6 +1,8 @@
 //! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets per second, as the
 //! paper counts them.
 
+use anabranch_wire::rdca::MAX_DATA_HEADER;
+
 use super::config::{Acceleration, Growth, SenderConfig, SnackReaction, StartPacing, Withhold};
 use super::trip::micros;
 use crate::time::{Duration, Instant};
@@ -48,7 +50,7 @@ impl RateControl {
             State::Start { window, .. } => window,
             State::Controlled { rate, .. } => {
                 let octets = u128::from(rate) * u128::from(self.rtt.as_nanos());
-                let packet = u128::from(config.datagram) * 1_000_000_000;
+                let packet = u128::from(packet(config)) * 1_000_000_000;
                 (octets.div_ceil(packet).min(u128::from(u16::MAX)) as u32)
                     .max(u32::from(config.start_window.max(1)))
             }
@@ -59,7 +61,7 @@ impl RateControl {
     pub(super) fn rate(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => {
-                let octets = u128::from(window) * u128::from(config.datagram) * 1_000_000_000;
+                let octets = u128::from(window) * u128::from(packet(config)) * 1_000_000_000;
                 let rate = octets / u128::from(self.rtt.as_nanos().max(1));
                 (rate.min(u128::from(MOST_RATE)) as u32).max(config.least_rate.max(1))
             }
@@ -69,7 +71,7 @@ impl RateControl {
 
     /// The time between two packets at the present rate (Algorithm 2 line 8, erratum H7).
     pub(super) fn interval(&self, config: &SenderConfig) -> Duration {
-        Duration::from_secs(1).mul_ratio(u64::from(config.datagram), u64::from(self.rate(config)))
+        Duration::from_secs(1).mul_ratio(u64::from(packet(config)), u64::from(self.rate(config)))
     }
 
     /// The same, as far as it spaces packets.
@@ -128,7 +130,7 @@ impl RateControl {
         let rate = match interval {
             0 => self.rate(config),
             interval => {
-                let second = 1_000_000 * u64::from(config.datagram) * percent / 100;
+                let second = 1_000_000 * u64::from(packet(config)) * percent / 100;
                 (second / u64::from(interval)).min(u64::from(MOST_RATE)) as u32
             }
         };
@@ -193,6 +195,11 @@ fn raise(now: Instant, config: &SenderConfig, rate: &mut u32, raised: &mut Insta
             (u64::from(*rate)).saturating_add(step.saturating_mul(steps)).min(u64::from(MOST_RATE)) as u32;
         *raised += every * steps;
     }
+}
+
+/// Octets of the packet that rates are counted in.
+fn packet(config: &SenderConfig) -> u16 {
+    config.datagram.max(MAX_DATA_HEADER as u16 + 1)
 }
 
 /// How many whole intervals lie between two instants.

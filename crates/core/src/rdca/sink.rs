@@ -1,120 +1,21 @@
 //! The sink: one machine for all senders.
 
+mod event;
+mod peer;
+
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use anabranch_wire::rdca::{
-    Data, Incarnation, Message, Range, Refuse, RefuseReason, Reply, Request, Seq, StreamId, VERSION, decode,
-};
+use anabranch_wire::rdca::{Data, Message, Refuse, RefuseReason, Reply, Request, StreamId, VERSION, decode};
 use bytes::Bytes;
 
 use super::config::SinkConfig;
 use super::deadlines::Deadlines;
 use super::reorder::{Placed, Pool, Ready};
 use super::stream::Stream;
-use crate::time::{Duration, Instant};
-
-/// A sender, as the sink's owner names it: an address's number.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct PeerId(pub u64);
-
-/// How a stream ended at the sink.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StreamEnd {
-    /// The sender has closed it, and every packet was delivered or reported as gone.
-    Complete,
-    /// The sender has given it up.
-    Reset,
-    /// The sender began anew: it has restarted, or took this sink for restarted.
-    Replaced,
-    /// The sender was silent for too long ([`SinkConfig::idle`]).
-    Idle,
-    /// The owner has given it up ([`Sink::abort`]).
-    Aborted,
-}
-
-/// What the sink tells its owner, in order.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SinkEvent {
-    /// A stream begins; its first packet will be `first`.
-    Opened {
-        /// From whom.
-        peer: PeerId,
-        /// The first packet.
-        first: Seq,
-    },
-    /// The next packet. Between two of one stream none is left out but those of [`SinkEvent::Gone`].
-    Packet {
-        /// From whom.
-        peer: PeerId,
-        /// Its number.
-        seq: Seq,
-        /// What the application wrote.
-        payload: Bytes,
-    },
-    /// These packets are lost: the sender does not retain them any more. It tells its own application the same.
-    Gone {
-        /// From whom.
-        peer: PeerId,
-        /// Which.
-        range: Range,
-    },
-    /// The stream is over.
-    Ended {
-        /// From whom.
-        peer: PeerId,
-        /// How.
-        end: StreamEnd,
-        /// The packet that would have been next. What was held beyond is thrown away.
-        next: Seq,
-    },
-}
-
-/// What a sink has counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct SinkCounters {
-    /// Datagrams that cannot be read.
-    pub malformed: u64,
-    /// Messages that belong to no stream, or come from the wrong side.
-    pub strange: u64,
-    /// Packets that came for the first time.
-    pub packets: u64,
-    /// Packets that came again.
-    pub duplicates: u64,
-    /// Packets for which there was no room.
-    pub no_room: u64,
-    /// Messages sent.
-    pub replies: u64,
-    /// Messages sent.
-    pub snacks: u64,
-    /// Messages sent.
-    pub congestions: u64,
-    /// Messages sent.
-    pub confirms: u64,
-    /// Messages sent.
-    pub refusals: u64,
-}
-
-/// A stream that was asked for, until data comes on it.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    incarnation: Incarnation,
-    id: StreamId,
-    first: Seq,
-}
-
-#[derive(Debug)]
-struct Peer {
-    id: PeerId,
-    /// A request makes no stream yet: it may be an old one that comes late, and must not end the present one. Data with
-    /// the number that was given in answer cannot be.
-    asked: Option<Asked>,
-    stream: Option<Stream>,
-    reply: Option<Reply>,
-    heard: Instant,
-    /// It stands in the queue of those that have something to say.
-    queued: bool,
-}
+use crate::time::Instant;
+pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
+use peer::{Asked, Peer};
 
 /// Serves any number of senders, up to [`SinkConfig::senders`].
 ///
@@ -447,54 +348,3 @@ impl Sink {
 
 /// Answers to strangers that wait to be sent, at most.
 const MOST_ANSWERS: usize = 64;
-/// A request on which no data follows is forgotten after so long.
-const ASKED: Duration = Duration::from_secs(30);
-
-impl Peer {
-    /// When it is forgotten if nothing is heard of it.
-    fn expires(&self, config: &SinkConfig) -> Instant {
-        self.heard
-            + match &self.stream {
-                None => ASKED.min(config.idle),
-                Some(stream) if stream.ended => config.linger,
-                Some(_) => config.idle,
-            }
-    }
-
-    fn wants_to_speak(&self, now: Instant, pool: &Pool) -> bool {
-        let due = |s: &Stream| {
-            s.owes.congestion || s.owes.confirm || s.packets.due(pool).is_some_and(|at| at <= now)
-        };
-        self.reply.is_some() || self.stream.as_ref().is_some_and(due)
-    }
-
-    fn speak(
-        &mut self,
-        now: Instant,
-        config: &SinkConfig,
-        pool: &mut Pool,
-        counters: &mut SinkCounters,
-    ) -> Option<Message> {
-        if let Some(reply) = self.reply.take() {
-            counters.replies += 1;
-            return Some(Message::Reply(reply));
-        }
-        let stream = self.stream.as_mut()?;
-        // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of them.
-        if let Some(snack) = stream.snack(now, config, pool) {
-            counters.snacks += 1;
-            stream.owes.confirm = false;
-            return Some(Message::Snack(snack));
-        }
-        if core::mem::take(&mut stream.owes.congestion) {
-            counters.congestions += 1;
-            stream.owes.confirm = false;
-            return Some(Message::Congestion(stream.report(now, config)));
-        }
-        if core::mem::take(&mut stream.owes.confirm) {
-            counters.confirms += 1;
-            return Some(Message::Confirm(stream.report(now, config)));
-        }
-        None
-    }
-}
