@@ -338,3 +338,122 @@ impl Reorder {
 fn end_of(held: &Held) -> Seq {
     held.seq + held.len
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+    use anabranch_testkit::prng::Prng;
+
+    /// What is known of each packet from `next` on: there, or gone; what does not stand here is missing.
+    struct Oracle {
+        next: u32,
+        end: u32,
+        known: BTreeMap<u32, bool>,
+    }
+
+    impl Oracle {
+        fn ready(&mut self) -> Vec<(u32, bool)> {
+            let mut ready = Vec::new();
+            while let Some(there) = self.known.remove(&self.next) {
+                ready.push((self.next, there));
+                self.next += 1;
+            }
+            ready
+        }
+    }
+
+    /// Every packet that comes out, one by one, and whether it was there.
+    fn pop(reorder: &mut Reorder, pool: &mut Pool) -> Vec<(u32, bool)> {
+        let mut out = Vec::new();
+        while let Some(ready) = reorder.pop(pool) {
+            match ready {
+                Ready::Packet(seq, payload) => {
+                    assert_eq!(payload[..], seq.0.to_be_bytes());
+                    out.push((seq.0, true));
+                }
+                Ready::Gone(range) => out.extend((0..range.len()).map(|i| ((range.start + i).0, false))),
+            }
+        }
+        out
+    }
+
+    fn run(seed: u64) {
+        let mut prng = Prng::new(seed);
+        let first = 1000;
+        let mut pool = Pool::new(1000);
+        let mut reorder = Reorder::new(Seq(first), 1000);
+        let mut oracle = Oracle { next: first, end: first, known: BTreeMap::new() };
+        let due = Instant::from_nanos(7);
+        for _ in 0..200 {
+            let at = oracle.next + prng.below(20) as u32;
+            let mut out = Vec::new();
+            match prng.below(8) {
+                0 => {
+                    let range = Range { start: Seq(at), end: Seq(at) + prng.below(6) as u32 };
+                    for seq in (at..range.end.0).filter(|seq| *seq < oracle.end) {
+                        oracle.known.entry(seq).or_insert(false);
+                    }
+                    let first = reorder.give_up(&mut pool, range);
+                    out.extend(first.iter().flat_map(|r| (r.start.0..r.end.0).map(|seq| (seq, false))));
+                }
+                1 => {
+                    oracle.end = oracle.end.max(at);
+                    reorder.extend(Seq(at), due, &pool);
+                }
+                _ => {
+                    let payload = Bytes::copy_from_slice(&at.to_be_bytes());
+                    let placed = reorder.insert(&mut pool, Seq(at), &payload, due);
+                    let known = oracle.known.contains_key(&at);
+                    assert_eq!(placed == Placed::Known, known, "seed {seed}, {at}");
+                    oracle.known.entry(at).or_insert(true);
+                    oracle.end = oracle.end.max(at + 1);
+                    out.extend((placed == Placed::Next).then_some((at, true)));
+                }
+            }
+            out.extend(pop(&mut reorder, &mut pool));
+            assert_eq!(out, oracle.ready(), "seed {seed}");
+            assert_eq!(
+                (reorder.next().0, reorder.end().0),
+                (oracle.next, oracle.end.max(oracle.next)),
+                "seed {seed}"
+            );
+            let missing: Vec<u32> =
+                (oracle.next..oracle.end).filter(|s| !oracle.known.contains_key(s)).collect();
+            let gaps: Vec<u32> = reorder.gaps(&pool).flat_map(|(r, _)| r.start.0..r.end.0).collect();
+            assert_eq!(gaps, missing, "seed {seed}");
+            assert_eq!(reorder.missing(&pool) as usize, missing.len());
+            assert_eq!(reorder.is_whole(), missing.is_empty() && oracle.known.is_empty());
+        }
+        reorder.clear(&mut pool);
+        assert_eq!(pool.used(), 0);
+    }
+
+    #[test]
+    fn it_agrees_with_a_map_of_all_packets() {
+        (0..300).for_each(run);
+    }
+
+    #[test]
+    fn a_gap_that_is_filled_in_the_middle_keeps_its_time() {
+        let mut pool = Pool::new(10);
+        let mut reorder = Reorder::new(Seq(u32::MAX - 1), 10);
+        let at = Instant::from_nanos;
+        let insert = |reorder: &mut Reorder, pool: &mut Pool, seq: u32, due: u64| {
+            reorder.insert(pool, Seq(seq), &Bytes::new(), at(due))
+        };
+        assert_eq!(insert(&mut reorder, &mut pool, 3, 50), Placed::Held);
+        assert_eq!(insert(&mut reorder, &mut pool, 5, 60), Placed::Held);
+        let asked = reorder.ask(&mut pool, at(55), |asked| at(100 + u64::from(asked)));
+        assert_eq!(asked.as_slice(), [Range { start: Seq(u32::MAX - 1), end: Seq(3) }]);
+        assert_eq!(insert(&mut reorder, &mut pool, 0, 70), Placed::Held);
+        assert_eq!(reorder.due(&pool), Some(at(60)));
+        let asked = reorder.ask(&mut pool, at(100), |asked| at(200 + u64::from(asked)));
+        let ranges = [(u32::MAX - 1, 0), (1, 3), (4, 5)].map(|(s, e)| Range { start: Seq(s), end: Seq(e) });
+        assert_eq!(asked.as_slice(), ranges);
+        assert_eq!(reorder.due(&pool), Some(at(200)));
+        reorder.hurry(&mut pool, at(9));
+        assert_eq!(reorder.due(&pool), Some(at(9)));
+    }
+}
