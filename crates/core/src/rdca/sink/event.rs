@@ -16,9 +16,9 @@ pub enum StreamEnd {
     Reset,
     /// The sender began anew: it has restarted, or took this sink for restarted.
     Replaced,
-    /// The sender was silent for too long ([`SinkConfig::idle`]).
+    /// The sender was silent for too long ([`SinkConfig::idle`](crate::rdca::SinkConfig::idle)).
     Idle,
-    /// The owner has given it up ([`Sink::abort`]).
+    /// The owner has given it up ([`Sink::abort`](crate::rdca::Sink::abort)).
     Aborted,
 }
 
