@@ -5,6 +5,8 @@ mod ip_tcp;
 mod lowpan;
 mod mac_frame;
 mod mptcp_options;
+mod rdca_machines;
+mod rdca_wire;
 mod rpl;
 mod scenario;
 mod set_header;
@@ -35,6 +37,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
+    Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },
+    Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
 ];
 

@@ -60,6 +60,16 @@ fn set_machines() {
 }
 
 #[test]
+fn rdca_wire() {
+    short_run("rdca_wire", 20_000);
+}
+
+#[test]
+fn rdca_machines() {
+    short_run("rdca_machines", 4_000);
+}
+
+#[test]
 fn scenario() {
     short_run("scenario", 2_000);
 }

@@ -14,7 +14,8 @@
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
 //! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
-//! which [`paths`] builds; [`aodv`] finds routes in an ad hoc network.
+//! which [`paths`] builds; [`rdca`] brings the data of many senders to one sink; [`aodv`] finds routes in an ad hoc
+//! network.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +28,7 @@ pub mod aodv;
 pub mod dtc;
 pub mod mptcp;
 pub mod paths;
+pub mod rdca;
 pub mod segment;
 pub mod set;
 pub mod tcp;

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anabranch_lab::campaign::faults::{self, Left};
 use anabranch_lab::campaign::{chains, networks, paths};
+use anabranch_testkit::rdca::{Faults, fault_run};
 
-const USAGE: &str =
-    "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths [--count N] [--runs N] [--seed S]";
+const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults \
+                     [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         "set-faults" => set_faults(&options),
         "dtc-chains" => dtc_chains(&options),
         "mptcp-paths" => Ok(mptcp_paths(&options)),
+        "rdca-faults" => Ok(rdca_faults(&options)),
         _ => return usage(),
     };
     match result {
@@ -130,6 +132,33 @@ fn mptcp_paths(options: &Options) -> bool {
     let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
     println!("{good} of {} at most 1.02; worst {worst:.3}, median {median:.3}", ratios.len());
     good == ratios.len()
+}
+
+/// Every packet that was taken arrives once and in order, or its application is told.
+fn rdca_faults(options: &Options) -> bool {
+    let count = options.count.unwrap_or(2000);
+    let (mut sum, mut complete, mut bad) = (Faults::default(), 0, 0);
+    // Campaigns of different seeds share no run.
+    for seed in (0..count).map(|number| options.seed << 32 | number) {
+        match fault_run(seed) {
+            Ok(run) => {
+                sum.accepted += run.accepted;
+                sum.delivered += run.delivered;
+                sum.told += run.told;
+                sum.sinks += run.sinks;
+                complete += u64::from(run.complete);
+            }
+            Err(what) => {
+                bad += 1;
+                println!("{what} BAD");
+            }
+        }
+    }
+    println!(
+        "{count} runs, {bad} bad, {complete} complete; packets: {} accepted, {} delivered, {} told; {} sinks",
+        sum.accepted, sum.delivered, sum.told, sum.sinks
+    );
+    bad == 0
 }
 
 fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {

@@ -1,6 +1,6 @@
 //! Many random cases in search of a bad one. Everything random is drawn from named streams, so that a case
 //! can be had again by its number; [`faults`] and [`networks`] are what SET must stand, [`chains`] what distributed
-//! TCP caching must, and [`paths`] multipath TCP.
+//! TCP caching must, and [`paths`] multipath TCP. What RDCA must needs no network: `anabranch_testkit::rdca`.
 
 pub mod chains;
 pub mod faults;

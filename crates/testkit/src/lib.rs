@@ -4,6 +4,7 @@
 //! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
 //! * [`prng`]: a small seeded generator.
+//! * [`rdca`]: senders, a sink, and a channel with faults.
 //! * [`notation`]: segments as text, both ways.
 //! * [`counting`]: an allocator that counts.
 //! * [`debian`]: programs of others, to hold our bytes against.
@@ -16,5 +17,6 @@ pub mod netns;
 pub mod notation;
 pub mod pair;
 pub mod prng;
+pub mod rdca;
 pub mod script;
 pub mod tshark;

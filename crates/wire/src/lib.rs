@@ -1,9 +1,10 @@
 //! Bytes to meaning and back. This crate never acts: no clock, no socket, no state between two calls.
 //!
 //! Code map: [`tcp`] is the segment and its options, [`mptcp`] those of Multipath TCP, [`ip`] the packet around it (IPv4
-//! and IPv6, with fragments and checksums), [`set`] the messages of the SET session layer, which are ours. On a radio,
-//! [`ieee802154`] is the frame, [`sixlowpan`] makes an IPv6 packet fit into frames, and [`rpl`] is the routing, in
-//! messages of [`icmpv6`]; [`aodv`] is the routing of an ad hoc network. IP and TCP are read and written by smoltcp's `wire` module, which no other crate sees.
+//! and IPv6, with fragments and checksums); [`set`], the messages of the SET session layer, and [`rdca`], the datagrams
+//! of RDCA, are ours. On a radio, [`ieee802154`] is the frame, [`sixlowpan`] makes an IPv6 packet fit into frames, and
+//! [`rpl`] is the routing, in messages of [`icmpv6`]; [`aodv`] is the routing of an ad hoc network. IP and TCP are read
+//! and written by smoltcp's `wire` module, which no other crate sees.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod icmpv6;
 pub mod ieee802154;
 pub mod ip;
 pub mod mptcp;
+pub mod rdca;
 mod reader;
 pub mod rpl;
 pub mod set;

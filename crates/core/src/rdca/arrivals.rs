@@ -1,0 +1,115 @@
+//! The receive rate by a median filter over 16 intervals (section 3.5.1, erratum H16).
+
+use anabranch_wire::rdca::Seq;
+
+use super::trend::WINDOW;
+use crate::time::Instant;
+
+/// Intervals that must pass the filter.
+const LEAST: usize = 8;
+
+/// The Time Array of one sender: intervals between packets, microseconds.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    intervals: [u32; WINDOW],
+    at: u8,
+    len: u8,
+    last: Option<(Seq, Instant)>,
+    /// The last average that could be had; 0 before.
+    average: u32,
+}
+
+impl Arrivals {
+    /// None yet.
+    pub(super) const fn new() -> Self {
+        Self { intervals: [0; WINDOW], at: 0, len: 0, last: None, average: 0 }
+    }
+
+    /// A packet that was sent for the first time. Only the interval between two that follow one another counts: between
+    /// others something was lost, late, or sent again in between.
+    pub(super) fn arrived(&mut self, now: Instant, seq: Seq) {
+        if let Some((last, at)) = self.last
+            && seq == last + 1
+        {
+            let micros = now.saturating_since(at).as_nanos() / 1000;
+            self.intervals[usize::from(self.at)] = micros.min(u64::from(u32::MAX)) as u32;
+            self.at = (self.at + 1) % WINDOW as u8;
+            self.len = (self.len + 1).min(WINDOW as u8);
+        }
+        self.last = Some((seq, now));
+    }
+
+    /// A packet that was sent again: the interval that it stands in does not count.
+    pub(super) fn interrupted(&mut self) {
+        self.last = None;
+    }
+
+    /// The average interval, microseconds: of those within 2.5 times the median either way, if at least 8 are left; else
+    /// the one before; 0 if there is none.
+    pub(super) fn average(&mut self) -> u32 {
+        let len = usize::from(self.len);
+        if len < LEAST {
+            return self.average;
+        }
+        let mut sorted = self.intervals;
+        let sorted = &mut sorted[..len];
+        sorted.sort_unstable();
+        let twice_median = u64::from(sorted[(len - 1) / 2]) + u64::from(sorted[len / 2]);
+        let passes = |interval: u64| 4 * interval <= 5 * twice_median && 5 * interval >= twice_median;
+        let (count, sum) = sorted
+            .iter()
+            .map(|interval| u64::from(*interval))
+            .filter(|interval| passes(*interval))
+            .fold((0, 0), |(count, sum), interval| (count + 1, sum + interval));
+        if count >= LEAST as u64 {
+            self.average = ((sum / count) as u32).max(1);
+        }
+        self.average
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    fn arrivals(intervals_ms: &[u64]) -> Arrivals {
+        let mut arrivals = Arrivals::new();
+        let mut now = Instant::ZERO;
+        arrivals.arrived(now, Seq(u32::MAX));
+        for (i, interval) in intervals_ms.iter().enumerate() {
+            now += Duration::from_millis(*interval);
+            arrivals.arrived(now, Seq(i as u32));
+        }
+        arrivals
+    }
+
+    #[test]
+    fn too_long_and_too_short_intervals_do_not_count() {
+        let steady = [75, 75, 75, 75, 75, 75, 75, 1, 900, 75, 75, 75, 75, 75, 75, 75];
+        assert_eq!(arrivals(&steady).average(), 75_000);
+        assert_eq!(arrivals(&[75; 7]).average(), 0, "too few");
+    }
+
+    #[test]
+    fn h16_the_previous_rate_stays_where_fewer_than_eight_pass() {
+        let odd = [1, 1, 1, 1, 1, 1, 1, 1, 10, 1000, 1000, 1000, 1000, 1000, 1000, 1000];
+        assert_eq!(arrivals(&odd).average(), 0, "the erratum's example: the median is 5.5, and one is left");
+        let mut late = arrivals(&[20; 16]);
+        assert_eq!(late.average(), 20_000);
+        late.intervals = odd.map(|ms| ms as u32 * 1000);
+        assert_eq!(late.average(), 20_000);
+    }
+
+    #[test]
+    fn h16_repetitions_and_the_gaps_that_they_cause_do_not_count() {
+        let mut arrivals = arrivals(&[10; 10]);
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        arrivals.interrupted();
+        arrivals.arrived(at(120), Seq(10));
+        arrivals.arrived(at(150), Seq(12));
+        assert_eq!(arrivals.len, 10);
+        arrivals.arrived(at(160), Seq(13));
+        assert_eq!((arrivals.len, arrivals.average()), (11, 10_000));
+    }
+}

@@ -1,0 +1,346 @@
+//! Every choice that the paper leaves open, or that we make otherwise, as a typed option.
+
+use crate::time::Duration;
+
+/// How the two ends behave; each machine is given its half. [`Config::default`] is ours, [`Config::paper`] the paper as
+/// the errata read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Config {
+    /// The sender's half.
+    pub sender: SenderConfig,
+    /// The sink's half.
+    pub sink: SinkConfig,
+}
+
+impl Config {
+    /// Section 3 as the errata read it. What is needed so that nothing is lost in silence (explicit confirmation at the
+    /// end, probes, refusals) is the same as in ours.
+    pub fn paper() -> Self {
+        Self { sender: SenderConfig::paper(), sink: SinkConfig::paper() }
+    }
+}
+
+/// How a sender behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SenderConfig {
+    /// Octets of the longest datagram, header included: 300 (section 3.2.1), at least 18. Rates are counted in datagrams
+    /// of this length, whatever a packet holds (erratum H7).
+    pub datagram: u16,
+    /// Packets in the Sender Queue, sent or not, at least 2. 24 of 300 octets and the machine stay below 10 kB. What is
+    /// not waiting is retained as long as there is room, so a longer queue repairs longer outages.
+    pub queue_packets: u16,
+    /// Packets that may wait to be sent for the first time; with as many [`super::Sender::write`] refuses more. 8: what
+    /// waits here counts in the packets' delay, and takes the place of what could be sent again.
+    pub unsent_packets: u16,
+    /// The same as a time at the present rate, but never fewer than 4 packets: 300 ms. A sender whose rate is the limit
+    /// keeps no more waiting than it can send soon; what is refused is refused early. `None` in the paper.
+    pub unsent_time: Option<Duration>,
+    /// The first wait for an answer to a request; doubles up to [`SenderConfig::longest_wait`].
+    pub request_wait: Duration,
+    /// Requests without an answer before the sender gives up.
+    pub request_tries: u8,
+    /// Round trip before any was measured: 0.4 s, the paper's "upper round trip times average" (section 3.3.1).
+    pub initial_rtt: Duration,
+    /// Which clock the first round trip is measured on.
+    pub handshake: HandshakeRtt,
+    /// The packet window of the start phase, packets: 2 (section 3.3.1), and its least value later (erratum H8).
+    pub start_window: u16,
+    /// The window grows by one packet in each such interval of the start phase: 0.4 s (section 3.3.1).
+    pub start_every: Duration,
+    /// How the packets of a window are spread in the start phase.
+    pub start_pacing: StartPacing,
+    /// Whether rate and window grow while the application does not use them.
+    pub growth: Growth,
+    /// Octets per second that the rate rises by after each [`SenderConfig::raise_every`]: 1 (Algorithm 2 line 7, erratum
+    /// H9).
+    pub raise_step: u32,
+    /// 10 ms (Algorithm 2 line 5).
+    pub raise_every: Duration,
+    /// Whether the rate rises faster when nothing speaks against it for a while.
+    pub acceleration: Option<Acceleration>,
+    /// For how long a reported loss withholds the rise.
+    pub withhold: Withhold,
+    /// Which SNACKs set rate and window in the controlled phase.
+    pub snack: SnackReaction,
+    /// The rate after a congestion notification, in percent of the receive rate, for a sender whose application and not
+    /// whose rate was the limit. 125: such a receive rate mirrors what the application offers, not what the path
+    /// carries, and a rate just below the offer builds a queue here. A second notification finds the sender limited by
+    /// its rate if that is still too much. The paper has 100.
+    pub headroom_percent: u16,
+    /// What becomes of the queue that a notification found.
+    pub drain: Drain,
+    /// The rate falls no lower, octets per second: one packet.
+    pub least_rate: u32,
+    /// How long a packet is kept at least after it was sent (erratum H11).
+    pub retention: Retention,
+    /// A packet in so many asks to be confirmed; `None`: only the last one. 512 is 0.2 % of control load and bounds what is
+    /// unknown after a restart, measures the round trip anew, and finds out a sink that is gone.
+    pub confirm_every: Option<u32>,
+    /// When the application has been silent for so long, the sender asks whether all has arrived (erratum H12: the loss of
+    /// the last packet is never detected). 1 s: longer than a pause of a steady stream.
+    pub tail_after: Duration,
+    /// The least wait for an answer to a probe, beside two round trips.
+    pub least_wait: Duration,
+    /// The longest wait for an answer.
+    pub longest_wait: Duration,
+    /// Probes without an answer before no new packet is sent until there is one.
+    pub standby_after: u8,
+    /// Probes without an answer before the sender gives up. 12 with waits that double up to 8 s are about a minute.
+    pub probe_tries: u8,
+}
+
+/// Which clock the first round trip is measured on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandshakeRtt {
+    /// The sender's, from request to reply (erratum H17); the first packet asks to be confirmed and measures it again,
+    /// since the request may have waited for a route.
+    Own,
+    /// The sink's estimate, twice the request's trip time (section 3.1): the clocks must be synchronised.
+    Sink,
+}
+
+/// How packets are spread in the start phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartPacing {
+    /// As fast as the window allows (section 3.3.1): a window in a burst.
+    Burst,
+    /// One every RTT/W: the same rate without the burst, which would look like a rising delay.
+    Even,
+}
+
+/// Whether rate and window grow while the application does not use them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// They do (the paper says nothing): after a minute of a modest application nothing limits a burst.
+    Always,
+    /// Only while they are the limit.
+    WhenUsed,
+}
+
+/// A faster rise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acceleration {
+    /// The rise doubles after each such time without a notification, a loss, or a cut.
+    pub after: Duration,
+    /// So many times at most.
+    pub doublings: u8,
+}
+
+/// For how long a reported loss withholds the rise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withhold {
+    /// To the end of the interval of 10 ms (section 3.3.2).
+    Interval,
+    /// One round trip, in which the sink could not have seen more; and acceleration begins anew.
+    RoundTrip,
+}
+
+/// Which SNACKs set rate and window in the controlled phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SnackReaction {
+    /// All (section 3.3.2).
+    Always,
+    /// Those that say that packets wait on the way: other losses come from the channel, and a slower rate mends none.
+    WhenDelayed,
+}
+
+/// What becomes of the queue that a notification found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drain {
+    /// It stays (Algorithm 2): a sender that goes on at the rate at which its packets arrive keeps them waiting.
+    Keep,
+    /// The sender pauses for as long as its packets wait, at most a second: then its own part of the queue is gone.
+    OwnPart,
+}
+
+/// How long a packet is kept after it was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// Halves of a round trip.
+    pub half_rtts: u8,
+    /// Send intervals on top.
+    pub intervals: u8,
+}
+
+impl Retention {
+    /// Two round trips and two intervals (erratum H11).
+    pub const CORRECTED: Self = Self { half_rtts: 4, intervals: 2 };
+    /// 1.5 round trips (section 3.4): no SNACK can be back by then.
+    pub const PRINTED: Self = Self { half_rtts: 3, intervals: 0 };
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        Self {
+            unsent_time: Some(Duration::from_millis(300)),
+            start_pacing: StartPacing::Even,
+            growth: Growth::WhenUsed,
+            acceleration: Some(Acceleration { after: Duration::from_secs(4), doublings: 3 }),
+            withhold: Withhold::RoundTrip,
+            snack: SnackReaction::WhenDelayed,
+            headroom_percent: 125,
+            drain: Drain::OwnPart,
+            handshake: HandshakeRtt::Own,
+            ..Self::paper()
+        }
+    }
+}
+
+impl SenderConfig {
+    /// See [`Config::paper`].
+    pub fn paper() -> Self {
+        Self {
+            datagram: 300,
+            queue_packets: 24,
+            unsent_packets: 8,
+            unsent_time: None,
+            request_wait: Duration::from_secs(1),
+            request_tries: 8,
+            initial_rtt: Duration::from_millis(400),
+            handshake: HandshakeRtt::Sink,
+            start_window: 2,
+            start_every: Duration::from_millis(400),
+            start_pacing: StartPacing::Burst,
+            growth: Growth::Always,
+            raise_step: 1,
+            raise_every: Duration::from_millis(10),
+            acceleration: None,
+            withhold: Withhold::Interval,
+            snack: SnackReaction::Always,
+            headroom_percent: 100,
+            drain: Drain::Keep,
+            least_rate: 300,
+            retention: Retention::CORRECTED,
+            confirm_every: Some(512),
+            tail_after: Duration::from_secs(1),
+            least_wait: Duration::from_millis(200),
+            longest_wait: Duration::from_secs(8),
+            standby_after: 3,
+            probe_tries: 12,
+        }
+    }
+}
+
+/// How a sink behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SinkConfig {
+    /// Senders served at once; more are refused. See `docs/rdca-protocol.md` for the octets that each takes.
+    pub senders: usize,
+    /// Packets held out of order, over all senders: with 300 octets each, 4096 are 1.5 MB.
+    pub held_packets: usize,
+    /// Packets held out of order for one sender; what comes beyond is dropped, and asked for later.
+    pub reorder_packets: u16,
+    /// How a rising delay is told (erratum H6).
+    pub trend: TrendTest,
+    /// No notification while the packets wait less than this on their way, above the least that was seen: 30 ms. A queue
+    /// of two or three packets is no congestion, and a notification costs control load and rate. The paper has none.
+    pub least_waiting: Duration,
+    /// The same, in intervals between packets, whichever is more, up to 100 ms: 3. On a slow path a single
+    /// packet takes longer than [`SinkConfig::least_waiting`]. The paper has none.
+    pub least_waiting_intervals: u8,
+    /// No notification sooner after the last one (erratum H10).
+    pub guard: Guard,
+    /// What a notification does to the trip times before it.
+    pub after_notice: AfterNotice,
+    /// What the average round trip is made of (erratum H17).
+    pub rtt: RttSource,
+    /// Round trip before any was measured.
+    pub initial_rtt: Duration,
+    /// When a SNACK is repeated (erratum H12).
+    pub repeat: SnackRepeat,
+    /// How fast two clocks may drift apart, millionths: the least trip time is let rise as fast. 200 is twice what cheap
+    /// quartz does.
+    pub drift_ppm: u32,
+    /// A sender that was silent for so long is forgotten.
+    pub idle: Duration,
+    /// A stream that has ended is remembered for so long, to confirm it again.
+    pub linger: Duration,
+}
+
+/// How a rising delay is told from 16 trip times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrendTest {
+    /// As printed (Algorithm 1 lines 5 and 6): the variance is higher than after the packet before. It says nothing
+    /// about the direction, and is true of every other packet (erratum H6).
+    VarianceRose,
+    /// The mean of the newest 8 is above that of the oldest 8 by more than `k_percent`/100 standard errors of their
+    /// difference (erratum H6).
+    Halves {
+        /// The factor k in hundredths. The errata take 2; ours is 3, since each packet asks anew: with 2, noise alone
+        /// rings at 3 packets in 100, more control load than is allowed in all.
+        k_percent: u16,
+    },
+}
+
+/// The time between two notifications.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Guard {
+    /// Twice the average round trip (section 3.5.2).
+    TwiceAverageRtt,
+    /// Four times the trip time of the present packet (Algorithm 1 line 8): the clocks must be synchronised.
+    FourTripTimes,
+}
+
+/// What a notification does to the trip times before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterNotice {
+    /// They stay (Algorithm 1): the rise that was answered rings again after the guard time.
+    Keep,
+    /// They are forgotten: the next decision is taken on 16 newer ones.
+    Forget,
+}
+
+/// What the average round trip is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RttSource {
+    /// Twice the trip time (Algorithm 1 line 4): the clocks must be synchronised.
+    TwiceTripTime,
+    /// What the sender measured on its own clock when nothing waited, plus what this packet waited (erratum H17).
+    BasePlusWaiting,
+}
+
+/// When a SNACK is repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SnackRepeat {
+    /// After a round trip; after twice that when it was repeated, and so on up to eight round trips.
+    RoundTrip,
+    /// The same, but the first time is one and a half round trips, and a receive interval for each missing packet: a
+    /// sender that paces needs them to send all.
+    Patient,
+}
+
+impl Default for SinkConfig {
+    fn default() -> Self {
+        Self {
+            trend: TrendTest::Halves { k_percent: 300 },
+            least_waiting: Duration::from_millis(30),
+            least_waiting_intervals: 3,
+            after_notice: AfterNotice::Forget,
+            rtt: RttSource::BasePlusWaiting,
+            repeat: SnackRepeat::Patient,
+            ..Self::paper()
+        }
+    }
+}
+
+impl SinkConfig {
+    /// See [`Config::paper`].
+    pub fn paper() -> Self {
+        Self {
+            senders: 4096,
+            held_packets: 4096,
+            reorder_packets: 64,
+            trend: TrendTest::Halves { k_percent: 200 },
+            least_waiting: Duration::ZERO,
+            least_waiting_intervals: 0,
+            guard: Guard::TwiceAverageRtt,
+            after_notice: AfterNotice::Keep,
+            rtt: RttSource::TwiceTripTime,
+            initial_rtt: Duration::from_millis(400),
+            repeat: SnackRepeat::RoundTrip,
+            drift_ppm: 200,
+            idle: Duration::from_secs(300),
+            linger: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The Sender Queue, with the Sender Loss List as marks in it (section 3.4).
+
+use alloc::collections::VecDeque;
+
+use anabranch_wire::rdca::{Range, Seq};
+use bytes::Bytes;
+
+use crate::time::{Duration, Instant};
+
+/// One packet, from the application's `write` until it is confirmed or, when room is needed, presumed to have arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    pub payload: Bytes,
+    /// When it was sent last.
+    pub sent: Instant,
+    /// It stands in the Loss List.
+    wanted: bool,
+    pub repeated: bool,
+}
+
+/// The queue: packets that were sent, then those that were not.
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    packets: VecDeque<Packet>,
+    first: Seq,
+    sent: usize,
+    wanted: usize,
+}
+
+impl Queue {
+    pub(super) fn new(first: Seq, most: usize) -> Self {
+        Self { packets: VecDeque::with_capacity(most), first, sent: 0, wanted: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(super) fn unsent(&self) -> usize {
+        self.packets.len() - self.sent
+    }
+
+    /// Packets in the Loss List.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    /// The first packet that is retained.
+    pub(super) fn first(&self) -> Seq {
+        self.first
+    }
+
+    /// The first packet that was not sent.
+    pub(super) fn next_unsent(&self) -> Seq {
+        self.first + self.sent as u32
+    }
+
+    /// One past the last packet.
+    pub(super) fn end(&self) -> Seq {
+        self.first + self.packets.len() as u32
+    }
+
+    pub(super) fn push(&mut self, payload: Bytes) -> Seq {
+        let seq = self.end();
+        self.packets.push_back(Packet { payload, sent: Instant::ZERO, wanted: false, repeated: false });
+        seq
+    }
+
+    /// The packet to send now: the Loss List goes first.
+    pub(super) fn send(&mut self, now: Instant) -> Option<(Seq, &Packet)> {
+        let wanted = self.packets.iter().take(self.sent).position(|packet| packet.wanted);
+        let at = match wanted {
+            Some(at) => {
+                self.wanted -= 1;
+                at
+            }
+            None if self.unsent() > 0 => {
+                self.sent += 1;
+                self.sent - 1
+            }
+            None => return None,
+        };
+        let packet = &mut self.packets[at];
+        (packet.wanted, packet.repeated, packet.sent) = (false, wanted.is_some(), now);
+        Some((self.first + at as u32, packet))
+    }
+
+    /// Everything before `next` has arrived.
+    pub(super) fn confirm(&mut self, next: Seq) {
+        while self.sent > 0 && self.first.lt(next) {
+            self.release();
+        }
+    }
+
+    /// Enters packets into the Loss List, but none that was sent within `on_its_way`: who asks cannot know of that copy.
+    pub(super) fn want(&mut self, range: Range, now: Instant, on_its_way: Duration) {
+        let range = range.within(Range { start: self.first, end: self.next_unsent() });
+        let from = range.start.distance(self.first).max(0) as usize;
+        for packet in self.packets.iter_mut().skip(from).take(range.len() as usize) {
+            if !packet.wanted && now.saturating_since(packet.sent) >= on_its_way {
+                packet.wanted = true;
+                self.wanted += 1;
+            }
+        }
+    }
+
+    /// When the first packet may be presumed to have arrived; `None` if it was not sent, or is in the Loss List.
+    pub(super) fn releasable(&self, retention: Duration) -> Option<Instant> {
+        let first = self.packets.front().filter(|packet| self.sent > 0 && !packet.wanted)?;
+        Some(first.sent + retention)
+    }
+
+    /// Lets the first packet go.
+    pub(super) fn release(&mut self) {
+        if let Some(packet) = self.packets.pop_front() {
+            self.sent -= 1;
+            self.wanted -= usize::from(packet.wanted);
+            self.first = self.first + 1;
+        }
+    }
+
+    /// Lets all go that were sent.
+    pub(super) fn release_sent(&mut self) {
+        while self.sent > 0 {
+            self.release();
+        }
+    }
+
+    /// Packets on their way: what was sent less than a round trip ago counts as not yet acknowledged (section 3.4). And
+    /// when the first of them no longer will.
+    pub(super) fn in_flight(&self, now: Instant, rtt: Duration) -> (u32, Option<Instant>) {
+        let flying =
+            self.packets.iter().take(self.sent).map(|packet| packet.sent + rtt).filter(|until| *until > now);
+        flying.fold((0, None), |(count, first), until| {
+            (count + 1, Some(first.map_or(until, |first: Instant| first.min(until))))
+        })
+    }
+
+    /// Octets of one packet without its payload.
+    pub(super) const PER_PACKET: usize = size_of::<Packet>();
+}

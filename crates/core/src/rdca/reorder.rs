@@ -1,0 +1,459 @@
+//! What a sink holds of a stream, and what is missing: the Sink Loss List (section 3.4).
+//!
+//! The list is not kept apart: what is missing stands before each packet that is held. All streams share one pool of
+//! places, so that memory is bounded for all of them together.
+
+use alloc::vec::Vec;
+
+use anabranch_wire::rdca::{Range, Ranges, Seq};
+use bytes::Bytes;
+
+use crate::time::Instant;
+
+/// No place.
+const NONE: u32 = u32::MAX;
+/// A stream's packets are no further apart: a range in a datagram has two octets for its length.
+const SPAN: u32 = 60_000;
+
+/// A gap, and when it is to be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Gap {
+    /// The next SNACK that lists it.
+    pub due: Instant,
+    /// SNACKs that have.
+    pub asked: u8,
+}
+
+#[derive(Debug)]
+struct Held {
+    seq: Seq,
+    /// 1 for a packet; any number of packets that are gone.
+    len: u32,
+    /// `None`: gone.
+    payload: Option<Bytes>,
+    /// The gap before it, if there is one.
+    gap: Gap,
+    next: u32,
+}
+
+/// The places of all streams.
+#[derive(Debug)]
+pub(super) struct Pool {
+    held: Vec<Held>,
+    /// The first of those that are free.
+    free: u32,
+    used: usize,
+    most: usize,
+}
+
+impl Pool {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { held: Vec::new(), free: NONE, used: 0, most }
+    }
+
+    pub(super) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Octets of a place, without the packet.
+    pub(super) const PLACE: usize = size_of::<Held>();
+
+    fn take(&mut self, held: Held) -> Option<u32> {
+        if self.used >= self.most {
+            return None;
+        }
+        self.used += 1;
+        if self.free == NONE {
+            self.held.push(held);
+            return Some(self.held.len() as u32 - 1);
+        }
+        let place = self.free;
+        self.free = self.held[place as usize].next;
+        self.held[place as usize] = held;
+        Some(place)
+    }
+
+    fn release(&mut self, place: u32) -> Option<Bytes> {
+        self.used -= 1;
+        let held = &mut self.held[place as usize];
+        held.next = self.free;
+        self.free = place;
+        held.payload.take()
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Placed {
+    /// It is the next one for the application. It needs no place, so a full pool keeps nothing waiting for ever.
+    Next,
+    /// It is held for later.
+    Held,
+    /// It was there, or is gone.
+    Known,
+    /// There is no room; it counts as missing.
+    NoRoom,
+}
+
+/// What is ready for the application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Ready {
+    Packet(Seq, Bytes),
+    Gone(Range),
+}
+
+/// One stream.
+#[derive(Clone, Debug)]
+pub(super) struct Reorder {
+    /// The next packet for the application.
+    next: Seq,
+    /// One past the last packet that is known to have been sent.
+    end: Seq,
+    first: u32,
+    count: u16,
+    most: u16,
+    /// The gap after the last that is held, if there is one.
+    tail: Gap,
+}
+
+impl Reorder {
+    pub(super) const fn new(next: Seq, most: u16) -> Self {
+        let tail = Gap { due: Instant::ZERO, asked: 0 };
+        Self { next, end: next, first: NONE, count: 0, most, tail }
+    }
+
+    pub(super) const fn next(&self) -> Seq {
+        self.next
+    }
+
+    pub(super) const fn end(&self) -> Seq {
+        self.end
+    }
+
+    /// Nothing is missing of what is known to have been sent.
+    pub(super) fn is_whole(&self) -> bool {
+        self.next == self.end
+    }
+
+    /// Takes a packet. What is missing before it is asked for at `due`, unless it was known to be missing.
+    pub(super) fn insert(&mut self, pool: &mut Pool, seq: Seq, payload: &Bytes, due: Instant) -> Placed {
+        if seq.lt(self.next) {
+            return Placed::Known;
+        }
+        if seq.distance(self.next) as u32 >= SPAN {
+            self.extend(seq, due, pool);
+            return Placed::NoRoom;
+        }
+        let (before, after) = self.around(pool, seq);
+        if before.is_some_and(|place| seq.lt(end_of(&pool.held[place as usize]))) {
+            return Placed::Known;
+        }
+        if seq == self.next {
+            self.next = seq + 1;
+            self.end = self.end.max(self.next);
+            return Placed::Next;
+        }
+        if self.count < self.most && self.put(pool, (before, after), (seq, 1, Some(payload.clone())), due) {
+            Placed::Held
+        } else {
+            self.extend(seq + 1, due, pool);
+            Placed::NoRoom
+        }
+    }
+
+    /// The sender says that it has sent everything before `end`.
+    pub(super) fn extend(&mut self, end: Seq, due: Instant, pool: &Pool) {
+        let most = self.next + SPAN;
+        let end = end.min(most);
+        if self.end.lt(end) {
+            if self.last_end(pool) == self.end {
+                self.tail = Gap { due, asked: 0 };
+            }
+            self.end = end;
+        }
+    }
+
+    /// The sender has no more of `range`: what is missing of it is gone. The answer is what comes next for the
+    /// application; the rest is popped when its turn comes.
+    pub(super) fn give_up(&mut self, pool: &mut Pool, range: Range) -> Option<Range> {
+        let mut range = range.within(Range { start: self.next, end: self.end });
+        let mut first = None;
+        while !range.is_empty() {
+            let (before, after) = self.around(pool, range.start);
+            if let Some(held) = before.map(|place| &pool.held[place as usize])
+                && range.start.lt(end_of(held))
+            {
+                range.start = end_of(held);
+                continue;
+            }
+            let end = after.map_or(self.end, |place| pool.held[place as usize].seq).min(range.end);
+            let len = end.distance(range.start) as u32;
+            if range.start == self.next {
+                first = Some(Range { start: self.next, end });
+                self.next = end;
+            } else if !self.put(pool, (before, after), (range.start, len, None), Instant::ZERO) {
+                // Without a place it stays missing; the sink will ask again and be told again.
+                break;
+            }
+            range.start = end;
+        }
+        first
+    }
+
+    /// What the application is given next, in order.
+    pub(super) fn pop(&mut self, pool: &mut Pool) -> Option<Ready> {
+        let held = pool.held.get(self.first as usize)?;
+        if held.seq != self.next {
+            return None;
+        }
+        let (seq, end, next) = (held.seq, end_of(held), held.next);
+        let payload = pool.release(self.first);
+        (self.first, self.next) = (next, end);
+        self.count -= 1;
+        Some(match payload {
+            Some(payload) => Ready::Packet(seq, payload),
+            None => Ready::Gone(Range { start: seq, end }),
+        })
+    }
+
+    /// Gives all places back.
+    pub(super) fn clear(&mut self, pool: &mut Pool) {
+        while self.first != NONE {
+            let next = pool.held[self.first as usize].next;
+            pool.release(self.first);
+            self.first = next;
+        }
+        self.count = 0;
+    }
+
+    /// When the first gap is to be asked for.
+    pub(super) fn due(&self, pool: &Pool) -> Option<Instant> {
+        self.gaps(pool).map(|(_, gap)| gap.due).min()
+    }
+
+    /// Packets that are missing.
+    pub(super) fn missing(&self, pool: &Pool) -> u32 {
+        self.gaps(pool).map(|(range, _)| range.len()).sum()
+    }
+
+    /// Every gap is due at `now`.
+    pub(super) fn hurry(&mut self, pool: &mut Pool, now: Instant) {
+        self.each_gap(pool, |_, gap| gap.due = now);
+    }
+
+    /// What is due at `now`, as much as one SNACK takes; it is due again when `again` says, by how often it was asked for.
+    pub(super) fn ask(&mut self, pool: &mut Pool, now: Instant, again: impl Fn(u8) -> Instant) -> Ranges {
+        let mut asked = Ranges::EMPTY;
+        self.each_gap(pool, |range, gap| {
+            if gap.due <= now && asked.push(range) {
+                *gap = Gap { due: again(gap.asked), asked: gap.asked.saturating_add(1) };
+            }
+        });
+        asked
+    }
+
+    fn gaps<'a>(&'a self, pool: &'a Pool) -> impl Iterator<Item = (Range, Gap)> + 'a {
+        let mut place = self.first;
+        let mut start = self.next;
+        let mut over = false;
+        core::iter::from_fn(move || {
+            if over {
+                return None;
+            }
+            let Some(held) = pool.held.get(place as usize) else {
+                over = true;
+                return Some((Range { start, end: self.end }, self.tail));
+            };
+            let range = Range { start, end: held.seq };
+            (start, place) = (end_of(held), held.next);
+            Some((range, held.gap))
+        })
+        .filter(|(range, _)| !range.is_empty())
+    }
+
+    fn each_gap(&mut self, pool: &mut Pool, mut act: impl FnMut(Range, &mut Gap)) {
+        let mut start = self.next;
+        let mut place = self.first;
+        while let Some(held) = pool.held.get_mut(place as usize) {
+            let range = Range { start, end: held.seq };
+            if !range.is_empty() {
+                act(range, &mut held.gap);
+            }
+            (start, place) = (end_of(held), held.next);
+        }
+        let range = Range { start, end: self.end };
+        if !range.is_empty() {
+            act(range, &mut self.tail);
+        }
+    }
+
+    /// The places before and after `seq`: the last that begins at or before it, and the first that begins after.
+    fn around(&self, pool: &Pool, seq: Seq) -> (Option<u32>, Option<u32>) {
+        let (mut before, mut after) = (None, self.first);
+        while let Some(held) = pool.held.get(after as usize)
+            && held.seq.le(seq)
+        {
+            before = Some(after);
+            after = held.next;
+        }
+        (before, (after != NONE).then_some(after))
+    }
+
+    fn last_end(&self, pool: &Pool) -> Seq {
+        let mut end = self.next;
+        let mut place = self.first;
+        while let Some(held) = pool.held.get(place as usize) {
+            (end, place) = (end_of(held), held.next);
+        }
+        end
+    }
+
+    /// Puts something into a gap, or behind the end; what is missing before it keeps the time at which it is due.
+    fn put(
+        &mut self,
+        pool: &mut Pool,
+        (before, after): (Option<u32>, Option<u32>),
+        (seq, len, payload): (Seq, u32, Option<Bytes>),
+        due: Instant,
+    ) -> bool {
+        let behind = before.map_or(self.next, |place| end_of(&pool.held[place as usize]));
+        let gap = match after {
+            Some(after) => pool.held[after as usize].gap,
+            // Two gaps at the end that have no packet between them are one, with the time of the first.
+            None if behind.lt(self.end) => self.tail,
+            None => Gap { due, asked: 0 },
+        };
+        let next = after.unwrap_or(NONE);
+        let Some(place) = pool.take(Held { seq, len, payload, gap, next }) else { return false };
+        match before {
+            Some(before) => pool.held[before as usize].next = place,
+            None => self.first = place,
+        }
+        self.count += 1;
+        self.end = self.end.max(seq + len);
+        true
+    }
+}
+
+fn end_of(held: &Held) -> Seq {
+    held.seq + held.len
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+    use anabranch_testkit::prng::Prng;
+
+    /// What is known of each packet from `next` on: there, or gone; what does not stand here is missing.
+    struct Oracle {
+        next: u32,
+        end: u32,
+        known: BTreeMap<u32, bool>,
+    }
+
+    impl Oracle {
+        fn ready(&mut self) -> Vec<(u32, bool)> {
+            let mut ready = Vec::new();
+            while let Some(there) = self.known.remove(&self.next) {
+                ready.push((self.next, there));
+                self.next += 1;
+            }
+            ready
+        }
+    }
+
+    /// Every packet that comes out, one by one, and whether it was there.
+    fn pop(reorder: &mut Reorder, pool: &mut Pool) -> Vec<(u32, bool)> {
+        let mut out = Vec::new();
+        while let Some(ready) = reorder.pop(pool) {
+            match ready {
+                Ready::Packet(seq, payload) => {
+                    assert_eq!(payload[..], seq.0.to_be_bytes());
+                    out.push((seq.0, true));
+                }
+                Ready::Gone(range) => out.extend((0..range.len()).map(|i| ((range.start + i).0, false))),
+            }
+        }
+        out
+    }
+
+    fn run(seed: u64) {
+        let mut prng = Prng::new(seed);
+        let first = 1000;
+        let mut pool = Pool::new(1000);
+        let mut reorder = Reorder::new(Seq(first), 1000);
+        let mut oracle = Oracle { next: first, end: first, known: BTreeMap::new() };
+        let due = Instant::from_nanos(7);
+        for _ in 0..200 {
+            let at = oracle.next + prng.below(20) as u32;
+            let mut out = Vec::new();
+            match prng.below(8) {
+                0 => {
+                    let range = Range { start: Seq(at), end: Seq(at) + prng.below(6) as u32 };
+                    for seq in (at..range.end.0).filter(|seq| *seq < oracle.end) {
+                        oracle.known.entry(seq).or_insert(false);
+                    }
+                    let first = reorder.give_up(&mut pool, range);
+                    out.extend(first.iter().flat_map(|r| (r.start.0..r.end.0).map(|seq| (seq, false))));
+                }
+                1 => {
+                    oracle.end = oracle.end.max(at);
+                    reorder.extend(Seq(at), due, &pool);
+                }
+                _ => {
+                    let payload = Bytes::copy_from_slice(&at.to_be_bytes());
+                    let placed = reorder.insert(&mut pool, Seq(at), &payload, due);
+                    let known = oracle.known.contains_key(&at);
+                    assert_eq!(placed == Placed::Known, known, "seed {seed}, {at}");
+                    oracle.known.entry(at).or_insert(true);
+                    oracle.end = oracle.end.max(at + 1);
+                    out.extend((placed == Placed::Next).then_some((at, true)));
+                }
+            }
+            out.extend(pop(&mut reorder, &mut pool));
+            assert_eq!(out, oracle.ready(), "seed {seed}");
+            assert_eq!(
+                (reorder.next().0, reorder.end().0),
+                (oracle.next, oracle.end.max(oracle.next)),
+                "seed {seed}"
+            );
+            let missing: Vec<u32> =
+                (oracle.next..oracle.end).filter(|s| !oracle.known.contains_key(s)).collect();
+            let gaps: Vec<u32> = reorder.gaps(&pool).flat_map(|(r, _)| r.start.0..r.end.0).collect();
+            assert_eq!(gaps, missing, "seed {seed}");
+            assert_eq!(reorder.missing(&pool) as usize, missing.len());
+            assert_eq!(reorder.is_whole(), missing.is_empty() && oracle.known.is_empty());
+        }
+        reorder.clear(&mut pool);
+        assert_eq!(pool.used(), 0);
+    }
+
+    #[test]
+    fn it_agrees_with_a_map_of_all_packets() {
+        (0..300).for_each(run);
+    }
+
+    #[test]
+    fn a_gap_that_is_filled_in_the_middle_keeps_its_time() {
+        let mut pool = Pool::new(10);
+        let mut reorder = Reorder::new(Seq(u32::MAX - 1), 10);
+        let at = Instant::from_nanos;
+        let insert = |reorder: &mut Reorder, pool: &mut Pool, seq: u32, due: u64| {
+            reorder.insert(pool, Seq(seq), &Bytes::new(), at(due))
+        };
+        assert_eq!(insert(&mut reorder, &mut pool, 3, 50), Placed::Held);
+        assert_eq!(insert(&mut reorder, &mut pool, 5, 60), Placed::Held);
+        let asked = reorder.ask(&mut pool, at(55), |asked| at(100 + u64::from(asked)));
+        assert_eq!(asked.as_slice(), [Range { start: Seq(u32::MAX - 1), end: Seq(3) }]);
+        assert_eq!(insert(&mut reorder, &mut pool, 0, 70), Placed::Held);
+        assert_eq!(reorder.due(&pool), Some(at(60)));
+        let asked = reorder.ask(&mut pool, at(100), |asked| at(200 + u64::from(asked)));
+        let ranges = [(u32::MAX - 1, 0), (1, 3), (4, 5)].map(|(s, e)| Range { start: Seq(s), end: Seq(e) });
+        assert_eq!(asked.as_slice(), ranges);
+        assert_eq!(reorder.due(&pool), Some(at(200)));
+        reorder.hurry(&mut pool, at(9));
+        assert_eq!(reorder.due(&pool), Some(at(9)));
+    }
+}

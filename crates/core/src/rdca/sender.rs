@@ -1,0 +1,406 @@
+//! The sender: one stream to one sink.
+
+mod input;
+mod output;
+
+use alloc::collections::VecDeque;
+
+use anabranch_wire::rdca::{Incarnation, MAX_DATA_HEADER, Range, Ranges, RefuseReason, Seq, StreamId};
+use bytes::Bytes;
+
+use super::config::{Retention, SenderConfig};
+use super::queue::Queue;
+use super::rate::{Phase, RateControl};
+use super::told::Told;
+use crate::time::{Duration, Instant};
+
+/// What a sender tells its owner, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SenderEvent {
+    /// The sink has answered: the stream is open, for the first time or anew.
+    Opened,
+    /// The sink has said that everything before this packet was delivered, or reported as gone. Comes with whatever the
+    /// sink says, so seldom.
+    Confirmed {
+        /// One past the last of them.
+        next: Seq,
+    },
+    /// There is room again, after [`Sender::write`] had refused for want of it.
+    Writable,
+    /// The sink has asked for these packets, and they are not retained any more. They are lost, unless a late copy arrives.
+    Gone(Range),
+    /// The sink knows nothing of the stream: it has restarted, or has forgotten it. Whether these packets, sent and not
+    /// confirmed, were delivered is unknown; they are not sent again. What was not sent goes on in a new stream.
+    SinkLost {
+        /// Which.
+        unknown: Range,
+    },
+    /// The stream is over.
+    Closed {
+        /// How.
+        outcome: Outcome,
+        /// Packets that were sent and not confirmed: they may have arrived or not. Empty if complete.
+        unknown: Range,
+        /// Packets that were never sent. Empty if complete.
+        unsent: Range,
+    },
+}
+
+/// How a stream ended at the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// The sink has confirmed that every packet was delivered, but those that were reported as gone or unknown.
+    Complete,
+    /// The sink does not answer.
+    NoAnswer,
+    /// The sink takes no stream.
+    Refused(RefuseReason),
+    /// The sink has lost the stream when all had been sent.
+    SinkLost,
+    /// The sink has given it up.
+    Reset,
+    /// The owner has ([`Sender::abort`]).
+    Aborted,
+}
+
+/// Why a packet is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The queue has no room for now; [`SenderEvent::Writable`] will say when it has.
+    #[error("the queue is full")]
+    Full,
+    /// The packet does not fit into a datagram: at most [`Sender::max_payload`] octets do. The application cuts, as the
+    /// paper has it (section 3.2.1).
+    #[error("the packet has {octets} octets, and at most {most} fit")]
+    TooLong {
+        /// Those of the packet.
+        octets: usize,
+        /// Those that fit.
+        most: usize,
+    },
+    /// The stream is closed, or closing.
+    #[error("the stream is closed")]
+    Closed,
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SenderCounters {
+    /// Datagrams that cannot be read.
+    pub malformed: u32,
+    /// Messages of another stream, or from the wrong side.
+    pub strange: u32,
+    /// Packets sent for the first time.
+    pub packets: u32,
+    /// Packets sent again.
+    pub repeated: u32,
+    /// Requests, probes, notices and resets sent: this side's control load.
+    pub control: u32,
+    /// SNACKs received.
+    pub snacks: u32,
+    /// Congestion notifications received.
+    pub congestions: u32,
+    /// Packets let go unconfirmed, presumed to have arrived (section 3.4).
+    pub presumed: u32,
+}
+
+/// How a sender stands, for reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SenderInfo {
+    /// The phase.
+    pub phase: Phase,
+    /// Octets per second.
+    pub rate: u32,
+    /// Packets.
+    pub window: u32,
+    /// The average round trip.
+    pub rtt: Duration,
+    /// Packets in the queue, sent or not.
+    pub queued: usize,
+    /// Those of them that were not sent.
+    pub unsent: usize,
+    /// What was counted.
+    pub counters: SenderCounters,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Idle,
+    /// Asking the sink: `due` is when the next request goes out, `tries` how many have.
+    Opening {
+        due: Instant,
+        tries: u8,
+    },
+    Open(StreamId),
+    Closed,
+}
+
+/// What the owner wants of the stream's end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Closing {
+    No,
+    Yes,
+}
+
+/// What is said once, besides data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Word {
+    probe: bool,
+    reset: Option<StreamId>,
+}
+
+/// Whether an answer of the sink is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Hearing {
+    /// None was asked for.
+    Silent,
+    /// One was.
+    Awaiting,
+    /// One was, and has not come for so long that no new packet is sent.
+    Standby,
+}
+
+/// One stream to one sink.
+///
+/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
+/// The first `write` opens the stream, or [`Sender::open`] does.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    incarnation: Incarnation,
+    state: State,
+    closing: Closing,
+    queue: Queue,
+    /// Everything before was delivered, says the sink.
+    confirmed: Seq,
+    rate: RateControl,
+    /// The least round trip measured on this clock, let rise slowly: routes change.
+    base_rtt: Option<Duration>,
+    next_send: Instant,
+    /// When it was last asked for a packet: window and rate have allowed none until then.
+    polled: Instant,
+    last_sent: Option<Instant>,
+    /// Packets sent since the application was the limit.
+    since_idle: u32,
+    since_confirm: u32,
+    /// Packets that bear the measured round trip.
+    tell_rtt: u8,
+    hearing: Hearing,
+    /// When the next probe goes out, and how many have without an answer.
+    probe_at: Option<Instant>,
+    probes: u8,
+    word: Word,
+    gone: Ranges,
+    told: Told,
+    refused_write: bool,
+    events: VecDeque<SenderEvent>,
+    counters: SenderCounters,
+}
+
+impl Sender {
+    /// A sender that is not open yet. `incarnation` must differ from those of its earlier lives; a sender whose sink is
+    /// lost takes the next ones. `first` is the number of the first packet.
+    pub fn new(config: SenderConfig, incarnation: Incarnation, first: Seq) -> Self {
+        Self {
+            config,
+            incarnation,
+            state: State::Idle,
+            closing: Closing::No,
+            queue: Queue::new(first, most_packets(&config)),
+            confirmed: first,
+            rate: RateControl::new(Instant::ZERO, &config, config.initial_rtt),
+            base_rtt: None,
+            next_send: Instant::ZERO,
+            polled: Instant::ZERO,
+            last_sent: None,
+            since_idle: 0,
+            since_confirm: 0,
+            tell_rtt: 0,
+            hearing: Hearing::Silent,
+            probe_at: None,
+            probes: 0,
+            word: Word { probe: false, reset: None },
+            gone: Ranges::EMPTY,
+            told: Told::default(),
+            refused_write: false,
+            events: VecDeque::with_capacity(MOST_EVENTS),
+            counters: SenderCounters::default(),
+        }
+    }
+
+    /// Octets that each packet in the queue takes without its payload.
+    pub const PER_PACKET: usize = Queue::PER_PACKET;
+
+    /// Octets of payload that fit into a datagram.
+    pub fn max_payload(&self) -> usize {
+        usize::from(self.config.datagram).saturating_sub(MAX_DATA_HEADER)
+    }
+
+    /// Asks the sink for a stream (section 3.1). Does nothing on a sender that is open or was.
+    pub fn open(&mut self, now: Instant) {
+        if self.state == State::Idle {
+            self.state = State::Opening { due: now, tries: 0 };
+        }
+    }
+
+    /// Takes a packet to send, and answers with its number.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`]; the packet is not taken then.
+    pub fn write(&mut self, now: Instant, payload: Bytes) -> Result<Seq, WriteError> {
+        if self.state == State::Closed || self.closing == Closing::Yes {
+            return Err(WriteError::Closed);
+        }
+        let (octets, most) = (payload.len(), self.max_payload());
+        if octets > most {
+            return Err(WriteError::TooLong { octets, most });
+        }
+        if !self.make_room(now) {
+            self.refused_write = true;
+            return Err(WriteError::Full);
+        }
+        self.open(now);
+        if self.queue.unsent() == 0 && self.next_send <= now {
+            // The rate would have allowed a packet before: the application is what limits the sender.
+            self.since_idle = 0;
+            self.rate.idle_until(now, &self.config);
+        }
+        Ok(self.queue.push(payload))
+    }
+
+    /// Whether [`Sender::write`] would take a packet now.
+    pub fn is_writable(&self, now: Instant) -> bool {
+        let open = self.state != State::Closed && self.closing == Closing::No;
+        open && self.room_at(now).is_some_and(|at| at <= now)
+    }
+
+    /// No more packets: the stream ends when the sink has confirmed all.
+    pub fn close(&mut self, now: Instant) {
+        if self.closing == Closing::Yes {
+            return;
+        }
+        self.closing = Closing::Yes;
+        self.refused_write = false;
+        match self.state {
+            State::Idle => self.finish(Outcome::Complete),
+            // The last packet was sent without knowing that it was the last.
+            State::Open(_) if self.queue.unsent() == 0 => self.probe_at = Some(now),
+            State::Opening { .. } | State::Open(_) | State::Closed => {}
+        }
+    }
+
+    /// Gives the stream up at once.
+    pub fn abort(&mut self) {
+        if let State::Open(stream) = self.state {
+            self.word.reset = Some(stream);
+        }
+        if self.state != State::Closed {
+            self.finish(Outcome::Aborted);
+        }
+    }
+
+    /// The network has no path to the sink (a route error, a link that is down): no new packet is sent until the sink
+    /// answers a probe. The paper's sender goes on, and what it sends is presumed to arrive.
+    pub fn path_lost(&mut self, now: Instant) {
+        if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {
+            self.hearing = Hearing::Standby;
+            self.probe_at = Some(now + self.rate.rtt.max(LEAST_PROBE));
+        }
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    /// How it stands.
+    pub fn info(&self) -> SenderInfo {
+        SenderInfo {
+            phase: self.rate.phase(),
+            rate: self.rate.rate(&self.config),
+            window: self.window(),
+            rtt: self.rate.rtt,
+            queued: self.queue.len(),
+            unsent: self.queue.unsent(),
+            counters: self.counters,
+        }
+    }
+
+    fn window(&self) -> u32 {
+        self.rate.window(&self.config)
+    }
+
+    /// How long a packet is kept after it was sent (erratum H11).
+    fn retention(&self) -> Duration {
+        let Retention { half_rtts, intervals } = self.config.retention;
+        self.rate.rtt.mul_ratio(u64::from(half_rtts), 2)
+            + self.rate.interval(&self.config) * u64::from(intervals)
+    }
+
+    /// When there is or will be room for a packet; `None`: not before something is sent or confirmed.
+    fn room_at(&self, now: Instant) -> Option<Instant> {
+        if self.queue.unsent() >= self.most_unsent() {
+            return None;
+        }
+        if self.queue.len() < most_packets(&self.config) {
+            return Some(now);
+        }
+        self.queue.releasable(self.retention())
+    }
+
+    fn most_unsent(&self) -> usize {
+        let most = u64::from(self.config.unsent_packets.max(1));
+        let soon =
+            self.config.unsent_time.filter(|_| matches!(self.state, State::Open(_))).map_or(most, |time| {
+                let interval = self.rate.interval(&self.config).as_nanos().max(1);
+                (time.as_nanos() / interval).max(LEAST_UNSENT)
+            });
+        most.min(soon) as usize
+    }
+
+    fn make_room(&mut self, now: Instant) -> bool {
+        if self.room_at(now).is_none_or(|at| at > now) {
+            return false;
+        }
+        if self.queue.len() >= most_packets(&self.config) {
+            self.queue.release();
+            self.counters.presumed += 1;
+        }
+        true
+    }
+
+    /// Says once that a writer need wait no longer.
+    fn tell_room(&mut self, now: Instant) {
+        if self.refused_write && self.is_writable(now) {
+            self.refused_write = false;
+            self.events.push_back(SenderEvent::Writable);
+        }
+    }
+
+    fn finish(&mut self, outcome: Outcome) {
+        let sent = self.queue.next_unsent();
+        let complete = outcome == Outcome::Complete;
+        let unknown = Range { start: if complete { sent } else { self.confirmed }, end: sent };
+        let unsent = Range { start: sent, end: self.queue.end() };
+        self.state = State::Closed;
+        self.probe_at = None;
+        self.word.probe = false;
+        self.gone = Ranges::EMPTY;
+        self.queue = Queue::new(self.queue.end(), 0);
+        self.events.push_back(SenderEvent::Closed { outcome, unknown, unsent });
+    }
+}
+
+/// At least one that is sent and one that is not.
+fn most_packets(config: &SenderConfig) -> usize {
+    usize::from(config.queue_packets.max(2))
+}
+
+/// Room for events without an allocation.
+const MOST_EVENTS: usize = 8;
+/// A pause that drains a queue, or a packet that is sent again, fills so many places at an application's own rate.
+const LEAST_UNSENT: u64 = 4;
+/// A probe waits at least so long: time must move on.
+const LEAST_PROBE: Duration = Duration::from_millis(10);

@@ -1,0 +1,192 @@
+//! What is sent, and when.
+
+use anabranch_wire::rdca::{Data, Gone, Message, Probe, Ranges, Request, StreamId, VERSION};
+
+use super::{Closing, Hearing, LEAST_PROBE, Outcome, Sender, State};
+use crate::rdca::rate::Phase;
+use crate::rdca::trip::{as_micros, time_stamp};
+use crate::time::{Duration, Instant};
+
+impl Sender {
+    /// The next datagram to send.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Message> {
+        if let Some(stream) = self.word.reset.take() {
+            self.counters.control += 1;
+            return Some(Message::Reset(stream));
+        }
+        match self.state {
+            State::Opening { due, tries } if due <= now && tries < self.config.request_tries.max(1) => {
+                Some(self.request(now, tries))
+            }
+            State::Open(stream) => self.control(now, stream).or_else(|| self.data(now, stream)),
+            State::Idle | State::Opening { .. } | State::Closed => None,
+        }
+    }
+
+    /// When [`Sender::handle_timeout`] is to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Idle | State::Closed => None,
+            State::Opening { due, .. } => Some(due),
+            State::Open(_) => {
+                let room = if self.refused_write { self.room_at(Instant::FAR_FUTURE) } else { None };
+                let room = room.filter(|at| *at != Instant::FAR_FUTURE);
+                [self.probe_at, self.data_at(), room].into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::Opening { due, tries } if due <= now && tries >= self.config.request_tries.max(1) => {
+                self.finish(Outcome::NoAnswer);
+            }
+            State::Open(_) if self.probe_at.is_some_and(|at| at <= now) => self.probe(now),
+            State::Idle | State::Opening { .. } | State::Open(_) | State::Closed => {}
+        }
+        self.tell_room(now);
+    }
+
+    fn request(&mut self, now: Instant, tries: u8) -> Message {
+        let wait = self.config.request_wait.max(LEAST_PROBE) * (1 << tries.min(16));
+        let due = now + wait.min(self.config.longest_wait.max(LEAST_PROBE));
+        self.state = State::Opening { due, tries: tries + 1 };
+        self.counters.control += 1;
+        Message::Request(Request {
+            version: VERSION,
+            incarnation: self.incarnation,
+            first: self.queue.next_unsent(),
+            time: time_stamp(now),
+            datagram: self.config.datagram,
+        })
+    }
+
+    fn control(&mut self, now: Instant, stream: StreamId) -> Option<Message> {
+        if !self.gone.as_slice().is_empty() {
+            self.counters.control += 1;
+            let ranges = core::mem::replace(&mut self.gone, Ranges::EMPTY);
+            return Some(Message::Gone(Gone { stream, ranges }));
+        }
+        if !core::mem::take(&mut self.word.probe) {
+            return None;
+        }
+        self.counters.control += 1;
+        let last = self.closing == Closing::Yes && self.queue.unsent() == 0;
+        Some(Message::Probe(Probe { stream, end: self.queue.next_unsent(), time: time_stamp(now), last }))
+    }
+
+    /// Nothing was heard for too long (erratum H12).
+    fn probe(&mut self, now: Instant) {
+        if self.probes >= self.config.probe_tries.max(1) {
+            return self.finish(Outcome::NoAnswer);
+        }
+        let wait = self.answer_wait() * (1 << self.probes.min(16));
+        self.probe_at = Some(now + wait.min(self.config.longest_wait.max(LEAST_PROBE)));
+        self.probes += 1;
+        self.word.probe = true;
+        if self.hearing != Hearing::Standby {
+            let silent = self.probes > self.config.standby_after;
+            self.hearing = if silent { Hearing::Standby } else { Hearing::Awaiting };
+        }
+    }
+
+    /// How long an answer may take.
+    pub(super) fn answer_wait(&self) -> Duration {
+        (self.rate.rtt * 2 + self.config.least_wait).max(LEAST_PROBE)
+    }
+
+    /// A packet, if rate and window allow one: `SN_curr - SN_last < W_pkt` (section 3.1).
+    fn data(&mut self, now: Instant, stream: StreamId) -> Option<Message> {
+        self.polled = now;
+        let waiting = self.queue.unsent() + self.queue.wanted() > 0;
+        let (flying, _) = self.queue.in_flight(now, self.rate.rtt);
+        let window_limits = flying >= self.window() && waiting;
+        let limits = window_limits || (self.next_send > now && waiting);
+        self.rate.grow(now, &self.config, limits);
+        if self.next_send > now || flying >= self.window() || self.hearing == Hearing::Standby {
+            return None;
+        }
+        let (seq, packet) = self.queue.send(now)?;
+        let (payload, repeated) = (packet.payload.clone(), packet.repeated);
+        let nothing_left = self.queue.unsent() + self.queue.wanted() == 0;
+        let last = self.closing == Closing::Yes && self.queue.unsent() == 0 && seq + 1 == self.queue.end();
+        let confirm = self.asks_to_confirm(now, last, repeated && nothing_left);
+        let rtt = self.rtt_to_tell(confirm);
+        self.space(now);
+        self.await_answer(now, confirm);
+        if repeated {
+            self.counters.repeated += 1;
+        } else {
+            self.counters.packets += 1;
+            self.since_idle = self.since_idle.saturating_add(1);
+        }
+        self.tell_room(now);
+        Some(Message::Data(Data {
+            stream,
+            seq,
+            time: time_stamp(now),
+            last,
+            confirm,
+            repeated,
+            rtt,
+            payload,
+        }))
+    }
+
+    /// The last packet asks, the last repetition, one in [`crate::rdca::SenderConfig::confirm_every`], and a lone one: it
+    /// would be asked for by a probe.
+    fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
+        self.since_confirm = self.since_confirm.saturating_add(1);
+        let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
+        let lone = self.last_sent.is_some_and(|at| now.saturating_since(at) >= self.config.tail_after);
+        let confirm = last || last_repetition && self.closing == Closing::Yes || regular || lone;
+        if confirm {
+            self.since_confirm = 0;
+        }
+        confirm
+    }
+
+    fn rtt_to_tell(&mut self, confirm: bool) -> Option<u32> {
+        let tells = self.tell_rtt > 0 || confirm;
+        self.tell_rtt = self.tell_rtt.saturating_sub(1);
+        self.base_rtt.filter(|_| tells).map(as_micros)
+    }
+
+    /// When the next packet may go: one interval after this one was allowed, if that was less than an interval ago.
+    fn space(&mut self, now: Instant) {
+        let spacing = self.rate.spacing(&self.config);
+        let since = now.saturating_since(self.next_send);
+        // A late timer is made good for one packet, so that the rate is kept.
+        self.next_send = if since < spacing && self.rate.phase() == Phase::Controlled {
+            self.next_send + spacing
+        } else {
+            now + spacing
+        };
+        self.last_sent = Some(now);
+    }
+
+    fn await_answer(&mut self, now: Instant, confirm: bool) {
+        match self.hearing {
+            Hearing::Silent if confirm => {
+                self.hearing = Hearing::Awaiting;
+                self.probe_at = Some(now + self.answer_wait());
+            }
+            Hearing::Silent => self.probe_at = Some(now + self.config.tail_after.max(LEAST_PROBE)),
+            Hearing::Awaiting | Hearing::Standby => {}
+        }
+    }
+
+    /// When the next packet may be sent, if one waits.
+    fn data_at(&self) -> Option<Instant> {
+        if self.queue.unsent() + self.queue.wanted() == 0 || self.hearing == Hearing::Standby {
+            return None;
+        }
+        let at = self.next_send.max(self.polled);
+        let (flying, landed) = self.queue.in_flight(at, self.rate.rtt);
+        if flying < self.window() {
+            return Some(at);
+        }
+        [landed, self.rate.grows().map(|grows| grows.max(at))].into_iter().flatten().min()
+    }
+}

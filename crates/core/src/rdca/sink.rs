@@ -1,0 +1,350 @@
+//! The sink: one machine for all senders.
+
+mod event;
+mod peer;
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use anabranch_wire::rdca::{Data, Message, Refuse, RefuseReason, Reply, Request, StreamId, VERSION, decode};
+use bytes::Bytes;
+
+use super::config::SinkConfig;
+use super::deadlines::Deadlines;
+use super::reorder::{Placed, Pool, Ready};
+use super::stream::Stream;
+use crate::time::Instant;
+pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
+use peer::{Asked, Peer};
+
+/// Serves any number of senders, up to [`SinkConfig::senders`].
+///
+/// Order of calls: any `handle_*` and commands, then `poll_transmit` and `poll_event` until `None`, then `next_timeout`.
+#[derive(Debug)]
+pub struct Sink {
+    config: SinkConfig,
+    /// The number of the next stream.
+    next_id: StreamId,
+    peers: Vec<Option<Peer>>,
+    free: Vec<usize>,
+    slots: BTreeMap<PeerId, usize>,
+    deadlines: Deadlines,
+    pool: Pool,
+    talkers: VecDeque<usize>,
+    /// Answers that belong to no stream.
+    answers: VecDeque<(PeerId, Message)>,
+    events: VecDeque<SinkEvent>,
+    counters: SinkCounters,
+}
+
+impl Sink {
+    /// A sink without senders. `epoch` must differ from that of the sink's earlier lives by more than the streams that those
+    /// have had, or be drawn at random: it is where the numbers of streams begin, and by them a sender notices a restart.
+    pub fn new(config: SinkConfig, epoch: u32) -> Self {
+        Self {
+            config,
+            next_id: StreamId(epoch),
+            peers: Vec::new(),
+            free: Vec::new(),
+            slots: BTreeMap::new(),
+            deadlines: Deadlines::default(),
+            pool: Pool::new(config.held_packets),
+            talkers: VecDeque::new(),
+            answers: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: SinkCounters::default(),
+        }
+    }
+
+    /// Octets that each sender takes, without the packets held for it and their places.
+    pub const PER_SENDER: usize =
+        size_of::<Option<Peer>>() + size_of::<(Instant, u32)>() + 4 * size_of::<usize>();
+    /// Octets that each packet takes that is held out of order, without its own octets.
+    pub const PER_HELD: usize = Pool::PLACE;
+
+    /// A datagram from `peer`.
+    pub fn handle_datagram(&mut self, now: Instant, peer: PeerId, datagram: &Bytes) {
+        match decode(datagram) {
+            Ok(message) => self.handle_message(now, peer, &message),
+            Err(_) => self.counters.malformed += 1,
+        }
+    }
+
+    /// The same, read already.
+    pub fn handle_message(&mut self, now: Instant, peer: PeerId, message: &Message) {
+        let (stream, want_answer) = match message {
+            Message::Request(request) => return self.handle_request(now, peer, request),
+            Message::Data(data) => (data.stream, true),
+            Message::Probe(probe) => (probe.stream, true),
+            Message::Gone(gone) => (gone.stream, false),
+            Message::Reset(stream) => (*stream, false),
+            Message::Reply(_)
+            | Message::Snack(_)
+            | Message::Congestion(_)
+            | Message::Confirm(_)
+            | Message::Refuse(_) => {
+                self.counters.strange += 1;
+                return;
+            }
+        };
+        let Some(slot) = self.slot_of(now, peer, stream) else {
+            self.counters.strange += 1;
+            if want_answer {
+                self.refuse(peer, RefuseReason::UnknownStream, stream.0);
+            }
+            return;
+        };
+        let Some(Peer { stream: Some(stream), heard, .. }) = &mut self.peers[slot] else { return };
+        *heard = now;
+        match message {
+            Message::Data(data) => {
+                let placed = stream.handle_data(now, &self.config, &mut self.pool, data);
+                self.count(placed);
+                self.deliver(slot, matches!(placed, Placed::Next).then_some(data));
+            }
+            Message::Probe(probe) => {
+                stream.handle_probe(now, &mut self.pool, probe);
+                self.deliver(slot, None);
+            }
+            Message::Gone(gone) => {
+                for range in stream.handle_gone(&mut self.pool, gone.ranges.as_slice()) {
+                    self.events.push_back(SinkEvent::Gone { peer, range });
+                }
+                self.deliver(slot, None);
+            }
+            // Only a reset is left.
+            _ => self.end(slot, StreamEnd::Reset),
+        }
+        self.attend(now, slot);
+    }
+
+    /// The owner gives up `peer`'s stream.
+    pub fn abort(&mut self, peer: PeerId) {
+        let Some(slot) = self.slots.get(&peer).copied() else { return };
+        if let Some(Peer { stream: Some(stream), .. }) = &self.peers[slot] {
+            self.answers.push_back((peer, Message::Reset(stream.id)));
+        }
+        self.end(slot, StreamEnd::Aborted);
+        self.forget(slot);
+    }
+
+    /// The next datagram to send, and to whom.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(PeerId, Message)> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
+        while let Some(slot) = self.talkers.front().copied() {
+            if let Some(peer) = &mut self.peers[slot]
+                && let Some(message) = peer.speak(now, &self.config, &mut self.pool, &mut self.counters)
+            {
+                return Some((peer.id, message));
+            }
+            self.talkers.pop_front();
+            if let Some(peer) = &mut self.peers[slot] {
+                peer.queued = false;
+                self.set_deadline(slot);
+            }
+        }
+        None
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<SinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// When [`Sink::handle_timeout`] is to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(at, _)| at)
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((at, slot)) = self.deadlines.first()
+            && at <= now
+        {
+            let Some(peer) = &self.peers[slot] else {
+                self.deadlines.set(slot, None);
+                continue;
+            };
+            if now >= peer.expires(&self.config) {
+                self.end(slot, StreamEnd::Idle);
+                self.forget(slot);
+            } else {
+                self.talk(slot);
+                // What there is to say is due now; the deadline is set again once it is said.
+                let expires = self.peers[slot].as_ref().map(|peer| peer.expires(&self.config));
+                self.deadlines.set(slot, expires);
+            }
+        }
+    }
+
+    /// Senders that are served or remembered.
+    pub fn senders(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Packets that are held out of order, over all senders.
+    pub fn held(&self) -> usize {
+        self.pool.used()
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> SinkCounters {
+        self.counters
+    }
+
+    fn handle_request(&mut self, now: Instant, peer: PeerId, request: &Request) {
+        if request.version != VERSION {
+            return self.refuse(peer, RefuseReason::Version, request.incarnation.0);
+        }
+        let Some(slot) = self.slots.get(&peer).copied().or_else(|| self.admit(now, peer)) else {
+            return self.refuse(peer, RefuseReason::NoRoom, request.incarnation.0);
+        };
+        let Some(entry) = &mut self.peers[slot] else { return };
+        let incarnation = request.incarnation;
+        let known = match (&entry.stream, &entry.asked) {
+            (Some(stream), _) if stream.incarnation == incarnation => Some(stream.id),
+            (_, Some(asked)) if asked.incarnation == incarnation => Some(asked.id),
+            _ => None,
+        };
+        let stream = known.unwrap_or_else(|| {
+            let id = self.next_id;
+            self.next_id = StreamId(id.0.wrapping_add(1));
+            entry.asked = Some(Asked { incarnation, id, first: request.first });
+            id
+        });
+        let rtt = Stream::estimate(now, request.time);
+        entry.reply = Some(Reply { incarnation, stream, echo: request.time, rtt });
+        if entry.stream.is_none() {
+            entry.heard = now;
+        }
+        self.attend(now, slot);
+    }
+
+    /// Where `stream` of `peer` is; data on one that was asked for makes it the present one.
+    fn slot_of(&mut self, now: Instant, peer: PeerId, stream: StreamId) -> Option<usize> {
+        let slot = *self.slots.get(&peer)?;
+        let entry = self.peers[slot].as_mut()?;
+        if entry.stream.as_ref().is_some_and(|present| present.id == stream) {
+            return Some(slot);
+        }
+        let asked = entry.asked.filter(|asked| asked.id == stream)?;
+        self.end(slot, StreamEnd::Replaced);
+        let entry = self.peers[slot].as_mut()?;
+        entry.asked = None;
+        entry.heard = now;
+        entry.stream = Some(Stream::new(asked.id, asked.incarnation, asked.first, &self.config));
+        self.events.push_back(SinkEvent::Opened { peer, first: asked.first });
+        Some(slot)
+    }
+
+    /// A place for a sender that is new: a free one, or that of the stream that ended first.
+    fn admit(&mut self, now: Instant, id: PeerId) -> Option<usize> {
+        if self.slots.len() >= self.config.senders {
+            let over = |(slot, peer): (usize, &Option<Peer>)| {
+                let peer = peer.as_ref()?;
+                peer.stream.as_ref().is_some_and(|s| s.ended).then_some((peer.heard, slot))
+            };
+            let (_, slot) = self.peers.iter().enumerate().filter_map(over).min()?;
+            self.forget(slot);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() - 1
+        });
+        self.peers[slot] =
+            Some(Peer { id, asked: None, stream: None, reply: None, heard: now, queued: false });
+        self.slots.insert(id, slot);
+        Some(slot)
+    }
+
+    fn count(&mut self, placed: Placed) {
+        match placed {
+            Placed::Next | Placed::Held => self.counters.packets += 1,
+            Placed::Known => self.counters.duplicates += 1,
+            Placed::NoRoom => self.counters.no_room += 1,
+        }
+    }
+
+    /// Hands on what is in order, and notices the end.
+    fn deliver(&mut self, slot: usize, data: Option<&Data>) {
+        let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
+        let peer = *id;
+        if let Some(data) = data {
+            let payload = data.payload.clone();
+            self.events.push_back(SinkEvent::Packet { peer, seq: data.seq, payload });
+        }
+        while let Some(ready) = stream.packets.pop(&mut self.pool) {
+            self.events.push_back(match ready {
+                Ready::Packet(seq, payload) => SinkEvent::Packet { peer, seq, payload },
+                Ready::Gone(range) => SinkEvent::Gone { peer, range },
+            });
+        }
+        if stream.is_complete() && !stream.ended {
+            stream.owes.confirm = true;
+            self.end(slot, StreamEnd::Complete);
+        }
+    }
+
+    /// Ends the stream of `slot`, if it has one that has not ended.
+    fn end(&mut self, slot: usize, end: StreamEnd) {
+        let Some(Peer { id, stream: Some(stream), .. }) = &mut self.peers[slot] else { return };
+        if !stream.ended {
+            stream.ended = true;
+            let next = stream.packets.next();
+            self.events.push_back(SinkEvent::Ended { peer: *id, end, next });
+        }
+        stream.packets.clear(&mut self.pool);
+        if end != StreamEnd::Complete
+            && let Some(peer) = &mut self.peers[slot]
+        {
+            peer.stream = None;
+        }
+    }
+
+    /// Frees the place of a sender whose stream has ended.
+    fn forget(&mut self, slot: usize) {
+        self.deadlines.set(slot, None);
+        if let Some(peer) = self.peers[slot].take() {
+            self.slots.remove(&peer.id);
+            self.talkers.retain(|talker| *talker != slot);
+            self.free.push(slot);
+        }
+    }
+
+    /// Something has changed: it may have something to say, and its deadline is another.
+    fn attend(&mut self, now: Instant, slot: usize) {
+        if self.peers[slot].as_ref().is_some_and(|peer| peer.wants_to_speak(now, &self.pool)) {
+            self.talk(slot);
+        }
+        self.set_deadline(slot);
+    }
+
+    fn talk(&mut self, slot: usize) {
+        if let Some(peer) = &mut self.peers[slot]
+            && !peer.queued
+        {
+            peer.queued = true;
+            self.talkers.push_back(slot);
+        }
+    }
+
+    fn set_deadline(&mut self, slot: usize) {
+        let Some(peer) = &self.peers[slot] else { return };
+        let gap = peer.stream.as_ref().and_then(|stream| stream.packets.due(&self.pool));
+        let expires = peer.expires(&self.config);
+        self.deadlines.set(slot, Some(gap.map_or(expires, |gap| gap.min(expires))));
+    }
+
+    fn refuse(&mut self, peer: PeerId, reason: RefuseReason, answers: u32) {
+        // Whoever floods the sink is not answered each time.
+        if self.answers.len() < MOST_ANSWERS {
+            self.counters.refusals += 1;
+            self.answers.push_back((peer, Message::Refuse(Refuse { reason, answers })));
+        }
+    }
+}
+
+/// Answers to strangers that wait to be sent, at most.
+const MOST_ANSWERS: usize = 64;

@@ -1,0 +1,759 @@
+//! Each message, each time-out, each way to end.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_core::rdca::*;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_testkit::rdca::{Link, Source, Way, World};
+use anabranch_wire::rdca::{Data, Probe, Ranges, Reply, Report, Request, Snack, TimeStamp, encode};
+use bytes::Bytes;
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+fn at(n: u64) -> Instant {
+    Instant::ZERO + ms(n)
+}
+
+fn packet(n: u8) -> Bytes {
+    Bytes::from(vec![n; 20])
+}
+
+fn drain<T>(next: impl FnMut() -> Option<T>) -> Vec<T> {
+    std::iter::from_fn(next).collect()
+}
+
+fn sends(sender: &mut Sender, now: Instant) -> Vec<Message> {
+    drain(|| sender.poll_transmit(now))
+}
+
+fn events(sender: &mut Sender) -> Vec<SenderEvent> {
+    drain(|| sender.poll_event())
+}
+
+/// A sender that is open, with a round trip of 100 ms, at 100 ms.
+fn open(config: SenderConfig) -> Sender {
+    let mut sender = Sender::new(config, Incarnation(9), Seq(0));
+    sender.open(at(0));
+    assert!(matches!(sends(&mut sender, at(0))[..], [Message::Request(_)]));
+    let reply = Reply { incarnation: Incarnation(9), stream: STREAM, echo: TimeStamp(0), rtt: 100_000 };
+    sender.handle_message(at(100), &Message::Reply(reply));
+    assert_eq!(events(&mut sender), [SenderEvent::Opened]);
+    sender
+}
+
+const STREAM: StreamId = StreamId(77);
+
+fn report(next: u32, now: Instant) -> Report {
+    let echo = TimeStamp((now.as_nanos() / 1000) as u32 - 100_000);
+    Report {
+        stream: STREAM,
+        next: Seq(next),
+        echo,
+        interval: 50_000,
+        rtt: 100_000,
+        delayed: false,
+        complete: false,
+    }
+}
+
+fn snack(next: u32, missing: &[(u32, u32)], now: Instant) -> Message {
+    let mut ranges = Ranges::EMPTY;
+    for (start, end) in missing {
+        assert!(ranges.push(Range { start: Seq(*start), end: Seq(*end) }));
+    }
+    Message::Snack(Snack { report: report(next, now), missing: ranges })
+}
+
+fn data(messages: &[Message]) -> Vec<&Data> {
+    messages
+        .iter()
+        .filter_map(|message| if let Message::Data(data) = message { Some(data) } else { None })
+        .collect()
+}
+
+fn numbers(messages: &[Message]) -> Vec<u32> {
+    data(messages).iter().map(|data| data.seq.0).collect()
+}
+
+/// Runs a sender alone until `end`; what it sends, and when.
+fn run(sender: &mut Sender, from: Instant, end: Instant) -> Vec<(u64, Message)> {
+    let mut sent = Vec::new();
+    let mut now = from;
+    for _ in 0..10_000 {
+        sent.extend(sends(sender, now).into_iter().map(|message| (now.as_nanos() / 1_000_000, message)));
+        match sender.next_timeout() {
+            Some(next) if next <= end => {
+                now = now.max(next);
+                sender.handle_timeout(now);
+            }
+            _ => return sent,
+        }
+    }
+    panic!("a timer that was answered is still due");
+}
+
+/// Never asks on its own.
+fn patient(config: SenderConfig) -> SenderConfig {
+    SenderConfig { tail_after: Duration::from_secs(3600), confirm_every: None, ..config }
+}
+
+#[test]
+fn memory_is_what_the_documentation_says() {
+    // The figures are those of a 64-bit machine.
+    if size_of::<usize>() != 8 {
+        return;
+    }
+    let queue = usize::from(Config::default().sender.queue_packets) * (Sender::PER_PACKET + 300);
+    assert!(size_of::<Sender>() <= 576, "{}", size_of::<Sender>());
+    assert!(size_of::<Sender>() + 8 * 24 + queue < 10_000, "{}", size_of::<Sender>() + queue);
+    assert_eq!((Sender::PER_PACKET, Sink::PER_HELD), (48, 64));
+    let per_sender = Sink::PER_SENDER;
+    assert!(per_sender <= 512, "{per_sender}");
+}
+
+#[test]
+fn a_request_is_repeated_with_growing_waits_and_given_up() {
+    let config = SenderConfig { request_tries: 4, ..SenderConfig::default() };
+    let mut sender = Sender::new(config, Incarnation(9), Seq(5));
+    // Section 3.1: the first packet of the application begins it.
+    assert_eq!(sender.write(at(0), packet(1)), Ok(Seq(5)));
+    let sent = run(&mut sender, at(0), at(60_000));
+    let times: Vec<u64> = sent.iter().map(|(at, _)| *at).collect();
+    assert_eq!(times, [0, 1000, 3000, 7000]);
+    for (at, message) in &sent {
+        let time = TimeStamp(*at as u32 * 1000);
+        let (incarnation, first) = (Incarnation(9), Seq(5));
+        assert_eq!(
+            *message,
+            Message::Request(Request { version: 1, incarnation, first, time, datagram: 300 })
+        );
+    }
+    let (none, unsent) = (Range { start: Seq(5), end: Seq(5) }, Range { start: Seq(5), end: Seq(6) });
+    let closed = SenderEvent::Closed { outcome: Outcome::NoAnswer, unknown: none, unsent };
+    assert_eq!(events(&mut sender), [closed]);
+    assert_eq!(sender.write(at(60_000), packet(1)), Err(WriteError::Closed));
+}
+
+#[test]
+fn h17_the_round_trip_is_that_of_the_request_which_was_answered() {
+    for (handshake, rtt) in [(HandshakeRtt::Own, 200), (HandshakeRtt::Sink, 64)] {
+        let mut sender =
+            Sender::new(SenderConfig { handshake, ..SenderConfig::default() }, Incarnation(9), Seq(0));
+        sender.open(at(0));
+        run(&mut sender, at(0), at(1500));
+        let reply =
+            |echo| Reply { incarnation: Incarnation(9), stream: STREAM, echo: TimeStamp(echo), rtt: 64_000 };
+        sender.handle_message(at(1600), &Message::Reply(Reply { incarnation: Incarnation(8), ..reply(0) }));
+        assert_eq!(events(&mut sender), []);
+        sender.handle_message(at(1600), &Message::Reply(reply(1_400_000)));
+        assert_eq!(sender.info().rtt, ms(rtt));
+    }
+}
+
+#[test]
+fn the_start_phase_sends_a_window_each_round_trip_and_grows() {
+    // Section 3.3.1, as printed: two packets at once, one window more each 0.4 s.
+    let mut sender = open(SenderConfig::paper());
+    let mut now = at(100);
+    let mut counts = Vec::new();
+    for _ in 0..10 {
+        while sender.write(now, packet(0)).is_ok() {}
+        let sent = run(&mut sender, now, now + ms(99));
+        counts.push(sent.len());
+        now += ms(100);
+    }
+    assert_eq!(counts, [2, 2, 2, 2, 3, 3, 3, 3, 4, 4]);
+    // Ours: the same number, spread.
+    let mut sender = open(SenderConfig::default());
+    while sender.write(at(100), packet(0)).is_ok() {}
+    let sent = run(&mut sender, at(100), at(299));
+    assert_eq!(sent.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [100, 150, 200, 250]);
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    for (config, window) in [(SenderConfig::default(), 2), (SenderConfig::paper(), 12)] {
+        let mut sender = open(patient(config));
+        for i in 0..20 {
+            sender.write(at(100 + 200 * i), packet(0)).unwrap();
+            run(&mut sender, at(100 + 200 * i), at(100 + 200 * i));
+        }
+        sender.write(at(4_100), packet(0)).unwrap();
+        run(&mut sender, at(4_100), at(4_100));
+        assert_eq!(sender.info().window, window);
+    }
+}
+
+#[test]
+fn h13_the_first_snack_begins_the_controlled_phase_at_w_by_rtt() {
+    let mut sender = open(SenderConfig::paper());
+    for i in 0..2 {
+        sender.write(at(100), packet(i)).unwrap();
+    }
+    run(&mut sender, at(100), at(150));
+    assert_eq!(sender.info().phase, Phase::Start);
+    sender.handle_message(at(200), &snack(0, &[(0, 1)], at(200)));
+    let info = sender.info();
+    // 2 packets of 300 octets in 100 ms, not the reported 6000 octets a second.
+    assert_eq!((info.phase, info.rate, info.window), (Phase::Controlled, 6000, 2));
+}
+
+#[test]
+fn h7_h8_a_notification_sets_rate_and_window_and_the_window_follows() {
+    let mut sender = open(patient(SenderConfig::paper()));
+    sender.write(at(100), packet(0)).unwrap();
+    run(&mut sender, at(100), at(100));
+    let congestion = Report { interval: 10_000, rtt: 200_000, ..report(0, at(200)) };
+    sender.handle_message(at(200), &Message::Congestion(congestion));
+    let info = sender.info();
+    assert_eq!((info.phase, info.rate, info.window, info.rtt), (Phase::Controlled, 30_000, 20, ms(200)));
+    // H9: one octet a second more each 10 ms: after 30 s 33,000, and the window is recomputed.
+    for i in 1..=30 {
+        sender.write(at(200 + 1000 * i), packet(0)).unwrap();
+        run(&mut sender, at(200 + 1000 * i), at(200 + 1000 * i));
+    }
+    assert_eq!((sender.info().rate, sender.info().window), (33_000, 22));
+    // H8: never below two.
+    sender.handle_message(at(31_000), &Message::Congestion(Report { interval: 900_000, ..congestion }));
+    assert_eq!((sender.info().rate, sender.info().window), (333, 2));
+    // H16: a sink that knows no rate changes none.
+    sender.handle_message(at(32_000), &Message::Congestion(Report { interval: 0, ..congestion }));
+    assert_eq!(sender.info().rate, 433);
+}
+
+#[test]
+fn a_modest_application_is_not_cut_to_what_it_offers() {
+    let mut sender = open(patient(SenderConfig::default()));
+    let offer = |sender: &mut Sender, from: u64, n: u64| {
+        for i in 0..n {
+            sender.write(at(from + 100 * i), packet(0)).unwrap();
+            run(sender, at(from + 100 * i), at(from + 100 * i));
+        }
+    };
+    offer(&mut sender, 200, 20);
+    let congestion = Report { interval: 100_000, ..report(0, at(2300)) };
+    sender.handle_message(at(2300), &Message::Congestion(congestion));
+    // The receive rate is 3000, the application's own.
+    assert_eq!(sender.info().rate, 3750);
+}
+
+#[test]
+fn a_reported_loss_withholds_the_rise() {
+    // Section 3.3.2: the rise at the end of that interval is not done.
+    let mut sender = open(patient(SenderConfig::paper()));
+    sender.handle_message(at(200), &snack(0, &[], at(200)));
+    let rate = sender.info().rate;
+    while sender.write(at(200), packet(0)).is_ok() {}
+    run(&mut sender, at(200), at(215));
+    sender.handle_message(
+        at(215),
+        &Message::Snack(Snack {
+            report: Report { interval: 0, ..report(0, at(215)) },
+            missing: Ranges::EMPTY,
+        }),
+    );
+    run(&mut sender, at(215), at(999));
+    sender.write(at(1_000), packet(0)).unwrap();
+    run(&mut sender, at(1_000), at(1_000));
+    let risen = sender.info().rate - rate;
+    assert!((75..79).contains(&risen), "{risen} of 80");
+}
+
+#[test]
+fn the_rise_accelerates_while_nothing_speaks_against_it() {
+    let acceleration = Some(Acceleration { after: Duration::from_secs(4), doublings: 2 });
+    let mut sender =
+        open(SenderConfig { acceleration, growth: Growth::Always, ..patient(SenderConfig::default()) });
+    sender.handle_message(at(1_000), &Message::Congestion(report(0, at(1_000))));
+    sender.write(at(1_000), packet(0)).unwrap();
+    run(&mut sender, at(1_000), at(1_000));
+    let rate = sender.info().rate;
+    // 4 s at 100, 4 s at 200, 12 s at 400.
+    sender.write(at(21_500), packet(0)).unwrap();
+    run(&mut sender, at(21_500), at(21_500));
+    let risen = sender.info().rate - rate;
+    assert!((5_990..=6_210).contains(&risen), "{risen}");
+}
+
+#[test]
+fn the_loss_list_goes_first() {
+    let mut sender = open(SenderConfig::paper());
+    for i in 0..8 {
+        sender.write(at(100), packet(i)).unwrap();
+    }
+    assert_eq!(
+        numbers(&run(&mut sender, at(100), at(299)).into_iter().map(|(_, m)| m).collect::<Vec<_>>()),
+        [0, 1, 2, 3]
+    );
+    sender.handle_message(at(320), &snack(1, &[(1, 3)], at(320)));
+    let sent: Vec<Message> = run(&mut sender, at(320), at(2_000)).into_iter().map(|(_, m)| m).collect();
+    assert_eq!(numbers(&sent)[..4], [1, 2, 4, 5]);
+    let repeated: Vec<bool> = data(&sent).iter().map(|data| data.repeated).collect();
+    assert_eq!(repeated[..4], [true, true, false, false]);
+    // Asked for before the repetition can have arrived: it is on its way.
+    sender.handle_message(at(2_000), &snack(1, &[(7, 8)], at(2_000)));
+    assert_eq!(sender.info().counters.repeated, 2);
+}
+
+#[test]
+fn h11_a_packet_is_kept_for_two_round_trips_and_two_intervals() {
+    let config =
+        SenderConfig { queue_packets: 2, unsent_packets: 2, unsent_time: None, ..SenderConfig::paper() };
+    let mut sender = open(config);
+    for i in 0..2 {
+        sender.write(at(100), packet(i)).unwrap();
+    }
+    run(&mut sender, at(100), at(110));
+    // W/RTT is a packet each 50 ms: 2 * 100 + 2 * 50 after it was sent.
+    assert_eq!(sender.write(at(399), packet(2)), Err(WriteError::Full));
+    assert_eq!(sender.next_timeout(), Some(at(400)));
+    assert!(!sender.is_writable(at(399)) && sender.is_writable(at(400)));
+    sender.handle_timeout(at(400));
+    assert_eq!(events(&mut sender), [SenderEvent::Writable]);
+    assert_eq!(sender.write(at(400), packet(2)), Ok(Seq(2)));
+    assert_eq!(sender.info().counters.presumed, 1);
+    // Asked for after all: gone, and both are told, the application once.
+    for now in [450, 500] {
+        sender.handle_message(at(now), &snack(0, &[(0, 1)], at(now)));
+        let gone = sends(&mut sender, at(now));
+        assert!(
+            matches!(&gone[0], Message::Gone(gone) if gone.ranges.as_slice() == [Range { start: Seq(0), end: Seq(1) }])
+        );
+    }
+    assert_eq!(events(&mut sender), [SenderEvent::Gone(Range { start: Seq(0), end: Seq(1) })]);
+    // What is asked for stays until it was sent again.
+    sender.handle_message(at(900), &snack(0, &[(1, 2)], at(900)));
+    assert!(!sender.is_writable(at(900)));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut sender = open(SenderConfig::default());
+    assert_eq!(sender.max_payload(), 283);
+    let error = sender.write(at(100), Bytes::from(vec![0; 284])).unwrap_err();
+    assert_eq!(error, WriteError::TooLong { octets: 284, most: 283 });
+    sender.write(at(100), Bytes::from(vec![0; 283])).unwrap();
+    for message in sends(&mut sender, at(100)) {
+        let mut octets = Vec::new();
+        encode(&message, &mut octets);
+        assert_eq!(octets.len(), 300);
+    }
+}
+
+#[test]
+fn h12_the_last_packet_is_confirmed_or_probed_for() {
+    let mut sender = open(SenderConfig::paper());
+    sender.write(at(100), packet(0)).unwrap();
+    sender.close(at(100));
+    let sent = run(&mut sender, at(100), at(2_000));
+    assert!(matches!(&sent[0].1, Message::Data(data) if data.last && data.confirm));
+    // Twice the round trip and 0.2 s, then twice as long, and so on.
+    let probe = Message::Probe(Probe { stream: STREAM, end: Seq(1), time: TimeStamp(500_000), last: true });
+    assert_eq!(sent[1], (500, probe));
+    assert_eq!(sent[1..].iter().map(|(at, _)| *at).collect::<Vec<_>>(), [500, 900, 1700]);
+    // A report is not enough: the sink must know the end.
+    sender.handle_message(at(2_000), &Message::Confirm(report(1, at(2_000))));
+    assert_eq!(events(&mut sender), [SenderEvent::Confirmed { next: Seq(1) }]);
+    sender.handle_message(at(2_100), &Message::Confirm(Report { complete: true, ..report(1, at(2_100)) }));
+    let none = Range { start: Seq(1), end: Seq(1) };
+    assert_eq!(
+        events(&mut sender),
+        [SenderEvent::Closed { outcome: Outcome::Complete, unknown: none, unsent: none }]
+    );
+    assert_eq!((sender.next_timeout(), sends(&mut sender, at(9_000))), (None, vec![]));
+}
+
+#[test]
+fn a_sink_that_is_silent_is_given_up_and_what_is_unknown_is_told() {
+    let config = SenderConfig { confirm_every: Some(4), ..SenderConfig::paper() };
+    let mut sender = open(config);
+    let mut sent = Vec::new();
+    let mut taken = 0;
+    for i in 0..2_000 {
+        let now = at(100 + 75 * i);
+        taken += u32::from(sender.write(now, packet(0)).is_ok());
+        sent.extend(run(&mut sender, now, now + ms(74)));
+    }
+    // The fourth packet asks; three probes later no new one is sent; the twelfth is the last.
+    let probes = sent.iter().filter(|(_, message)| matches!(message, Message::Probe(_))).count();
+    let packets = numbers(&sent.into_iter().map(|(_, message)| message).collect::<Vec<_>>());
+    assert_eq!(probes, 12);
+    assert!(packets.len() < 60 && packets.len() as u32 <= taken, "{}", packets.len());
+    let unknown = Range { start: Seq(0), end: Seq(packets.len() as u32) };
+    let unsent = Range { start: unknown.end, end: Seq(taken) };
+    let closed = SenderEvent::Closed { outcome: Outcome::NoAnswer, unknown, unsent };
+    assert_eq!(events(&mut sender).last(), Some(&closed));
+}
+
+#[test]
+fn a_lost_path_is_waited_for() {
+    let mut sender = open(SenderConfig::default());
+    sender.path_lost(at(150));
+    sender.write(at(150), packet(0)).unwrap();
+    let sent = run(&mut sender, at(150), at(1_000));
+    assert!(
+        sent.iter().all(|(_, message)| matches!(message, Message::Probe(_))) && sent.len() >= 2,
+        "{sent:?}"
+    );
+    sender.handle_message(at(1_000), &Message::Confirm(report(0, at(1_000))));
+    assert_eq!(numbers(&sends(&mut sender, at(1_050))), [0]);
+}
+
+#[test]
+fn a_sink_that_has_restarted_is_noticed() {
+    let mut sender = open(SenderConfig::paper());
+    for i in 0..5 {
+        sender.write(at(100), packet(i)).unwrap();
+    }
+    run(&mut sender, at(100), at(150));
+    let refuse = |answers| {
+        Message::Refuse(anabranch_wire::rdca::Refuse { reason: RefuseReason::UnknownStream, answers })
+    };
+    sender.handle_message(at(160), &refuse(STREAM.0 + 1));
+    assert_eq!(events(&mut sender), []);
+    sender.handle_message(at(160), &refuse(STREAM.0));
+    let unknown = Range { start: Seq(0), end: Seq(2) };
+    assert_eq!(events(&mut sender), [SenderEvent::SinkLost { unknown }]);
+    // What was not sent goes on, in a new life.
+    let sent = sends(&mut sender, at(160));
+    assert!(
+        matches!(&sent[..], [Message::Request(r)] if r.first == Seq(2) && r.incarnation == Incarnation(10))
+    );
+    sender.close(at(170));
+    let reply = Reply { incarnation: Incarnation(10), stream: StreamId(1), echo: TimeStamp(160_000), rtt: 0 };
+    sender.handle_message(at(260), &Message::Reply(reply));
+    assert_eq!(numbers(&sends(&mut sender, at(260))), [2, 3]);
+}
+
+#[test]
+fn either_side_gives_up() {
+    let mut sender = open(SenderConfig::default());
+    sender.abort();
+    assert_eq!(sends(&mut sender, at(200)), [Message::Reset(STREAM)]);
+    assert!(matches!(events(&mut sender)[..], [SenderEvent::Closed { outcome: Outcome::Aborted, .. }]));
+    let mut sender = open(SenderConfig::default());
+    sender.handle_message(at(200), &Message::Reset(StreamId(1)));
+    sender.handle_message(at(200), &Message::Reset(STREAM));
+    assert!(matches!(events(&mut sender)[..], [SenderEvent::Closed { outcome: Outcome::Reset, .. }]));
+    let mut sender = Sender::new(SenderConfig::default(), Incarnation(1), Seq(0));
+    sender.close(at(0));
+    assert!(matches!(events(&mut sender)[..], [SenderEvent::Closed { outcome: Outcome::Complete, .. }]));
+}
+
+fn world(packets: u32) -> World {
+    World::new(Config::default(), vec![Source::new(ms(75), packets)], Link::new(20), Link::new(20), 1)
+}
+
+#[test]
+fn two_senders_are_kept_apart_and_end_complete() {
+    let sources = vec![Source::new(ms(75), 200), Source::new(ms(40), 300)];
+    let mut world = World::new(Config::default(), sources, Link::new(20), Link::new(30), 1);
+    world.run(at(60_000), World::all_closed);
+    for sender in 0..2 {
+        let delivered: Vec<(Seq, Bytes)> =
+            world.delivered(sender).into_iter().map(|(seq, o, _)| (seq, o)).collect();
+        assert_eq!(delivered, world.sources[sender].accepted);
+        assert!(matches!(
+            world.told[sender].last(),
+            Some(SenderEvent::Closed { outcome: Outcome::Complete, .. })
+        ));
+    }
+    assert_eq!(world.count(|message| matches!(message, Message::Snack(_) | Message::Probe(_))), 0);
+    assert_eq!(world.sink.senders(), 2);
+    // Their streams are remembered for a minute.
+    world.run_for(61);
+    assert_eq!((world.sink.senders(), world.sink.held()), (0, 0));
+}
+
+/// Loses the packets of `lost`, each as often as it stands there.
+fn losing(world: &mut World, lost: &[u32]) {
+    let mut lost = lost.to_vec();
+    world.rule = Some(Box::new(move |_, _, message| match message {
+        Message::Data(data) => match lost.iter().position(|seq| *seq == data.seq.0) {
+            Some(place) => {
+                lost.remove(place);
+                false
+            }
+            None => true,
+        },
+        _ => true,
+    }));
+}
+
+fn snacks(world: &World) -> Vec<(u64, Vec<(u32, u32)>)> {
+    let of = |(at, _, message): &(Instant, Way, Message)| match message {
+        Message::Snack(snack) => {
+            let ranges = snack.missing.as_slice().iter().map(|range| (range.start.0, range.end.0)).collect();
+            Some((at.as_nanos() / 1_000_000, ranges))
+        }
+        _ => None,
+    };
+    world.sent.iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_snack_waits_half_a_round_trip_and_is_repeated_until_repaired() {
+    let mut world = world(60);
+    losing(&mut world, &[10, 11, 30, 30, 30]);
+    world.run(at(60_000), World::all_closed);
+    let snacks = snacks(&world);
+    // 12 is sent at 75 * 12 and a round trip later than the first, arrives after 20 ms; half a round trip is 20 ms.
+    assert_eq!(snacks[0], (900 + 20 + 20, vec![(10, 12)]));
+    assert_eq!(snacks[1], (2325 + 40, vec![(30, 31)]));
+    assert_eq!(
+        snacks[2..].iter().map(|(_, ranges)| ranges.clone()).collect::<Vec<_>>(),
+        vec![vec![(30, 31)]; 2]
+    );
+    // H12: repeated after a round trip and a half and an interval, then after twice that.
+    let gaps: Vec<u64> = snacks[1..].windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!((100..150).contains(&gaps[0]) && gaps[1] > gaps[0] * 3 / 2, "{gaps:?}");
+    assert_eq!(world.delivered(0).len(), 60);
+    assert!(world.control_load() < 0.2);
+}
+
+#[test]
+fn a_snack_that_is_lost_is_repeated() {
+    let mut world = world(60);
+    let mut lost = 2;
+    world.rule = Some(Box::new(move |_, way, message| {
+        let drop = matches!(message, Message::Snack(_)) && lost > 0;
+        lost -= u32::from(drop);
+        !(drop
+            || matches!((way, message), (Way::Up(_), Message::Data(data)) if data.seq == Seq(10) && !data.repeated))
+    }));
+    world.run(at(60_000), World::all_closed);
+    assert_eq!((world.delivered(0).len(), snacks(&world).len()), (60, 3));
+    assert!(matches!(world.told[0].last(), Some(SenderEvent::Closed { outcome: Outcome::Complete, .. })));
+}
+
+#[test]
+fn reordering_within_half_a_round_trip_asks_for_nothing() {
+    let mut world =
+        World::new(Config::default(), vec![Source::new(ms(8), 300)], Link::new(60), Link::new(60), 3);
+    world.up.jitter = ms(40);
+    world.run(at(60_000), World::all_closed);
+    assert_eq!(world.delivered(0).len(), world.sources[0].accepted.len());
+    assert!(snacks(&world).len() < 5, "{:?}", snacks(&world));
+}
+
+#[test]
+fn h12_a_pause_after_a_lost_packet_ends_in_a_probe() {
+    let mut world = world(20);
+    world.sources[0].left = 0;
+    let now = world.now;
+    world.senders[0].write(now, packet(1)).unwrap();
+    world.run_for(5);
+    losing(&mut world, &[2]);
+    for i in 0..2 {
+        let now = world.now;
+        world.senders[0].write(now, packet(i)).unwrap();
+    }
+    world.run_for(10);
+    assert_eq!(world.delivered(0).len(), 3);
+    assert!(world.count(|message| matches!(message, Message::Probe(_))) >= 1);
+    assert_eq!(snacks(&world).len(), 1);
+}
+
+#[test]
+fn a_sink_that_restarts_tells_the_sender_and_goes_on() {
+    let mut world = world(100);
+    world.run(at(3_000), |_| false);
+    world.sink = Sink::new(Config::default().sink, 0x9999);
+    world.run(at(60_000), World::all_closed);
+    let lost: Vec<Range> = world.told[0]
+        .iter()
+        .filter_map(|e| if let SenderEvent::SinkLost { unknown } = e { Some(*unknown) } else { None })
+        .collect();
+    assert_eq!(lost.len(), 1);
+    let delivered: Vec<u32> = world.delivered(0).iter().map(|(seq, ..)| seq.0).collect();
+    let missing: Vec<u32> = (0..100).filter(|seq| !delivered.contains(seq)).collect();
+    assert!(!missing.is_empty() && missing.iter().all(|seq| lost[0].start.0 <= *seq && *seq < lost[0].end.0));
+    assert!(delivered.is_sorted_by(|a, b| a < b));
+}
+
+#[test]
+fn a_sender_that_restarts_ends_its_old_stream() {
+    let mut world = world(100);
+    world.run(at(3_000), |_| false);
+    world.senders[0] = Sender::new(Config::default().sender, Incarnation(555), Seq(1000));
+    world.run(at(60_000), World::all_closed);
+    let kinds: Vec<(StreamEnd, Seq)> =
+        world
+            .events
+            .iter()
+            .filter_map(|(_, event)| {
+                if let SinkEvent::Ended { end, next, .. } = event { Some((*end, *next)) } else { None }
+            })
+            .collect();
+    assert_eq!(kinds[0].0, StreamEnd::Replaced);
+    assert_eq!(kinds[1].0, StreamEnd::Complete);
+    assert!(
+        world.events.iter().any(|(_, event)| matches!(event, SinkEvent::Opened { first: Seq(1000), .. }))
+    );
+}
+
+#[test]
+fn an_old_request_that_comes_late_ends_nothing() {
+    let late: Rc<Cell<Option<Message>>> = Rc::default();
+    let keep = late.clone();
+    let mut world = world(40);
+    world.rule = Some(Box::new(move |_, _, message| {
+        if let Message::Request(request) = message {
+            keep.set(Some(Message::Request(Request { incarnation: Incarnation(0), ..*request })));
+        }
+        true
+    }));
+    world.run(at(1_000), |_| false);
+    world.sink.handle_message(at(1_000), PeerId(0), &late.take().unwrap());
+    world.run(at(60_000), World::all_closed);
+    assert_eq!(world.delivered(0).len(), 40);
+    let ends = world.events.iter().filter(|(_, event)| matches!(event, SinkEvent::Ended { .. })).count();
+    assert_eq!(ends, 1);
+}
+
+#[test]
+fn a_full_sink_refuses_and_a_stranger_is_refused() {
+    let mut config = Config::default();
+    config.sink.senders = 1;
+    let mut sink = Sink::new(config.sink, 1);
+    let request = |incarnation| {
+        let (time, datagram) = (TimeStamp(0), 300);
+        Message::Request(Request {
+            version: 1,
+            incarnation: Incarnation(incarnation),
+            first: Seq(0),
+            time,
+            datagram,
+        })
+    };
+    sink.handle_message(at(0), PeerId(1), &request(1));
+    sink.handle_message(at(0), PeerId(2), &request(2));
+    let strange = Probe { stream: StreamId(4), end: Seq(0), time: TimeStamp(0), last: false };
+    sink.handle_message(at(0), PeerId(1), &Message::Probe(strange));
+    let old = Message::Request(Request {
+        version: 2,
+        incarnation: Incarnation(5),
+        first: Seq(0),
+        time: TimeStamp(0),
+        datagram: 300,
+    });
+    sink.handle_message(at(0), PeerId(1), &old);
+    sink.handle_datagram(at(0), PeerId(1), &Bytes::from_static(b"\xff"));
+    let answers = drain(|| sink.poll_transmit(at(0)));
+    let reasons: Vec<_> = answers
+        .iter()
+        .filter_map(
+            |(peer, m)| if let Message::Refuse(r) = m { Some((peer.0, r.reason, r.answers)) } else { None },
+        )
+        .collect();
+    assert_eq!(
+        reasons,
+        [(2, RefuseReason::NoRoom, 2), (1, RefuseReason::UnknownStream, 4), (1, RefuseReason::Version, 5)]
+    );
+    assert!(answers.iter().any(|(peer, message)| peer.0 == 1 && matches!(message, Message::Reply(_))));
+    assert_eq!(sink.counters().malformed, 1);
+    // Without data the request is forgotten, and there is room.
+    sink.handle_timeout(at(30_000));
+    assert_eq!(sink.senders(), 0);
+    sink.handle_message(at(30_000), PeerId(2), &request(2));
+    assert!(matches!(drain(|| sink.poll_transmit(at(30_000)))[..], [(PeerId(2), Message::Reply(_))]));
+}
+
+#[test]
+fn places_are_shared_and_a_packet_in_order_needs_none() {
+    let mut config = Config::default();
+    config.sink.held_packets = 5;
+    config.sink.reorder_packets = 3;
+    let mut sink = Sink::new(config.sink, 50);
+    let send = |sink: &mut Sink, peer: u64, seq: u32| {
+        let stream = StreamId(50 + peer as u32);
+        let (time, payload) = (TimeStamp(seq), packet(seq as u8));
+        let data = Data {
+            stream,
+            seq: Seq(seq),
+            time,
+            last: false,
+            confirm: false,
+            repeated: false,
+            rtt: None,
+            payload,
+        };
+        sink.handle_message(at(10), PeerId(peer), &Message::Data(data));
+    };
+    for peer in 0..2 {
+        let (incarnation, first, time) = (Incarnation(1), Seq(0), TimeStamp(0));
+        sink.handle_message(
+            at(0),
+            PeerId(peer),
+            &Message::Request(Request { version: 1, incarnation, first, time, datagram: 300 }),
+        );
+        for seq in [2, 4, 6, 8] {
+            send(&mut sink, peer, seq);
+        }
+    }
+    assert_eq!((sink.held(), sink.counters().no_room), (5, 3));
+    for seq in [0, 1] {
+        send(&mut sink, 0, seq);
+    }
+    let delivered =
+        drain(|| sink.poll_event()).into_iter().filter(|e| matches!(e, SinkEvent::Packet { .. })).count();
+    assert_eq!((delivered, sink.held()), (3, 4));
+    sink.abort(PeerId(0));
+    sink.abort(PeerId(1));
+    assert_eq!((sink.held(), sink.senders()), (0, 0));
+    let resets = drain(|| sink.poll_transmit(at(20)));
+    assert_eq!(resets.iter().filter(|(_, message)| matches!(message, Message::Reset(_))).count(), 2);
+}
+
+#[test]
+fn h10_notifications_keep_the_guard_time() {
+    for config in [Config::paper(), Config::default()] {
+        let mut world = World::new(config, vec![Source::new(ms(10), 3000)], Link::new(20), Link::new(20), 1);
+        world.up.service = ms(30);
+        world.up.jitter = ms(2);
+        world.run(at(30_000), |_| false);
+        let mut last = None;
+        let mut count = 0;
+        for (at, _, message) in &world.sent {
+            if let Message::Congestion(report) = message {
+                let guard = Duration::from_micros(u64::from(report.rtt)) * 2;
+                assert!(last.is_none_or(|last| at.saturating_since(last) > guard.mul_ratio(9, 10)), "{at}");
+                last = Some(*at);
+                count += 1;
+            }
+        }
+        assert!(count > 3, "{count}");
+    }
+}
+
+#[test]
+fn a_stream_passes_the_end_of_the_numbers_and_of_the_clock() {
+    let mut world = world(0);
+    world.sources[0] = Source::new(ms(50), 200);
+    // 71.6 minutes: the time stamp wraps within the stream.
+    let begin = Instant::ZERO + Duration::from_micros((1 << 32) - 5_000_000);
+    world.now = begin;
+    world.sources[0].next = begin;
+    world.senders[0] = Sender::new(Config::default().sender, Incarnation(3), Seq(u32::MAX - 99));
+    world.up.loss = 50;
+    world.run(begin + Duration::from_secs(100), World::all_closed);
+    assert_eq!(world.delivered(0).len(), 200);
+    assert!(world.delivered(0).iter().all(|(_, _, delay)| *delay < ms(1_500)));
+    assert!(matches!(world.told[0].last(), Some(SenderEvent::Closed { outcome: Outcome::Complete, .. })));
+}
+
+#[test]
+fn idle_senders_are_forgotten() {
+    let mut world = world(0);
+    let now = world.now;
+    world.senders[0].write(now, packet(0)).unwrap();
+    world.run_for(299);
+    assert_eq!(world.sink.senders(), 1);
+    world.run_for(10);
+    let ended =
+        world.events.iter().any(|(_, event)| matches!(event, SinkEvent::Ended { end: StreamEnd::Idle, .. }));
+    assert!(ended && world.sink.senders() == 0);
+}

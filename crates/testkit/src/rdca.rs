@@ -1,0 +1,296 @@
+//! RDCA over an in-memory datagram channel that loses, delays, reorders and duplicates, with a clock that jumps; and one
+//! random run in it, for tests and for the campaign `rdca-faults`.
+
+mod faults;
+
+use std::collections::BTreeMap;
+
+use anabranch_core::rdca::{Config, Incarnation, PeerId, Sender, SenderEvent, Seq, Sink, SinkEvent};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::rdca::{Message, decode, encode};
+use bytes::Bytes;
+
+use crate::prng::Prng;
+pub use faults::{Faults, fault_run};
+
+/// One direction of the channel. Chances are per mille.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Least time under way.
+    pub delay: Duration,
+    /// Up to so much more, drawn for each datagram: more than the time between two reorders them.
+    pub jitter: Duration,
+    /// Chance to be lost.
+    pub loss: u64,
+    /// Chance to come twice.
+    pub duplicate: u64,
+    /// Time that each datagram occupies the bottleneck, in order; none by default.
+    pub service: Duration,
+    /// Datagrams that wait for the bottleneck, at most.
+    pub queue: u64,
+    /// The bottleneck is free again.
+    pub free: Instant,
+    /// Datagrams that found the queue full.
+    pub overflows: u64,
+}
+
+impl Link {
+    /// Loses nothing.
+    pub fn new(delay_ms: u64) -> Self {
+        let delay = Duration::from_millis(delay_ms);
+        let (jitter, service, free) = (Duration::ZERO, Duration::ZERO, Instant::ZERO);
+        Self { delay, jitter, loss: 0, duplicate: 0, service, queue: 50, free, overflows: 0 }
+    }
+}
+
+/// Which way a datagram goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From a sender to the sink.
+    Up(usize),
+    /// From the sink to a sender.
+    Down(usize),
+}
+
+/// An application that offers packets at a constant rate.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Time between two packets.
+    pub period: Duration,
+    /// When the next is due.
+    pub next: Instant,
+    /// Packets to come; then it closes.
+    pub left: u32,
+    /// Octets of each, at least 8: they begin with the time at which it was offered.
+    pub octets: usize,
+    /// Packets that the sender did not take.
+    pub refused: u32,
+    /// Packets that it did, with their octets.
+    pub accepted: Vec<(Seq, Bytes)>,
+}
+
+impl Source {
+    /// From the beginning, each of 283 octets.
+    pub fn new(period: Duration, packets: u32) -> Self {
+        let (next, accepted) = (Instant::ZERO, Vec::new());
+        Self { period, next, left: packets, octets: 283, refused: 0, accepted }
+    }
+}
+
+/// Sees each datagram before it is sent, and may take it: `false` drops it.
+pub type Rule = Box<dyn FnMut(Instant, Way, &Message) -> bool>;
+
+/// Senders, a sink, and what is between them.
+pub struct World {
+    /// The time.
+    pub now: Instant,
+    /// The senders; the sink knows each by its place.
+    pub senders: Vec<Sender>,
+    /// Their applications.
+    pub sources: Vec<Source>,
+    /// What each sender has told.
+    pub told: Vec<Vec<SenderEvent>>,
+    /// The sink.
+    pub sink: Sink,
+    /// What the sink has told, and when.
+    pub events: Vec<(Instant, SinkEvent)>,
+    /// To the sink.
+    pub up: Link,
+    /// From the sink.
+    pub down: Link,
+    /// A scripted fault.
+    pub rule: Option<Rule>,
+    /// All datagrams sent.
+    pub sent: Vec<(Instant, Way, Message)>,
+    /// Whether `sent` is kept.
+    pub records: bool,
+    wire: BTreeMap<(Instant, u64), (Way, Bytes)>,
+    count: u64,
+    prng: Prng,
+}
+
+impl World {
+    /// One sender for each source.
+    pub fn new(config: Config, sources: Vec<Source>, up: Link, down: Link, seed: u64) -> Self {
+        let sender = |i| Sender::new(config.sender, Incarnation(100 * i as u32 + 1), Seq(0));
+        Self {
+            now: Instant::ZERO,
+            senders: (0..sources.len()).map(sender).collect(),
+            told: vec![Vec::new(); sources.len()],
+            sources,
+            sink: Sink::new(config.sink, 0x1000),
+            events: Vec::new(),
+            up,
+            down,
+            rule: None,
+            sent: Vec::new(),
+            records: true,
+            wire: BTreeMap::new(),
+            count: 0,
+            prng: Prng::new(seed),
+        }
+    }
+
+    /// Runs until `end`, or until `over` says so, or until nothing will ever happen.
+    pub fn run(&mut self, end: Instant, mut over: impl FnMut(&Self) -> bool) {
+        let mut turns = 0;
+        loop {
+            self.settle();
+            if over(self) {
+                return;
+            }
+            let sources = self.sources.iter().zip(&self.senders).filter_map(|(source, _)| source.due());
+            let timers = self.senders.iter().filter_map(Sender::next_timeout).chain(self.sink.next_timeout());
+            let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
+            let Some(next) = sources.chain(timers).chain(arrival).min() else { return };
+            if next > end {
+                self.now = end;
+                return;
+            }
+            turns = if next > self.now { 0 } else { turns + 1 };
+            assert!(
+                turns < 10_000,
+                "a timer that was answered is still due: {:?} {:?}",
+                self.now,
+                self.senders
+            );
+            self.now = self.now.max(next);
+            self.step();
+        }
+    }
+
+    /// Runs for so many seconds.
+    pub fn run_for(&mut self, seconds: u64) {
+        let end = self.now + Duration::from_secs(seconds);
+        self.run(end, |_| false);
+    }
+
+    /// Every sender has told its end.
+    pub fn all_closed(&self) -> bool {
+        let closed = |told: &Vec<SenderEvent>| matches!(told.last(), Some(SenderEvent::Closed { .. }));
+        self.told.iter().all(closed)
+    }
+
+    /// Packets that the sink delivered from a sender: number, octets, and how long they took since they were offered.
+    pub fn delivered(&self, sender: usize) -> Vec<(Seq, Bytes, Duration)> {
+        let of = |(at, event): &(Instant, SinkEvent)| match event {
+            SinkEvent::Packet { peer, seq, payload } if peer.0 == sender as u64 => {
+                let offered = payload.first_chunk::<8>().map_or(0, |o| u64::from_be_bytes(*o));
+                Some((*seq, payload.clone(), at.saturating_since(Instant::from_nanos(offered))))
+            }
+            _ => None,
+        };
+        self.events.iter().filter_map(of).collect()
+    }
+
+    /// Datagrams sent that `which` names.
+    pub fn count(&self, which: impl Fn(&Message) -> bool) -> usize {
+        self.sent.iter().filter(|(_, _, message)| which(message)).count()
+    }
+
+    /// Control packets of both sides for each packet of data delivered.
+    pub fn control_load(&self) -> f64 {
+        let control = self.count(|message| !matches!(message, Message::Data(_)));
+        let packets =
+            self.events.iter().filter(|(_, event)| matches!(event, SinkEvent::Packet { .. })).count();
+        control as f64 / packets.max(1) as f64
+    }
+
+    fn step(&mut self) {
+        let now = self.now;
+        while let Some(entry) = self.wire.first_entry()
+            && entry.key().0 <= now
+        {
+            let (way, datagram) = entry.remove();
+            match way {
+                Way::Up(i) => self.sink.handle_datagram(now, PeerId(i as u64), &datagram),
+                Way::Down(i) => self.senders[i].handle_datagram(now, &datagram),
+            }
+            self.settle();
+        }
+        for i in 0..self.sources.len() {
+            if self.senders[i].next_timeout().is_some_and(|at| at <= now) {
+                self.senders[i].handle_timeout(now);
+            }
+            self.offer(i);
+        }
+        if self.sink.next_timeout().is_some_and(|at| at <= now) {
+            self.sink.handle_timeout(now);
+        }
+    }
+
+    fn offer(&mut self, i: usize) {
+        let (now, source, sender) = (self.now, &mut self.sources[i], &mut self.senders[i]);
+        while source.due().is_some_and(|at| at <= now) {
+            let mut octets = now.as_nanos().to_be_bytes().to_vec();
+            octets.extend((8..source.octets).map(|o| (o as u32 ^ source.left) as u8));
+            let payload = Bytes::from(octets);
+            match sender.write(now, payload.clone()) {
+                Ok(seq) => source.accepted.push((seq, payload)),
+                Err(_) => source.refused += 1,
+            }
+            source.left -= 1;
+            source.next += source.period;
+            if source.left == 0 {
+                sender.close(now);
+            }
+        }
+    }
+
+    /// Carries out what the machines want now.
+    fn settle(&mut self) {
+        let now = self.now;
+        for i in 0..self.senders.len() {
+            while let Some(message) = self.senders[i].poll_transmit(now) {
+                self.send(Way::Up(i), message);
+            }
+            while let Some(event) = self.senders[i].poll_event() {
+                self.told[i].push(event);
+            }
+        }
+        while let Some((peer, message)) = self.sink.poll_transmit(now) {
+            self.send(Way::Down(peer.0 as usize), message);
+        }
+        while let Some(event) = self.sink.poll_event() {
+            self.events.push((now, event));
+        }
+    }
+
+    fn send(&mut self, way: Way, message: Message) {
+        let now = self.now;
+        let passes = self.rule.as_mut().is_none_or(|rule| rule(now, way, &message));
+        let mut octets = Vec::new();
+        encode(&message, &mut octets);
+        let datagram = Bytes::from(octets);
+        assert_eq!(decode(&datagram).as_ref(), Ok(&message), "what is sent can be read");
+        if self.records {
+            self.sent.push((now, way, message));
+        }
+        let link = match way {
+            Way::Up(_) => &mut self.up,
+            Way::Down(_) => &mut self.down,
+        };
+        let waiting =
+            link.free.saturating_since(now).as_nanos().checked_div(link.service.as_nanos()).unwrap_or(0);
+        if waiting >= link.queue {
+            link.overflows += 1;
+            return;
+        }
+        link.free = link.free.max(now) + link.service;
+        let prng = &mut self.prng;
+        if !passes || prng.below(1000) < link.loss {
+            return;
+        }
+        for _ in 0..if prng.below(1000) < link.duplicate { 2 } else { 1 } {
+            let jitter = Duration::from_nanos(prng.below(link.jitter.as_nanos() + 1));
+            self.count += 1;
+            self.wire.insert((link.free + link.delay + jitter, self.count), (way, datagram.clone()));
+        }
+    }
+}
+
+impl Source {
+    fn due(&self) -> Option<Instant> {
+        (self.left > 0).then_some(self.next)
+    }
+}

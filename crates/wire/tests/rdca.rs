@@ -1,0 +1,157 @@
+//! The datagrams of RDCA: what is written is read again, and nothing panics.
+
+use anabranch_wire::rdca::*;
+use bytes::Bytes;
+use proptest::prelude::*;
+
+fn report() -> impl Strategy<Value = Report> {
+    (any::<[u32; 5]>(), any::<[bool; 2]>()).prop_map(
+        |([stream, next, echo, interval, rtt], [delayed, complete])| Report {
+            stream: StreamId(stream),
+            next: Seq(next),
+            echo: TimeStamp(echo),
+            interval,
+            rtt,
+            delayed,
+            complete,
+        },
+    )
+}
+
+fn ranges() -> impl Strategy<Value = Ranges> {
+    (any::<u32>(), proptest::collection::vec((1u32..=65_535, 1u32..=65_535), 0..=MAX_RANGES)).prop_map(
+        |(first, steps)| {
+            let mut ranges = Ranges::EMPTY;
+            let mut at = Seq(first);
+            for (gap, length) in steps {
+                let start = at + gap;
+                at = start + length;
+                assert!(ranges.push(Range { start, end: at }));
+            }
+            ranges
+        },
+    )
+}
+
+fn data() -> impl Strategy<Value = Data> {
+    let payload = proptest::collection::vec(any::<u8>(), 0..300);
+    (any::<[u32; 3]>(), any::<[bool; 3]>(), any::<Option<u32>>(), payload).prop_map(
+        |([stream, seq, time], [last, confirm, repeated], rtt, payload)| Data {
+            stream: StreamId(stream),
+            seq: Seq(seq),
+            time: TimeStamp(time),
+            last,
+            confirm,
+            repeated,
+            rtt,
+            payload: payload.into(),
+        },
+    )
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    let reason = prop_oneof![
+        Just(RefuseReason::UnknownStream),
+        Just(RefuseReason::NoRoom),
+        Just(RefuseReason::Version)
+    ];
+    prop_oneof![
+        (0u8..16, any::<[u32; 3]>(), any::<u16>()).prop_map(
+            |(version, [incarnation, first, time], datagram)| {
+                let (incarnation, first, time) = (Incarnation(incarnation), Seq(first), TimeStamp(time));
+                Message::Request(Request { version, incarnation, first, time, datagram })
+            }
+        ),
+        any::<[u32; 4]>().prop_map(|[incarnation, stream, echo, rtt]| {
+            let (incarnation, stream) = (Incarnation(incarnation), StreamId(stream));
+            Message::Reply(Reply { incarnation, stream, echo: TimeStamp(echo), rtt })
+        }),
+        data().prop_map(Message::Data),
+        (report(), ranges()).prop_map(|(report, missing)| Message::Snack(Snack { report, missing })),
+        report().prop_map(Message::Congestion),
+        report().prop_map(Message::Confirm),
+        (any::<[u32; 3]>(), any::<bool>()).prop_map(|([stream, end, time], last)| {
+            Message::Probe(Probe { stream: StreamId(stream), end: Seq(end), time: TimeStamp(time), last })
+        }),
+        (any::<u32>(), ranges())
+            .prop_map(|(stream, ranges)| Message::Gone(Gone { stream: StreamId(stream), ranges })),
+        (reason, any::<u32>()).prop_map(|(reason, answers)| Message::Refuse(Refuse { reason, answers })),
+        any::<u32>().prop_map(|stream| Message::Reset(StreamId(stream))),
+    ]
+}
+
+fn written(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    encode(message, &mut octets);
+    octets.into()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(message in message()) {
+        prop_assert_eq!(decode(&written(&message)), Ok(message));
+    }
+
+    #[test]
+    fn nothing_panics_and_what_is_read_is_written_the_same(octets in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let octets = Bytes::from(octets);
+        match decode(&octets) {
+            Ok(message) => prop_assert_eq!(written(&message), octets),
+            Err(error) => prop_assert!(error.offset <= octets.len()),
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_cut_or_longer_is_refused(message in message(), cut in any::<prop::sample::Index>()) {
+        let whole = written(&message);
+        if !matches!(message, Message::Data(_)) {
+            prop_assert!(decode(&whole.slice(..cut.index(whole.len()))).is_err());
+            let longer: Bytes = whole.iter().copied().chain([0]).collect();
+            prop_assert!(decode(&longer).is_err());
+        }
+    }
+}
+
+#[test]
+fn octets_are_those_of_the_documentation() {
+    let data = Data {
+        stream: StreamId(0x0102_0304),
+        seq: Seq(5),
+        time: TimeStamp(6),
+        last: false,
+        confirm: true,
+        repeated: false,
+        rtt: Some(7),
+        payload: Bytes::from_static(b"x"),
+    };
+    assert_eq!(written(&Message::Data(data))[..], *b"\x3a\x01\x02\x03\x04\0\0\0\x05\0\0\0\x06\0\0\0\x07x");
+    let mut missing = Ranges::EMPTY;
+    assert!(missing.push(Range { start: Seq(u32::MAX), end: Seq(1) }));
+    assert!(missing.push(Range { start: Seq(4), end: Seq(5) }));
+    assert!(!missing.push(Range { start: Seq(5), end: Seq(6) }), "it touches the last one");
+    let report = Report { next: Seq(u32::MAX), delayed: true, ..Report::default() };
+    let snack = written(&Message::Snack(Snack { report, missing }));
+    assert_eq!(snack[..9], *b"\x41\0\0\0\0\xff\xff\xff\xff");
+    assert_eq!(snack[21..], *b"\x02\xff\xff\xff\xff\0\x02\0\x03\0\x01");
+}
+
+#[test]
+fn sequence_numbers_and_time_stamps_wrap() {
+    assert!(Seq(u32::MAX).lt(Seq(0)) && Seq(0).le(Seq(0)) && !Seq(3).lt(Seq(u32::MAX)));
+    assert_eq!(Seq(u32::MAX).max(Seq(1)), Seq(1));
+    assert_eq!(Seq(u32::MAX).min(Seq(1)), Seq(u32::MAX));
+    assert_eq!(TimeStamp(1).since(TimeStamp(u32::MAX)), 2);
+}
+
+#[test]
+fn errors_name_the_field_and_its_place() {
+    let error = |octets: &'static [u8]| decode(&Bytes::from_static(octets)).unwrap_err();
+    assert_eq!(error(b""), DecodeError { field: "type", offset: 0 });
+    assert_eq!(error(b"\xf0"), DecodeError { field: "type", offset: 0 });
+    assert_eq!(error(b"\xa1\0\0\0\0"), DecodeError { field: "flags", offset: 0 });
+    assert_eq!(error(b"\x30\0\0\0\0\0\0"), DecodeError { field: "sequence number", offset: 5 });
+    assert_eq!(error(b"\xa0\0\0\0\0\0"), DecodeError { field: "end of the datagram", offset: 5 });
+    assert_eq!(error(b"\x93\0\0\0\0"), DecodeError { field: "reason", offset: 0 });
+    assert_eq!(error(b"\x80\0\0\0\0\x01\0\0\0\0\0\0").field, "range");
+    assert!(error(b"\x80\0\0\0\0\x11").to_string().contains("first missing packet"));
+}
