@@ -27,10 +27,12 @@ pub(crate) enum Rules {
     Disk {
         /// Least ratio of powers with which a frame survives; infinite without capture.
         survives: f64,
+        /// Least ratio with which a receiver that is locked on nothing locks on a frame amid other signals.
+        joins: f64,
         /// Least ratio with which a later frame takes over a receiver.
         takes: f64,
-        /// In metres.
-        range: f64,
+        /// In metres, where powers are inverse distances; `None` where they are milliwatts.
+        range: Option<f64>,
     },
     /// All of these numbers are ratios of powers, or milliwatts.
     Sinr { noise: f64, locks: f64, takes: f64, busy: f64, coding: Coding },
@@ -252,6 +254,24 @@ impl Medium {
         receiver.busy_since.is_some_and(|since| since < now) || receiver.busy_until > from
     }
 
+    /// The channel is busy at a station.
+    pub(crate) fn is_busy(&self, station: u32) -> bool {
+        self.receivers[station as usize].busy_since.is_some()
+    }
+
+    /// Since when the channel has been clear at a station that does not know yet what has begun less than `unaware`
+    /// before; `None` while it is busy.
+    pub(crate) fn clear_since(&self, station: u32, now: Instant, unaware: Duration) -> Option<Instant> {
+        let receiver = &self.receivers[station as usize];
+        let busy = receiver.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
+        (!busy).then_some(receiver.busy_until)
+    }
+
+    /// When the frame began that a station is receiving.
+    pub(crate) fn lock_begun(&self, station: u32) -> Option<Instant> {
+        self.receivers[station as usize].lock.as_ref().map(|lock| lock.begun)
+    }
+
     /// Time in which the channel was busy at a station.
     pub(crate) fn busy_time(&self, station: u32, now: Instant) -> Duration {
         let receiver = &self.receivers[station as usize];
@@ -273,7 +293,7 @@ impl Rules {
                     Capture::First(ratio) => (ratio, f64::INFINITY),
                     Capture::Any(ratio) => (ratio, ratio),
                 };
-                Self::Disk { survives, takes, range: disk.range }
+                Self::Disk { survives, joins: survives, takes, range: Some(disk.range) }
             }
             Propagation::LogDistance(model) => {
                 let noise = from_decibels(model.noise_floor_dbm);
@@ -297,7 +317,10 @@ impl Rules {
     /// distance that is left to the range, or with the mean SINR in dB, of which 25 is all.
     fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
         match *self {
-            Self::Disk { range, .. } => ((255.0 * (1.0 - 1.0 / (lock.power * range))).round() as u8, None),
+            Self::Disk { range: Some(range), .. } => {
+                ((255.0 * (1.0 - 1.0 / (lock.power * range))).round() as u8, None)
+            }
+            Self::Disk { range: None, .. } => (u8::MAX, Some(decibels(lock.power).round() as i16)),
             Self::Sinr { noise, .. } => {
                 let seconds = now.saturating_since(lock.begun).as_secs_f64();
                 let sinr = decibels(lock.power / (noise + lock.interference / seconds));
@@ -380,10 +403,10 @@ impl Receiver {
         }
         let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
         let (locks, disturbed) = match *rules {
-            Rules::Disk { survives, takes, .. } => {
+            Rules::Disk { joins, takes, .. } => {
                 let interfering = others.filter(|s| s.marks & INTERFERING != 0);
                 let strongest = interfering.map(|s| s.power).fold(0.0, f64::max);
-                let ratio = if self.lock.is_none() { survives } else { takes };
+                let ratio = if self.lock.is_none() { joins } else { takes };
                 // Without a capture the ratio is infinite, and infinity times nothing no number.
                 (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true)
             }
