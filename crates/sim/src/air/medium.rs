@@ -4,14 +4,17 @@
 //! its start and at its end, and nothing else. A sum of powers is taken anew over the list when the list changes,
 //! so that no rounding stays behind.
 
+mod rules;
+
 use anabranch_core::time::{Duration, Instant};
 
 use super::geometry::{Hearer, Neighbours};
-use super::modulation::Coding;
-use super::propagation::{Capture, CcaMode, DECODABLE, INTERFERING, Propagation, SENSED};
+use super::propagation::{DECODABLE, INTERFERING, SENSED};
 use super::{Station, StreamFactory};
-use crate::math::{decibels, exp, from_decibels, ln};
+use crate::math::{decibels, exp, ln};
 use crate::random::Stream;
+
+pub(crate) use rules::Rules;
 
 /// The air between the stations.
 #[derive(Debug)]
@@ -21,23 +24,6 @@ pub(crate) struct Medium {
     receivers: Vec<Receiver>,
 }
 
-/// What decides over frames that overlap.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Rules {
-    Disk {
-        /// Least ratio of powers with which a frame survives; infinite without capture.
-        survives: f64,
-        /// Least ratio with which a receiver that is locked on nothing locks on a frame amid other signals.
-        joins: f64,
-        /// Least ratio with which a later frame takes over a receiver.
-        takes: f64,
-        /// In metres, where powers are inverse distances; `None` where they are milliwatts.
-        range: Option<f64>,
-    },
-    /// All of these numbers are ratios of powers, or milliwatts.
-    Sinr { noise: f64, locks: f64, takes: f64, busy: f64, coding: Coding },
-}
-
 /// A frame that has come through.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reception {
@@ -45,9 +31,9 @@ pub(crate) struct Reception {
     pub(crate) station: u32,
     /// On which link.
     pub(crate) link: usize,
-    /// Link quality.
+    /// Link quality, of a frame for this station or for all.
     pub(crate) lqi: u8,
-    /// Received power.
+    /// Received power, of such a frame.
     pub(crate) rssi_dbm: Option<i16>,
 }
 
@@ -195,7 +181,8 @@ impl Medium {
             }
             let loss = self.neighbours.links[link].loss;
             if receiver.judge(&lock, loss) {
-                let (lqi, rssi_dbm) = self.rules.quality(now, &lock);
+                // Nobody asks how well a frame came that was for another.
+                let (lqi, rssi_dbm) = if lock.wanted { self.rules.quality(now, &lock) } else { (0, None) };
                 witness.received(Reception { station, link, lqi, rssi_dbm });
             } else {
                 witness.failed(station, marks);
@@ -285,34 +272,6 @@ impl Medium {
 }
 
 impl Rules {
-    pub(crate) fn of(propagation: &Propagation, coding: Coding) -> Self {
-        match propagation {
-            Propagation::UnitDisk(disk) => {
-                let (survives, takes) = match disk.capture {
-                    Capture::Off => (f64::INFINITY, f64::INFINITY),
-                    Capture::First(ratio) => (ratio, f64::INFINITY),
-                    Capture::Any(ratio) => (ratio, ratio),
-                };
-                Self::Disk { survives, joins: survives, takes, range: Some(disk.range) }
-            }
-            Propagation::LogDistance(model) => {
-                let noise = from_decibels(model.noise_floor_dbm);
-                Self::Sinr {
-                    noise,
-                    locks: from_decibels(model.preamble_sinr_db),
-                    takes: model.capture_sinr_db.map_or(f64::INFINITY, from_decibels),
-                    busy: match model.cca_mode {
-                        CcaMode::Carrier => f64::INFINITY,
-                        CcaMode::Energy | CcaMode::EnergyOrCarrier => {
-                            from_decibels(model.cca_threshold_dbm) - noise
-                        }
-                    },
-                    coding,
-                }
-            }
-        }
-    }
-
     /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin: with the
     /// distance that is left to the range, or with the mean SINR in dB, of which 25 is all.
     fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
@@ -452,7 +411,9 @@ impl Receiver {
     /// A frame has ended: whether it came through. Draws one number, whatever the answer.
     fn judge(&mut self, lock: &Lock, loss: f64) -> bool {
         let draw = self.random.uniform();
-        let through = !lock.spoiled && draw < (1.0 - loss) * exp(lock.ln_success);
+        // Without bit errors it is 1, which need not be computed.
+        let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
+        let through = !lock.spoiled && draw < (1.0 - loss) * right;
         if !through && lock.wanted {
             match lock.disturbed {
                 true => self.spoils.collisions += 1,
