@@ -1,9 +1,8 @@
 //! What radios of any kind share: the channel between stations.
 //!
-//! [`medium`] says who hears what at a moment and which frames that spoils, [`geometry`] who hears whom at all,
+//! `medium` says who hears what at a moment and which frames that spoils, [`geometry`] who hears whom at all,
 //! [`propagation`] how strongly, [`modulation`] what it costs in bit errors, [`error`] what is refused. A radio makes its
-//! medium of a [`propagation::Propagate`] and the [`medium::Rules`] for frames that overlap, and is told what
-//! happens as a [`medium::Witness`].
+//! medium of a model of propagation and of rules for frames that overlap, and is told as a witness what happens.
 
 pub mod error;
 pub mod geometry;
