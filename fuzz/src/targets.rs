@@ -12,6 +12,7 @@ mod scenario;
 mod set_header;
 mod set_machines;
 mod tcp_input;
+mod wifi_frame;
 
 use crate::probe::Probe;
 
@@ -30,6 +31,7 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     Target { name: "ip_tcp", run: ip_tcp::run, max_len: 2048 },
     Target { name: "mac_frame", run: mac_frame::run, max_len: 256 },
+    Target { name: "wifi_frame", run: wifi_frame::run, max_len: 512 },
     Target { name: "lowpan", run: lowpan::run, max_len: 1024 },
     Target { name: "rpl", run: rpl::run, max_len: 1024 },
     Target { name: "aodv", run: aodv::run, max_len: 512 },

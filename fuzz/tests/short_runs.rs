@@ -30,6 +30,11 @@ fn mac_frame() {
 }
 
 #[test]
+fn wifi_frame() {
+    short_run("wifi_frame", 20_000);
+}
+
+#[test]
 fn lowpan() {
     short_run("lowpan", 20_000);
 }

@@ -42,7 +42,7 @@ pub enum Event {
     LinkTimeout(u32),
     /// A packet that was made late arrives; its number.
     Late(u32),
-    /// Something at a station of the radio is due.
+    /// Something at a station of the radio is due; a simulation has one radio, of either kind.
     Radio {
         /// The station.
         station: u32,

@@ -8,7 +8,7 @@
 //!
 //! * `math` is a few functions that are the same on every machine;
 //! * [`engine`] is the event queue, [`random`] the named random streams, [`event`] what can be pending;
-//! * [`radio`] is the channel that nodes share;
+//! * [`air`] is the channel that stations share, [`radio`] IEEE 802.15.4 and [`wifi`] IEEE 802.11 on it;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`transport`] is a connection, over one path or several;
 //! * [`host`] holds the connections of a node, [`world`] joins hosts, network and time;
@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod air;
 pub mod app;
 pub mod apps;
 pub mod capture;
@@ -46,4 +47,5 @@ pub mod sim;
 pub mod stream;
 pub mod trace;
 pub mod transport;
+pub mod wifi;
 pub mod world;

@@ -23,6 +23,8 @@ pub struct LinkType(pub u16);
 impl LinkType {
     /// An IPv4 or IPv6 packet; its version says which.
     pub const RAW_IP: Self = Self(101);
+    /// An 802.11 frame behind a radiotap header.
+    pub const IEEE802_11_RADIOTAP: Self = Self(127);
     /// An 802.15.4 frame behind a TAP header.
     pub const IEEE802_15_4_TAP: Self = Self(283);
 }

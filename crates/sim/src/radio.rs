@@ -4,9 +4,9 @@
 //! the core is: [`Radio::send`] takes a frame, [`Radio::handle_event`] what it has put into the [`Agenda`], and
 //! [`Radio::poll_effect`] says what has come of it, to be called after either until nothing is left.
 //!
-//! Code map: [`phy`] is times, sizes and bit errors, `mac` the CSMA-CA, `medium` who hears what at a moment,
-//! [`propagation`] and [`geometry`] who hears whom at all, [`energy`] what it draws, [`config`] the options,
-//! [`metrics`] what is counted, [`error`] what is refused. `docs/radio.md` has the figures with their sources.
+//! Code map: [`phy`] is times and sizes, `mac` the CSMA-CA, [`energy`] what it draws, [`config`] the options,
+//! [`metrics`] what is counted. Who hears what is the affair of [`crate::air`]. `docs/radio.md` has the figures with
+//! their sources.
 //!
 //! ```
 //! use anabranch_core::time::Instant;
@@ -44,13 +44,9 @@
 
 pub mod config;
 pub mod energy;
-pub mod error;
-pub mod geometry;
 mod mac;
-mod medium;
 pub mod metrics;
 pub mod phy;
-pub mod propagation;
 
 use std::collections::VecDeque;
 
@@ -59,20 +55,20 @@ use anabranch_core::time::{Duration, Instant};
 use crate::event::Agenda;
 use crate::random::Stream;
 
+pub use crate::air::Station;
+pub use crate::air::error::{ConfigError, SendError};
+pub use crate::air::geometry::{LinkMetrics, Position};
+pub use crate::air::modulation::Modulation;
+pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
 pub use config::{MacConfig, RadioConfig};
 pub use energy::{PowerConfig, StateTime};
-pub use error::{ConfigError, SendError};
-pub use geometry::Position;
-pub use metrics::{LinkMetrics, StationMetrics};
-pub use phy::{Modulation, PhyConfig};
-pub use propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
+pub use metrics::StationMetrics;
+pub use phy::PhyConfig;
 
+use crate::air::geometry::Neighbours;
+use crate::air::medium::{Medium, Reception, Rules, Spoils};
+use crate::air::propagation::DECODABLE;
 use mac::Mac;
-use medium::{Medium, Reception};
-
-/// A station on the channel, counted from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Station(pub u32);
 
 /// A frame to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,9 +150,6 @@ pub enum Effect {
     },
 }
 
-/// Makes the random stream of a station for a purpose.
-type StreamFactory<'a> = dyn Fn(Station, &str) -> Stream + 'a;
-
 /// A channel and all stations on it.
 #[derive(Debug)]
 pub struct Radio {
@@ -180,7 +173,9 @@ impl Radio {
         stream: impl Fn(Station, &str) -> Stream,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        let medium = Medium::new(&config, positions, &stream)?;
+        let neighbours = Neighbours::new(&config.propagation, positions, &stream)?;
+        let rules = Rules::of(&config.propagation, config.phy.coding());
+        let medium = Medium::new(rules, neighbours, &stream);
         let macs = (0..positions.len() as u32).map(|i| Mac::new(stream(Station(i), "mac"))).collect();
         Ok(Self {
             phy: config.phy,
@@ -308,18 +303,19 @@ impl Radio {
     /// Those that can receive from a station, if nothing comes between, in their order.
     pub fn neighbours(&self, station: Station) -> impl Iterator<Item = Station> {
         let hearers = &self.medium.neighbours.hearers[self.medium.neighbours.of(station.0)];
-        hearers.iter().filter(|h| h.marks & propagation::DECODABLE != 0).map(|h| Station(h.station))
+        hearers.iter().filter(|h| h.marks & DECODABLE != 0).map(|h| Station(h.station))
     }
 
     /// Probability that a frame with a PSDU of so many octets comes from one station to another while nothing
     /// else is on air.
     pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
-        self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, psdu_len))
+        let airtime = self.phy.airtime(psdu_len);
+        self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, airtime))
     }
 
     /// What a station has done.
     pub fn metrics(&self, station: Station) -> StationMetrics {
-        let medium::Spoils { collisions, lost, missed } = self.medium.spoils(station.0);
+        let Spoils { collisions, lost, missed } = self.medium.spoils(station.0);
         StationMetrics { collisions, lost, missed, ..self.macs[station.0 as usize].metrics }
     }
 

@@ -3,9 +3,9 @@
 use anabranch_core::time::Duration;
 
 use super::energy::PowerConfig;
-use super::error::ConfigError;
 use super::phy::PhyConfig;
-use super::propagation::{LogDistance, Propagation, UnitDisk};
+use crate::air::error::ConfigError;
+use crate::air::propagation::{LogDistance, Propagation, UnitDisk};
 
 /// A channel and the radios on it.
 #[derive(Clone, Copy, PartialEq, Debug)]

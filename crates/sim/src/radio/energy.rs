@@ -2,7 +2,7 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::error::ConfigError;
+use crate::air::error::ConfigError;
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -13,9 +13,9 @@
 use anabranch_core::time::{Duration, Instant};
 
 use super::energy::{Meter, PowerState};
-use super::medium::Reception;
 use super::metrics::StationMetrics;
 use super::{Effect, Outcome, Outgoing, Radio, Station};
+use crate::air::medium::Reception;
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
 
@@ -257,7 +257,7 @@ impl Radio {
         mac.on_air = Some(on_air);
         mac.meter.enter(now, PowerState::Transmit);
         agenda.push(end, Event::Radio { station, what: Alarm::AirEnd as u32, generation: mac.epoch });
-        self.medium.begin(now, station, end, on_air.frame.to.map(|to| to.0));
+        self.medium.begin(now, station, end, on_air.frame.to.map(|to| to.0), &mut self.receptions);
     }
 
     fn air_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
@@ -369,7 +369,7 @@ impl Radio {
         let has_frame = mac.frame.is_some();
         if let Some(on_air) = mac.on_air.take() {
             mac.sent_until = now;
-            self.medium.cut(now, station);
+            self.medium.cut(now, station, &mut self.receptions);
             self.show(now, station, &on_air, None);
         }
         if has_frame {

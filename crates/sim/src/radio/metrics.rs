@@ -50,14 +50,3 @@ impl StationMetrics {
         if self.ccas == 0 { 0.0 } else { self.busy_ccas as f64 / self.ccas as f64 }
     }
 }
-
-/// What one direction between two stations has carried. Only frames to one station count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LinkMetrics {
-    /// Frames sent, each retry one more.
-    pub sent: u64,
-    /// Those acknowledged.
-    pub acknowledged: u64,
-    /// Those whose acknowledgement has not come.
-    pub lost: u64,
-}

@@ -136,16 +136,29 @@ impl LogDistance {
     }
 }
 
+/// Who is heard how far and how strongly: what [`super::geometry`] asks of a model.
+pub(crate) trait Propagate {
+    /// Metres beyond which nothing is heard.
+    fn reach(&self) -> f64;
+
+    /// What a station hears of another at so many metres; `shadowing` is called for a pair that has some.
+    fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength>;
+
+    /// Probability that a link loses a frame, unless the link has its own.
+    fn loss(&self) -> f64;
+}
+
 impl Propagation {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         match self {
             Self::UnitDisk(disk) => disk.check(),
             Self::LogDistance(model) => model.check(),
         }
     }
+}
 
-    /// Metres beyond which nothing is heard.
-    pub(super) fn reach(&self) -> f64 {
+impl Propagate for Propagation {
+    fn reach(&self) -> f64 {
         match self {
             Self::UnitDisk(disk) => disk.interference_range.max(disk.carrier_sense_range),
             Self::LogDistance(m) => {
@@ -156,30 +169,36 @@ impl Propagation {
         }
     }
 
-    /// What a station hears of another at so many metres; `shadowing` is called for a pair that has some.
-    pub(super) fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength> {
+    fn signal(&self, distance: f64, shadowing: impl FnOnce() -> Stream) -> Option<Strength> {
         match self {
             Self::UnitDisk(disk) => disk.signal(distance),
             Self::LogDistance(model) => model.signal(distance, shadowing),
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        match self {
+            Self::UnitDisk(disk) => disk.loss,
+            Self::LogDistance(_) => 0.0,
         }
     }
 }
 
 /// How a station hears another.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Strength {
+pub(crate) struct Strength {
     /// Milliwatts; under a unit disk the inverse of the distance.
-    pub(super) power: f64,
+    pub(crate) power: f64,
     /// Which of [`DECODABLE`], [`INTERFERING`] and [`SENSED`] it is.
-    pub(super) marks: u8,
+    pub(crate) marks: u8,
 }
 
 /// A receiver can lock on it.
-pub(super) const DECODABLE: u8 = 1;
+pub(crate) const DECODABLE: u8 = 1;
 /// It disturbs other frames.
-pub(super) const INTERFERING: u8 = 2;
+pub(crate) const INTERFERING: u8 = 2;
 /// A CCA hears it, whatever its energy.
-pub(super) const SENSED: u8 = 4;
+pub(crate) const SENSED: u8 = 4;
 
 impl UnitDisk {
     fn check(&self) -> Result<(), ConfigError> {

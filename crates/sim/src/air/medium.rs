@@ -4,60 +4,73 @@
 //! its start and at its end, and nothing else. A sum of powers is taken anew over the list when the list changes,
 //! so that no rounding stays behind.
 
+mod rules;
+
 use anabranch_core::time::{Duration, Instant};
 
-use super::config::RadioConfig;
-use super::error::ConfigError;
-use super::geometry::{Hearer, Neighbours, Position};
-use super::phy::PhyConfig;
-use super::propagation::{Capture, CcaMode, DECODABLE, INTERFERING, Propagation, SENSED};
+use super::geometry::{Hearer, Neighbours};
+use super::propagation::{DECODABLE, INTERFERING, SENSED};
 use super::{Station, StreamFactory};
-use crate::math::{decibels, exp, from_decibels, ln};
+use crate::math::{decibels, exp, ln};
 use crate::random::Stream;
+
+pub(crate) use rules::Rules;
 
 /// The air between the stations.
 #[derive(Debug)]
-pub(super) struct Medium {
-    phy: PhyConfig,
+pub(crate) struct Medium {
     rules: Rules,
-    pub(super) neighbours: Neighbours,
+    pub(crate) neighbours: Neighbours,
     receivers: Vec<Receiver>,
-}
-
-/// What decides over frames that overlap.
-#[derive(Clone, Copy, Debug)]
-enum Rules {
-    Disk {
-        /// Least ratio of powers with which a frame survives; infinite without capture.
-        survives: f64,
-        /// Least ratio with which a later frame takes over a receiver.
-        takes: f64,
-        /// In metres.
-        range: f64,
-    },
-    /// All of these are ratios of powers, or milliwatts.
-    Sinr { noise: f64, locks: f64, takes: f64, busy: f64 },
 }
 
 /// A frame that has come through.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reception {
+pub(crate) struct Reception {
     /// Where it came.
-    pub(super) station: u32,
+    pub(crate) station: u32,
     /// On which link.
-    pub(super) link: usize,
-    /// Link quality.
-    pub(super) lqi: u8,
-    /// Received power.
-    pub(super) rssi_dbm: Option<i16>,
+    pub(crate) link: usize,
+    /// Link quality, of a frame for this station or for all.
+    pub(crate) lqi: u8,
+    /// Received power, of such a frame.
+    pub(crate) rssi_dbm: Option<i16>,
+}
+
+/// Whoever is told what a frame does to those that hear it, as it begins and ends.
+pub(crate) trait Witness {
+    /// Frames that are for others are received too.
+    const OVERHEARS: bool;
+
+    /// The channel has become busy or clear at a station.
+    fn turned(&mut self, station: u32);
+
+    /// A frame has come through.
+    fn received(&mut self, reception: Reception);
+
+    /// A signal with these marks has ended at a station that has not received it.
+    fn failed(&mut self, station: u32, marks: u8);
+}
+
+/// Receptions are all that is of interest.
+impl Witness for Vec<Reception> {
+    const OVERHEARS: bool = false;
+
+    fn turned(&mut self, _: u32) {}
+
+    fn received(&mut self, reception: Reception) {
+        self.push(reception);
+    }
+
+    fn failed(&mut self, _: u32, _: u8) {}
 }
 
 /// What became of frames that did not come through.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Spoils {
-    pub(super) collisions: u64,
-    pub(super) lost: u64,
-    pub(super) missed: u64,
+pub(crate) struct Spoils {
+    pub(crate) collisions: u64,
+    pub(crate) lost: u64,
+    pub(crate) missed: u64,
 }
 
 #[derive(Debug)]
@@ -103,28 +116,46 @@ struct Lock {
     interference: f64,
 }
 
+/// What a signal leaves behind.
+struct Faded {
+    marks: u8,
+    /// The receiver was locked on it.
+    lock: Option<Lock>,
+    /// The channel is clear now.
+    turned: bool,
+}
+
+/// Mark of a signal that began while its receiver did not listen.
+pub(crate) const UNHEARD: u8 = 8;
+
 impl Medium {
-    pub(super) fn new(
-        config: &RadioConfig,
-        positions: &[Position],
-        stream: &StreamFactory<'_>,
-    ) -> Result<Self, ConfigError> {
-        let neighbours = Neighbours::new(&config.propagation, positions, stream)?;
+    /// All stations listen.
+    pub(crate) fn new(rules: Rules, neighbours: Neighbours, stream: &StreamFactory<'_>) -> Self {
         let receivers =
-            (0..positions.len() as u32).map(|i| Receiver::new(stream(Station(i), "reception"))).collect();
-        Ok(Self { phy: config.phy, rules: Rules::new(&config.propagation), neighbours, receivers })
+            (0..neighbours.station_count()).map(|i| Receiver::new(stream(Station(i), "reception"))).collect();
+        Self { rules, neighbours, receivers }
     }
 
     /// A station begins to send a frame for `to`, or for all, until `end`.
-    pub(super) fn begin(&mut self, now: Instant, from: u32, end: Instant, to: Option<u32>) {
+    pub(crate) fn begin<W: Witness>(
+        &mut self,
+        now: Instant,
+        from: u32,
+        end: Instant,
+        to: Option<u32>,
+        witness: &mut W,
+    ) {
         for i in self.neighbours.of(from) {
             let Hearer { station, marks, power } = self.neighbours.hearers[i];
             let receiver = &mut self.receivers[station as usize];
-            receiver.settle(now, &self.rules, &self.phy);
-            let signal = Signal { from, marks, power, end };
+            receiver.settle(now, &self.rules);
+            let unheard = if receiver.open { 0 } else { UNHEARD };
+            let signal = Signal { from, marks: marks | unheard, power, end };
             receiver.disturb(now, &signal, &self.rules);
             receiver.signals.push(signal);
-            receiver.changed(now, &self.rules);
+            if receiver.changed(now, &self.rules) {
+                witness.turned(station);
+            }
             if marks & DECODABLE != 0 {
                 let wanted = to.is_none_or(|to| to == station);
                 receiver.meet(now, &signal, wanted, &self.rules);
@@ -132,36 +163,49 @@ impl Medium {
         }
     }
 
-    /// The frame of a station ends, and comes through where `receptions` says.
-    pub(super) fn end(&mut self, now: Instant, from: u32, receptions: &mut Vec<Reception>) {
+    /// The frame of a station ends.
+    pub(crate) fn end<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
             let receiver = &mut self.receivers[station as usize];
-            let Some(lock) = receiver.fade(now, from, &self.rules, &self.phy) else { continue };
-            if !lock.wanted {
+            let Faded { marks, lock, turned } = receiver.fade(now, from, &self.rules);
+            if turned {
+                witness.turned(station);
+            }
+            let Some(lock) = lock else {
+                witness.failed(station, marks);
+                continue;
+            };
+            if !lock.wanted && !W::OVERHEARS {
                 continue;
             }
             let loss = self.neighbours.links[link].loss;
             if receiver.judge(&lock, loss) {
-                let (lqi, rssi_dbm) = self.rules.quality(now, &lock);
-                receptions.push(Reception { station, link, lqi, rssi_dbm });
+                // Nobody asks how well a frame came that was for another.
+                let (lqi, rssi_dbm) = if lock.wanted { self.rules.quality(now, &lock) } else { (0, None) };
+                witness.received(Reception { station, link, lqi, rssi_dbm });
+            } else {
+                witness.failed(station, marks);
             }
         }
     }
 
     /// The frame of a station breaks off: nobody receives it.
-    pub(super) fn cut(&mut self, now: Instant, from: u32) {
+    pub(crate) fn cut<W: Witness>(&mut self, now: Instant, from: u32, witness: &mut W) {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
             let receiver = &mut self.receivers[station as usize];
-            if receiver.fade(now, from, &self.rules, &self.phy).is_some_and(|lock| lock.wanted) {
-                receiver.spoils.missed += 1;
+            let Faded { marks, lock, turned } = receiver.fade(now, from, &self.rules);
+            receiver.spoils.missed += u64::from(lock.is_some_and(|lock| lock.wanted));
+            if turned {
+                witness.turned(station);
             }
+            witness.failed(station, marks);
         }
     }
 
-    /// Probability that a frame of so many octets comes through on a link on which nothing disturbs it.
-    pub(super) fn clear_success(&self, link: usize, psdu_len: u16) -> f64 {
+    /// Probability that a frame that is on air for so long comes through on a link on which nothing disturbs it.
+    pub(crate) fn clear_success(&self, link: usize, airtime: Duration) -> f64 {
         let Hearer { marks, power, .. } = self.neighbours.hearers[link];
         if marks & DECODABLE == 0 {
             return 0.0;
@@ -169,21 +213,21 @@ impl Medium {
         let bits_are_right = match self.rules {
             Rules::Disk { .. } => 1.0,
             Rules::Sinr { noise, locks, .. } if power < locks * noise => 0.0,
-            Rules::Sinr { noise, .. } => {
-                let right = 1.0 - self.phy.modulation.bit_error_rate(power / noise);
-                exp(self.phy.bits(self.phy.airtime(psdu_len)) * ln(right))
+            Rules::Sinr { noise, coding, .. } => {
+                let right = 1.0 - coding.modulation.bit_error_rate(power / noise);
+                exp(coding.bits(airtime) * ln(right))
             }
         };
         bits_are_right * (1.0 - self.neighbours.links[link].loss)
     }
 
     /// A station listens.
-    pub(super) fn open(&mut self, station: u32) {
+    pub(crate) fn open(&mut self, station: u32) {
         self.receivers[station as usize].open = true;
     }
 
     /// A station does not listen any more, and loses what it was receiving.
-    pub(super) fn close(&mut self, station: u32) {
+    pub(crate) fn close(&mut self, station: u32) {
         let receiver = &mut self.receivers[station as usize];
         receiver.open = false;
         if receiver.lock.take().is_some_and(|lock| lock.wanted) {
@@ -192,56 +236,50 @@ impl Medium {
     }
 
     /// The channel was busy at a station at some time between `from` and `now`.
-    pub(super) fn was_busy(&self, station: u32, from: Instant, now: Instant) -> bool {
+    pub(crate) fn was_busy(&self, station: u32, from: Instant, now: Instant) -> bool {
         let receiver = &self.receivers[station as usize];
         receiver.busy_since.is_some_and(|since| since < now) || receiver.busy_until > from
     }
 
+    /// The channel is busy at a station.
+    pub(crate) fn is_busy(&self, station: u32) -> bool {
+        self.receivers[station as usize].busy_since.is_some()
+    }
+
+    /// Since when the channel has been clear at a station that does not know yet what has begun less than `unaware`
+    /// before; `None` while it is busy.
+    pub(crate) fn clear_since(&self, station: u32, now: Instant, unaware: Duration) -> Option<Instant> {
+        let receiver = &self.receivers[station as usize];
+        let busy = receiver.busy_since.is_some_and(|since| unaware.is_zero() || since + unaware <= now);
+        (!busy).then_some(receiver.busy_until)
+    }
+
+    /// When the frame began that a station is receiving.
+    pub(crate) fn lock_begun(&self, station: u32) -> Option<Instant> {
+        self.receivers[station as usize].lock.as_ref().map(|lock| lock.begun)
+    }
+
     /// Time in which the channel was busy at a station.
-    pub(super) fn busy_time(&self, station: u32, now: Instant) -> Duration {
+    pub(crate) fn busy_time(&self, station: u32, now: Instant) -> Duration {
         let receiver = &self.receivers[station as usize];
         let open = receiver.busy_since.map_or(Duration::ZERO, |since| now.saturating_since(since));
         receiver.busy_time + open
     }
 
-    pub(super) fn spoils(&self, station: u32) -> Spoils {
+    pub(crate) fn spoils(&self, station: u32) -> Spoils {
         self.receivers[station as usize].spoils
     }
 }
 
 impl Rules {
-    fn new(propagation: &Propagation) -> Self {
-        match propagation {
-            Propagation::UnitDisk(disk) => {
-                let (survives, takes) = match disk.capture {
-                    Capture::Off => (f64::INFINITY, f64::INFINITY),
-                    Capture::First(ratio) => (ratio, f64::INFINITY),
-                    Capture::Any(ratio) => (ratio, ratio),
-                };
-                Self::Disk { survives, takes, range: disk.range }
-            }
-            Propagation::LogDistance(model) => {
-                let noise = from_decibels(model.noise_floor_dbm);
-                Self::Sinr {
-                    noise,
-                    locks: from_decibels(model.preamble_sinr_db),
-                    takes: model.capture_sinr_db.map_or(f64::INFINITY, from_decibels),
-                    busy: match model.cca_mode {
-                        CcaMode::Carrier => f64::INFINITY,
-                        CcaMode::Energy | CcaMode::EnergyOrCarrier => {
-                            from_decibels(model.cca_threshold_dbm) - noise
-                        }
-                    },
-                }
-            }
-        }
-    }
-
     /// LQI, from 0 to 255, and RSSI of a frame that has come through. LQI grows with the margin: with the
     /// distance that is left to the range, or with the mean SINR in dB, of which 25 is all.
     fn quality(&self, now: Instant, lock: &Lock) -> (u8, Option<i16>) {
         match *self {
-            Self::Disk { range, .. } => ((255.0 * (1.0 - 1.0 / (lock.power * range))).round() as u8, None),
+            Self::Disk { range: Some(range), .. } => {
+                ((255.0 * (1.0 - 1.0 / (lock.power * range))).round() as u8, None)
+            }
+            Self::Disk { range: None, .. } => (u8::MAX, Some(decibels(lock.power).round() as i16)),
             Self::Sinr { noise, .. } => {
                 let seconds = now.saturating_since(lock.begun).as_secs_f64();
                 let sinr = decibels(lock.power / (noise + lock.interference / seconds));
@@ -267,15 +305,15 @@ impl Receiver {
 
     /// Brings the sums of a lock up to date, before what is heard changes.
     #[inline]
-    fn settle(&mut self, now: Instant, rules: &Rules, phy: &PhyConfig) {
-        let Rules::Sinr { noise, .. } = *rules else { return };
+    fn settle(&mut self, now: Instant, rules: &Rules) {
+        let Rules::Sinr { noise, coding, .. } = *rules else { return };
         let Some(lock) = self.lock.as_mut().filter(|lock| lock.wanted && lock.since < now) else { return };
         let others = self.signals.iter().filter(|s| s.from != lock.from);
         let interference = others.map(|s| s.power).sum::<f64>();
         let time = now.saturating_since(lock.since);
-        let wrong = phy.modulation.bit_error_rate(lock.power / (noise + interference));
+        let wrong = coding.modulation.bit_error_rate(lock.power / (noise + interference));
         if wrong > 0.0 {
-            lock.ln_success += phy.bits(time) * ln(1.0 - wrong);
+            lock.ln_success += coding.bits(time) * ln(1.0 - wrong);
         }
         lock.interference += interference * time.as_secs_f64();
         lock.since = now;
@@ -297,9 +335,9 @@ impl Receiver {
         }
     }
 
-    /// The signals have changed.
+    /// The signals have changed; true if the channel has become busy or clear with it.
     #[inline]
-    fn changed(&mut self, now: Instant, rules: &Rules) {
+    fn changed(&mut self, now: Instant, rules: &Rules) -> bool {
         let mut busy = self.signals.iter().any(|s| s.marks & SENSED != 0);
         if let Rules::Sinr { busy: threshold, .. } = *rules {
             busy |= self.signals.iter().map(|s| s.power).sum::<f64>() >= threshold;
@@ -311,8 +349,9 @@ impl Receiver {
                 self.busy_since = None;
                 self.busy_until = now;
             }
-            (true, Some(_)) | (false, None) => {}
+            (true, Some(_)) | (false, None) => return false,
         }
+        true
     }
 
     /// A frame begins that this receiver could lock on.
@@ -323,10 +362,10 @@ impl Receiver {
         }
         let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
         let (locks, disturbed) = match *rules {
-            Rules::Disk { survives, takes, .. } => {
+            Rules::Disk { joins, takes, .. } => {
                 let interfering = others.filter(|s| s.marks & INTERFERING != 0);
                 let strongest = interfering.map(|s| s.power).fold(0.0, f64::max);
-                let ratio = if self.lock.is_none() { survives } else { takes };
+                let ratio = if self.lock.is_none() { joins } else { takes };
                 // Without a capture the ratio is infinite, and infinity times nothing no number.
                 (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true)
             }
@@ -358,22 +397,24 @@ impl Receiver {
         }
     }
 
-    /// A signal is gone; its lock, if there was one, comes out.
+    /// A signal is gone.
     #[inline]
-    fn fade(&mut self, now: Instant, from: u32, rules: &Rules, phy: &PhyConfig) -> Option<Lock> {
-        self.settle(now, rules, phy);
-        if let Some(at) = self.signals.iter().position(|s| s.from == from) {
-            self.signals.swap_remove(at);
-        }
-        self.changed(now, rules);
-        if self.lock.as_ref().is_some_and(|lock| lock.from == from) { self.lock.take() } else { None }
+    fn fade(&mut self, now: Instant, from: u32, rules: &Rules) -> Faded {
+        self.settle(now, rules);
+        let at = self.signals.iter().position(|s| s.from == from);
+        let marks = at.map_or(0, |at| self.signals.swap_remove(at).marks);
+        let turned = self.changed(now, rules);
+        let lock = self.lock.as_ref().is_some_and(|lock| lock.from == from);
+        Faded { marks, lock: if lock { self.lock.take() } else { None }, turned }
     }
 
     /// A frame has ended: whether it came through. Draws one number, whatever the answer.
     fn judge(&mut self, lock: &Lock, loss: f64) -> bool {
         let draw = self.random.uniform();
-        let through = !lock.spoiled && draw < (1.0 - loss) * exp(lock.ln_success);
-        if !through {
+        // Without bit errors it is 1, which need not be computed.
+        let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
+        let through = !lock.spoiled && draw < (1.0 - loss) * right;
+        if !through && lock.wanted {
             match lock.disturbed {
                 true => self.spoils.collisions += 1,
                 false => self.spoils.lost += 1,

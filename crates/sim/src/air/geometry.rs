@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::ConfigError;
-use super::metrics::LinkMetrics;
-use super::propagation::{Propagation, Strength};
+use super::propagation::{Propagate, Strength};
 use super::{Station, StreamFactory};
 
 /// A place in the plane, in metres.
@@ -31,13 +30,13 @@ impl Position {
 
 /// A station that hears another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hearer {
+pub(crate) struct Hearer {
     /// Which.
-    pub(super) station: u32,
+    pub(crate) station: u32,
     /// What the signal is good for.
-    pub(super) marks: u8,
+    pub(crate) marks: u8,
     /// Milliwatts; under a unit disk the inverse of the distance.
-    pub(super) power: f64,
+    pub(crate) power: f64,
 }
 
 impl Hearer {
@@ -46,30 +45,41 @@ impl Hearer {
     }
 }
 
+/// What one direction between two stations has carried. Only frames to one station count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkMetrics {
+    /// Frames sent, each retry one more.
+    pub sent: u64,
+    /// Those acknowledged.
+    pub acknowledged: u64,
+    /// Those whose acknowledgement has not come.
+    pub lost: u64,
+}
+
 /// What is known of one direction between two stations, apart from what each frame needs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// Probability of losing a frame, beside collisions and bit errors.
-    pub(super) loss: f64,
+    pub(crate) loss: f64,
     /// The frame received last, of the sender's count; 0 before the first.
-    pub(super) last_serial: u32,
-    pub(super) metrics: LinkMetrics,
+    pub(crate) last_serial: u32,
+    pub(crate) metrics: LinkMetrics,
 }
 
 /// For each station those that hear it, by number; all in one list.
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub(crate) struct Neighbours {
     /// Where the list of a station begins; one more than there are stations.
     starts: Vec<u32>,
-    pub(super) hearers: Vec<Hearer>,
-    pub(super) links: Vec<Link>,
+    pub(crate) hearers: Vec<Hearer>,
+    pub(crate) links: Vec<Link>,
 }
 
 impl Neighbours {
     /// Looks only at stations in the same or an adjoining cell of a grid, whose cells are as wide as anything is
     /// heard.
-    pub(super) fn new(
-        propagation: &Propagation,
+    pub(crate) fn new(
+        propagation: &impl Propagate,
         positions: &[Position],
         stream: &StreamFactory<'_>,
     ) -> Result<Self, ConfigError> {
@@ -82,10 +92,7 @@ impl Neighbours {
             }
             grid.entry(cell(p)).or_default().push(i);
         }
-        let loss = match propagation {
-            Propagation::UnitDisk(disk) => disk.loss,
-            Propagation::LogDistance(_) => 0.0,
-        };
+        let loss = propagation.loss();
         let mut this = Self { starts: vec![0], hearers: Vec::new(), links: Vec::new() };
         let mut near: Vec<u32> = Vec::new();
         for (from, &p) in (0..).zip(positions) {
@@ -115,14 +122,19 @@ impl Neighbours {
         Ok(this)
     }
 
+    /// Number of stations.
+    pub(crate) fn station_count(&self) -> u32 {
+        self.starts.len() as u32 - 1
+    }
+
     /// Where in the list those are that hear a station.
     #[inline]
-    pub(super) fn of(&self, station: u32) -> std::ops::Range<usize> {
+    pub(crate) fn of(&self, station: u32) -> std::ops::Range<usize> {
         self.starts[station as usize] as usize..self.starts[station as usize + 1] as usize
     }
 
     /// Where in the list the direction from one station to another is; `None` if nothing is heard.
-    pub(super) fn find(&self, from: u32, to: u32) -> Option<usize> {
+    pub(crate) fn find(&self, from: u32, to: u32) -> Option<usize> {
         let range = self.of(from);
         let found = self.hearers[range.clone()].binary_search_by_key(&to, |h| h.station).ok()?;
         Some(range.start + found)
@@ -131,7 +143,7 @@ impl Neighbours {
 
 #[cfg(test)]
 mod tests {
-    use super::super::propagation::{LogDistance, UnitDisk};
+    use super::super::propagation::{LogDistance, Propagation, UnitDisk};
     use super::*;
     use crate::random::Stream;
 

@@ -1,0 +1,127 @@
+//! `wifi_figures [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput over several hops, as pictures
+//! with their numbers, as `docs/wifi.md` shows them. The folder is `docs/figures` if nothing is said.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use anabranch_core::time::Duration;
+use anabranch_lab::plot::{Axis, Chart, Point, Scale, Series};
+use anabranch_lab::stats::Summary;
+use anabranch_model::dcf::{self, Backoff, Exchange, Times};
+use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
+
+#[path = "../../sim/benches/support/dcf.rs"]
+mod air;
+
+use air::{Dcf, after, row, star};
+
+/// Simulated seconds of each run, and runs of each point.
+const SECONDS: u64 = 30;
+const RUNS: u64 = 5;
+/// 1000 octets of payload, 24 of header, 4 of FCS.
+const MPDU: u16 = 1028;
+const PAYLOAD_BITS: f64 = 8000.0;
+
+fn main() -> ExitCode {
+    let folder = env::args_os().nth(1).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
+    for (name, chart) in [("wifi-saturation", saturation()), ("wifi-hops", hops())] {
+        if let Err(error) = write(&folder, name, &chart) {
+            eprintln!("error: {name}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let svg = chart.svg().map_err(io::Error::other)?;
+    fs::write(folder.join(format!("{name}.svg")), svg)?;
+    fs::write(folder.join(format!("{name}.csv")), chart.csv())
+}
+
+/// n saturated senders at 11 Mbit/s around one receiver, simulated with EIFS and without, and by the model.
+fn saturation() -> Chart {
+    let stations = [1, 2, 3, 5, 7, 10, 15, 20];
+    let mut series = Vec::new();
+    for (access, rts_threshold) in [("basic", 2347), ("RTS/CTS", 0)] {
+        let config = WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps11).with_rts_threshold(rts_threshold);
+        let model = |n: u32| Point { x: f64::from(n), y: model(&config, n), ci95: None };
+        series.push(Series { name: format!("{access}, model"), points: stations.map(model).into() });
+        for (name, eifs) in [("no EIFS", Eifs::Off), ("EIFS", Eifs::Frames)] {
+            let config = WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config };
+            let points = stations.map(|n| point(f64::from(n), |seed| saturated(config, n, seed)));
+            series.push(Series { name: format!("{access}, {name}"), points: points.into() });
+        }
+    }
+    Chart {
+        title: "Saturated senders, 1000 octets at 11 Mbit/s".into(),
+        x: Axis { ticks: vec![1.0, 5.0, 10.0, 15.0, 20.0], ..Axis::new("Senders", "") },
+        y: Axis::new("Throughput", "Mbit/s").scaled(Scale::FromZero),
+        series,
+    }
+}
+
+fn saturated(config: WifiConfig, n: u32, seed: u64) -> f64 {
+    let mut dcf = Dcf::new(config, &star(n as usize, 20.0), seed);
+    let senders: Vec<u32> = (1..=n).collect();
+    dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(SECONDS)));
+    dcf.wifi.metrics(Station(0)).received as f64 * PAYLOAD_BITS / 1e6 / SECONDS as f64
+}
+
+fn model(config: &WifiConfig, n: u32) -> f64 {
+    let phy = config.phy;
+    let seconds = |time: Duration| time.as_secs_f64();
+    let times = Times {
+        data: seconds(phy.airtime(MPDU, phy.data_rate)),
+        ack: seconds(phy.ack_time()),
+        rts: seconds(phy.airtime(20, phy.basic_rate)),
+        cts: seconds(phy.ack_time()),
+        sifs: seconds(phy.sifs),
+        difs: seconds(phy.difs()),
+        delay: 0.0,
+    };
+    let rts = config.mac.rts_threshold == 0;
+    let exchange = if rts { Exchange::rts_cts(&times) } else { Exchange::basic(&times) };
+    let slot = seconds(phy.slot);
+    dcf::throughput(&Backoff::default(), n, &exchange, slot, PAYLOAD_BITS).expect("times of a PHY are sound")
+        / 1e6
+}
+
+/// One saturated sender over a row of stations, in parts of what one hop carries.
+fn hops() -> Chart {
+    let kinds = [
+        ("standard, basic", WifiConfig::dsss(100.0)),
+        ("standard, RTS/CTS", WifiConfig::dsss(100.0).with_rts_threshold(0)),
+        ("ns-2, RTS/CTS", WifiConfig { initial_energy_j: None, ..WifiConfig::ns2(100.0) }),
+    ];
+    let frames = |config: WifiConfig, hops: usize, seed: u64| {
+        Dcf::new(config, &row(hops, 80.0), seed).relay(MPDU, after(Duration::from_secs(SECONDS))) as f64
+    };
+    let mut series: Vec<Series> = kinds
+        .into_iter()
+        .map(|(name, config)| Series {
+            name: name.into(),
+            points: (1..=5)
+                .map(|hops| point(hops as f64, |seed| frames(config, hops, seed) / frames(config, 1, seed)))
+                .collect(),
+        })
+        .collect();
+    let ideal = |hops: f64| Point { x: hops, y: 1.0 / f64::min(hops, 4.0), ci95: None };
+    let points = [1.0, 2.0, 3.0, 4.0, 5.0].map(ideal).into();
+    series.push(Series { name: "1/hops, 1/4 at least".into(), points });
+    Chart {
+        title: "One saturated sender over a row of stations, 2 Mbit/s".into(),
+        x: Axis { ticks: vec![1.0, 2.0, 3.0, 4.0, 5.0], ..Axis::new("Hops", "") },
+        y: Axis::new("Throughput of one hop", "").scaled(Scale::FromZero),
+        series,
+    }
+}
+
+/// The mean over all runs with its 95 % confidence interval.
+fn point(x: f64, run: impl Fn(u64) -> f64) -> Point {
+    let values: Vec<f64> = (1..=RUNS).map(run).collect();
+    let summary = Summary::of(&values).expect("throughputs are finite");
+    Point { x, y: summary.mean, ci95: summary.ci95 }
+}

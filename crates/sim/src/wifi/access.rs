@@ -1,0 +1,175 @@
+//! Who may send when: carrier sense, NAV, interframe spaces and backoff, IEEE Std 802.11-2007, clauses 9.2.1 to 9.2.5.2.
+//!
+//! A backoff is one event, at its end. The channel becoming busy takes it back and counts the slots that have passed
+//! whole; the channel becoming clear sets it anew. The slots of a station that has nothing to send are counted in
+//! the same way without any event. A station's signals change at events of others only, which tell all that hear
+//! them; a NAV ends without one, since it is known when.
+
+use anabranch_core::time::{Duration, Instant};
+
+use super::energy::PowerState;
+use super::mac::{Alarm, SEQ_MASK, Stage};
+use super::{Eifs, FirstAccess, Outgoing, Wifi, Window};
+use crate::event::{Agenda, Event};
+
+impl Wifi {
+    /// Takes a frame that was found good, of an idle station.
+    pub(super) fn accept(&mut self, now: Instant, station: u32, frame: Outgoing, agenda: &mut Agenda) {
+        let link = frame.to.and_then(|to| self.medium.neighbours.find(station, to.0));
+        let mac = &mut self.macs[station as usize];
+        mac.metrics.offered += 1;
+        mac.seq = (mac.seq + 1) & SEQ_MASK;
+        (mac.frame, mac.link) = (Some(frame), link);
+        (mac.short_failures, mac.long_failures, mac.was_on_air) = (0, 0, false);
+        if let (Some(slots), Some(from)) = (mac.slots, mac.counts_from)
+            && from + self.phy.slot * u64::from(slots) <= now
+        {
+            mac.slots = None;
+        }
+        if mac.slots.is_some() {
+            mac.stage = Stage::Backoff;
+            if mac.counts_from.is_some() {
+                self.set_access(station, agenda);
+            }
+            return;
+        }
+        let unaware = match self.mac.first_access {
+            FirstAccess::Immediate => self.mac.unaware,
+            FirstAccess::Backoff => Duration::ZERO,
+        };
+        let clear = self.clear_from(now, station, unaware);
+        let mac = &mut self.macs[station as usize];
+        match (self.mac.first_access, clear) {
+            (FirstAccess::Immediate, Some(from)) => {
+                mac.stage = Stage::Defer;
+                (mac.slots, mac.counts_from) = (Some(0), Some(from.max(now)));
+                self.set_access(station, agenda);
+            }
+            (FirstAccess::Backoff, Some(from)) => {
+                mac.stage = Stage::Backoff;
+                mac.counts_from = Some(from.max(now + self.phy.difs()));
+                self.draw_backoff(station);
+                self.set_access(station, agenda);
+            }
+            (_, None) => {
+                mac.stage = Stage::Backoff;
+                mac.counts_from = None;
+                self.draw_backoff(station);
+            }
+        }
+    }
+
+    /// Since when, or from when on, a station may count slots as things stand; `None` while the channel is busy for it.
+    /// It does not know yet what has begun less than `unaware` before.
+    fn clear_from(&self, now: Instant, station: u32, unaware: Duration) -> Option<Instant> {
+        let mac = &self.macs[station as usize];
+        if mac.on_air.is_some() {
+            return None;
+        }
+        let physical = self.medium.clear_since(station, now, unaware)?.max(mac.sent_until);
+        let difs = self.phy.difs();
+        Some(match (mac.in_error, self.mac.eifs) {
+            (true, Eifs::Frames) => (physical + self.phy.eifs()).max(mac.nav + difs),
+            (true, Eifs::Signals) => mac.nav.max(physical + self.phy.eifs()) + difs,
+            (true, Eifs::Off) | (false, _) => physical.max(mac.nav) + difs,
+        })
+    }
+
+    pub(super) fn draw_backoff(&mut self, station: u32) {
+        let mac = &mut self.macs[station as usize];
+        let most = match self.mac.window {
+            Window::Inclusive => mac.cw,
+            Window::Exclusive => mac.cw - 1,
+        };
+        mac.slots = Some(mac.draw(most));
+    }
+
+    /// Sets the end of a backoff that counts.
+    fn set_access(&mut self, station: u32, agenda: &mut Agenda) {
+        if let Some(at) = self.access_at(station) {
+            self.set_alarm(at, station, Alarm::Access, agenda);
+        }
+    }
+
+    fn access_at(&self, station: u32) -> Option<Instant> {
+        let mac = &self.macs[station as usize];
+        Some(mac.counts_from? + self.phy.slot * u64::from(mac.slots?))
+    }
+
+    /// Sets the timer of a station's frame, in place of the one before.
+    pub(super) fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
+        let mac = &mut self.macs[station as usize];
+        mac.generation = mac.generation.wrapping_add(1);
+        agenda.push(at, Event::Radio { station, what: alarm as u32, generation: mac.generation });
+    }
+
+    /// A backoff counts from now on, or from the end of an interframe space on, if the channel is clear.
+    pub(super) fn resume(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let clear = self.clear_from(now, station, Duration::ZERO);
+        let mac = &mut self.macs[station as usize];
+        mac.counts_from = clear.map(|from| from.max(now));
+        if mac.counts_from.is_some() && mac.stage.contends() {
+            self.set_access(station, agenda);
+        }
+    }
+
+    /// A backoff stops counting.
+    pub(super) fn suspend(&mut self, now: Instant, station: u32) {
+        let mac = &mut self.macs[station as usize];
+        let Some(from) = mac.counts_from.take() else { return };
+        let passed = now.saturating_since(from).as_nanos() / self.phy.slot.as_nanos();
+        if mac.stage == Stage::Defer {
+            // Clear for less than DIFS: now there is a backoff after all.
+            mac.stage = Stage::Backoff;
+            self.draw_backoff(station);
+        } else if let Some(slots) = mac.slots {
+            let left = u64::from(slots).saturating_sub(passed) as u32;
+            // A backoff without a frame may be over; one with a frame would have brought it on air.
+            let is_over = left == 0 && from <= now && !mac.stage.contends();
+            mac.slots = (!is_over).then_some(left);
+        }
+        if self.macs[station as usize].stage.contends() {
+            let mac = &mut self.macs[station as usize];
+            mac.generation = mac.generation.wrapping_add(1);
+        }
+    }
+
+    /// The channel becomes busy at a station.
+    pub(super) fn turn_busy(&mut self, now: Instant, station: u32) {
+        if self.macs[station as usize].on_air.is_none() {
+            self.enter(now, station, PowerState::Receive);
+        }
+        let mac = &self.macs[station as usize];
+        if mac.counts_from.is_none() {
+            return;
+        }
+        let too_late = |at: Instant| at <= now || at < now + self.mac.unaware;
+        if mac.stage.contends() && self.access_at(station).is_some_and(too_late) {
+            return;
+        }
+        self.suspend(now, station);
+    }
+
+    /// The channel becomes clear at a station.
+    pub(super) fn turn_clear(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        if self.macs[station as usize].on_air.is_none() {
+            self.enter(now, station, PowerState::Idle);
+        }
+        let mac = &self.macs[station as usize];
+        if mac.slots.is_some() && mac.counts_from.is_none() {
+            self.resume(now, station, agenda);
+        }
+    }
+
+    /// A station's radio changes its state, unless it is off.
+    pub(super) fn enter(&mut self, now: Instant, station: u32, state: PowerState) {
+        let mac = &mut self.macs[station as usize];
+        if !mac.up {
+            return;
+        }
+        mac.meter.enter(now, state);
+        if self.energy.is_some_and(|joules| self.power.energy_j(mac.meter.spent()) >= joules) {
+            self.exhausted.push(station);
+        }
+    }
+}
