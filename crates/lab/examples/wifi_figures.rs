@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::{env, fs, io};
 
 use anabranch_core::time::Duration;
-use anabranch_lab::plot::{Axis, Chart, Point, Scale, Series};
+use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
 use anabranch_lab::stats::Summary;
 use anabranch_model::dcf::{self, Backoff, Exchange, Times};
 use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
@@ -48,11 +48,19 @@ fn saturation() -> Chart {
     for (access, rts_threshold) in [("basic", 2347), ("RTS/CTS", 0)] {
         let config = WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps11).with_rts_threshold(rts_threshold);
         let model = |n: u32| Point { x: f64::from(n), y: model(&config, n), ci95: None };
-        series.push(Series { name: format!("{access}, model"), points: stations.map(model).into() });
+        series.push(Series {
+            name: format!("{access}, model"),
+            points: stations.map(model).into(),
+            look: Look::Marked,
+        });
         for (name, eifs) in [("no EIFS", Eifs::Off), ("EIFS", Eifs::Frames)] {
             let config = WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config };
             let points = stations.map(|n| point(f64::from(n), |seed| saturated(config, n, seed)));
-            series.push(Series { name: format!("{access}, {name}"), points: points.into() });
+            series.push(Series {
+                name: format!("{access}, {name}"),
+                points: points.into(),
+                look: Look::Marked,
+            });
         }
     }
     Chart {
@@ -103,6 +111,7 @@ fn hops() -> Chart {
         .into_iter()
         .map(|(name, config)| Series {
             name: name.into(),
+            look: Look::Marked,
             points: (1..=5)
                 .map(|hops| point(hops as f64, |seed| frames(config, hops, seed) / frames(config, 1, seed)))
                 .collect(),
@@ -110,7 +119,7 @@ fn hops() -> Chart {
         .collect();
     let ideal = |hops: f64| Point { x: hops, y: 1.0 / f64::min(hops, 4.0), ci95: None };
     let points = [1.0, 2.0, 3.0, 4.0, 5.0].map(ideal).into();
-    series.push(Series { name: "1/hops, 1/4 at least".into(), points });
+    series.push(Series { name: "1/hops, 1/4 at least".into(), points, look: Look::Marked });
     Chart {
         title: "One saturated sender over a row of stations, 2 Mbit/s".into(),
         x: Axis { ticks: vec![1.0, 2.0, 3.0, 4.0, 5.0], ..Axis::new("Hops", "") },
