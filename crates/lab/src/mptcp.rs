@@ -21,7 +21,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, Station, StationMetrics};
 use anabranch_sim::sim::Simulation;
 
-pub use config::{Config, Congestion, Phy, Scheme};
+pub use config::{Config, Congestion, Phy, Scheme, Siting};
 pub use meter::Activity;
 pub use round_trip::RoundTrip;
 
@@ -143,8 +143,11 @@ impl MptcpPoint {
         };
         let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(&b.0, &a.0)).collect();
         let firsts = first_paths(&network);
+        // No queue can hold more than there is.
+        let all = u32::try_from(expected).unwrap_or(u32::MAX).min(LONGEST_QUEUE);
+        let queue = self.config.queue.unwrap_or(all);
         let round_trip = watch
-            .round_trip(&firsts, &busy, &radio, self.config.queue)
+            .round_trip(&firsts, &busy, &radio, queue)
             .map_err(|error| RunError::Model(error.to_string()))?;
         let sim = &network.sim;
         let paths = network.sources.iter().flat_map(|(node, _)| sim.world().network.own_paths(*node));
@@ -265,6 +268,9 @@ impl Point for MptcpPoint {
         ])
     }
 }
+
+/// K of the model at most.
+const LONGEST_QUEUE: u32 = 999_999;
 
 const METRICS: &[Metric] = &[
     Metric {

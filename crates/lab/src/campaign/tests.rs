@@ -28,11 +28,9 @@ fn caching_nodes_do_no_harm_on_random_chains() {
     }
 }
 
-/// Not in every network yet (see docs/campaigns.md): what holds is held.
 #[test]
-fn several_paths_are_hardly_ever_slower_than_the_best_alone() {
-    let cases = paths::run(1, 24, 4);
-    let good = cases.iter().filter(|case| case.ratio() <= 1.02).count();
-    let worst = cases.iter().map(paths::Case::ratio).fold(0.0, f64::max);
-    assert!(good >= 22 && worst <= 1.3, "{good} of 24, worst {worst:.3}");
+fn several_paths_are_never_slower_than_the_best_alone() {
+    for case in paths::run(1, 40, 4) {
+        assert!(case.ratio() <= 1.02, "{case:?}");
+    }
 }

@@ -41,6 +41,15 @@ pub enum Phy {
     OQpsk250,
 }
 
+/// Which nodes have a cellular interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Siting {
+    /// Those that shorten the ways of all most.
+    Planned,
+    /// Any.
+    Random,
+}
+
 /// A point of the experiment. The names are those of the parameters.
 #[derive(Clone, PartialEq, Debug)]
 #[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
@@ -49,6 +58,7 @@ pub struct Config {
     pub shape: Shape,
     pub nodes: usize,
     pub multi_link: usize,
+    pub multi_link_at: Siting,
     pub packets: u32,
     pub payload: u16,
     pub rate: f64,
@@ -64,7 +74,7 @@ pub struct Config {
     pub interference: f64,
     pub capture: Option<f64>,
     pub carrier_sense: f64,
-    pub queue: u32,
+    pub queue: Option<u32>,
     pub retries: u8,
     pub retry_delay: Duration,
     pub access_retries: u8,
@@ -113,6 +123,7 @@ impl Config {
             shape: values::word("deployment", settings.text("deployment"), SHAPES)?,
             nodes: number("nodes", 2, 200)?,
             multi_link: number("multi_link", 0, 50)?,
+            multi_link_at: values::word("multi_link_at", settings.text("multi_link_at"), SITINGS)?,
             packets: number("packets", 1, 100_000)? as u32,
             payload: payload(settings.text("payload"))?,
             rate: positive("rate", settings.text("rate"), 0.001, 10_000.0)?,
@@ -136,7 +147,10 @@ impl Config {
                 text => Some(positive("capture", text, 1.0, 10.0)?),
             },
             carrier_sense: positive("carrier_sense", settings.text("carrier_sense"), 1.0, 5.0)?,
-            queue: number("queue", 1, 10_000)? as u32,
+            queue: match settings.text("queue") {
+                "unlimited" => None,
+                text => Some(count("queue", text, 1, 10_000)? as u32),
+            },
             retries: number("retries", 0, 15)? as u8,
             retry_delay: short("retry_delay", settings.text("retry_delay"))?,
             access_retries: number("access_retries", 0, 100)? as u8,
@@ -165,6 +179,7 @@ impl Config {
             "deployment" => named(self.shape, SHAPES),
             "nodes" => self.nodes.to_string(),
             "multi_link" => self.multi_link.to_string(),
+            "multi_link_at" => named(self.multi_link_at, SITINGS),
             "packets" => self.packets.to_string(),
             "payload" => plain(&Size(self.payload.into())),
             "rate" => self.rate.to_string(),
@@ -180,7 +195,7 @@ impl Config {
             "ack_delay" => plain(&Span(self.ack_delay)),
             "capture" => self.capture.map_or("off".to_owned(), |ratio| ratio.to_string()),
             "carrier_sense" => self.carrier_sense.to_string(),
-            "queue" => self.queue.to_string(),
+            "queue" => self.queue.map_or("unlimited".to_owned(), |packets| packets.to_string()),
             "retry_delay" => plain(&Span(self.retry_delay)),
             "access_retries" => self.access_retries.to_string(),
             "retries" => self.retries.to_string(),
@@ -241,4 +256,5 @@ const REINJECTIONS: &[(&str, Reinjection)] = &[
 ];
 const SHAPES: &[(&str, Shape)] =
     &[("square", Shape::Square), ("sunflower", Shape::Sunflower), ("corner", Shape::Corner)];
+const SITINGS: &[(&str, Siting)] = &[("planned", Siting::Planned), ("random", Siting::Random)];
 const PHYS: &[(&str, Phy)] = &[("fsk100", Phy::Fsk100), ("oqpsk250", Phy::OQpsk250)];

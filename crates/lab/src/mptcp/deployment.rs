@@ -1,5 +1,7 @@
 //! Where the nodes are (section VIII-B to D): the data centre is node 0.
 
+use std::collections::VecDeque;
+
 use anabranch_sim::radio::Position;
 use anabranch_sim::random::Stream;
 
@@ -63,23 +65,59 @@ fn once(shape: Shape, nodes: usize, random: &mut Stream) -> Vec<Position> {
 
 /// Every place can be reached from the first.
 pub fn is_connected(places: &[Position], range: f64) -> bool {
-    let mut reached = vec![false; places.len()];
-    let mut edge = vec![0];
-    reached[0] = true;
-    while let Some(at) = edge.pop() {
+    hops(places, range, &[0]).iter().all(Option::is_some)
+}
+
+/// The `count` places beside the first that are best given a second interface: each the one that makes the sum of all ways
+/// over the radio to the next interface shortest, the ones before it given; of equals the first.
+pub fn plan(places: &[Position], range: f64, count: usize) -> Vec<usize> {
+    let mut ends = vec![0];
+    for _ in 0..count {
+        let sum = |extra: usize| {
+            let ends = [&ends[..], &[extra]].concat();
+            hops(places, range, &ends).iter().map(|hops| hops.unwrap_or(places.len() as u32)).sum::<u32>()
+        };
+        let free = (1..places.len()).filter(|place| !ends.contains(place));
+        match free.min_by_key(|&place| sum(place)) {
+            Some(best) => ends.push(best),
+            None => break,
+        }
+    }
+    ends.split_off(1)
+}
+
+/// Hops of at most `range` metres from each place to the nearest of `ends`, if there is a way.
+fn hops(places: &[Position], range: f64, ends: &[usize]) -> Vec<Option<u32>> {
+    let mut hops = vec![None; places.len()];
+    let mut edge: VecDeque<(usize, u32)> = ends.iter().map(|&end| (end, 0)).collect();
+    for &end in ends {
+        hops[end] = Some(0);
+    }
+    while let Some((at, far)) = edge.pop_front() {
         for (to, place) in places.iter().enumerate() {
-            if !reached[to] && place.distance(places[at]) <= range {
-                reached[to] = true;
-                edge.push(to);
+            if hops[to].is_none() && place.distance(places[at]) <= range {
+                hops[to] = Some(far + 1);
+                edge.push_back((to, far + 1));
             }
         }
     }
-    reached.into_iter().all(|r| r)
+    hops
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_second_interface_is_where_it_shortens_most() {
+        let row = |n: usize| (0..n).map(|i| Position { x: 100.0 * i as f64, y: 0.0 }).collect::<Vec<_>>();
+        // With 4 the sum is 7, with 5 too.
+        assert_eq!(plan(&row(7), 100.0, 1), [4]);
+        assert_eq!(hops(&row(7), 100.0, &[0, 4]), [0, 1, 2, 1, 0, 1, 2].map(Some));
+        assert_eq!(plan(&row(7), 100.0, 2), [4, 1]);
+        assert_eq!(plan(&row(3), 100.0, 9), [1, 2]);
+        assert_eq!(hops(&row(3), 50.0, &[0]), [Some(0), None, None]);
+    }
 
     #[test]
     fn deployments_are_where_they_belong() {

@@ -15,7 +15,7 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::transport::TransportConfig;
 
-use super::config::{Config, Congestion, Phy, Scheme};
+use super::config::{Config, Congestion, Phy, Scheme, Siting};
 use super::deployment;
 use crate::experiment::RunError;
 
@@ -130,12 +130,14 @@ impl Config {
         let nodes: Vec<NodeId> = (0..self.nodes).map(|i| builder.node(&name(i), Forwarding::On)).collect();
         let sites: Vec<_> = nodes.iter().copied().zip(places.iter().copied()).collect();
         let wireless = WirelessConfig {
-            queue: self.queue,
+            queue: self.queue.unwrap_or(u32::MAX),
             access_retries: self.access_retries,
             ..WirelessConfig::default()
         };
         builder.radio(self.radio(), wireless, &sites).map_err(|e| RunError::Scenario(e.to_string()))?;
-        let multi_link = self.add_cellular(&mut builder, &nodes, seed, run);
+        let multi_link = self.multi_link_nodes(&places, seed, run);
+        let multi_link: Vec<NodeId> = multi_link.into_iter().map(|i| nodes[i]).collect();
+        self.add_cellular(&mut builder, &nodes, &multi_link);
         self.add_routers(&mut builder, &nodes, &multi_link);
         let sink =
             builder.app(nodes[0], Instant::ZERO, PacketSink::new(PORT, self.payload, self.transport()));
@@ -156,24 +158,33 @@ impl Config {
         Ok(Network { sim: builder.build(), sink, sources, places, multi_link })
     }
 
-    /// The base station, and links to it from the data centre and those nodes that have a second interface.
-    fn add_cellular(&self, builder: &mut Builder, nodes: &[NodeId], seed: u64, run: u64) -> Vec<NodeId> {
-        if self.multi_link == 0 {
-            return Vec::new();
-        }
-        let mut random = Stream::new(seed, run, "deployment", "multi-link nodes");
-        let mut rest = nodes[1..].to_vec();
-        let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);
-        let mut chosen: Vec<NodeId> = (0..self.multi_link).map(|_| draw()).collect();
+    /// Which places have a second interface, beside the first, in order.
+    fn multi_link_nodes(&self, places: &[Position], seed: u64, run: u64) -> Vec<usize> {
+        let mut chosen = match self.multi_link_at {
+            Siting::Planned => deployment::plan(places, self.range, self.multi_link),
+            Siting::Random => {
+                let mut random = Stream::new(seed, run, "deployment", "multi-link nodes");
+                let mut rest: Vec<usize> = (1..places.len()).collect();
+                let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);
+                (0..self.multi_link).map(|_| draw()).collect()
+            }
+        };
         chosen.sort_unstable();
+        chosen
+    }
+
+    /// The base station, and links to it from the data centre and those nodes that have a second interface.
+    fn add_cellular(&self, builder: &mut Builder, nodes: &[NodeId], chosen: &[NodeId]) {
+        if chosen.is_empty() {
+            return;
+        }
         let station = builder.node("bs", Forwarding::On);
         let link =
             LinkConfig { queue: QueueLimit::Packets(1000), ..LinkConfig::new(CELLULAR_RATE, CELLULAR_DELAY) };
         builder.cable(nodes[0], station, link);
-        for &node in &chosen {
+        for &node in chosen {
             builder.cable(node, station, link);
         }
-        chosen
     }
 
     fn add_routers(&self, builder: &mut Builder, nodes: &[NodeId], multi_link: &[NodeId]) {

@@ -39,17 +39,32 @@ fn every_packet_is_delivered_in_order_and_once() {
     }
 }
 
-/// The proposed scheme sends less than the conventional one, paired, with more nodes and with longer paths.
+/// The proposed scheme against the conventional one, paired: transmissions, the time until 98 % are delivered, and how many
+/// of the segments reached the next node. With queues that have an end, too, which is easier on the conventional scheme.
 #[test]
-fn the_proposed_scheme_sends_less_than_the_conventional() {
+fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
     use deployment::Shape;
-    for (shape, nodes) in [(Shape::Square, 50), (Shape::Corner, 25)] {
-        let sent = |scheme| -> u64 {
-            (0..4).map(|run| outcome(&config(scheme, shape, nodes, 0), run).transmissions()).sum()
-        };
-        let (proposed, conventional) = (sent(Scheme::Proposed), sent(Scheme::Conventional));
-        println!("{shape:?}: {proposed} against {conventional}");
-        assert!(proposed * 100 < conventional * 95, "{shape:?}: {proposed} against {conventional}");
+    for (shape, nodes, multi_link, at_least) in [
+        (Shape::Square, 30, 0, 0.20),
+        (Shape::Square, 40, 0, 0.20),
+        (Shape::Square, 50, 0, 0.20),
+        (Shape::Corner, 25, 0, 0.25),
+        (Shape::Corner, 25, 1, 0.40),
+    ] {
+        for queue in [None, Some(32)] {
+            let [(sent, time), (sent_before, time_before)] =
+                [Scheme::Proposed, Scheme::Conventional].map(|scheme| {
+                    let config = Config { queue, ..config(scheme, shape, nodes, multi_link) };
+                    let runs: Vec<Outcome> = (0..4).map(|run| outcome(&config, run)).collect();
+                    assert!(runs.iter().all(|found| found.delivery_ratio() > 0.99));
+                    let time = runs.iter().map(|found| found.delivered(0.98).expect("all are"));
+                    (runs.iter().map(Outcome::transmissions).sum::<u64>(), time.sum::<f64>())
+                });
+            let case = format!("{shape:?} {nodes} {multi_link} {queue:?}");
+            let saved = 1.0 - sent as f64 / sent_before as f64;
+            assert!(saved >= at_least, "{case}: {sent} against {sent_before} transmissions");
+            assert!(time <= 0.92 * time_before, "{case}: {time} against {time_before} s");
+        }
     }
 }
 
@@ -61,7 +76,7 @@ fn a_multi_link_node_shortens_paths() {
         (0..4).map(|run| outcome(&config, run).transmissions()).sum()
     };
     let (without, with) = (sent(0), sent(1));
-    assert!(with < without, "{with} against {without}");
+    assert!(with * 10 <= without * 6, "{with} against {without}");
     let found = outcome(&config(Scheme::Proposed, deployment::Shape::Corner, 25, 1), 0);
     let [ml] = found.map.multi_link[..] else { panic!("one") };
     assert!(found.map.paths.iter().any(|p| p.len() > 3 && p.contains(&ml)), "nobody goes by {ml}");
@@ -74,6 +89,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "deployment=corner",
         "nodes=6",
         "multi_link=1",
+        "multi_link_at=random",
         "packets=5",
         "payload=50B",
         "rate=2",

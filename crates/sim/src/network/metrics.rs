@@ -50,6 +50,9 @@ impl Sight {
     }
 }
 
+/// K of the model at most: a longer queue would take minutes to fill.
+const LONGEST_QUEUE: u32 = 1000;
+
 /// Seconds between two looks.
 const WINDOW: f64 = 2.0;
 
@@ -115,11 +118,11 @@ impl Network {
         let sight = wireless.sight(station);
         sight.look(now, busy_time);
         let &mut Sight { busy, arrivals, frames, octets, .. } = sight;
-        let capacity = Some(wireless.queue().max(1));
+        let capacity = Some(wireless.queue().clamp(1, LONGEST_QUEUE));
         let (phy, mac) = (*wireless.radio.phy(), *wireless.radio.mac());
         let on_air = |psdu: u16| u32::from(psdu) + u32::from(phy.header);
         let header = on_air(COMPRESSED);
-        let queued = if frames == 0 { header } else { on_air((octets / frames) as u16) };
+        let queued = octets.checked_div(frames).map_or(header, |mean| on_air(mean as u16));
         let route = Route {
             forward: vec![Transmitter {
                 link: Link::Csma(CsmaLink {
