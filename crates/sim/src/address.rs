@@ -11,11 +11,15 @@ const V4_PREFIX: u32 = 10 << 24;
 
 /// ff02::1a (RFC 6550 section 6).
 const ALL_RPL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x1a);
+/// ff02::1 (RFC 4291 section 2.7.1).
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// The address of `node`.
 pub fn address_of(ip: IpVersion, node: NodeId) -> IpAddr {
     match ip {
         IpVersion::V6 if node == NodeId::ALL_RPL_NODES => ALL_RPL_NODES.into(),
+        IpVersion::V6 if node == NodeId::BROADCAST => ALL_NODES.into(),
+        IpVersion::V4 if node == NodeId::BROADCAST => Ipv4Addr::BROADCAST.into(),
         IpVersion::V4 => Ipv4Addr::from(V4_PREFIX + node.0 + 1).into(),
         IpVersion::V6 => Ipv6Addr::from(V6_PREFIX + u128::from(node.0) + 1).into(),
     }

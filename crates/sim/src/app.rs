@@ -7,11 +7,13 @@ use anabranch_core::mptcp::{self, PathFacts, SubflowId};
 use anabranch_core::paths::OwnPath;
 use anabranch_core::tcp::{Info, WriteError};
 use anabranch_core::time::Instant;
+use anabranch_wire::ip::UdpDatagram;
 use bytes::Bytes;
 
 use crate::event::AppId;
-use crate::host::{BACKLOG, ConnectError, ListenError};
-use crate::packet::NodeId;
+use crate::host::{BACKLOG, BindError, ConnectError, DatagramError, ListenError, MAX_DATAGRAM};
+use crate::network::RouteChange;
+use crate::packet::{Ends, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
@@ -31,6 +33,17 @@ pub trait App: Any + Send {
     /// The node's paths to the root are others than before: see [`Ctx::paths`].
     fn on_paths(&mut self, ctx: &mut Ctx<'_>) {
         let _ = ctx;
+    }
+
+    /// A datagram has come to a port of [`Ctx::bind`], from a port of another node.
+    fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, from_port: u16, to_port: u16, payload: Bytes) {
+        let _ = (ctx, from, from_port, to_port, payload);
+    }
+
+    /// The node's AODV router has learned something of its way to a node. TCP connections there have been told that a
+    /// route has broken or was not found.
+    fn on_route(&mut self, ctx: &mut Ctx<'_>, to: NodeId, change: RouteChange) {
+        let _ = (ctx, to, change);
     }
 
     /// The timer that [`Ctx::set_timer`] set has run out.
@@ -150,6 +163,42 @@ impl<'a> Ctx<'a> {
     /// Accepts no more connections to a port; those that are open stay.
     pub fn unlisten(&mut self, port: u16) {
         self.world.hosts[self.node.index()].unlisten(port);
+    }
+
+    /// Takes the datagrams to a port; each comes as [`App::on_datagram`].
+    pub fn bind(&mut self, port: u16) -> Result<(), BindError> {
+        self.world.hosts[self.node.index()].bind(self.app, port)
+    }
+
+    /// Takes the datagrams to a port no longer, if it was this application that did.
+    pub fn unbind(&mut self, port: u16) {
+        self.world.hosts[self.node.index()].unbind(self.app, port);
+    }
+
+    /// Sends a datagram to a port of a node. It leaves at once, and nobody says what becomes of it. The port that it is
+    /// from need not be bound.
+    ///
+    /// # Errors
+    ///
+    /// It is too long, or there is no such node.
+    pub fn send_datagram(
+        &mut self,
+        to: NodeId,
+        from_port: u16,
+        to_port: u16,
+        payload: Bytes,
+    ) -> Result<(), DatagramError> {
+        let octets = payload.len();
+        if octets > MAX_DATAGRAM {
+            return Err(DatagramError::TooLong { octets, most: MAX_DATAGRAM });
+        }
+        if to.index() >= self.world.network.node_count() {
+            return Err(DatagramError::NoSuchNode(to));
+        }
+        let now = self.world.now();
+        let datagram = UdpDatagram { src_port: from_port, dst_port: to_port, payload };
+        self.world.network.send_datagram(now, Ends::new(self.node, to), datagram);
+        Ok(())
     }
 
     /// Takes from the front of `data` what the send buffer has room for; returns how many octets.

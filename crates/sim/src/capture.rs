@@ -11,6 +11,9 @@
 //! octets of the latter are all there, though they were not all on the air. Packets over the radio are in their frames
 //! and nowhere else. Addresses are compressed with a context that the reader has to know: `fd00::/112` is number 0.
 //!
+//! Nodes that share an 802.11 channel share the interface `wifi`, of all frames on the air behind a radiotap header, in the
+//! same way.
+//!
 //! A packet is written once its fate is known, so a capture holds what is under way in memory; the file is in
 //! order of time all the same.
 
@@ -19,14 +22,17 @@ use std::fmt;
 use std::io::Write;
 
 use anabranch_core::time::Instant;
+use anabranch_wire::ieee80211::radiotap;
 use anabranch_wire::ieee802154::tap::{self, Tap};
+use anabranch_wire::ip::EmitError;
 
 use crate::frames::{self, AirFrame, Reception};
 use crate::link::LinkDrop;
 use crate::octets;
 use crate::packet::{IpVersion, LinkId, NodeId, Packet};
 use crate::pcapng::{CaptureError, CaptureWriter, Direction, InterfaceInfo, LinkType};
-use crate::trace::{Observer, Point};
+use crate::trace::{Observer, Point, WifiFrame};
+use crate::wifi::{self, PhyConfig, Preamble};
 
 /// An observer that writes a capture. The first error ends the capture and is kept for [`Capture::finish`].
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub struct Capture<W: Write> {
     on_air: Vec<LinkId>,
     /// The interface of the radio.
     radio: usize,
+    /// The preamble of an 802.11 channel, if that is the radio.
+    wifi: Option<Preamble>,
     /// Packets in order of time; the first is one whose fate is not known.
     waiting: VecDeque<Waiting>,
     /// How many have left the front of `waiting`.
@@ -81,6 +89,7 @@ impl<W: Write + Send + 'static> Capture<W> {
             links: Vec::new(),
             on_air: Vec::new(),
             radio: 0,
+            wifi: None,
             waiting: VecDeque::new(),
             written: 0,
             under_way: BTreeMap::new(),
@@ -119,6 +128,34 @@ impl<W: Write + Send + 'static> Capture<W> {
         self.write_known();
     }
 
+    /// A frame has left the air.
+    fn heard(&mut self, now: Instant, octets: Vec<u8>, reception: Reception) {
+        let fate = Fate::Known(match reception {
+            Reception::Received => None,
+            Reception::Missed => Some("lost: nobody received it"),
+            Reception::BrokenOff => Some("lost: its sender went down"),
+        });
+        let (interface, direction) = (self.radio, Direction::Unknown);
+        // Its end is now, so that it comes after all that is there.
+        self.waiting.push_back(Waiting { time: now, interface, direction, octets, fate });
+        self.write_known();
+    }
+
+    fn wifi_octets(&self, shown: &WifiFrame<'_>) -> Result<Vec<u8>, EmitError> {
+        let packet = shown.packet.map(|packet| octets::write(self.ip, packet)).transpose()?;
+        let ether_type = match self.ip {
+            IpVersion::V4 => 0x0800,
+            IpVersion::V6 => 0x86dd,
+        };
+        let payload = wifi::octets::Payload { ether_type, octets: packet.as_deref().unwrap_or_default() };
+        let mut octets = Vec::with_capacity(radiotap::LEN + usize::from(shown.frame.mpdu_len));
+        let preamble = self.wifi.unwrap_or(Preamble::Long);
+        wifi::octets::emit(&shown.frame, preamble, payload, &mut octets)
+            .expect("the radio makes no frame that cannot be said");
+        debug_assert_eq!(octets.len(), radiotap::LEN + usize::from(shown.frame.mpdu_len), "{shown:?}");
+        Ok(octets)
+    }
+
     fn write_known(&mut self) {
         while let Some(packet) = self.waiting.pop_front_if(|packet| packet.fate != Fate::Unknown) {
             self.written += 1;
@@ -150,7 +187,7 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
         self.links = of_links;
         if !self.on_air.is_empty() {
             self.radio = interfaces.len();
-            interfaces.push(radio_interface());
+            interfaces.push(if self.wifi.is_some() { wifi_interface() } else { radio_interface() });
         }
         self.output = match std::mem::replace(&mut self.output, Output::Nowhere) {
             Output::Unopened(out) => {
@@ -186,15 +223,39 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
             self.output = Output::Failed(error.into());
             return;
         }
-        let fate = Fate::Known(match frame.reception {
-            Reception::Received => None,
-            Reception::Missed => Some("lost: nobody received it"),
-            Reception::BrokenOff => Some("lost: its sender went down"),
-        });
-        let (interface, direction) = (self.radio, Direction::Unknown);
-        // Its end is now, so that it comes after all that is there.
-        self.waiting.push_back(Waiting { time: now, interface, direction, octets, fate });
-        self.write_known();
+        self.heard(now, octets, frame.reception);
+    }
+
+    fn on_attach_wifi(&mut self, links: &[LinkId], phy: &PhyConfig) -> bool {
+        self.on_air = links.to_vec();
+        self.wifi = Some(phy.preamble);
+        true
+    }
+
+    fn on_wifi_frame(&mut self, now: Instant, shown: &WifiFrame<'_>) {
+        if !matches!(self.output, Output::Open(_)) {
+            return;
+        }
+        match self.wifi_octets(shown) {
+            Ok(octets) => {
+                let reception = match (shown.frame.cut, shown.frame.receivers) {
+                    (true, _) => Reception::BrokenOff,
+                    (false, 0) => Reception::Missed,
+                    (false, _) => Reception::Received,
+                };
+                self.heard(now, octets, reception);
+            }
+            Err(error) => self.output = Output::Failed(error.into()),
+        }
+    }
+}
+
+/// The interface of all frames of an 802.11 channel.
+fn wifi_interface() -> InterfaceInfo {
+    InterfaceInfo {
+        name: "wifi".to_owned(),
+        description: "IEEE 802.11, an ad hoc network; a frame's time is its end".to_owned(),
+        link_type: LinkType::IEEE802_11_RADIOTAP,
     }
 }
 

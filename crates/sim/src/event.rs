@@ -53,6 +53,10 @@ pub enum Event {
     },
     /// A router's time-out may be due.
     Router(NodeId),
+    /// The time-out of a router of AODV may be due.
+    Aodv(NodeId),
+    /// A routing message has waited long enough; its number.
+    Delayed(u32),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -80,6 +84,8 @@ impl From<Event> for Packed {
             Event::Late(slot) => (8, slot, 0, 0),
             Event::Radio { station, what, generation } => (9, station, what, generation),
             Event::Router(node) => (10, node.0, 0, 0),
+            Event::Aodv(node) => (11, node.0, 0, 0),
+            Event::Delayed(slot) => (12, slot, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -100,7 +106,9 @@ impl From<Packed> for Event {
             7 => Self::LinkTimeout(a),
             8 => Self::Late(a),
             9 => Self::Radio { station: a, what: b, generation: c },
-            _ => Self::Router(NodeId(a)),
+            10 => Self::Router(NodeId(a)),
+            11 => Self::Aodv(NodeId(a)),
+            _ => Self::Delayed(a),
         }
     }
 }
@@ -165,6 +173,8 @@ mod tests {
             Event::Late(3),
             Event::Radio { station: u32::MAX, what: 4, generation },
             Event::Router(NodeId(6)),
+            Event::Aodv(NodeId(8)),
+            Event::Delayed(u32::MAX),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -32,6 +32,7 @@ pub fn split(
     }
     let (whole, first, len) = match &packet.payload {
         Payload::Tcp(segment) => (Arc::new(Whole::Tcp(segment.clone())), 0, segment.wire_len() as u32),
+        Payload::Udp(datagram) => (Arc::new(Whole::Udp(datagram.clone())), 0, datagram.wire_len() as u32),
         Payload::Opaque(opaque) => (Arc::new(Whole::Opaque(opaque.clone())), 0, opaque.octets.len() as u32),
         Payload::Fragment(piece) => (piece.whole.clone(), piece.offset, piece.len),
     };
@@ -164,7 +165,7 @@ mod tests {
     fn piece(packet: Packet) -> Fragment {
         match packet.payload {
             Payload::Fragment(fragment) => fragment,
-            Payload::Tcp(_) | Payload::Opaque(_) => panic!("not a fragment"),
+            Payload::Tcp(_) | Payload::Udp(_) | Payload::Opaque(_) => panic!("not a fragment"),
         }
     }
 

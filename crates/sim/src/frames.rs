@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use anabranch_core::time::Instant;
 use anabranch_wire::ieee802154::{self, Address, FCS_LEN, Header, Kind};
-use anabranch_wire::ip::{EmitError, Protocol};
+use anabranch_wire::ip::{EmitError, Protocol, UDP_HEADER_LEN};
 use anabranch_wire::sixlowpan::{
     Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, compress, compressed_header_len, split,
 };
@@ -71,9 +71,10 @@ pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_ps
     let (IpAddr::V6(src), IpAddr::V6(dst)) = (address_of(ip, packet.src), address_of(ip, packet.dst)) else {
         return None;
     };
-    let next_header = match &packet.payload {
-        Payload::Tcp(_) => Protocol::TCP,
-        Payload::Opaque(opaque) => opaque.protocol,
+    let (next_header, ports) = match &packet.payload {
+        Payload::Tcp(_) => (Protocol::TCP, None),
+        Payload::Udp(udp) => (Protocol::UDP, Some([udp.src_port, udp.dst_port])),
+        Payload::Opaque(opaque) => (opaque.protocol, None),
         // IP fragments do not go over the air: a packet that is too long is cut below IP.
         Payload::Fragment(_) => return None,
     };
@@ -85,9 +86,11 @@ pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_ps
         next_header,
         hop_limit: packet.hop_limit,
     };
-    let header_len = compressed_header_len(&header, None, &link(hop), &CONTEXTS);
+    let header_len = compressed_header_len(&header, ports, &link(hop), &CONTEXTS);
     let uncompressed_len = packet.wire_len as usize;
-    let len = uncompressed_len - ip.header_len() as usize + header_len;
+    // A UDP header is compressed with that of IP.
+    let whole_headers = ip.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
+    let len = uncompressed_len - whole_headers + header_len;
     let datagram = Compressed { header_len, len, uncompressed_len };
     let room = usize::from(max_psdu).saturating_sub(OVERHEAD);
     let pieces = split(&datagram, room).ok()?.len() as u32;

@@ -1,7 +1,7 @@
 //! The host of a node: its table of connections and their subflows, its listeners, its ports. It holds; what acts on the
 //! connections is [`crate::world`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use anabranch_core::mptcp::{self, JoinError, Secrets, SubflowId, join_token};
@@ -29,6 +29,35 @@ pub enum ListenError {
     #[error("port {0} is already listened on")]
     PortInUse(u16),
 }
+
+/// Why an application cannot have the datagrams to a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// An application of the node has them already.
+    #[error("datagrams to port {0} are already taken")]
+    PortInUse(u16),
+}
+
+/// Why a datagram cannot be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatagramError {
+    /// It has more octets than a packet has room for.
+    #[error("a datagram carries {most} octets at most, not {octets}")]
+    TooLong {
+        /// What it has.
+        octets: usize,
+        /// What there is room for.
+        most: usize,
+    },
+    /// There is no such node.
+    #[error("there is no node {0:?}")]
+    NoSuchNode(NodeId),
+}
+
+/// Octets that a datagram carries at most, in either version of IP (RFC 791, RFC 768).
+pub const MAX_DATAGRAM: usize = 65_507;
 
 /// Why a connection cannot be tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -129,6 +158,8 @@ pub(crate) struct Host {
     /// The slot of a connection, and which of its subflows it is.
     table: HashMap<u64, (u32, u16), BuildHasherDefault<KeyHasher>>,
     listeners: BTreeMap<u16, Listener>,
+    /// Who gets the datagrams to a port.
+    bound: BTreeMap<u16, AppId>,
     next_port: u16,
     iss: Stream,
 }
@@ -141,6 +172,7 @@ impl Host {
             free: Vec::new(),
             table: HashMap::default(),
             listeners: BTreeMap::new(),
+            bound: BTreeMap::new(),
             next_port: FIRST_EPHEMERAL_PORT,
             iss,
         }
@@ -353,6 +385,35 @@ impl Host {
             self.remove(slot as u32);
         }
         self.listeners.clear();
+        self.bound.clear();
+    }
+
+    /// Has an application get the datagrams to a port.
+    pub(crate) fn bind(&mut self, app: AppId, port: u16) -> Result<(), BindError> {
+        match self.bound.entry(port) {
+            btree_map::Entry::Occupied(_) => Err(BindError::PortInUse(port)),
+            btree_map::Entry::Vacant(place) => {
+                place.insert(app);
+                Ok(())
+            }
+        }
+    }
+
+    /// Nobody gets the datagrams to a port any more, if `app` did.
+    pub(crate) fn unbind(&mut self, app: AppId, port: u16) {
+        if self.bound(port) == Some(app) {
+            self.bound.remove(&port);
+        }
+    }
+
+    /// Who gets the datagrams to a port.
+    pub(crate) fn bound(&self, port: u16) -> Option<AppId> {
+        self.bound.get(&port).copied()
+    }
+
+    /// The connections to a node, by slot.
+    pub(crate) fn towards(&self, node: NodeId) -> impl Iterator<Item = ConnId> {
+        self.ids().filter(move |id| self.peek(*id).is_some_and(|entry| entry.remote == node))
     }
 
     fn insert(&mut self, entry: Entry) -> u32 {

@@ -4,11 +4,15 @@
 //! cannot go on is counted and gone), one route per destination and node. Routing learns of a change
 //! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
 
+mod adhoc;
+mod aodv;
 mod caching;
+mod datagrams;
 mod faults;
 mod metrics;
 mod outside;
 mod paths;
+mod stations;
 mod wireless;
 
 use std::collections::VecDeque;
@@ -30,7 +34,13 @@ use crate::random::Stream;
 use crate::routing::{Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
 
+use adhoc::{Adhoc, Past};
+pub use adhoc::{AdhocConfig, AdhocMetrics};
+use aodv::Aodv;
+pub(crate) use aodv::RouteNews;
+pub use aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
 use caching::{Caching, Report};
+pub(crate) use datagrams::Datagram;
 pub(crate) use faults::LastWords;
 use paths::Paths;
 use wireless::Wireless;
@@ -106,8 +116,10 @@ pub struct NodeMetrics {
     pub held: u64,
     /// Packets for others that it sent of its own: those that it had cached or seen.
     pub repeated: u64,
-    /// Packets for itself of a transport that it does not speak.
+    /// Packets for itself of a transport that it does not speak, or to a port where nobody listens for datagrams.
     pub not_spoken: u64,
+    /// Packets dropped that had waited for a route.
+    pub waited_in_vain: u64,
 }
 
 #[derive(Debug)]
@@ -170,8 +182,14 @@ pub struct Network {
     late: Numbered<(LinkId, PacketHandle)>,
     /// The radio that nodes share, if there is one.
     wireless: Option<Box<Wireless>>,
+    /// The 802.11 channel, if there is one.
+    adhoc: Option<Box<Adhoc>>,
     /// Who builds paths, if somebody does.
     paths: Option<Box<Paths>>,
+    /// Who looks for routes on demand, if somebody does.
+    aodv: Option<Box<Aodv>>,
+    /// Datagrams that have arrived and wait to be taken.
+    datagrams: VecDeque<Datagram>,
     /// Segments that have come over the air and wait to be taken.
     delivered: VecDeque<Delivery>,
     /// Packets that have left the simulation and wait to be taken.
@@ -207,7 +225,10 @@ impl Network {
             overdue: Numbered::default(),
             late: Numbered::default(),
             wireless: None,
+            adhoc: None,
             paths: None,
+            aodv: None,
+            datagrams: VecDeque::new(),
             delivered: VecDeque::new(),
             departed: VecDeque::new(),
             events: Agenda::default(),
@@ -254,11 +275,9 @@ impl Network {
 
     /// Adds an observer.
     pub fn observe(&mut self, mut observer: Box<dyn Observer>) {
+        self.attach_to_air(&mut *observer);
         let names: Vec<&str> = self.nodes.iter().map(|n| n.name.as_str()).collect();
         let ends: Vec<_> = self.links.iter().map(|l| (l.from(), l.to())).collect();
-        if let Some(wireless) = &mut self.wireless {
-            wireless.attach(&self.links, &mut *observer);
-        }
         observer.on_attach(&names, &ends);
         self.observers.push(observer);
     }
@@ -463,6 +482,9 @@ impl Network {
             if self.paths.is_some() {
                 self.note_arrival(link, handle);
             }
+            if self.aodv.is_some() {
+                self.note_aodv_arrival(now, link, handle);
+            }
             return self.receive(now, at, link, handle);
         }
         if handle.hop_limit <= 1 {
@@ -497,12 +519,26 @@ impl Network {
                 let Packet { src, dst, identification, path, payload, .. } = self.packets.remove(handle);
                 let piece = match payload {
                     Payload::Fragment(piece) => piece,
-                    Payload::Opaque(opaque) => return self.receive_opaque(now, at, (link, dst), &opaque),
+                    Payload::Udp(datagram) => {
+                        let from = (self.links[link.index()].from(), src, handle.hop_limit);
+                        self.receive_datagram(now, at, from, datagram);
+                        return None;
+                    }
+                    Payload::Opaque(opaque) => {
+                        return self.receive_opaque(now, at, (link, src, dst), &opaque);
+                    }
                     Payload::Tcp(_) => unreachable!("a segment was taken out before"),
                 };
                 match node.reassembly.handle_fragment(now, src, identification, piece)? {
                     Whole::Tcp(segment) => (src, path, segment),
-                    Whole::Opaque(_) => return self.not_spoken(at),
+                    Whole::Udp(datagram) => {
+                        let from = (self.links[link.index()].from(), src, handle.hop_limit);
+                        self.receive_datagram(now, at, from, datagram);
+                        return None;
+                    }
+                    Whole::Opaque(opaque) => {
+                        return self.receive_opaque(now, at, (link, src, dst), &opaque);
+                    }
                 }
             }
         };
@@ -510,15 +546,19 @@ impl Network {
         Some(Delivery { node: at, src, path, segment })
     }
 
-    /// What is neither TCP nor a piece of something: a message between routers, or nothing that is spoken here.
+    /// What was made neither as TCP nor as UDP: a message between routers, a datagram from outside, or nothing that is
+    /// spoken here.
     #[cold]
     fn receive_opaque(
         &mut self,
         now: Instant,
         at: NodeId,
-        (link, dst): (LinkId, NodeId),
+        (link, src, dst): (LinkId, NodeId, NodeId),
         opaque: &Opaque,
     ) -> Option<Delivery> {
+        if self.receive_opaque_datagram(at, src, opaque) {
+            return None;
+        }
         if opaque.protocol != Protocol::ICMPV6 || !self.has_router(at) {
             return self.not_spoken(at);
         }
@@ -542,6 +582,9 @@ impl Network {
     /// As [`Network::send_on`], with the neighbour that it came from.
     #[inline]
     fn send_on_from(&mut self, now: Instant, at: NodeId, from: Option<NodeId>, handle: PacketHandle) {
+        if self.aodv.is_some() && self.has_aodv(at) {
+            return self.send_by_aodv(now, at, handle, Past { previous: from, rerouted: 0 });
+        }
         let next = if self.paths.is_some() && self.has_router(at) {
             self.next_on_path(now, at, from, handle)
         } else {
@@ -586,7 +629,7 @@ impl Network {
     fn transmit(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         let this = &mut self.links[link.index()];
         if this.is_wireless() {
-            return self.transmit_wireless(now, link, handle);
+            return self.transmit_on_air(now, link, handle);
         }
         match this.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
@@ -628,6 +671,7 @@ impl Network {
             NodeDrop::TooBig => metrics.too_big += 1,
             NodeDrop::Down => metrics.down += 1,
             NodeDrop::Held => metrics.held += 1,
+            NodeDrop::WaitedInVain => metrics.waited_in_vain += 1,
         }
         self.observers.iter_mut().for_each(|o| o.on_node_drop(now, node, reason, &packet));
     }

@@ -17,6 +17,7 @@ pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
     let mut octets = Vec::with_capacity(packet.wire_len as usize);
     match &packet.payload {
         Payload::Tcp(segment) => ip::emit_tcp(&header, segment, &mut octets)?,
+        Payload::Udp(datagram) => ip::emit_udp(&header, datagram, &mut octets)?,
         Payload::Opaque(opaque) => {
             ip::emit(&Header { protocol: opaque.protocol, ..header }, &opaque.octets, &mut octets)?;
         }
@@ -27,13 +28,15 @@ pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
 
 /// A piece is cut out of the octets of the whole, whose checksum covers them all.
 fn write_piece(header: &Header, piece: &Fragment, out: &mut Vec<u8>) -> Result<(), EmitError> {
-    let segment;
+    let mut octets = Vec::new();
     let (protocol, whole) = match &*piece.whole {
         Whole::Tcp(cut) => {
-            let mut octets = Vec::with_capacity(header.wire_len() + cut.wire_len());
             ip::emit_tcp(header, cut, &mut octets)?;
-            segment = octets.split_off(header.wire_len());
-            (Protocol::TCP, &segment[..])
+            (Protocol::TCP, &octets[header.wire_len()..])
+        }
+        Whole::Udp(cut) => {
+            ip::emit_udp(header, cut, &mut octets)?;
+            (Protocol::UDP, &octets[header.wire_len()..])
         }
         Whole::Opaque(opaque) => (opaque.protocol, &opaque.octets[..]),
     };

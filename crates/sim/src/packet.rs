@@ -7,7 +7,7 @@ use std::mem;
 use std::sync::Arc;
 
 use anabranch_core::segment::Segment;
-use anabranch_wire::ip::Protocol;
+use anabranch_wire::ip::{Protocol, UdpDatagram};
 use bytes::Bytes;
 
 /// A node of the network, by its index.
@@ -30,6 +30,8 @@ impl NodeId {
 impl NodeId {
     /// Not a node: everybody in reach that builds paths (ff02::1a, RFC 6550 section 6).
     pub const ALL_RPL_NODES: Self = Self(u32::MAX);
+    /// Not a node: everybody in reach (255.255.255.255, or ff02::1 of RFC 4291 section 2.7.1).
+    pub const BROADCAST: Self = Self(u32::MAX - 1);
 }
 
 impl LinkId {
@@ -94,6 +96,8 @@ pub struct Opaque {
 pub enum Whole {
     /// A TCP segment.
     Tcp(Segment),
+    /// A UDP datagram.
+    Udp(UdpDatagram),
     /// Anything else.
     Opaque(Opaque),
 }
@@ -104,6 +108,7 @@ impl Whole {
     pub fn wire_len(&self) -> usize {
         match self {
             Self::Tcp(segment) => segment.wire_len(),
+            Self::Udp(datagram) => datagram.wire_len(),
             Self::Opaque(opaque) => opaque.octets.len(),
         }
     }
@@ -132,9 +137,11 @@ impl Fragment {
 pub enum Payload {
     /// A TCP segment.
     Tcp(Segment),
+    /// A UDP datagram.
+    Udp(UdpDatagram),
     /// Octets of another transport.
     Opaque(Opaque),
-    /// A piece of one or the other.
+    /// A piece of one of these.
     Fragment(Fragment),
 }
 
@@ -142,6 +149,7 @@ impl From<Whole> for Payload {
     fn from(whole: Whole) -> Self {
         match whole {
             Whole::Tcp(segment) => Self::Tcp(segment),
+            Whole::Udp(datagram) => Self::Udp(datagram),
             Whole::Opaque(opaque) => Self::Opaque(opaque),
         }
     }
@@ -202,10 +210,10 @@ impl Packet {
         use anabranch_core::segment::Flags;
         let segment = match &self.payload {
             Payload::Tcp(segment) => segment,
-            Payload::Opaque(_) => return PacketKind::Data,
+            Payload::Udp(_) | Payload::Opaque(_) => return PacketKind::Data,
             Payload::Fragment(fragment) => match &*fragment.whole {
                 Whole::Tcp(segment) => segment,
-                Whole::Opaque(_) => return PacketKind::Data,
+                Whole::Udp(_) | Whole::Opaque(_) => return PacketKind::Data,
             },
         };
         if segment.payload.is_empty() && segment.flags == Flags::ACK {

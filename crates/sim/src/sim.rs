@@ -27,17 +27,23 @@ use std::fmt;
 use anabranch_core::dtc;
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::time::Instant;
+use anabranch_wire::ieee80211;
+use anabranch_wire::ip::UdpDatagram;
 
 use crate::app::{App, Ctx};
 use crate::event::{AppId, Event};
 use crate::frames;
 use crate::link::LinkConfig;
-use crate::network::{Forwarding, Network, NetworkConfig, WirelessConfig};
+use crate::network::{
+    AdhocConfig, AodvConfig, AodvError, Datagram, Forwarding, Network, NetworkConfig, RouteNews,
+    WirelessConfig,
+};
 use crate::packet::{LinkId, NodeId, Packet, Whole};
 use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::trace::Observer;
+use crate::wifi::{Wifi, WifiConfig};
 use crate::world::{Failure, Notice, World};
 
 /// Something that happens to the network at a given time.
@@ -148,6 +154,57 @@ impl Builder {
         Ok(())
     }
 
+    /// Puts nodes on an 802.11 channel, each at its place, and makes a link of every direction in which one hears another.
+    /// Links must be added with what is said here; a network has one radio at most, of either kind.
+    ///
+    /// # Errors
+    ///
+    /// What the radio has against its configuration.
+    pub fn wifi(
+        &mut self,
+        config: WifiConfig,
+        adhoc: AdhocConfig,
+        places: &[(NodeId, Position)],
+    ) -> Result<(), ConfigError> {
+        let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
+        let nodes: Vec<NodeId> = places.iter().map(|p| p.0).collect();
+        let wifi = {
+            let network = &self.world.network;
+            let stream = |station: Station, purpose: &str| {
+                let name = format!("wifi {}", network.node_name(nodes[station.0 as usize]));
+                Stream::new(self.seed, self.run, &name, purpose)
+            };
+            Wifi::new(config, &positions, stream)?
+        };
+        let hearers: Vec<Vec<Station>> =
+            (0..nodes.len()).map(|i| wifi.neighbours(Station(i as u32)).collect()).collect();
+        self.world.network.set_adhoc(adhoc, wifi, config.propagation.loss, nodes.clone());
+        let room = u32::from(config.phy.max_mpdu).saturating_sub(ieee80211::data_len(0) as u32);
+        let link = LinkConfig {
+            mtu: adhoc.mtu.min(room),
+            ..LinkConfig::new(config.phy.data_rate.bit_per_s(), config.phy.slot)
+        };
+        for (from, hearers) in nodes.iter().zip(&hearers) {
+            for hearer in hearers {
+                let to = nodes[hearer.0 as usize];
+                let id = self.link(*from, to, link);
+                self.world.network.add_adhoc_link(*from, to, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a node of an 802.11 channel look for its routes by AODV.
+    ///
+    /// # Errors
+    ///
+    /// The network does not speak IPv4, or the node is not on the channel.
+    pub fn aodv(&mut self, node: NodeId, config: impl Into<AodvConfig>) -> Result<(), AodvError> {
+        let name = format!("node {}", self.world.network.node_name(node));
+        let random = Stream::new(self.seed, self.run, &name, "aodv");
+        self.world.network.set_aodv(node, config.into(), random)
+    }
+
     /// The link over the air from one node to another, if the one hears the other.
     pub fn wireless_link(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
         let mut links = self.world.network.links().iter();
@@ -198,6 +255,7 @@ impl Builder {
     pub fn build(mut self) -> Simulation {
         self.world.network.compute_routes();
         self.world.network.start_routers(Instant::ZERO);
+        self.world.network.start_aodv(Instant::ZERO);
         Simulation { world: self.world, apps: self.apps, faults: self.faults }
     }
 }
@@ -342,6 +400,8 @@ impl Simulation {
             Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
             Event::Radio { station, what, generation } => self.world.handle_radio(station, what, generation),
             Event::Router(node) => self.world.network.handle_router_timer(now, node),
+            Event::Aodv(node) => self.world.network.handle_aodv_timer(now, node),
+            Event::Delayed(slot) => self.world.network.handle_delayed(now, slot),
         }
         self.settle();
         true
@@ -357,10 +417,12 @@ impl Simulation {
                 self.call(app, |app, ctx| app.on_stream(ctx, id, event));
             }
             self.tell_of_paths();
+            self.tell_of_routes();
+            self.hand_out_datagrams();
             self.world.take_in();
             if self.world.has_dirty() {
                 self.world.look_after();
-            } else if self.world.notices.is_empty() {
+            } else if self.world.notices.is_empty() && !self.world.network.has_news_for_applications() {
                 return;
             }
         }
@@ -373,6 +435,29 @@ impl Simulation {
                 if self.world.apps[i].node == node && self.world.apps[i].started {
                     self.call(AppId(i as u32), |app, ctx| app.on_paths(ctx));
                 }
+            }
+        }
+    }
+
+    /// Connections and applications learn what their nodes have learned of routes.
+    #[inline]
+    fn tell_of_routes(&mut self) {
+        while let Some(RouteNews { node, to, change }) = self.world.network.take_route_news() {
+            self.world.handle_route_change(node, to, change);
+            for i in 0..self.apps.len() {
+                if self.world.apps[i].node == node && self.world.apps[i].started {
+                    self.call(AppId(i as u32), |app, ctx| app.on_route(ctx, to, change));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn hand_out_datagrams(&mut self) {
+        while let Some(Datagram { node, src, datagram }) = self.world.network.take_datagram() {
+            let UdpDatagram { src_port, dst_port, payload } = datagram;
+            if let Some(app) = self.world.listener_of(node, dst_port) {
+                self.call(app, |app, ctx| app.on_datagram(ctx, src, src_port, dst_port, payload));
             }
         }
     }

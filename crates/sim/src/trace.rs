@@ -11,6 +11,7 @@ use crate::frames::{AirFrame, Content, Reception};
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::stream::{ConnId, StreamEvent};
+use crate::wifi;
 
 /// What happens to a packet at a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,21 @@ pub enum NodeDrop {
     Down,
     /// It caches segments for others, and looks after this one itself.
     Held,
+    /// It waited for a route, for too long or in the way of others.
+    WaitedInVain,
+}
+
+/// A frame of 802.11 that has left the air.
+#[derive(Clone, Copy, Debug)]
+pub struct WifiFrame<'a> {
+    /// As the radio has it.
+    pub frame: wifi::AirFrame,
+    /// Its sender.
+    pub from: NodeId,
+    /// For whom; `None` for all.
+    pub to: Option<NodeId>,
+    /// The packet in it, if it is data.
+    pub packet: Option<&'a Packet>,
 }
 
 /// Watches a run. It cannot change anything. All methods do nothing by default.
@@ -57,6 +73,18 @@ pub trait Observer: Any + Send {
     /// A frame has left the air: `now` is its end. What comes of it, a packet that arrives or an acknowledgement, is
     /// told afterwards. Also called if only another observer wants frames.
     fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        let _ = (now, frame);
+    }
+
+    /// As [`Observer::on_attach_radio`] where nodes share an 802.11 channel: true if [`Observer::on_wifi_frame`] is to
+    /// be called.
+    fn on_attach_wifi(&mut self, links: &[LinkId], phy: &wifi::PhyConfig) -> bool {
+        let _ = (links, phy);
+        false
+    }
+
+    /// As [`Observer::on_frame`] for a frame of 802.11, those of RTS, CTS and acknowledgements included.
+    fn on_wifi_frame(&mut self, now: Instant, frame: &WifiFrame<'_>) {
         let _ = (now, frame);
     }
 
@@ -148,6 +176,24 @@ impl<W: io::Write + Send + 'static> Observer for TextTrace<W> {
         self.line(now, format_args!("{place}"), format_args!("~ {what} seq {seq} [{psdu_len}]{fate}"));
     }
 
+    fn on_attach_wifi(&mut self, _: &[LinkId], _: &wifi::PhyConfig) -> bool {
+        true
+    }
+
+    fn on_wifi_frame(&mut self, now: Instant, shown: &WifiFrame<'_>) {
+        let name = |n: NodeId| self.names[n.index()].as_str();
+        let place = format!("{}>{}", name(shown.from), shown.to.map_or("*", name));
+        let &wifi::AirFrame { kind, seq, mpdu_len, .. } = &shown.frame;
+        let what = shown.packet.map_or_else(|| format!("{kind:?}"), |packet| format!("#{}", packet.id));
+        let retry = if shown.frame.retry { " again" } else { "" };
+        let fate = match (shown.frame.cut, shown.frame.receivers) {
+            (true, _) => " broken off",
+            (false, 0) => " missed",
+            (false, _) => "",
+        };
+        self.line(now, format_args!("{place}"), format_args!("~ {what} seq {seq}{retry} [{mpdu_len}]{fate}"));
+    }
+
     fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
         let place = self.links[link.index()].clone();
         let shown = Show { packet, names: &self.names.clone() }.to_string();
@@ -184,11 +230,15 @@ struct Show<'a> {
 impl fmt::Display for Show<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Packet { id, src, dst, wire_len, .. } = self.packet;
-        let name = |n: &NodeId| self.names[n.index()].as_str();
+        let name = |n: &NodeId| self.names.get(n.index()).map_or("*", String::as_str);
         match &self.packet.payload {
             Payload::Tcp(segment) => {
                 write!(f, "#{id} {}.{} > {}.{} ", name(src), segment.src_port, name(dst), segment.dst_port)?;
                 show_segment(f, segment)?;
+            }
+            Payload::Udp(datagram) => {
+                let (from, to) = (datagram.src_port, datagram.dst_port);
+                write!(f, "#{id} {}.{from} > {}.{to} UDP {}", name(src), name(dst), datagram.payload.len())?;
             }
             Payload::Opaque(opaque) => {
                 write!(f, "#{id} {} > {} {:?}", name(src), name(dst), opaque.protocol)?;

@@ -147,6 +147,14 @@ impl Transport {
         }
     }
 
+    /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may be other paths.
+    pub(crate) fn handle_route_failure(&mut self, now: Instant) {
+        match self {
+            Self::Tcp(connection) => connection.handle_route_failure(now),
+            Self::Multipath(_) => {}
+        }
+    }
+
     /// Nothing is left of it.
     pub(crate) fn is_over(&self) -> bool {
         match self {

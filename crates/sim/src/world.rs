@@ -15,7 +15,7 @@ use anabranch_core::time::Instant;
 
 use crate::event::{AppId, Event};
 use crate::host::{Host, Origin, Stranger};
-use crate::network::{Delivery, LastWords, Network};
+use crate::network::{Delivery, LastWords, Network, RouteChange};
 use crate::packet::{Ends, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
@@ -149,7 +149,7 @@ impl World {
 
     /// The radio has something to do.
     pub(crate) fn handle_radio(&mut self, station: u32, what: u32, generation: u32) {
-        self.network.handle_radio(self.now, station, what, generation);
+        self.network.handle_air(self.now, station, what, generation);
     }
 
     /// What has come over the air reaches the hosts.
@@ -158,6 +158,35 @@ impl World {
         while let Some(delivery) = self.network.take_delivered() {
             self.deliver(delivery);
         }
+        while let Some(node) = self.network.take_exhausted() {
+            self.network.note(self.now, Some(node), format_args!("has no energy left"));
+            self.fail_node(node, Failure::Silent);
+        }
+    }
+
+    /// A node has learned something of its way to another: connections there may have to stand by. That AODV finds no
+    /// route tells them the same as that one has broken.
+    pub(crate) fn handle_route_change(&mut self, node: NodeId, to: NodeId, change: RouteChange) {
+        if change == RouteChange::Found {
+            return;
+        }
+        let ids: Vec<ConnId> = self.hosts[node.index()].towards(to).collect();
+        for id in ids {
+            if let Some(entry) = self.hosts[node.index()].get(id) {
+                entry.connection.handle_route_failure(self.now);
+                self.touch(node, id);
+            }
+        }
+    }
+
+    /// Who gets the datagrams to a port of a node; they are counted.
+    pub(crate) fn listener_of(&mut self, node: NodeId, port: u16) -> Option<AppId> {
+        let app = self.hosts[node.index()].bound(port);
+        match app {
+            Some(_) => self.network.count_datagram(node),
+            None => self.network.count_not_spoken(node),
+        }
+        app
     }
 
     fn deliver(&mut self, delivery: Delivery) {
@@ -359,6 +388,10 @@ impl World {
     /// A dead node starts again: without connections and listeners, its applications from their beginning.
     pub fn recover_node(&mut self, node: NodeId) {
         if self.network.is_up(node) {
+            return;
+        }
+        if self.network.is_exhausted(node) {
+            self.network.note(self.now, Some(node), format_args!("has no energy to recover"));
             return;
         }
         self.network.note(self.now, Some(node), format_args!("recovers"));

@@ -2,7 +2,8 @@
 //! reassembly.
 //!
 //! A packet is a [`Header`], which is meaning, and a payload. [`parse`] and [`emit`] go between the two and
-//! bytes; [`parse_tcp`] and [`emit_tcp`] do the same for a TCP segment in it. [`fragment`] cuts a payload to
+//! bytes; [`parse_tcp`] and [`emit_tcp`] do the same for a TCP segment in it, [`parse_udp`] and [`emit_udp`] for a UDP
+//! datagram. [`fragment`] cuts a payload to
 //! an MTU and [`Reassembler`] joins the pieces.
 //!
 //! What a header says beyond [`Header`] is not kept: traffic class and ECN, IPv4 options, the
@@ -14,6 +15,7 @@ mod fragment;
 mod parse;
 mod reassemble;
 mod tcp;
+mod udp;
 
 use core::fmt;
 use core::net::IpAddr;
@@ -23,6 +25,7 @@ pub use fragment::{Fragments, fragment};
 pub use parse::{Field, ParseError, parse};
 pub use reassemble::{Reassembler, ReassemblyError, ReassemblyLimits};
 pub use tcp::{emit_tcp, has_unknown_tcp_options, parse_tcp};
+pub use udp::{UDP_HEADER_LEN, UdpDatagram, emit_udp, parse_udp};
 
 /// Octets of an IPv4 header without options (RFC 791 section 3.1).
 pub const IPV4_HEADER_LEN: usize = 20;

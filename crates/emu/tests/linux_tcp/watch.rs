@@ -54,7 +54,7 @@ impl Observer for Watch {
         match (point, &packet.payload) {
             (Point::Sent, Payload::Tcp(segment)) => self.ends[src as usize].count(segment),
             (Point::Received, Payload::Tcp(segment)) => self.ends[dst as usize].hear(segment),
-            (Point::Sent, Payload::Opaque(_) | Payload::Fragment(_)) => self.unread += 1,
+            (Point::Sent, Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_)) => self.unread += 1,
             (Point::Received | Point::Dropped(_), _) => {}
         }
     }

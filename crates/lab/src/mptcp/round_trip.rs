@@ -228,7 +228,7 @@ impl Observer for Watch {
         let kind = match &packet.payload {
             Payload::Tcp(segment) if !segment.payload.is_empty() => Some(Kind::Data),
             Payload::Tcp(segment) if segment.flags == Flags::ACK => Some(Kind::Ack),
-            Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
+            Payload::Tcp(_) | Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
         };
         match point {
             Point::Sent | Point::Dropped(LinkDrop::QueueFull) if on_air => {

@@ -2,13 +2,16 @@
 //! [`PacketSink`].
 //!
 //! A packet says which it is and when it was made, so that the sink knows how long it took, and whether each came
-//! once and in order.
+//! once and in order. When the transport first sent it is seen by an observer, [`FirstSent`].
+
+mod first_sent;
 
 use anabranch_core::mptcp::SubflowId;
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::tcp::{AdaptiveNewReno, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
+pub use first_sent::FirstSent;
 
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
@@ -30,7 +33,7 @@ pub struct PacketSourceConfig {
     pub packets: u32,
     /// Octets of each, at least [`LEAST_PACKET`].
     pub payload: u16,
-    /// Mean time between two; they are made as a Poisson process.
+    /// Mean time between two; they are made as a Poisson process, unless it is said otherwise ([`PacketSource::spaced`]).
     pub interval: Duration,
     /// How the connection behaves. A multipath connection has a subflow on each of the node's paths.
     pub transport: TransportConfig,
@@ -62,10 +65,21 @@ impl PacketSourceConfig {
     }
 }
 
+/// How packets follow upon each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Spacing {
+    /// As a Poisson process.
+    #[default]
+    Poisson,
+    /// Evenly, one in each interval.
+    Constant,
+}
+
 /// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
 #[derive(Debug)]
 pub struct PacketSource {
     config: PacketSourceConfig,
+    spacing: Spacing,
     random: Option<Stream>,
     id: Option<ConnId>,
     /// When the next packet is made.
@@ -92,6 +106,7 @@ impl PacketSource {
     pub fn new(config: PacketSourceConfig) -> Self {
         Self {
             config,
+            spacing: Spacing::default(),
             random: None,
             id: None,
             next: None,
@@ -102,6 +117,12 @@ impl PacketSource {
             failures: 0,
             finished: None,
         }
+    }
+
+    /// The same, with packets that follow upon each other in this way.
+    #[must_use]
+    pub fn spaced(self, spacing: Spacing) -> Self {
+        Self { spacing, ..self }
     }
 
     /// When each packet so far was made.
@@ -220,14 +241,19 @@ impl PacketSource {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.made.push(at);
             let Some(random) = &mut self.random else { return };
-            let wait = Duration::from_secs_f64(self.config.interval.as_secs_f64() * random.exponential());
+            let wait = match self.spacing {
+                Spacing::Poisson => {
+                    Duration::from_secs_f64(self.config.interval.as_secs_f64() * random.exponential())
+                }
+                Spacing::Constant => self.config.interval,
+            };
             self.next = (self.made.len() < self.config.packets as usize).then(|| at + wait);
         }
     }
 }
 
 /// The octets of a packet.
-fn packet(number: u32, made: Instant, len: u16) -> Bytes {
+pub(super) fn packet(number: u32, made: Instant, len: u16) -> Bytes {
     let mut octets = Vec::with_capacity(len.into());
     octets.extend_from_slice(&number.to_be_bytes());
     octets.extend_from_slice(&made.as_nanos().to_be_bytes());
@@ -235,9 +261,18 @@ fn packet(number: u32, made: Instant, len: u16) -> Bytes {
     octets.into()
 }
 
+/// Its number and when it was made; `None` if these are not the octets of a packet.
+pub(super) fn read_packet(octets: &[u8]) -> Option<(u32, Instant)> {
+    let (number, rest) = octets.split_first_chunk()?;
+    let (made, tail) = rest.split_first_chunk()?;
+    let number = u32::from_be_bytes(*number);
+    let filled = (LEAST_PACKET..).zip(tail).all(|(i, octet)| *octet == i as u8 ^ number as u8);
+    filled.then(|| (number, Instant::from_nanos(u64::from_be_bytes(*made))))
+}
+
 impl App for PacketSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        *self = Self::new(self.config.clone());
+        *self = Self::new(self.config.clone()).spaced(self.spacing);
         self.random = Some(ctx.stream("packets"));
         self.next = Some(ctx.now());
         self.make(ctx.now());
@@ -365,14 +400,12 @@ impl PacketSink {
     }
 
     fn take(&mut self, now: Instant, from: NodeId, octets: &[u8]) {
-        let (head, tail) = octets.split_at(LEAST_PACKET.into());
-        let (number, made) = head.split_at(4);
-        let number = u32::from_be_bytes(number.try_into().unwrap_or_default());
-        let made =
-            Instant::ZERO + Duration::from_nanos(u64::from_be_bytes(made.try_into().unwrap_or_default()));
+        let Some((number, made)) = read_packet(octets) else {
+            self.wrong += 1;
+            return;
+        };
         let next = self.next.entry(from).or_default();
-        let filled = (LEAST_PACKET..).zip(tail).all(|(i, octet)| *octet == i as u8 ^ number as u8);
-        if !filled || number > *next {
+        if number > *next {
             self.wrong += 1;
         } else if number < *next {
             self.again += 1;

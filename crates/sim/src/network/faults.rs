@@ -30,6 +30,7 @@ impl Network {
         let mut cut = Vec::new();
         let next = self.links[link.index()].take_down(now, |handle| cut.push(handle));
         self.after_cut(now, link, next, cut);
+        self.set_adhoc_link(link, false);
         self.change(now, Change::Link(link, false));
     }
 
@@ -37,6 +38,7 @@ impl Network {
     pub fn link_up(&mut self, now: Instant, link: LinkId) {
         if !self.link(link).is_up() {
             self.links[link.index()].bring_up();
+            self.set_adhoc_link(link, true);
             self.change(now, Change::Link(link, true));
         }
     }
@@ -55,6 +57,8 @@ impl Network {
         self.nodes[node.index()].up = false;
         self.nodes[node.index()].reassembly = Reassembly::default();
         self.set_on_air(now, node, false);
+        self.set_on_adhoc(now, node, false);
+        self.stop_aodv(now, node);
         if last_words == LastWords::Lost {
             for i in 0..self.links.len() {
                 if self.links[i].from() == node {
@@ -73,7 +77,9 @@ impl Network {
             self.nodes[node.index()].up = true;
             self.restart_caching(node);
             self.set_on_air(now, node, true);
+            self.set_on_adhoc(now, node, true);
             self.restart_router(now, node);
+            self.restart_aodv(now, node);
             self.change(now, Change::Node(node, true));
         }
     }

@@ -51,7 +51,12 @@ impl Network {
 
     #[cold]
     pub(super) fn not_spoken(&mut self, at: NodeId) -> Option<Delivery> {
-        self.nodes[at.index()].metrics.not_spoken += 1;
+        self.count_not_spoken(at);
         None
+    }
+
+    /// Nobody at a node wants what has come for it.
+    pub(crate) fn count_not_spoken(&mut self, at: NodeId) {
+        self.nodes[at.index()].metrics.not_spoken += 1;
     }
 }

@@ -242,7 +242,7 @@ impl Network {
     fn make_control(&mut self, at: NodeId, to: NodeId, payload: Payload) -> PacketHandle {
         let octets = match &payload {
             Payload::Opaque(opaque) => opaque.octets.len(),
-            Payload::Tcp(_) | Payload::Fragment(_) => 0,
+            Payload::Tcp(_) | Payload::Udp(_) | Payload::Fragment(_) => 0,
         };
         self.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
     }

@@ -16,6 +16,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use super::Network;
 use super::metrics::Sight;
+use super::stations::Stations;
 use crate::frames::{self, Cut};
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, PacketHandle};
@@ -71,10 +72,7 @@ pub struct WirelessMetrics {
 pub(super) struct Wireless {
     config: WirelessConfig,
     pub(super) radio: Radio,
-    /// The node of each station.
-    nodes: Vec<NodeId>,
-    /// The station of each node that has one.
-    stations: Vec<Option<u32>>,
+    stations: Stations,
     interfaces: Vec<Interface>,
     next_number: u32,
 }
@@ -135,16 +133,13 @@ fn tag(number: u32, piece: u32) -> u64 {
 
 impl Wireless {
     pub(super) fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
-        let mut stations = vec![None; count];
-        for (station, node) in nodes.iter().enumerate() {
-            stations[node.index()] = Some(station as u32);
-        }
         let interfaces = nodes.iter().map(|_| Interface::default()).collect();
-        Self { config, radio, nodes, stations, interfaces, next_number: 0 }
+        let stations = Stations::new(nodes, count);
+        Self { config, radio, stations, interfaces, next_number: 0 }
     }
 
     fn station(&self, node: NodeId) -> Option<u32> {
-        self.stations.get(node.index()).copied().flatten()
+        self.stations.of(node)
     }
 
     /// What a station has seen of late.
@@ -288,7 +283,7 @@ impl Network {
     /// The next packet of an idle station begins.
     fn serve(&mut self, now: Instant, station: u32) {
         let Some(wireless) = &mut self.wireless else { return };
-        let node = wireless.nodes[station as usize];
+        let node = wireless.stations.node(station);
         let interface = &mut wireless.interfaces[station as usize];
         if interface.current.is_some() {
             return;
@@ -333,7 +328,7 @@ impl Network {
             self.links[link.index()].count_too_big();
         }
         if let Some(wireless) = &self.wireless {
-            let node = wireless.nodes[station as usize];
+            let node = wireless.stations.node(station);
             self.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
         }
         self.serve(now, station);
@@ -376,8 +371,8 @@ impl Network {
         if pieces > 1 && !interface.join(now, &config, (from, number), (piece, pieces)) {
             return;
         }
-        let node = wireless.nodes[at as usize];
-        let neighbour = wireless.nodes[from as usize];
+        let node = wireless.stations.node(at);
+        let neighbour = wireless.stations.node(from);
         if let Some(current) = &mut wireless.interfaces[from as usize].current {
             current.arrived = true;
         }
@@ -450,7 +445,7 @@ impl Network {
         }
         self.packets.remove(current.outbound.handle);
         if let (Some(gone), Some(wireless)) = (gone, &self.wireless) {
-            let node = wireless.nodes[station as usize];
+            let node = wireless.stations.node(station);
             self.neighbour_lost(now, node, gone);
         }
         self.serve(now, station);

@@ -53,6 +53,12 @@ pub enum Field {
     TcpOption,
     /// The segment is longer than 65535 octets.
     TcpLength,
+    /// A UDP header does not fit into the payload.
+    UdpHeader,
+    /// UDP length: less than the header, or more than the octets that are there.
+    UdpLength,
+    /// UDP checksum over pseudo-header, header and data; or none in IPv6.
+    UdpChecksum,
 }
 
 impl fmt::Display for Field {
@@ -78,6 +84,9 @@ impl fmt::Display for Field {
             Self::TcpChecksum => "TCP checksum",
             Self::TcpOption => "TCP option",
             Self::TcpLength => "TCP segment length",
+            Self::UdpHeader => "UDP header",
+            Self::UdpLength => "UDP length",
+            Self::UdpChecksum => "UDP checksum",
         })
     }
 }

@@ -142,7 +142,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
 }
 
 /// smoltcp panics on a pseudo-header of two families, so they are looked at first.
-fn addresses(header: &Header) -> Result<(IpAddress, IpAddress), ParseError> {
+pub(super) fn addresses(header: &Header) -> Result<(IpAddress, IpAddress), ParseError> {
     match (header.src, header.dst) {
         (IpAddr::V4(_), IpAddr::V4(_)) | (IpAddr::V6(_), IpAddr::V6(_)) => {
             Ok((header.src.into(), header.dst.into()))

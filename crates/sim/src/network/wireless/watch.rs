@@ -56,6 +56,6 @@ impl Wireless {
     }
 
     fn node(&self, station: Station) -> NodeId {
-        self.nodes[station.0 as usize]
+        self.stations.node(station.0)
     }
 }

@@ -1,0 +1,136 @@
+//! Datagrams at a constant rate, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate they measure what a
+//! network carries.
+//!
+//! A datagram says which it is and when it was made, as in [`super::packets`].
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::{Duration, Instant};
+use bytes::Bytes;
+
+use super::packets::{Arrived, packet, read_packet};
+use crate::app::{App, Ctx};
+use crate::packet::NodeId;
+use crate::stream::{ConnId, StreamEvent};
+
+/// What a source sends, and to whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CbrConfig {
+    /// The receiver.
+    pub to: NodeId,
+    /// Its port.
+    pub port: u16,
+    /// The port that the datagrams are from.
+    pub from_port: u16,
+    /// How many datagrams.
+    pub packets: u32,
+    /// Octets of each, at least [`super::packets::LEAST_PACKET`].
+    pub payload: u16,
+    /// Time from one to the next, more than zero.
+    pub interval: Duration,
+}
+
+/// Sends datagrams as time goes on, whatever becomes of them.
+#[derive(Clone, Debug)]
+pub struct CbrSource {
+    config: CbrConfig,
+    next: Option<Instant>,
+    /// Datagrams sent since the node was last started.
+    pub sent: u32,
+}
+
+impl CbrSource {
+    /// A source that begins when it is started.
+    pub fn new(config: CbrConfig) -> Self {
+        Self { config, next: None, sent: 0 }
+    }
+}
+
+impl App for CbrSource {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.sent = 0;
+        self.next = Some(ctx.now());
+        self.on_timer(ctx);
+    }
+
+    fn on_stream(&mut self, _: &mut Ctx<'_>, _: ConnId, _: StreamEvent) {}
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        let CbrConfig { to, port, from_port, packets, payload, interval } = self.config;
+        let Some(at) = self.next else { return };
+        self.next = (self.sent < packets).then(|| at + interval.max(Duration::from_nanos(1)));
+        if self.sent < packets {
+            let octets = packet(self.sent, at, payload);
+            if ctx.send_datagram(to, from_port, port, octets).is_err() {
+                ctx.trace(format_args!("{to:?} does not exist: this source is silent"));
+                self.next = None;
+            }
+            self.sent += 1;
+        }
+        ctx.set_timer(self.next);
+    }
+}
+
+/// Counts the datagrams to a port.
+#[derive(Clone, Debug)]
+pub struct CbrSink {
+    port: u16,
+    /// What came, in order of arrival, each datagram once.
+    pub arrived: Vec<Arrived>,
+    /// Datagrams that came again.
+    pub again: u64,
+    /// Datagrams that came after one that is newer; they are among those that arrived.
+    pub late: u64,
+    /// Datagrams whose octets are wrong: a fault.
+    pub wrong: u64,
+    seen: BTreeMap<NodeId, Seen>,
+}
+
+/// What has come of a source.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// One past the newest.
+    next: u32,
+    /// By number, up to there.
+    here: Vec<bool>,
+}
+
+impl CbrSink {
+    /// A sink that listens to `port`.
+    pub fn new(port: u16) -> Self {
+        Self { port, arrived: Vec::new(), again: 0, late: 0, wrong: 0, seen: BTreeMap::new() }
+    }
+}
+
+impl App for CbrSink {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if ctx.bind(self.port).is_err() {
+            ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
+        }
+    }
+
+    fn on_stream(&mut self, _: &mut Ctx<'_>, _: ConnId, _: StreamEvent) {}
+
+    fn on_datagram(&mut self, ctx: &mut Ctx<'_>, from: NodeId, _: u16, _: u16, payload: Bytes) {
+        // A number that no source reaches would take memory for all before it.
+        let Some((number, made)) = read_packet(&payload).filter(|(number, _)| *number < MOST) else {
+            self.wrong += 1;
+            return;
+        };
+        let seen = self.seen.entry(from).or_default();
+        self.late += u64::from(number < seen.next);
+        seen.next = seen.next.max(number + 1);
+        if seen.here.len() <= number as usize {
+            seen.here.resize(number as usize + 1, false);
+        }
+        if std::mem::replace(&mut seen.here[number as usize], true) {
+            self.again += 1;
+            self.late -= 1;
+            return;
+        }
+        self.arrived.push(Arrived { from, number, made, at: ctx.now() });
+    }
+}
+
+/// Datagrams of a source that a sink can tell apart.
+const MOST: u32 = 1 << 28;

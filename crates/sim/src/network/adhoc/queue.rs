@@ -1,0 +1,158 @@
+//! The interface queue: ns-2's `Queue/DropTail/PriQueue`.
+//!
+//! Routing messages go before data. A full queue drops from its tail: data for a routing message, and what comes last
+//! otherwise. Routing messages keep their order, where ns-2 puts each at the very front.
+
+use std::collections::VecDeque;
+
+use crate::packet::{LinkId, NodeId, PacketHandle};
+
+/// What a packet has been through, for a router that is to find it another way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::network) struct Past {
+    /// The neighbour that it came from; `None` at its source.
+    pub(in crate::network) previous: Option<NodeId>,
+    /// How often it was given another route at this node.
+    pub(in crate::network) rerouted: u8,
+}
+
+/// A packet and where it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::network) struct Outbound {
+    /// To whom; `None` for all.
+    pub(in crate::network) link: Option<LinkId>,
+    pub(in crate::network) handle: PacketHandle,
+    pub(in crate::network) past: Past,
+}
+
+/// What a full queue has thrown out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// The packet that came.
+    New,
+    /// The last one of those that were there.
+    PushedOut(Outbound),
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Priority {
+    Routing,
+    Data,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    routing: VecDeque<Outbound>,
+    data: VecDeque<Outbound>,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.routing.len() + self.data.len()
+    }
+
+    /// A packet comes to a queue for `limit` of them.
+    pub(super) fn push(&mut self, packet: Outbound, priority: Priority, limit: usize) -> Option<Refused> {
+        let full = self.len() >= limit;
+        if priority == Priority::Data {
+            if full {
+                return Some(Refused::New);
+            }
+            self.data.push_back(packet);
+            return None;
+        }
+        let last = if full { self.data.pop_back() } else { None };
+        if full && last.is_none() {
+            return Some(Refused::New);
+        }
+        self.routing.push_back(packet);
+        last.map(Refused::PushedOut)
+    }
+
+    /// The next packet.
+    pub(super) fn pop(&mut self) -> Option<(Outbound, Priority)> {
+        let routing = self.routing.pop_front().map(|packet| (packet, Priority::Routing));
+        routing.or_else(|| Some((self.data.pop_front()?, Priority::Data)))
+    }
+
+    /// Takes out the data for a neighbour, in order.
+    pub(super) fn take_back(&mut self, link: LinkId) -> Vec<Outbound> {
+        let mut back = Vec::new();
+        self.data.retain(|packet| {
+            let stays = packet.link != Some(link);
+            if !stays {
+                back.push(*packet);
+            }
+            stays
+        });
+        back
+    }
+
+    /// Takes out everything.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = Outbound> {
+        self.routing.drain(..).chain(self.data.drain(..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::segment::Segment;
+
+    use super::Priority::{Data, Routing};
+    use super::*;
+    use crate::packet::{Packet, PacketSlab, Payload};
+
+    fn packets<const N: usize>() -> [Outbound; N] {
+        let mut slab = PacketSlab::default();
+        std::array::from_fn(|i| {
+            let packet = Packet {
+                id: i as u64,
+                src: NodeId(0),
+                dst: NodeId(1),
+                wire_len: 40 + i as u32,
+                identification: 0,
+                hop_limit: 64,
+                path: 0,
+                payload: Payload::Tcp(Segment::default()),
+            };
+            Outbound { link: Some(LinkId(i as u32 % 2)), handle: slab.insert(packet), past: Past::default() }
+        })
+    }
+
+    #[test]
+    fn routing_messages_go_first_and_in_order() {
+        let [a, b, c, d] = packets();
+        let mut queue = Queue::default();
+        for (packet, priority) in [(a, Data), (b, Routing), (c, Data), (d, Routing)] {
+            assert_eq!(queue.push(packet, priority, 4), None);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order, [(b, Routing), (d, Routing), (a, Data), (c, Data)]);
+    }
+
+    #[test]
+    fn a_full_queue_drops_from_its_tail() {
+        let [a, b, c, d, e] = packets();
+        let mut queue = Queue::default();
+        assert_eq!(queue.push(a, Data, 2), None);
+        assert_eq!(queue.push(b, Data, 2), None);
+        assert_eq!(queue.push(c, Data, 2), Some(Refused::New));
+        assert_eq!(queue.push(c, Routing, 2), Some(Refused::PushedOut(b)));
+        assert_eq!(queue.push(d, Routing, 2), Some(Refused::PushedOut(a)));
+        assert_eq!(queue.push(e, Routing, 2), Some(Refused::New));
+        assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn what_waits_for_a_neighbour_is_taken_back_and_routing_messages_are_not() {
+        let [a, b, c, d] = packets();
+        let mut queue = Queue::default();
+        for (packet, priority) in [(a, Data), (b, Data), (c, Data), (d, Routing)] {
+            queue.push(packet, priority, 9);
+        }
+        assert_eq!(queue.take_back(LinkId(0)), [a, c]);
+        assert_eq!(queue.take_back(LinkId(1)), [b]);
+        assert_eq!(queue.drain().collect::<Vec<_>>(), [d]);
+    }
+}

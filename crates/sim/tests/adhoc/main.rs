@@ -1,0 +1,9 @@
+//! Ad hoc networks: 802.11, AODV, UDP, and transports on top.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod datagrams;
+mod faults;
+mod queue;
+mod support;
+mod transports;
