@@ -3,5 +3,9 @@
 mod bulk;
 pub mod packets;
 pub mod set;
+mod subflows;
 
-pub use bulk::{BulkSender, BulkSenderConfig, Content, Keep, Outcome, Sink, Transfer, pattern};
+pub use bulk::{
+    BulkSender, BulkSenderConfig, Content, Keep, MultipathInfo, Outcome, Sink, Transfer, pattern,
+};
+pub use subflows::PathUse;
