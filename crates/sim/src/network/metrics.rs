@@ -119,7 +119,7 @@ impl Network {
         let (phy, mac) = (*wireless.radio.phy(), *wireless.radio.mac());
         let on_air = |psdu: u16| u32::from(psdu) + u32::from(phy.header);
         let header = on_air(COMPRESSED);
-        let queued = if frames == 0 { header } else { on_air((octets / frames) as u16) };
+        let queued = octets.checked_div(frames).map_or(header, |mean| on_air(mean as u16));
         let route = Route {
             forward: vec![Transmitter {
                 link: Link::Csma(CsmaLink {
