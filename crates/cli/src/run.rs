@@ -233,8 +233,9 @@ fn table(point: &Point, seed: u64, runs: &[Metrics]) -> String {
     }
     text +=
         &format!("\n  {:44} {:>14} {:>12} {:>14} {:>14}  unit\n", "metric", "mean", "±95 %", "min", "max");
-    let names = runs.first().into_iter().flatten();
-    for (name, first) in names {
+    // Not every run has all of them: how many subflows there are is no two runs' agreement.
+    let names: Metrics = runs.iter().flatten().map(|(name, metric)| (name.clone(), *metric)).collect();
+    for (name, first) in &names {
         let values: Vec<f64> = runs.iter().filter_map(|run| run.get(name)?.value).collect();
         let Ok(s) = Summary::of(&values) else {
             text += &format!("  {name:44} {:>14}\n", "none");

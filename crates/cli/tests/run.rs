@@ -217,3 +217,33 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
     let error = refused(&[&[shipped][..], &split].concat());
     assert!(error.contains("has no meaning for this kind"), "{error}");
 }
+
+#[test]
+fn a_multipath_transfer_survives_the_loss_of_a_relay() {
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/diamond-mptcp.toml");
+    let record = lines(&[shipped, "--json"]).remove(0);
+    assert_eq!(record["scenario"]["transfer"][0]["mptcp"]["subflows"], 8);
+    let figure = |name: &str| record["metrics"][format!("transfer.log.{name}")]["value"].as_f64();
+    assert_eq!((figure("delivered"), figure("delivered_bytes")), (Some(1.0), Some(1e6)));
+    let paths = [0, 1, 2].map(|n| figure(&format!("subflow.{n}.path")));
+    assert!(paths[0] != paths[1] && paths[1] == paths[2], "the path came back, and its subflow: {paths:?}");
+    let sum = |name: &str| (0..3).filter_map(|n| figure(&format!("subflow.{n}.{name}"))).sum::<f64>();
+    assert!(sum("assigned_bytes") > 1e6 && figure("reinjections") > Some(0.0));
+    assert_eq!(Some(sum("retransmissions")), figure("retransmissions"));
+
+    let assert = anabranch(&[shipped, "--set", "transfer.log.bytes=20 kB", "--runs", "2"]).assert().success();
+    let table = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(table.contains("transfer.log.subflow.1.assigned_bytes"), "{table}");
+    let wrong = |assignment: &str, expected: &str| {
+        let error = refused(&[shipped, "--set", assignment]);
+        assert!(error.contains(expected), "{assignment}: {error}");
+    };
+    wrong("transfer.log.mptcp.scheduler=blets", "did you mean `blest`?");
+    wrong("transfer.log.mptcp.subflow=2", "did you mean `subflows`?");
+    wrong("transfer.log.mptcp.subflows=9", "expected 1 to 8, found 9");
+    wrong("transfer.log.mptcp.dsn_width=6", "expected 4 or 8, found 6");
+    wrong("transfer.log.kind=tcp", "diamond-mptcp.toml:53:1: `mptcp` has no meaning for this kind");
+    wrong("paths.root=north", "paths lead to `north`");
+    wrong("transfer.log.tcp=wide", "there is no TCP profile `wide`");
+    wrong("radio.range=50 yards", "unknown unit `yards`");
+}

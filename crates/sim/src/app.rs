@@ -247,6 +247,12 @@ impl<'a> Ctx<'a> {
         self.world.network.own_paths(self.node).iter().filter(|path| path.confirmed)
     }
 
+    /// The node has paths of its own, or will have: it builds them, and is not the root, to which they lead.
+    pub fn has_paths(&self) -> bool {
+        let network = &self.world.network;
+        network.has_router(self.node) && network.root() != Some(self.node)
+    }
+
     /// What is known now of one of these paths, for segments with so many octets of payload: its length; and, as far as
     /// every node on it knows its link, round-trip time and service time by sections V to VII of the paper.
     pub fn path_facts(&mut self, path: u8, payload: u16) -> PathFacts {

@@ -5,5 +5,9 @@ pub mod cbr;
 pub mod packets;
 pub mod rdca;
 pub mod set;
+mod subflows;
 
-pub use bulk::{BulkSender, BulkSenderConfig, Content, Keep, Outcome, Sink, Transfer, pattern};
+pub use bulk::{
+    BulkSender, BulkSenderConfig, Content, Keep, MultipathInfo, Outcome, Sink, Transfer, pattern,
+};
+pub use subflows::PathUse;

@@ -7,6 +7,7 @@
 pub mod dtc;
 pub mod emulation;
 pub mod file;
+pub mod mptcp;
 pub mod paths;
 pub mod radio;
 pub mod record;
@@ -137,6 +138,8 @@ pub struct TransferSpec {
 pub enum Scheme {
     /// One TCP connection from end to end.
     Tcp,
+    /// One Multipath TCP connection from end to end.
+    Mptcp(mptcp::MptcpSpec),
     /// A request to the node, and then what [`SetSpec::plan`] says.
     Set(SetSpec),
 }

@@ -14,7 +14,7 @@
 //! builder.cable(a, b, LinkConfig::new(1_000_000, Duration::from_millis(10)));
 //! let tcp = tcp::Config::default();
 //! let sink = builder.app(b, Instant::ZERO, Sink::new(80, tcp));
-//! let config = BulkSenderConfig { to: b, port: 80, content: Content::Pattern(10_000), tcp };
+//! let config = BulkSenderConfig::new(b, 80, Content::Pattern(10_000), tcp);
 //! builder.app(a, Instant::ZERO, BulkSender::new(config));
 //! let mut sim = builder.build();
 //! sim.run_until_idle();

@@ -164,13 +164,13 @@ impl Transport {
     }
 
     /// The figures. Of a multipath connection, window and time-outs are those of the first subflow that carries data; the
-    /// counts of octets are those of the data, over all subflows.
+    /// counts of octets are those of the data, and what was sent again is that of all subflows, those that are over included.
     pub(crate) fn info(&self) -> tcp::Info {
         match self {
             Self::Tcp(connection) => connection.info(),
             Self::Multipath(connection) => {
                 let info = connection.info();
-                let all = || connection.subflows().filter_map(|(id, _)| connection.subflow_info(id));
+                let all = || (0..).map_while(|n| connection.subflow_info(SubflowId(n)));
                 let first = all().find(|s| s.ready).or_else(|| connection.subflow_info(SubflowId(0)));
                 let clamp = |octets: u64| octets.min(u32::MAX.into()) as u32;
                 let first = first.expect("a connection begins with a subflow");

@@ -25,7 +25,7 @@ fn one_hop(loss: LossModel) -> Simulation {
     builder.cable(a, b, LinkConfig { loss, ..LinkConfig::new(100_000_000, Duration::from_millis(1)) });
     let tcp = tcp::Config::default();
     builder.app(b, Instant::ZERO, Sink::new(80, tcp));
-    let config = BulkSenderConfig { to: b, port: 80, content: Content::Endless, tcp };
+    let config = BulkSenderConfig::new(b, 80, Content::Endless, tcp);
     builder.app(a, Instant::ZERO, BulkSender::new(config));
     builder.build()
 }

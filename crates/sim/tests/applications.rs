@@ -20,7 +20,7 @@ fn link() -> LinkConfig {
 }
 
 fn send(to: NodeId, octets: u64, tcp: Config) -> BulkSender {
-    BulkSender::new(BulkSenderConfig { to, port: 80, content: Content::Pattern(octets), tcp })
+    BulkSender::new(BulkSenderConfig::new(to, 80, Content::Pattern(octets), tcp))
 }
 
 /// Sets its timer by a plan and notes when it is called.

@@ -32,7 +32,7 @@ fn chain(hops: usize, link: LinkConfig, tcp: tcp::Config, bytes: u64, seed: u64)
     }
     let to = nodes[hops];
     let sink = builder.app(to, Instant::ZERO, Sink::keeping(80, tcp));
-    let config = BulkSenderConfig { to, port: 80, content: Content::Pattern(bytes), tcp };
+    let config = BulkSenderConfig::new(to, 80, Content::Pattern(bytes), tcp);
     let sender = builder.app(nodes[0], Instant::ZERO, BulkSender::new(config));
     Chain { builder, nodes, sender, sink }
 }
@@ -101,7 +101,7 @@ fn an_mtu_step_is_crossed_in_pieces() {
     builder.cable(b, c, narrow);
     let tcp = tcp::Config { mss: 1000, ..tcp::Config::default() };
     let sink = builder.app(c, Instant::ZERO, Sink::keeping(80, tcp));
-    let config = BulkSenderConfig { to: c, port: 80, content: Content::Pattern(50_000), tcp };
+    let config = BulkSenderConfig::new(c, 80, Content::Pattern(50_000), tcp);
     let sender = builder.app(a, Instant::ZERO, BulkSender::new(config));
     let mut sim = builder.build();
     sim.run_until_idle();
@@ -137,12 +137,7 @@ fn one_seed_is_one_trace() {
 #[test]
 fn a_connection_to_nobody_is_refused() {
     let Chain { mut builder, nodes, .. } = chain(1, link(), tcp::Config::default(), 0, 1);
-    let config = BulkSenderConfig {
-        to: nodes[1],
-        port: 81,
-        content: Content::Pattern(1),
-        tcp: tcp::Config::default(),
-    };
+    let config = BulkSenderConfig::new(nodes[1], 81, Content::Pattern(1), tcp::Config::default());
     let sender = builder.app(nodes[0], Instant::ZERO, BulkSender::new(config));
     let mut sim = builder.build();
     sim.run_until_idle();
@@ -185,7 +180,7 @@ fn routes_follow_a_failure_after_convergence() {
         }
         let tcp = tcp::Config::default();
         let sink = builder.app(e, Instant::ZERO, Sink::keeping(80, tcp));
-        let config = BulkSenderConfig { to: e, port: 80, content: Content::Pattern(500_000), tcp };
+        let config = BulkSenderConfig::new(e, 80, Content::Pattern(500_000), tcp);
         let sender = builder.app(a, Instant::ZERO, BulkSender::new(config));
         match fault {
             0 => builder.fault(at(1_000), Fault::NodeFails(b, Failure::Silent)),
@@ -215,7 +210,7 @@ fn a_hundred_connections_share_a_node() {
     builder.cable(a, b, LinkConfig { queue: QueueLimit::Packets(50), ..link() });
     let tcp = tcp::Config::default();
     let sink = builder.app(b, Instant::ZERO, Sink::new(80, tcp));
-    let config = BulkSenderConfig { to: b, port: 80, content: Content::Pattern(20_000), tcp };
+    let config = BulkSenderConfig::new(b, 80, Content::Pattern(20_000), tcp);
     let senders: Vec<_> =
         (0..100).map(|i| builder.app(a, at(i * 10), BulkSender::new(config.clone()))).collect();
     let mut sim = builder.build();

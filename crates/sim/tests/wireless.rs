@@ -33,7 +33,7 @@ fn row(nodes: usize, radio: RadioConfig, routers: bool) -> (Builder, Vec<NodeId>
 fn transfer(builder: &mut Builder, from: NodeId, to: NodeId, octets: u64, start: u64) -> AppId {
     let tcp = tcp::Config { mss: 100, ..tcp::Config::paper() };
     let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));
-    let config = BulkSenderConfig { to, port: 80, content: Content::Pattern(octets), tcp };
+    let config = BulkSenderConfig::new(to, 80, Content::Pattern(octets), tcp);
     builder.app(from, Instant::ZERO + Duration::from_secs(start), BulkSender::new(config));
     sink
 }

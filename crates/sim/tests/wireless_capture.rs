@@ -63,7 +63,7 @@ fn row(radio: RadioConfig, mss: u16) -> (Builder, Vec<NodeId>, [AppId; 2]) {
     let (mut builder, nodes) = on_air(radio, &[(0.0, 0.0), (80.0, 0.0), (160.0, 0.0), (240.0, 0.0)], None);
     let tcp = tcp::Config { mss, ..tcp::Config::default() };
     let mut transfer = |from, to, port| {
-        let config = BulkSenderConfig { to, port, content: Content::Pattern(BULK), tcp };
+        let config = BulkSenderConfig::new(to, port, Content::Pattern(BULK), tcp);
         builder.app(from, after(60), BulkSender::new(config));
         builder.app(to, Instant::ZERO, Sink::new(port, tcp))
     };

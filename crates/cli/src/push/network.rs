@@ -123,14 +123,14 @@ pub(super) fn with_scheme(network: &Network, scheme: Scheme, gateways: u32) -> R
 fn spec(transfer: &anabranch_sim::scenario::TransferSpec) -> Option<&anabranch_sim::scenario::SetSpec> {
     match &transfer.scheme {
         anabranch_sim::scenario::Scheme::Set(spec) => Some(spec),
-        anabranch_sim::scenario::Scheme::Tcp => None,
+        anabranch_sim::scenario::Scheme::Tcp | anabranch_sim::scenario::Scheme::Mptcp(_) => None,
     }
 }
 
 fn spec_mut(scenario: &mut Scenario) -> Option<&mut anabranch_sim::scenario::SetSpec> {
     match &mut scenario.transfers[0].scheme {
         anabranch_sim::scenario::Scheme::Set(spec) => Some(spec),
-        anabranch_sim::scenario::Scheme::Tcp => None,
+        anabranch_sim::scenario::Scheme::Tcp | anabranch_sim::scenario::Scheme::Mptcp(_) => None,
     }
 }
 

@@ -223,11 +223,7 @@ fn transfer(scenario: &Scenario, tcp: &tcp::Config, seed: u64, run: u64, hops: u
     let receiver = tcp::Config { sack: SackRole::Both, ..*tcp };
     let sink = builder.app(to, Instant::ZERO, Sink::keeping(PORT, receiver));
     let content = Content::Pattern(OCTETS);
-    builder.app(
-        from,
-        Instant::ZERO,
-        BulkSender::new(BulkSenderConfig { to, port: PORT, content, tcp: *tcp }),
-    );
+    builder.app(from, Instant::ZERO, BulkSender::new(BulkSenderConfig::new(to, PORT, content, *tcp)));
     let mut sim = builder.build();
     sim.observe(Progress {
         sender: from,

@@ -16,7 +16,7 @@ use anabranch_sim::scenario::file::{
 };
 use anabranch_sim::scenario::radio::{PhyName, RadioSection};
 use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
-use anabranch_sim::scenario::units::{Limit, Probability, QueueSize, Rate, Size, Span};
+use anabranch_sim::scenario::units::{Length, Limit, Probability, QueueSize, Rate, Size, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
 use super::config::{Config, Medium, Mode};
@@ -107,7 +107,7 @@ impl Config {
     fn radio(&self) -> RadioSection {
         RadioSection {
             phy: PhyName::OQpsk250k,
-            range: Some(RANGE),
+            range: Some(Length(RANGE)),
             loss: Some(Probability(self.frame_loss())),
             max_frame_retries: self.retries,
             queue: QueueSize(QueueLimit::Packets(1000)),
@@ -230,6 +230,7 @@ impl Config {
             gateways: None,
             default_gateway: None,
             set: None,
+            mptcp: None,
         }
     }
 }

@@ -171,6 +171,7 @@ impl Config {
             gateways: gateways.map(GatewaysName::Names),
             default_gateway: (self.scheme == Scheme::EndToEnd).then(|| gateway(0)),
             set: Some(self.section()),
+            mptcp: None,
         }
     }
 }

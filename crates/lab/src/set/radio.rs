@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::radio::{PhyName, RadioSection};
-use anabranch_sim::scenario::units::{Probability, Span};
+use anabranch_sim::scenario::units::{Length, Probability, Span};
 
 use super::config::{Config, Medium};
 
@@ -25,7 +25,7 @@ impl Config {
     pub(super) fn radio(&self) -> Option<RadioSection> {
         (self.medium == Medium::Radio).then(|| RadioSection {
             phy: PhyName::OQpsk250k,
-            range: Some(RANGE),
+            range: Some(Length(RANGE)),
             loss: Some(Probability(self.wireless_loss.of(0))),
             max_frame_retries: self.retries,
             retry_delay: Span(if self.has_rows() { RETRY_DELAY } else { Duration::ZERO }),

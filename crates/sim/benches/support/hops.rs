@@ -146,7 +146,7 @@ impl Row {
         let tcp = self.tcp();
         let (from, to) = (ids[self.hops], ids[0]);
         let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));
-        let config = BulkSenderConfig { to, port: 80, content: Content::Endless, tcp };
+        let config = BulkSenderConfig::new(to, 80, Content::Endless, tcp);
         let source = builder.app(from, Instant::ZERO, BulkSender::new(config));
         let mut sim = builder.build();
         let begin = Instant::ZERO + WARM_UP;

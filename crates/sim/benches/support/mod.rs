@@ -37,7 +37,7 @@ pub fn dumbbell(flows: usize) -> Simulation {
         builder.cable(from, left, access);
         builder.cable(right, to, access);
         builder.app(to, Instant::ZERO, Sink::new(80, tcp));
-        let config = BulkSenderConfig { to, port: 80, content: Content::Endless, tcp };
+        let config = BulkSenderConfig::new(to, 80, Content::Endless, tcp);
         builder.app(from, after(Duration::from_millis(i as u64)), BulkSender::new(config));
     }
     builder.build()
@@ -58,7 +58,7 @@ pub fn one_hop() -> Simulation {
     let tcp =
         tcp::Config { delayed_ack: tcp::DelayedAck::Off, window_limit: Some(32), ..tcp::Config::default() };
     builder.app(b, Instant::ZERO, Sink::new(80, tcp));
-    let config = BulkSenderConfig { to: b, port: 80, content: Content::Endless, tcp };
+    let config = BulkSenderConfig::new(b, 80, Content::Endless, tcp);
     builder.app(a, Instant::ZERO, BulkSender::new(config));
     let mut sim = builder.build();
     sim.run_until(after(Duration::from_secs(1)));

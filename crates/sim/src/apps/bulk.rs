@@ -1,12 +1,15 @@
-//! A bulk transfer over one TCP connection: [`BulkSender`] and [`Sink`].
+//! A bulk transfer over one connection, TCP or Multipath TCP: [`BulkSender`] and [`Sink`].
 
-use anabranch_core::tcp::{CloseReason, Config, Info};
+use anabranch_core::mptcp::{self, SubflowId, SubflowInfo};
+use anabranch_core::tcp::{CloseReason, DsnWidth, Info};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
+use super::subflows::{PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::stream::{ConnId, StreamEvent};
+use crate::transport::TransportConfig;
 
 /// Octets that repeat in what a [`BulkSender`] without data sends.
 const PATTERN_LEN: usize = 1 << 16;
@@ -63,7 +66,52 @@ pub struct BulkSenderConfig {
     /// What to send.
     pub content: Content,
     /// How the connection behaves.
-    pub tcp: Config,
+    pub transport: TransportConfig,
+    /// Which of the node's paths a multipath connection uses, and how.
+    pub paths: PathUse,
+}
+
+impl BulkSenderConfig {
+    /// A transfer to a port of a node. A multipath connection has a subflow on each of the node's paths, at most 8.
+    pub fn new(to: NodeId, port: u16, content: Content, transport: impl Into<TransportConfig>) -> Self {
+        let transport = transport.into();
+        let payload = match transport {
+            TransportConfig::Tcp(config) => config.mss,
+            TransportConfig::Multipath(config) => {
+                config.tcp.mss.saturating_sub(dss_len(config.dsn_width)).max(1)
+            }
+        };
+        let paths = PathUse { subflows: MAX_SUBFLOWS, payload, adaptation: None };
+        Self { to, port, content, transport, paths }
+    }
+
+    /// Segments that it takes.
+    fn segments(&self) -> u64 {
+        let octets = self.content.octets();
+        octets.map_or(ENDLESS, |octets| octets.div_ceil(self.paths.payload.max(1).into()).min(ENDLESS))
+    }
+}
+
+/// Octets of the DSS option with mapping and DATA_ACK (RFC 8684 section 3.3), whole words.
+fn dss_len(width: DsnWidth) -> u16 {
+    match width {
+        DsnWidth::Four => 20,
+        DsnWidth::Eight => 28,
+    }
+}
+
+/// Subflows of a connection at a time, as [`mptcp::Config`] has it.
+const MAX_SUBFLOWS: usize = 8;
+/// Segments after which only the pace of a path matters.
+const ENDLESS: u64 = 1 << 32;
+
+/// The figures of a multipath connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MultipathInfo {
+    /// Of the connection.
+    pub connection: mptcp::Info,
+    /// Of each subflow, in the order of opening, those that are over included.
+    pub subflows: Vec<SubflowInfo>,
 }
 
 /// How far a transfer is.
@@ -84,6 +132,7 @@ pub struct BulkSender {
     config: BulkSenderConfig,
     id: Option<ConnId>,
     written: u64,
+    subflows: Subflows,
     /// What has become of it.
     pub outcome: Outcome,
     /// When it began to connect.
@@ -94,21 +143,47 @@ pub struct BulkSender {
     pub finished: Option<Instant>,
     /// The connection's figures when it was last heard of.
     pub info: Option<Info>,
+    /// The same of a multipath connection and its subflows.
+    pub multipath: Option<MultipathInfo>,
 }
 
 impl BulkSender {
     /// A sender that begins when it is started.
     pub fn new(config: BulkSenderConfig) -> Self {
+        let subflows = Subflows::new(config.paths);
         Self {
             config,
             id: None,
             written: 0,
+            subflows,
             outcome: Outcome::Pending,
             started: None,
             opened: None,
             finished: None,
             info: None,
+            multipath: None,
         }
+    }
+
+    fn connect(&mut self, ctx: &mut Ctx<'_>) {
+        let (to, transport) = ((self.config.to, self.config.port), self.config.transport);
+        match self.subflows.connect(ctx, to, transport, self.config.segments()) {
+            Some(Ok(id)) => self.id = Some(id),
+            Some(Err(_)) => self.outcome = Outcome::Failed(CloseReason::Refused),
+            // A path will come, and be heard of.
+            None => {}
+        }
+    }
+
+    fn look(&mut self, ctx: &Ctx<'_>, id: ConnId) {
+        self.info = ctx.info(id);
+        let Some(connection) = ctx.multipath(id) else { return };
+        let info = connection.info();
+        let multipath =
+            self.multipath.get_or_insert_with(|| MultipathInfo { connection: info, subflows: Vec::new() });
+        multipath.connection = info;
+        multipath.subflows.clear();
+        multipath.subflows.extend((0..).map_while(|n| connection.subflow_info(SubflowId(n))));
     }
 
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
@@ -135,20 +210,22 @@ impl App for BulkSender {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         *self = Self::new(self.config.clone());
         self.started = Some(ctx.now());
-        match ctx.connect(self.config.to, self.config.port, self.config.tcp) {
-            Ok(id) => self.id = Some(id),
-            Err(_) => self.outcome = Outcome::Failed(CloseReason::Refused),
-        }
+        self.connect(ctx);
     }
 
     fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
         match event {
             StreamEvent::Opened => {
                 self.opened = Some(ctx.now());
+                self.subflows.follow_paths(ctx, id);
                 self.fill(ctx, id);
             }
             StreamEvent::Writable => {
-                self.info = ctx.info(id);
+                self.look(ctx, id);
+                if self.subflows.is_alone() {
+                    // A connection is known to be one of several paths with the first acknowledgement.
+                    self.subflows.follow_paths(ctx, id);
+                }
                 if self.config.content.octets().is_none_or(|total| self.written < total) {
                     if self.info.is_some_and(|info| info.unsent <= LOW_WATER) {
                         self.fill(ctx, id);
@@ -164,7 +241,7 @@ impl App for BulkSender {
             StreamEvent::Readable => while ctx.read(id, usize::MAX).is_some() {},
             StreamEvent::PeerClosed | StreamEvent::Accepted { .. } => {}
             StreamEvent::Closed(reason) => {
-                self.info = ctx.info(id);
+                self.look(ctx, id);
                 self.id = None;
                 if self.outcome == Outcome::Pending {
                     self.finished = Some(ctx.now());
@@ -172,6 +249,14 @@ impl App for BulkSender {
                     self.outcome = if done { Outcome::Done } else { Outcome::Failed(reason) };
                 }
             }
+        }
+    }
+
+    fn on_paths(&mut self, ctx: &mut Ctx<'_>) {
+        match self.id {
+            Some(id) => self.subflows.follow_paths(ctx, id),
+            None if self.started.is_some() && self.outcome == Outcome::Pending => self.connect(ctx),
+            None => {}
         }
     }
 }
@@ -208,7 +293,7 @@ pub enum Keep {
 #[derive(Debug)]
 pub struct Sink {
     port: u16,
-    tcp: Config,
+    transport: TransportConfig,
     keep: Keep,
     /// One for every connection accepted, in order.
     pub transfers: Vec<Transfer>,
@@ -216,13 +301,13 @@ pub struct Sink {
 
 impl Sink {
     /// A sink that counts.
-    pub fn new(port: u16, tcp: Config) -> Self {
-        Self { port, tcp, keep: Keep::Nothing, transfers: Vec::new() }
+    pub fn new(port: u16, transport: impl Into<TransportConfig>) -> Self {
+        Self { port, transport: transport.into(), keep: Keep::Nothing, transfers: Vec::new() }
     }
 
     /// A sink that keeps all it reads.
-    pub fn keeping(port: u16, tcp: Config) -> Self {
-        Self { keep: Keep::Everything, ..Self::new(port, tcp) }
+    pub fn keeping(port: u16, transport: impl Into<TransportConfig>) -> Self {
+        Self { keep: Keep::Everything, ..Self::new(port, transport) }
     }
 
     /// Octets received over all connections.
@@ -245,7 +330,7 @@ impl Sink {
 
 impl App for Sink {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        if ctx.listen(self.port, self.tcp).is_err() {
+        if ctx.listen(self.port, self.transport).is_err() {
             ctx.trace(format_args!("port {} is taken: this sink hears nothing", self.port));
         }
     }

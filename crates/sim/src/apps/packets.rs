@@ -6,13 +6,13 @@
 
 mod first_sent;
 
-use anabranch_core::mptcp::SubflowId;
 use anabranch_core::mptcp::prediction::Adaptation;
-use anabranch_core::tcp::{AdaptiveNewReno, CloseReason, CongestionAlgorithm};
+use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 pub use first_sent::FirstSent;
 
+use super::subflows::{PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::random::Stream;
@@ -44,27 +44,6 @@ pub struct PacketSourceConfig {
     pub subflows: usize,
 }
 
-impl PacketSourceConfig {
-    /// The transport for paths of so many links.
-    fn transport(&self, hops: u32) -> TransportConfig {
-        let (TransportConfig::Multipath(mut config), Some(adaptation)) = (self.transport, self.adaptation)
-        else {
-            return self.transport;
-        };
-        let limits = adaptation.limits(hops);
-        let segments = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-        config.tcp.congestion = CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno {
-            w_min: segments(limits.w_min),
-            w_max: segments(limits.w_max),
-            update_every: segments(limits.update_every),
-        });
-        config.tcp.rto.initial = limits.rto;
-        config.tcp.rto.min = limits.rto;
-        config.tcp.rto.max = limits.rto;
-        config.into()
-    }
-}
-
 /// How packets follow upon each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
@@ -90,8 +69,7 @@ pub struct PacketSource {
     written: u64,
     /// The first packet of that connection.
     base: u32,
-    /// Subflows and the paths that they were opened on.
-    subflows: Vec<(SubflowId, u8)>,
+    subflows: Subflows,
     /// Connections that failed.
     pub failures: u32,
     /// When all was acknowledged.
@@ -104,6 +82,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 impl PacketSource {
     /// A source that begins when it is started.
     pub fn new(config: PacketSourceConfig) -> Self {
+        let PacketSourceConfig { payload, adaptation, subflows, .. } = config;
         Self {
             config,
             spacing: Spacing::default(),
@@ -113,7 +92,7 @@ impl PacketSource {
             made: Vec::new(),
             written: 0,
             base: 0,
-            subflows: Vec::new(),
+            subflows: Subflows::new(PathUse { subflows, payload, adaptation }),
             failures: 0,
             finished: None,
         }
@@ -132,76 +111,21 @@ impl PacketSource {
 
     fn connect(&mut self, ctx: &mut Ctx<'_>) {
         self.written = 0;
-        let (path, hops) = match self.config.transport {
-            TransportConfig::Tcp(_) => (0, 0),
-            TransportConfig::Multipath(_) => match self.fastest(ctx) {
-                Some(first) => first,
-                // The timer tries again.
-                None => return,
-            },
+        let to = (self.config.to, self.config.port);
+        let left = self.config.packets - self.base;
+        // Without a path the timer tries again.
+        let Some(connected) = self.subflows.connect(ctx, to, self.config.transport, left.into()) else {
+            return;
         };
-        let transport = self.config.transport(hops);
-        self.id = ctx.connect_on(path, self.config.to, self.config.port, transport).ok();
+        self.id = connected.ok();
         if self.id.is_none() {
             self.failures += 1;
         }
-        self.subflows = vec![(SubflowId(0), path)];
-        self.tell_facts(ctx);
     }
 
-    /// The path on which what is left is expected to arrive first, of those that are to be used at a time, and its length.
-    /// What opens on another takes one or two round trips before it can be left for this one.
-    fn fastest(&self, ctx: &mut Ctx<'_>) -> Option<(u8, u32)> {
-        let candidates: Vec<(u8, u32)> =
-            ctx.paths().take(self.config.subflows.max(1)).map(|path| (path.id, path.hops())).collect();
-        let left = self.config.packets - self.base;
-        let expected = |path: u8, ctx: &mut Ctx<'_>| {
-            ctx.path_facts(path, self.config.payload).delivery_time(left.into())
-        };
-        // Of equals, and of those of which nothing is known, the first: they come best first.
-        let mut best: Option<((u8, u32), Option<Duration>)> = None;
-        for candidate in candidates {
-            let time = expected(candidate.0, ctx);
-            let better = match (&best, time) {
-                (None, _) => true,
-                (Some((_, Some(known))), Some(time)) => time < *known,
-                (Some((_, None)), _) | (Some((_, Some(_))), None) => false,
-            };
-            if better {
-                best = Some((candidate, time));
-            }
-        }
-        best.map(|(path, _)| path)
-    }
-
-    /// Each path that has no subflow gets one; those of paths that are no more are closed.
     fn follow_paths(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(id) = self.id else { return };
-        let Some(connection) = ctx.multipath(id) else { return };
-        if !connection.can_join() {
-            return;
-        }
-        let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
-        self.subflows.retain(|(subflow, _)| alive.contains(subflow));
-        let paths: Vec<u8> = ctx.paths().map(|p| p.id).take(self.config.subflows.max(1)).collect();
-        for path in &paths {
-            if !self.subflows.iter().any(|(_, p)| p == path)
-                && let Ok(subflow) = ctx.join(id, *path)
-            {
-                self.subflows.push((subflow, *path));
-            }
-        }
-        for (subflow, _) in self.subflows.iter().filter(|(_, path)| !paths.contains(path)) {
-            ctx.close_subflow(id, *subflow);
-        }
-        self.tell_facts(ctx);
-    }
-
-    fn tell_facts(&self, ctx: &mut Ctx<'_>) {
-        let Some(id) = self.id else { return };
-        for (subflow, path) in &self.subflows {
-            let facts = ctx.path_facts(*path, self.config.payload);
-            ctx.set_path(id, *subflow, facts);
+        if let Some(id) = self.id {
+            self.subflows.follow_paths(ctx, id);
         }
     }
 
@@ -290,7 +214,7 @@ impl App for PacketSource {
                 self.fill(ctx);
             }
             StreamEvent::Writable => {
-                if self.subflows.len() == 1 {
+                if self.subflows.is_alone() {
                     // A connection is known to be one of several paths with the first acknowledgement.
                     self.follow_paths(ctx);
                 }

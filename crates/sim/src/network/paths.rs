@@ -315,7 +315,7 @@ impl Network {
     }
 
     /// A node has a router, so its packets do not follow the static routes.
-    pub(super) fn has_router(&self, at: NodeId) -> bool {
+    pub(crate) fn has_router(&self, at: NodeId) -> bool {
         self.paths.as_ref().is_some_and(|p| p.routers.get(at.index()).is_some_and(Option::is_some))
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostName};
+use super::mptcp::MptcpSection;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
 use super::set::SetSection;
@@ -393,12 +394,25 @@ pub struct RouteSection {
 pub enum TransferKind {
     /// One TCP connection from end to end, without a request.
     Tcp,
+    /// One Multipath TCP connection from end to end, without a request: a subflow on each path of the sender's, as `[paths]`
+    /// has nodes build them, or one over the static route.
+    Mptcp,
     /// A request, as SET makes it, and then TCP from end to end: the gateways only route and fragment.
     EndToEnd,
     /// A request, and then one TCP connection to a gateway and another from there.
     Split,
     /// SET: several of those at once, through several gateways.
     Set,
+}
+
+impl TransferKind {
+    /// It begins with a request, as SET makes it.
+    pub fn has_request(self) -> bool {
+        match self {
+            Self::Tcp | Self::Mptcp => false,
+            Self::EndToEnd | Self::Split | Self::Set => true,
+        }
+    }
 }
 
 /// The number of gateways that a model finds best.
@@ -434,7 +448,7 @@ pub struct TransferSection {
     pub from: String,
     /// The receiver.
     pub to: String,
-    /// How much. One of `bytes` and `file` is given, or neither for a TCP transfer that never ends.
+    /// How much. One of `bytes` and `file` is given, or neither for a transfer of kind "tcp" or "mptcp" that never ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
     /// The content of this file, relative to the scenario.
@@ -443,7 +457,7 @@ pub struct TransferSection {
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Span,
-    /// The TCP profile.
+    /// The TCP profile; of each subflow, for kind "mptcp".
     #[serde(default = "default_profile")]
     pub tcp: String,
     /// The TCP profile between gateway and receiver; that of `tcp` if none is given. Split and SET only.
@@ -453,12 +467,16 @@ pub struct TransferSection {
     /// of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateways: Option<GatewaysName>,
-    /// The gateway through which the request goes, and plain TCP. Not for kind "tcp", which takes routes.
+    /// The gateway through which the request goes, and plain TCP. Not for kinds "tcp" and "mptcp",
+    /// which take routes or paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_gateway: Option<String>,
-    /// Further choices of SET. Not for kind "tcp".
+    /// Further choices of SET. Not for kinds "tcp" and "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<SetSection>,
+    /// Further choices of Multipath TCP. Only for kind "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mptcp: Option<MptcpSection>,
 }
 
 fn at_once() -> Span {

@@ -15,10 +15,11 @@ use crate::event::AppId;
 use crate::network::Forwarding;
 use crate::packet::{LinkId, NodeId};
 use crate::sim::{Builder, Fault};
+use crate::transport::TransportConfig;
 
-/// First of the ports on which receivers of TCP transfers listen, in the order of the file.
+/// First of the ports on which receivers of transfers without a request listen, in the order of the file.
 const FIRST_PORT: u16 = 5_000;
-/// Transfers in one scenario, at most, the last of which can be a TCP transfer: those of SET have the ports
+/// Transfers in one scenario, at most, the last of which can be one without a request: those of SET have the ports
 /// from there on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
 
@@ -34,7 +35,7 @@ pub struct Plan {
 /// What will take place in a simulation, to find it again after the run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Planned {
-    /// The plain TCP transfers.
+    /// The transfers over one connection, TCP or Multipath TCP.
     pub transfers: Vec<PlannedTransfer>,
     /// The transfers that begin with a request.
     pub sets: Vec<PlannedSet>,
@@ -42,7 +43,7 @@ pub struct Planned {
     pub relays: Vec<(NodeId, AppId)>,
 }
 
-/// A TCP transfer that will take place.
+/// A transfer over one connection that will take place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlannedTransfer {
     /// Its index in [`Scenario::transfers`].
@@ -71,7 +72,8 @@ impl Scenario {
         let mut plan = Plan { builder: self.builder(seed, run), planned: Planned::default() };
         for (index, transfer) in self.transfers.iter().enumerate() {
             match transfer.scheme {
-                Scheme::Tcp => plan.add_tcp(index, transfer, files),
+                Scheme::Tcp => plan.add_bulk(index, transfer, transfer.tcp.into(), files),
+                Scheme::Mptcp(spec) => plan.add_bulk(index, transfer, spec.config.into(), files),
                 Scheme::Set(_) => {}
             }
         }
@@ -148,18 +150,28 @@ impl Scenario {
 }
 
 impl Plan {
-    fn add_tcp(&mut self, index: usize, transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) {
+    fn add_bulk(
+        &mut self,
+        index: usize,
+        transfer: &TransferSpec,
+        transport: TransportConfig,
+        files: &BTreeMap<String, Bytes>,
+    ) {
         let port = u16::try_from(index).ok().and_then(|index| FIRST_PORT.checked_add(index));
         let port = port.expect("a scenario has no more transfers than there are ports");
-        let TransferSpec { tcp, to, .. } = *transfer;
         let content = match &transfer.content {
             ContentSpec::Bytes(n) => Content::Pattern(*n),
             ContentSpec::Endless => Content::Endless,
             ContentSpec::File(name) => Content::Data(files.get(name).cloned().expect("every file is given")),
         };
-        let sink = self.builder.app(to, Instant::ZERO, Sink::new(port, tcp));
-        let sender = BulkSender::new(BulkSenderConfig { to, port, content, tcp });
-        let sender = self.builder.app(transfer.from, Instant::ZERO + transfer.start, sender);
+        let sink = self.builder.app(transfer.to, Instant::ZERO, Sink::new(port, transport));
+        let mut config = BulkSenderConfig::new(transfer.to, port, content, transport);
+        if let Scheme::Mptcp(spec) = &transfer.scheme {
+            config.paths.subflows = spec.subflows;
+            config.paths.adaptation = spec.adaptation;
+        }
+        let start = Instant::ZERO + transfer.start;
+        let sender = self.builder.app(transfer.from, start, BulkSender::new(config));
         self.planned.transfers.push(PlannedTransfer { index, sender, sink });
     }
 }

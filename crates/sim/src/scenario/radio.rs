@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Probability, QueueSize, Span};
+use super::units::{Length, Probability, QueueSize, Span};
 use crate::link::QueueLimit;
 use crate::network::WirelessConfig;
 use crate::packet::NodeId;
@@ -79,15 +79,15 @@ pub struct RadioSection {
     pub reassemblies: u32,
     /// How long their pieces wait for the rest.
     pub reassembly_timeout: Span,
-    /// How far frames are received, in metres. Needed, unless there is `log_distance`.
+    /// How far frames are received: a length such as "50 m", or a number of metres. Needed, unless there is `log_distance`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub range: Option<f64>,
-    /// How far frames disturb others, in metres; `range` if none is given, and not less.
+    pub range: Option<Length>,
+    /// How far frames disturb others; `range` if none is given, and not less.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub interference_range: Option<f64>,
-    /// How far a clear channel assessment hears frames, in metres; `range` if none is given.
+    pub interference_range: Option<Length>,
+    /// How far a clear channel assessment hears frames; `range` if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub carrier_sense_range: Option<f64>,
+    pub carrier_sense_range: Option<Length>,
     /// Probability that a frame, or an acknowledgement of one, is lost between two nodes within range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
@@ -227,14 +227,14 @@ impl RadioSection {
             ("capture", self.capture.is_some()),
         ];
         let Some(log_distance) = &self.log_distance else {
-            let Some(range) = self.range else {
-                let message = "expected `range` in metres, or a table `log_distance`";
+            let Some(Length(range)) = self.range else {
+                let message = "expected `range`, a length such as \"50 m\", or a table `log_distance`";
                 return Err((vec![], message.to_owned()));
             };
             return Ok(Propagation::UnitDisk(UnitDisk {
                 range,
-                interference_range: self.interference_range.unwrap_or(range),
-                carrier_sense_range: self.carrier_sense_range.unwrap_or(range),
+                interference_range: self.interference_range.map_or(range, |length| length.0),
+                carrier_sense_range: self.carrier_sense_range.map_or(range, |length| length.0),
                 loss: self.loss.unwrap_or_default().0,
                 capture: match self.capture.unwrap_or_default() {
                     CaptureName::Off => Capture::Off,
@@ -290,8 +290,8 @@ impl RadioSection {
         self.frame = Some(config.phy.max_psdu);
         match config.propagation {
             Propagation::UnitDisk(disk) => {
-                self.interference_range = Some(disk.interference_range);
-                self.carrier_sense_range = Some(disk.carrier_sense_range);
+                self.interference_range = Some(Length(disk.interference_range));
+                self.carrier_sense_range = Some(Length(disk.carrier_sense_range));
                 self.loss = Some(Probability(disk.loss));
                 self.capture = Some(self.capture.unwrap_or_default());
             }

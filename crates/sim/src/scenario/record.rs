@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::file::FileConfig;
 use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
-use crate::apps::{BulkSender, Outcome, Sink};
+use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::radio::Station;
 use crate::sim::Simulation;
 
@@ -132,6 +132,9 @@ impl Scenario {
         put(metrics, &place, "fast_retransmits", count(|i| i.fast_retransmits), "1");
         let srtt = info.and_then(|i| i.srtt).map(|d| d.as_secs_f64());
         put(metrics, &place, "srtt_s", srtt, "s");
+        if let Some(multipath) = &sender.multipath {
+            multipath_metrics(metrics, &place, multipath);
+        }
     }
 
     fn set_metrics(&self, metrics: &mut Metrics, planned: &PlannedSet, plan: &Planned, sim: &Simulation) {
@@ -208,6 +211,21 @@ impl SetFigures {
     pub fn goodput(&self) -> Option<f64> {
         let seconds = self.latency?.as_secs_f64();
         (seconds > 0.0).then(|| self.delivered as f64 * 8.0 / seconds)
+    }
+}
+
+/// The figures of a multipath connection, and of each of its subflows (`transfer.NAME.subflow.N.…`), from 0 on in the order
+/// of opening.
+fn multipath_metrics(metrics: &mut Metrics, place: &str, multipath: &MultipathInfo) {
+    put(metrics, place, "reinjections", Some(multipath.connection.reinjections as f64), "1");
+    put(metrics, place, "subflows", Some(multipath.subflows.len() as f64), "1");
+    for subflow in &multipath.subflows {
+        let place = format!("{place}.subflow.{}", subflow.id.0);
+        put(metrics, &place, "path", Some(subflow.path.0.into()), "1");
+        put(metrics, &place, "assigned_bytes", Some(subflow.bytes_assigned as f64), "B");
+        put(metrics, &place, "retransmissions", Some(subflow.tcp.retransmissions as f64), "1");
+        put(metrics, &place, "timeouts", Some(subflow.tcp.timeouts as f64), "1");
+        put(metrics, &place, "srtt_s", subflow.tcp.srtt.map(|srtt| srtt.as_secs_f64()), "s");
     }
 }
 

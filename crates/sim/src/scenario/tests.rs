@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
+mod mptcp;
 mod radio;
 
 const GOOD: &str = r#"
@@ -215,7 +216,7 @@ fn more_tcp_transfers_than_ports_are_refused() {
     let text = format!("{network}{}", transfer.repeat(42_201));
     let error = Source::new("many.toml", text).scenario().unwrap_err();
     expect![[r#"
-        many.toml:211010:1: a TCP transfer is one of the first 42200 of a scenario: each has its port
+        many.toml:211010:1: a transfer without a request is one of the first 42200 of a scenario: each has its port
           hint: carry more octets in fewer transfers, or split the scenario"#]]
     .assert_eq(&error.to_string());
 }
@@ -260,7 +261,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "kind = \"tcp\"",
         "kind = \"udp\"",
         expect![[r#"
-            bad.toml:57:8: unknown variant `udp`, expected one of `tcp`, `end-to-end`, `split`, `set`
+            bad.toml:57:8: unknown variant `udp`, expected one of `tcp`, `mptcp`, `end-to-end`, `split`, `set`
               hint: did you mean `tcp`?"#]],
     );
     check(
@@ -368,8 +369,8 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
         "bytes = \"5 kB\"\n",
         "",
         expect![[r#"
-        bad.toml:65:8: `bytes` or `file` is missing
-          hint: only a TCP transfer may go on for ever"#]],
+            bad.toml:65:8: `bytes` or `file` is missing
+              hint: only kinds "tcp" and "mptcp" may go on for ever"#]],
     );
     check("node = \"gw2\"\n", "", expect!["bad.toml:74:10: this action needs `node`"]);
     check(

@@ -3,6 +3,8 @@
 //! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic is exact
 //! in integers; what is finer than the base unit (bit/s, nanosecond, octet) is rounded to the nearest.
 
+mod length;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::{HINT_MARK, nearest};
 use crate::link::QueueLimit;
+
+pub use length::Length;
 
 /// Bit/s, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -222,6 +226,14 @@ impl UnitError {
     }
 }
 
+/// What is wrong, as a deserialiser passes it on.
+fn said<E: serde::de::Error>(error: UnitError) -> E {
+    match error.hint() {
+        Some(hint) => E::custom(format_args!("{error}{HINT_MARK}{hint}")),
+        None => E::custom(error),
+    }
+}
+
 /// A quantity that is written as a string.
 macro_rules! quantity {
     ($type:ident, $expected:literal, $pattern:literal, $doc:literal) => {
@@ -244,10 +256,7 @@ macro_rules! quantity {
                         f.write_str($type::EXPECTED)
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(|e: UnitError| match e.hint() {
-                            Some(hint) => E::custom(format_args!("{e}{HINT_MARK}{hint}")),
-                            None => E::custom(e),
-                        })
+                        text.parse().map_err(said)
                     }
                 }
                 deserializer.deserialize_str(Text)

@@ -30,7 +30,7 @@ impl Checker<'_> {
                 None => Ok(None),
                 Some((node, _)) => {
                     let message = "a node with a position is on the air, and there is no radio";
-                    let hint = "add `[radio]` with a `range` in metres";
+                    let hint = "add `[radio]` with a `range`";
                     self.fault(at!["node", node.index(), "position"], message, Some(hint))
                 }
             };
@@ -129,7 +129,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let wireless = match &spec.scheme {
-            Scheme::Tcp => spec.tcp.mss,
+            Scheme::Tcp | Scheme::Mptcp(_) => spec.tcp.mss,
             Scheme::Set(set) => set.wireless.mss,
         };
         let largest = frames::MTU - HEADERS;

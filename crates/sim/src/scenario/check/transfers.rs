@@ -5,6 +5,7 @@ use anabranch_core::tcp;
 
 use super::super::error::nearest;
 use super::super::file::{GatewaysName, TransferKind, TransferSection};
+use super::super::mptcp::MptcpSpec;
 use super::super::plan::MAX_TCP_TRANSFERS;
 use super::super::source::Step;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
@@ -37,6 +38,9 @@ impl Checker<'_> {
                 let hint = "hosts pass nothing on: make the nodes between routers";
                 return self.fault(at!["transfer", i, "to"], message, Some(hint));
             }
+            if section.kind == TransferKind::Mptcp {
+                section.mptcp.get_or_insert_default();
+            }
             self.over_the_air(i, &spec, &section, scenario, &routes)?;
             scenario.transfers.push(spec);
             scenario.resolved.transfer[i] = section;
@@ -44,14 +48,14 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Every TCP transfer has a port of its own.
+    /// Every transfer without a request has a port of its own.
     fn ports(&self, scenario: &Scenario) -> Checked<()> {
         let sections = scenario.resolved.transfer.iter().enumerate().skip(MAX_TCP_TRANSFERS);
-        match sections.map(|(i, section)| (i, section.kind)).find(|(_, kind)| *kind == TransferKind::Tcp) {
+        match sections.map(|(i, section)| (i, section.kind)).find(|(_, kind)| !kind.has_request()) {
             None => Ok(()),
             Some((i, _)) => {
                 let message = format!(
-                    "a TCP transfer is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
+                    "a transfer without a request is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
                 );
                 let hint = "carry more octets in fewer transfers, or split the scenario";
                 self.fault(at!["transfer", i], message, Some(hint))
@@ -64,7 +68,7 @@ impl Checker<'_> {
         let with_request = |t: &&TransferSpec| matches!(t.scheme, Scheme::Set(_));
         let mut others = scenario.transfers.iter().filter(with_request);
         let name = |t: &TransferSpec| scenario.nodes[t.to.index()].name == section.to;
-        let wanted = section.kind != TransferKind::Tcp;
+        let wanted = section.kind.has_request();
         Ok(others.find(|t| wanted && name(t)).map(|t| t.name.clone()))
     }
 
@@ -93,9 +97,9 @@ impl Checker<'_> {
             }
             (Some(size), None) => ContentSpec::Bytes(size.0),
             (None, Some(file)) => ContentSpec::File(file.clone()),
-            (None, None) if section.kind == TransferKind::Tcp => ContentSpec::Endless,
+            (None, None) if !section.kind.has_request() => ContentSpec::Endless,
             (None, None) => {
-                let hint = Some("only a TCP transfer may go on for ever");
+                let hint = Some("only kinds \"tcp\" and \"mptcp\" may go on for ever");
                 return self.fault(at!["transfer", i, "kind"], "`bytes` or `file` is missing", hint);
             }
         };
@@ -112,12 +116,13 @@ impl Checker<'_> {
         scenario: &Scenario,
     ) -> Checked<Scheme> {
         let kind = section.kind;
-        let plain = matches!(kind, TransferKind::Tcp | TransferKind::EndToEnd);
+        let plain = !kind.has_request() || kind == TransferKind::EndToEnd;
         let refused = [
             ("tcp_wireless", section.tcp_wireless.is_some(), plain),
             ("gateways", section.gateways.is_some(), plain),
-            ("default_gateway", section.default_gateway.is_some(), kind == TransferKind::Tcp),
-            ("set", section.set.is_some(), kind == TransferKind::Tcp),
+            ("default_gateway", section.default_gateway.is_some(), !kind.has_request()),
+            ("set", section.set.is_some(), !kind.has_request()),
+            ("mptcp", section.mptcp.is_some(), kind != TransferKind::Mptcp),
         ];
         if let Some((key, ..)) = refused.iter().find(|(_, given, refused)| *given && *refused) {
             let message = format!("`{key}` has no meaning for this kind of transfer");
@@ -133,6 +138,7 @@ impl Checker<'_> {
         };
         let plan = match kind {
             TransferKind::Tcp => return Ok(Scheme::Tcp),
+            TransferKind::Mptcp => return self.multipath(i, section, tcp, scenario).map(Scheme::Mptcp),
             TransferKind::EndToEnd => Plan::EndToEnd,
             TransferKind::Split => Plan::Split,
             TransferKind::Set => Plan::Stripe,
@@ -150,6 +156,25 @@ impl Checker<'_> {
         }
         let gateways = self.gateways(i, section, scenario)?;
         Ok(Scheme::Set(SetSpec { plan, gateways, default_gateway, wireless, set }))
+    }
+
+    fn multipath(
+        &self,
+        i: usize,
+        section: &TransferSection,
+        tcp: tcp::Config,
+        scenario: &Scenario,
+    ) -> Checked<MptcpSpec> {
+        let root = scenario.resolved.paths.as_ref().map(|paths| &paths.root);
+        if let Some(root) = root.filter(|root| **root != section.to) {
+            let message = format!("paths lead to `{root}`, and subflows on them");
+            let hint = format!("send to `{root}`, or with kind = \"tcp\"");
+            return self.fault(at!["transfer", i, "to"], message, Some(&hint));
+        }
+        match section.mptcp.unwrap_or_default().spec(tcp) {
+            Ok(spec) => Ok(spec),
+            Err((key, message)) => self.fault(at!["transfer", i, "mptcp", key], message, None),
+        }
     }
 
     fn gateways(&self, i: usize, section: &TransferSection, scenario: &Scenario) -> Checked<Gateways> {

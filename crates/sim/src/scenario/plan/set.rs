@@ -31,7 +31,7 @@ impl Scenario {
     pub(super) fn plan_sets(&self, plan: &mut Plan, files: &BTreeMap<String, Bytes>) {
         let sets = self.transfers.iter().enumerate().filter_map(|(i, t)| match &t.scheme {
             Scheme::Set(spec) => Some((i, t, spec)),
-            Scheme::Tcp => None,
+            Scheme::Tcp | Scheme::Mptcp(_) => None,
         });
         for (index, transfer, spec) in sets {
             if plan.planned.relays.is_empty() {

@@ -201,8 +201,8 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         Source::new("bad.toml", silent),
         expect![[r#"
-        bad.toml:16:12: a node with a position is on the air, and there is no radio
-          hint: add `[radio]` with a `range` in metres"#]],
+            bad.toml:16:12: a node with a position is on the air, and there is no radio
+              hint: add `[radio]` with a `range`"#]],
     );
     check_radio(
         shipped().set("network.ip=4"),
@@ -222,7 +222,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("range = 100\n", ""),
-        expect!["bad.toml:8:1: expected `range` in metres, or a table `log_distance`"],
+        expect![[r#"bad.toml:8:1: expected `range`, a length such as "50 m", or a table `log_distance`"#]],
     );
     check_radio(
         replaced("range = 100", "range = 0"),

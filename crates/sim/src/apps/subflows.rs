@@ -1,0 +1,132 @@
+//! The subflows of a multipath connection, one on each of the node's paths, as these come and go.
+
+use anabranch_core::mptcp::SubflowId;
+use anabranch_core::mptcp::prediction::Adaptation;
+use anabranch_core::tcp::{AdaptiveNewReno, CongestionAlgorithm};
+use anabranch_core::time::Duration;
+
+use crate::app::Ctx;
+use crate::host::ConnectError;
+use crate::packet::NodeId;
+use crate::stream::ConnId;
+use crate::transport::TransportConfig;
+
+/// How a multipath connection uses the node's paths. TCP takes no notice of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathUse {
+    /// Paths that have a subflow at a time, the best ones, at least 1; the others stand by for when one of these is lost.
+    pub subflows: usize,
+    /// Octets of payload in a segment: what is known of a path holds for segments of that length.
+    pub payload: u16,
+    /// How windows and time-outs follow from the length of the path; as configured if not.
+    pub adaptation: Option<Adaptation>,
+}
+
+impl PathUse {
+    /// The transport for paths of so many links.
+    fn transport(&self, transport: TransportConfig, hops: u32) -> TransportConfig {
+        let (TransportConfig::Multipath(mut config), Some(adaptation)) = (transport, self.adaptation) else {
+            return transport;
+        };
+        let limits = adaptation.limits(hops);
+        let segments = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+        config.tcp.congestion = CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno {
+            w_min: segments(limits.w_min),
+            w_max: segments(limits.w_max),
+            update_every: segments(limits.update_every),
+        });
+        config.tcp.rto.initial = limits.rto;
+        config.tcp.rto.min = limits.rto;
+        config.tcp.rto.max = limits.rto;
+        config.into()
+    }
+}
+
+/// The subflows of one connection, and the paths that they were opened on.
+#[derive(Debug)]
+pub(super) struct Subflows {
+    paths: PathUse,
+    open: Vec<(SubflowId, u8)>,
+}
+
+impl Subflows {
+    pub(super) fn new(paths: PathUse) -> Self {
+        Self { paths, open: Vec::new() }
+    }
+
+    /// There is one, and others may be waiting for the peer to show that it speaks Multipath TCP.
+    pub(super) fn is_alone(&self) -> bool {
+        self.open.len() == 1
+    }
+
+    /// Opens the connection, for so many segments, on the path that is best for them. `None` as long as the node builds
+    /// paths and none is ready.
+    pub(super) fn connect(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        (to, port): (NodeId, u16),
+        transport: TransportConfig,
+        segments: u64,
+    ) -> Option<Result<ConnId, ConnectError>> {
+        let (path, hops) = match transport {
+            TransportConfig::Multipath(_) if ctx.has_paths() => self.fastest(ctx, segments)?,
+            TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (0, 0),
+        };
+        let connected = ctx.connect_on(path, to, port, self.paths.transport(transport, hops));
+        self.open = vec![(SubflowId(0), path)];
+        if let Ok(id) = connected {
+            self.tell_facts(ctx, id);
+        }
+        Some(connected)
+    }
+
+    /// The path on which so many segments are expected to arrive first, of those that are to be used at a time, and its
+    /// length. What opens on another takes one or two round trips before it can be left for this one.
+    fn fastest(&self, ctx: &mut Ctx<'_>, segments: u64) -> Option<(u8, u32)> {
+        let candidates: Vec<(u8, u32)> =
+            ctx.paths().take(self.paths.subflows.max(1)).map(|path| (path.id, path.hops())).collect();
+        // Of equals, and of those of which nothing is known, the first: they come best first.
+        let mut best: Option<((u8, u32), Option<Duration>)> = None;
+        for candidate in candidates {
+            let time = ctx.path_facts(candidate.0, self.paths.payload).delivery_time(segments);
+            let better = match (&best, time) {
+                (None, _) => true,
+                (Some((_, Some(known))), Some(time)) => time < *known,
+                (Some((_, None)), _) | (Some((_, Some(_))), None) => false,
+            };
+            if better {
+                best = Some((candidate, time));
+            }
+        }
+        best.map(|(path, _)| path)
+    }
+
+    /// Each path that has no subflow gets one; those of paths that are no more are closed.
+    pub(super) fn follow_paths(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        let Some(connection) = ctx.multipath(id) else { return };
+        if !connection.can_join() || !ctx.has_paths() {
+            return;
+        }
+        let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
+        self.open.retain(|(subflow, _)| alive.contains(subflow));
+        let paths: Vec<u8> = ctx.paths().map(|p| p.id).take(self.paths.subflows.max(1)).collect();
+        for path in &paths {
+            if !self.open.iter().any(|(_, p)| p == path)
+                && let Ok(subflow) = ctx.join(id, *path)
+            {
+                self.open.push((subflow, *path));
+            }
+        }
+        for (subflow, _) in self.open.iter().filter(|(_, path)| !paths.contains(path)) {
+            ctx.close_subflow(id, *subflow);
+        }
+        self.tell_facts(ctx, id);
+    }
+
+    fn tell_facts(&self, ctx: &mut Ctx<'_>, id: ConnId) {
+        for (subflow, path) in &self.open {
+            let facts = ctx.path_facts(*path, self.paths.payload);
+            ctx.set_path(id, *subflow, facts);
+        }
+    }
+}
