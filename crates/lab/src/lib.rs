@@ -5,7 +5,8 @@
 //!
 //! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
-//! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4;
+//! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
+//! sink-driven rate control over IEEE 802.11;
 //! [`campaign`] runs many random cases in search of a bad one; [`targets`] are the published numbers;
 //! [`stats`] and [`plot`] turn runs into statements and pictures.
 
@@ -15,14 +16,16 @@ pub mod campaign;
 pub mod dtc;
 pub mod experiment;
 pub mod mptcp;
+mod places;
 pub mod plot;
+pub mod rdca;
 pub mod set;
 pub mod stats;
 pub mod targets;
 pub mod verdict;
 
 /// Every experiment that there is.
-pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc, &mptcp::Mptcp];
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc, &mptcp::Mptcp, &rdca::Rdca];
 
 /// The experiment of that name.
 ///

@@ -1,9 +1,9 @@
 //! Where the nodes are (section VIII-B to D): the data centre is node 0.
 
-use std::collections::VecDeque;
-
 use anabranch_sim::radio::Position;
 use anabranch_sim::random::Stream;
+
+use crate::places::hops;
 
 /// A kind of deployment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,24 +84,6 @@ pub fn plan(places: &[Position], range: f64, count: usize) -> Vec<usize> {
         }
     }
     ends.split_off(1)
-}
-
-/// Hops of at most `range` metres from each place to the nearest of `ends`, if there is a way.
-fn hops(places: &[Position], range: f64, ends: &[usize]) -> Vec<Option<u32>> {
-    let mut hops = vec![None; places.len()];
-    let mut edge: VecDeque<(usize, u32)> = ends.iter().map(|&end| (end, 0)).collect();
-    for &end in ends {
-        hops[end] = Some(0);
-    }
-    while let Some((at, far)) = edge.pop_front() {
-        for (to, place) in places.iter().enumerate() {
-            if hops[to].is_none() && place.distance(places[at]) <= range {
-                hops[to] = Some(far + 1);
-                edge.push_back((to, far + 1));
-            }
-        }
-    }
-    hops
 }
 
 #[cfg(test)]

@@ -43,8 +43,7 @@ fn tcp_crosses_three_hops_both_ways_bit_by_bit() {
     let mut sinks = Vec::new();
     for (from, to, start) in [(0, 3, 0), (3, 0, 50)] {
         sinks.push(builder.app(nodes[to], Instant::ZERO, Sink::keeping(80, TCP())));
-        let config =
-            BulkSenderConfig { to: nodes[to], port: 80, content: Content::Pattern(10_000), tcp: TCP() };
+        let config = BulkSenderConfig::new(nodes[to], 80, Content::Pattern(10_000), TCP());
         builder.app(nodes[from], after(start), BulkSender::new(config));
     }
     let mut sim = builder.build();

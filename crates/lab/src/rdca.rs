@@ -1,0 +1,334 @@
+//! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan and Mian), section 4:
+//! nodes near an event send much to one sink over IEEE 802.11 and AODV.
+//!
+//! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are and who sees the event; `network`
+//! makes a simulation of it; `meter` counts what moves.
+
+mod config;
+pub mod deployment;
+mod meter;
+mod network;
+mod parameters;
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::cbr::CbrSink;
+use anabranch_sim::apps::packets::{Arrived, FirstSent, PacketSink};
+use anabranch_sim::apps::rdca::{RdcaSink, RdcaSource};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::sim::Simulation;
+use anabranch_sim::wifi::Station;
+
+pub use config::{Config, Protocol};
+
+use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use meter::Meter;
+use network::{Network, PORT};
+
+/// The experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Rdca;
+
+impl Experiment for Rdca {
+    fn name(&self) -> &'static str {
+        "rdca"
+    }
+
+    fn about(&self) -> &'static str {
+        "nodes near an event send much to one sink over 802.11 and AODV"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
+        Ok(Box::new(RdcaPoint { config: Config::understand(settings)? }))
+    }
+}
+
+/// A configuration, ready to run.
+#[derive(Debug)]
+pub struct RdcaPoint {
+    config: Config,
+}
+
+/// What one run has come to.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// Packets of each sender that the application at the sink had before the end of the event.
+    pub delivered: Vec<u64>,
+    /// Packets made.
+    pub made: u64,
+    /// From when the transport first sent a packet until the application at the sink had it, in seconds.
+    pub delays: Vec<f64>,
+    /// From when it was made, in seconds.
+    pub ages: Vec<f64>,
+    /// Data packets sent, each repetition one more.
+    pub data_sent: u64,
+    /// Those that came to the sink.
+    pub data_received: u64,
+    /// Control packets of the transport, either way.
+    pub control: u64,
+    /// Routing messages given to a radio.
+    pub routing: u64,
+    /// Drawn by all radios from when the event began, joules.
+    pub energy: f64,
+    /// Packets that a full interface queue has dropped.
+    pub queue_drops: u64,
+    /// Frames that others destroyed.
+    pub collisions: u64,
+    /// Packets that came out of order or with wrong octets: a fault.
+    pub wrong: u64,
+    /// Packets that the transport has told the applications to be lost.
+    pub gone: u64,
+    /// Seconds that the event lasted.
+    pub seconds: f64,
+}
+
+impl Outcome {
+    /// Jain's index over the senders; 1 if nothing was delivered.
+    pub fn fairness(&self) -> f64 {
+        let sum: f64 = self.delivered.iter().map(|&n| n as f64).sum();
+        let squares: f64 = self.delivered.iter().map(|&n| (n as f64).powi(2)).sum();
+        if squares == 0.0 { 1.0 } else { sum * sum / (self.delivered.len() as f64 * squares) }
+    }
+
+    /// Packets delivered before the end of the event.
+    pub fn packets(&self) -> u64 {
+        self.delivered.iter().sum()
+    }
+}
+
+/// The mean; `None` of nothing.
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The least value that the given share does not exceed.
+fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
+}
+
+/// How long what was sent last may still be under way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+impl RdcaPoint {
+    /// Ready to run.
+    pub fn new(config: Config) -> Self {
+        Self { config }
+    }
+
+    /// One run.
+    ///
+    /// # Errors
+    ///
+    /// What is against the network.
+    pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
+        let Config { event_at, duration, .. } = self.config;
+        let mut network = self.config.network(seed, run)?;
+        let sim = &mut network.sim;
+        sim.observe(Meter::default());
+        sim.observe(FirstSent::new(PORT, self.config.payload()));
+        let (begin, end) = (Instant::ZERO + event_at, Instant::ZERO + duration);
+        sim.run_until(begin);
+        let before = energy(sim);
+        sim.run_until(end);
+        let energy = energy(sim) - before;
+        let (queue_drops, routing) = network.nodes.iter().fold((0, 0), |(drops, routing), &node| {
+            let metrics = sim.world().network.adhoc_metrics(node).copied().unwrap_or_default();
+            (drops + metrics.queue_drops, routing + metrics.routing)
+        });
+        let collisions = stations(sim).map(|s| wifi(sim).metrics(s).collisions).sum();
+        sim.run_until(end + DRAIN);
+        let meter = sim.take_observer::<Meter>().expect("it was put in");
+        let first = sim.take_observer::<FirstSent>().expect("it was put in");
+        let (data_sent, data_received) = meter.data(end);
+        let seen = self.seen(&network, &first);
+        let in_time = |a: &&Seen| a.packet.at < end;
+        let index: BTreeMap<NodeId, usize> =
+            network.sources.iter().enumerate().map(|(i, (node, _))| (*node, i)).collect();
+        let mut delivered = vec![0; network.sources.len()];
+        for seen in seen.iter().filter(in_time) {
+            if let Some(&i) = index.get(&seen.packet.from) {
+                delivered[i] += 1;
+            }
+        }
+        let (wrong, gone) = self.faults(&network);
+        Ok(Outcome {
+            delivered,
+            made: network.sources.len() as u64
+                * ((duration.saturating_sub(event_at)).as_secs_f64() * self.config.packets_per_second())
+                    as u64,
+            delays: seen
+                .iter()
+                .filter_map(|s| Some(s.packet.at.saturating_since(s.sent?).as_secs_f64()))
+                .collect(),
+            ages: seen.iter().map(|s| s.packet.at.saturating_since(s.packet.made).as_secs_f64()).collect(),
+            data_sent,
+            data_received,
+            control: meter.control(end),
+            routing,
+            energy,
+            queue_drops,
+            collisions,
+            wrong,
+            gone,
+            seconds: duration.saturating_sub(event_at).as_secs_f64(),
+        })
+    }
+
+    /// What came to the sink's application, with when the transport first sent it.
+    fn seen(&self, network: &Network, first: &FirstSent) -> Vec<Seen> {
+        let sim = &network.sim;
+        match self.config.protocol {
+            Protocol::Rdca | Protocol::RdcaPaper => {
+                let sources: BTreeMap<NodeId, &RdcaSource> =
+                    network.sources.iter().map(|(node, app)| (*node, sim.app(*app))).collect();
+                let sent = |p: &Arrived| sources.get(&p.from)?.sent().get(p.number as usize).copied();
+                let arrived = sim.app::<RdcaSink>(network.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: sent(p) }).collect()
+            }
+            Protocol::Datagrams => {
+                let arrived = sim.app::<CbrSink>(network.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: Some(p.made) }).collect()
+            }
+            Protocol::NewReno | Protocol::Westwood | Protocol::Elfn | Protocol::Cubic => {
+                let arrived = sim.app::<PacketSink>(network.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: first.time(p.from, p.number) }).collect()
+            }
+        }
+    }
+
+    /// Packets that came wrong, and those that were told to be lost.
+    fn faults(&self, network: &Network) -> (u64, u64) {
+        let sim = &network.sim;
+        match self.config.protocol {
+            Protocol::Rdca | Protocol::RdcaPaper => {
+                let sink: &RdcaSink = sim.app(network.sink);
+                (sink.wrong, sink.gone)
+            }
+            Protocol::Datagrams => (sim.app::<CbrSink>(network.sink).wrong, 0),
+            Protocol::NewReno | Protocol::Westwood | Protocol::Elfn | Protocol::Cubic => {
+                (sim.app::<PacketSink>(network.sink).wrong, 0)
+            }
+        }
+    }
+
+    /// The most that datagrams bring to the sink at any of `rates`, octets per second of each sender, in one run; and that rate.
+    ///
+    /// # Errors
+    ///
+    /// As [`RdcaPoint::outcome`].
+    pub fn capacity(&self, rates: &[u64], seed: u64, run: u64) -> Result<(f64, u64), RunError> {
+        let mut best = (0.0, 0);
+        for &rate in rates {
+            let config = Config { protocol: Protocol::Datagrams, rate, ..self.config.clone() };
+            let found = Self::new(config).outcome(seed, run)?;
+            let throughput = found.packets() as f64 * f64::from(self.config.packet) / found.seconds;
+            if throughput > best.0 {
+                best = (throughput, rate);
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// A packet at the sink.
+#[derive(Clone, Copy)]
+struct Seen {
+    packet: Arrived,
+    sent: Option<Instant>,
+}
+
+fn wifi(sim: &Simulation) -> &anabranch_sim::wifi::Wifi {
+    sim.world().network.wifi().expect("there is one")
+}
+
+fn stations(sim: &Simulation) -> impl Iterator<Item = Station> {
+    (0..wifi(sim).station_count() as u32).map(Station)
+}
+
+fn energy(sim: &Simulation) -> f64 {
+    stations(sim).map(|station| wifi(sim).energy_j(sim.now(), station)).sum()
+}
+
+impl Point for RdcaPoint {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.config.texts()
+    }
+
+    fn chance(&self) -> Chance {
+        Chance::Random
+    }
+
+    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
+        let outcome = self.outcome(seed, run)?;
+        let octets = |packets: u64| packets as f64 * f64::from(self.config.packet) / outcome.seconds;
+        let share = |of: u64, all: u64| (all > 0).then(|| of as f64 / all as f64);
+        let packets = outcome.packets();
+        Ok(vec![
+            Some(octets(packets)),
+            Some(octets(outcome.made)),
+            share(outcome.data_received, outcome.data_sent),
+            mean(&outcome.delays),
+            quantile(&outcome.delays, 0.95),
+            mean(&outcome.ages),
+            share(outcome.control, outcome.data_sent),
+            share(outcome.routing, outcome.data_sent),
+            (packets > 0).then(|| 1000.0 * outcome.energy / packets as f64),
+            Some(outcome.queue_drops as f64),
+            Some(outcome.collisions as f64),
+            Some(outcome.fairness()),
+            Some(outcome.gone as f64),
+            Some(outcome.wrong as f64),
+        ])
+    }
+}
+
+const METRICS: &[Metric] = &[
+    Metric {
+        name: "throughput_byte_per_s",
+        unit: "B/s",
+        about: "whole packets at the sink's application, of all senders, while the event lasts",
+    },
+    Metric { name: "offered_byte_per_s", unit: "B/s", about: "whole packets made, of all senders" },
+    Metric {
+        name: "delivery_ratio",
+        unit: "1",
+        about: "of the data packets that left the senders, repetitions too, the share that came to the sink",
+    },
+    Metric {
+        name: "delay_mean_s",
+        unit: "s",
+        about: "mean time from a packet's first sending to the sink's application",
+    },
+    Metric { name: "delay_p95_s", unit: "s", about: "19 of 20 packets took no longer" },
+    Metric {
+        name: "age_mean_s",
+        unit: "s",
+        about: "mean time from a packet's making to the sink's application",
+    },
+    Metric { name: "control_load", unit: "1", about: "control packets of the transport, per data packet" },
+    Metric { name: "routing_load", unit: "1", about: "routing messages at every hop, per data packet" },
+    Metric {
+        name: "energy_j_per_1000_packets",
+        unit: "J",
+        about: "drawn by all radios to send and receive, per 1000 packets delivered",
+    },
+    Metric { name: "queue_drops", unit: "1", about: "packets that a full interface queue has dropped" },
+    Metric { name: "collisions", unit: "1", about: "frames that others destroyed, at any node" },
+    Metric { name: "fairness", unit: "1", about: "Jain's index of what was delivered of each sender" },
+    Metric { name: "packets_gone", unit: "1", about: "packets that the applications were told are lost" },
+    Metric { name: "packets_wrong", unit: "1", about: "packets out of order or with wrong octets: a fault" },
+];
+
+#[cfg(test)]
+mod tests;
