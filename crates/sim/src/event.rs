@@ -53,6 +53,8 @@ pub enum Event {
     },
     /// A router's time-out may be due.
     Router(NodeId),
+    /// A station may send the next fragment of a packet, or forget one of which fragments are missing.
+    Fragment(u32),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -80,6 +82,7 @@ impl From<Event> for Packed {
             Event::Late(slot) => (8, slot, 0, 0),
             Event::Radio { station, what, generation } => (9, station, what, generation),
             Event::Router(node) => (10, node.0, 0, 0),
+            Event::Fragment(station) => (11, station, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -100,7 +103,8 @@ impl From<Packed> for Event {
             7 => Self::LinkTimeout(a),
             8 => Self::Late(a),
             9 => Self::Radio { station: a, what: b, generation: c },
-            _ => Self::Router(NodeId(a)),
+            10 => Self::Router(NodeId(a)),
+            _ => Self::Fragment(a),
         }
     }
 }
@@ -165,6 +169,7 @@ mod tests {
             Event::Late(3),
             Event::Radio { station: u32::MAX, what: 4, generation },
             Event::Router(NodeId(6)),
+            Event::Fragment(7),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -34,7 +34,7 @@ use caching::{Caching, Report};
 pub(crate) use faults::LastWords;
 use paths::Paths;
 use wireless::Wireless;
-pub use wireless::{WirelessConfig, WirelessMetrics};
+pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
 /// Whether a node passes packets on that are not for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -542,12 +542,7 @@ impl Network {
     /// As [`Network::send_on`], with the neighbour that it came from.
     #[inline]
     fn send_on_from(&mut self, now: Instant, at: NodeId, from: Option<NodeId>, handle: PacketHandle) {
-        let next = if self.paths.is_some() && self.has_router(at) {
-            self.next_on_path(now, at, from, handle)
-        } else {
-            self.routes.next(at, handle.dst)
-        };
-        let Some(link) = next else {
+        let Some(link) = self.next_link(now, at, from, handle) else {
             self.drop_at(now, at, NodeDrop::NoRoute, handle);
             return;
         };
@@ -555,6 +550,22 @@ impl Network {
             self.transmit(now, link, handle);
         } else {
             self.send_in_pieces(now, at, link, handle);
+        }
+    }
+
+    /// The link that a packet takes from a node.
+    #[inline]
+    fn next_link(
+        &mut self,
+        now: Instant,
+        at: NodeId,
+        from: Option<NodeId>,
+        handle: PacketHandle,
+    ) -> Option<LinkId> {
+        if self.paths.is_some() && self.has_router(at) {
+            self.next_on_path(now, at, from, handle)
+        } else {
+            self.routes.next(at, handle.dst)
         }
     }
 

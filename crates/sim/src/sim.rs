@@ -342,6 +342,7 @@ impl Simulation {
             Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
             Event::Radio { station, what, generation } => self.world.handle_radio(station, what, generation),
             Event::Router(node) => self.world.network.handle_router_timer(now, node),
+            Event::Fragment(station) => self.world.network.handle_fragments(now, station),
         }
         self.settle();
         true
