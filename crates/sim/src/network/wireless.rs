@@ -60,6 +60,16 @@ impl Default for WirelessConfig {
     }
 }
 
+impl WirelessConfig {
+    /// How long pieces wait for the rest.
+    fn patience(&self) -> Duration {
+        match self.forwarding {
+            FragmentForwarding::Reassembly => self.reassembly_timeout,
+            FragmentForwarding::Fragments(how) => how.timeout,
+        }
+    }
+}
+
 /// What the adaptation layer of a node has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WirelessMetrics {
@@ -207,7 +217,7 @@ impl Interface {
         (piece, of): (u32, u32),
     ) -> bool {
         let before = self.partials.len();
-        self.partials.retain(|p| now.saturating_since(p.since) < config.reassembly_timeout);
+        self.partials.retain(|p| now.saturating_since(p.since) < config.patience());
         self.metrics.timed_out += (before - self.partials.len()) as u64;
         // A neighbour sends one packet at a time, if it does not pass fragments on: what it began before will never be whole.
         if config.forwarding == FragmentForwarding::Reassembly {

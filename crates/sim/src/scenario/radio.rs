@@ -102,6 +102,10 @@ pub struct RadioSection {
     /// Packets of others that a node remembers at a time, 1 to 1024. Only with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_reassemblies: Option<u32>,
+    /// How long the fragments of a packet wait for the rest, in place of `reassembly_timeout`. Only with
+    /// `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_timeout: Option<Span>,
     /// From the end of one fragment to the next of the same packet, at least. Only with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fragment_gap: Option<Span>,
@@ -141,6 +145,7 @@ impl Default for RadioSection {
             reassembly_timeout: Span(wireless.reassembly_timeout),
             forwarding: ForwardingName::Reassembly,
             virtual_reassemblies: None,
+            fragment_timeout: None,
             fragment_gap: None,
             range: None,
             interference_range: None,
@@ -305,9 +310,13 @@ impl RadioSection {
 
     fn forwarding(&self) -> Result<FragmentForwarding, Fault> {
         let base = VirtualReassembly::default();
-        let (entries, gap) = (self.virtual_reassemblies, self.fragment_gap);
+        let (entries, timeout, gap) = (self.virtual_reassemblies, self.fragment_timeout, self.fragment_gap);
         if self.forwarding == ForwardingName::Reassembly {
-            let said = [("virtual_reassemblies", entries.is_some()), ("fragment_gap", gap.is_some())];
+            let said = [
+                ("virtual_reassemblies", entries.is_some()),
+                ("fragment_timeout", timeout.is_some()),
+                ("fragment_gap", gap.is_some()),
+            ];
             return match said.iter().find(|(_, said)| *said) {
                 None => Ok(FragmentForwarding::Reassembly),
                 Some((key, _)) => {
@@ -319,8 +328,12 @@ impl RadioSection {
             Some(n) if !(1..=1024).contains(&n) => {
                 Err((vec!["virtual_reassemblies"], format!("expected 1 to 1024, found {n}")))
             }
+            _ if timeout.is_some_and(|timeout| timeout.0.is_zero()) => {
+                Err((vec!["fragment_timeout"], "no packet in pieces would ever be whole".to_owned()))
+            }
             _ => Ok(FragmentForwarding::Fragments(VirtualReassembly {
                 entries: entries.map_or(base.entries, |n| n as usize),
+                timeout: timeout.map_or(base.timeout, |timeout| timeout.0),
                 gap: gap.map_or(base.gap, |gap| gap.0),
             })),
         }
@@ -342,6 +355,7 @@ impl RadioSection {
     pub(super) fn complete(&mut self, config: &RadioConfig, wireless: &WirelessConfig) {
         if let FragmentForwarding::Fragments(how) = wireless.forwarding {
             self.virtual_reassemblies = Some(how.entries as u32);
+            self.fragment_timeout = Some(Span(how.timeout));
             self.fragment_gap = Some(Span(how.gap));
         }
         self.frame = Some(config.phy.max_psdu);

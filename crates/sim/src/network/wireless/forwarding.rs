@@ -35,15 +35,20 @@ pub struct VirtualReassembly {
     /// Packets of others that a node remembers at a time (RFC 8930 section 7 asks for a bound). An entry takes some twenty
     /// octets, where a packet takes 1280.
     pub entries: usize,
+    /// How long the first fragment of a packet, in an entry or where packets are put together, waits for the last; in place of
+    /// [`super::WirelessConfig::reassembly_timeout`]. A neighbour that passes fragments on has several packets under way, so
+    /// that a new one does not show that the rest of an old one is lost, which would hold its place for a minute.
+    pub timeout: Duration,
     /// From the moment when a fragment is settled to that when the next of the same packet may be sent, at least. RFC 8930
-    /// section 5 asks for one that lets the first fragment get out of the next node's way and out of earshot.
+    /// section 5 asks for one that lets the first fragment get out of the next node's way and out of earshot. There is none towards the
+    /// node that the packet is for.
     pub gap: Duration,
 }
 
 impl Default for VirtualReassembly {
-    /// Sixteen entries; 12 ms, about what a full O-QPSK frame takes over two further hops (`docs/radio.md`).
+    /// Sixteen entries; 2 s, many times what the longest packet needs; a gap of 12 ms, about what a full O-QPSK frame takes over two further hops (`docs/radio.md`).
     fn default() -> Self {
-        Self { entries: 16, gap: Duration::from_millis(12) }
+        Self { entries: 16, timeout: Duration::from_secs(2), gap: Duration::from_millis(12) }
     }
 }
 
@@ -195,7 +200,7 @@ impl Network {
         };
         let Some(wireless) = &mut self.wireless else { return false };
         let FragmentForwarding::Fragments(config) = wireless.config.forwarding else { return false };
-        let (limit, timeout) = (wireless.config.queue as usize, wireless.config.reassembly_timeout);
+        let (limit, timeout) = (wireless.config.queue as usize, config.timeout);
         let interface = wireless.interface(at);
         let entries = interface.datagrams.iter().filter(|d| !d.is_own()).count();
         let full = entries >= config.entries || interface.waiting.len() >= limit;
@@ -276,7 +281,7 @@ impl Network {
     pub(super) fn fragment_done(&mut self, now: Instant, station: u32, number: u32, good: bool) -> bool {
         let Some(wireless) = &mut self.wireless else { return false };
         let FragmentForwarding::Fragments(config) = wireless.config.forwarding else { return false };
-        let timeout = wireless.config.reassembly_timeout;
+        let timeout = config.timeout;
         let interface = wireless.interface(station);
         let Some(at) = interface.datagrams.iter().position(|d| d.number == number) else { return false };
         let datagram = &mut interface.datagrams[at];
@@ -290,7 +295,9 @@ impl Network {
             interface.datagrams.remove(at);
             return true;
         }
-        if config.gap.is_zero() {
+        // Whoever has it for itself sends nothing that could get in the way of the next.
+        let at_end = self.links[datagram.link.index()].to() == datagram.handle.dst;
+        if config.gap.is_zero() || at_end {
             datagram.stage = Stage::Awaited;
             interface.queue_fragment(number);
         } else {
@@ -303,7 +310,7 @@ impl Network {
     /// The gap behind a fragment, or the time of an entry, may be over.
     pub(crate) fn handle_fragments(&mut self, now: Instant, station: u32) {
         let Some(wireless) = &mut self.wireless else { return };
-        let timeout = wireless.config.reassembly_timeout;
+        let timeout = wireless.config.patience();
         for expired in wireless.interface(station).expire(now, timeout) {
             self.links[expired.link.index()].count_lost();
             self.watch(now, expired.link, Point::Dropped(LinkDrop::Loss), expired.handle);

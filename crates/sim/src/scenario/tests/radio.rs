@@ -375,7 +375,7 @@ fn fragments_can_go_on_one_by_one() {
     let fragments = with("forwarding", "fragments");
     let scenario = fragments.clone().set("radio.fragment_gap=5 ms").scenario().expect("it is legal");
     let gap = anabranch_core::time::Duration::from_millis(5);
-    let expected = FragmentForwarding::Fragments(VirtualReassembly { entries: 16, gap });
+    let expected = FragmentForwarding::Fragments(VirtualReassembly { gap, ..VirtualReassembly::default() });
     assert_eq!(scenario.radio.as_ref().expect("it has one").wireless.forwarding, expected);
     assert!(scenario.to_toml().contains("virtual_reassemblies = 16"));
     let (_, metrics) = fragments.clone().set("tcp.default.mss=400").scenario().expect("it is legal").run(
