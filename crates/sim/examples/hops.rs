@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use anabranch_core::time::Duration;
+use anabranch_sim::network::FragmentForwarding;
 use anabranch_sim::radio::MacConfig;
 
 #[path = "../benches/support/hops.rs"]
@@ -46,7 +47,14 @@ fn windows(out: &mut impl Write) -> io::Result<()> {
         for frames in 1..=5 {
             write!(out, "| {hops} | {frames} |")?;
             for window in WINDOWS {
-                let row = Row { hops, frames, window, mac: tuned(), ack_every: 2 };
+                let row = Row {
+                    hops,
+                    frames,
+                    window,
+                    mac: tuned(),
+                    ack_every: 2,
+                    forwarding: FragmentForwarding::Reassembly,
+                };
                 write!(out, " {:.1} |", row.measure(RUNS, SECONDS).goodput / 1e3)?;
             }
             writeln!(out)?;
@@ -67,7 +75,14 @@ fn delays(out: &mut impl Write) -> io::Result<()> {
                 write!(out, "| {name} | {hops} | {frames} | {window} |")?;
                 for ms in delays {
                     let mac = MacConfig { retry_delay: Duration::from_millis(ms), ..mac };
-                    let row = Row { hops, frames, window, mac, ack_every: 2 };
+                    let row = Row {
+                        hops,
+                        frames,
+                        window,
+                        mac,
+                        ack_every: 2,
+                        forwarding: FragmentForwarding::Reassembly,
+                    };
                     write!(out, " {:.1} |", row.measure(RUNS, SECONDS).goodput / 1e3)?;
                 }
                 writeln!(out)?;
@@ -87,7 +102,15 @@ fn backoffs(out: &mut impl Write) -> io::Result<()> {
     for (max_be, max_csma_backoffs) in [(5, 4), (5, 5), (6, 5), (7, 5), (8, 5)] {
         for hops in 1..=3 {
             let mac = MacConfig { max_be, max_csma_backoffs, ..tuned() };
-            let m = Row { hops, frames: 5, window: 4, mac, ack_every: 2 }.measure(RUNS, SECONDS);
+            let m = Row {
+                hops,
+                frames: 5,
+                window: 4,
+                mac,
+                ack_every: 2,
+                forwarding: FragmentForwarding::Reassembly,
+            }
+            .measure(RUNS, SECONDS);
             writeln!(
                 out,
                 "| {max_be} | {max_csma_backoffs} | {hops} | {:.1} | {:.3} | {:.1} | {:.1} |",

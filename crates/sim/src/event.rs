@@ -57,6 +57,8 @@ pub enum Event {
     Aodv(NodeId),
     /// A routing message has waited long enough; its number.
     Delayed(u32),
+    /// A station may send the next fragment of a packet, or forget one of which fragments are missing.
+    Fragment(u32),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -86,6 +88,7 @@ impl From<Event> for Packed {
             Event::Router(node) => (10, node.0, 0, 0),
             Event::Aodv(node) => (11, node.0, 0, 0),
             Event::Delayed(slot) => (12, slot, 0, 0),
+            Event::Fragment(station) => (13, station, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -108,7 +111,8 @@ impl From<Packed> for Event {
             9 => Self::Radio { station: a, what: b, generation: c },
             10 => Self::Router(NodeId(a)),
             11 => Self::Aodv(NodeId(a)),
-            _ => Self::Delayed(a),
+            12 => Self::Delayed(a),
+            _ => Self::Fragment(a),
         }
     }
 }
@@ -175,6 +179,7 @@ mod tests {
             Event::Router(NodeId(6)),
             Event::Aodv(NodeId(8)),
             Event::Delayed(u32::MAX),
+            Event::Fragment(7),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -9,7 +9,8 @@ use anabranch_core::time::Instant;
 use anabranch_wire::ieee802154::{self, Address, FCS_LEN, Header, Kind};
 use anabranch_wire::ip::{EmitError, Protocol, UDP_HEADER_LEN};
 use anabranch_wire::sixlowpan::{
-    Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, compress, compressed_header_len, split,
+    Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, Split, compress, compressed_header_len,
+    split, split_at,
 };
 
 use crate::address::address_of;
@@ -40,6 +41,8 @@ pub struct Cut {
     datagram: Compressed,
     /// Octets of MAC payload that a frame has room for.
     room: usize,
+    /// Octets of the packet that the first piece stands for, if it is to be other than as many as fit.
+    first: Option<u16>,
     pieces: u32,
 }
 
@@ -54,9 +57,21 @@ impl Cut {
 
     /// Octets of a frame, MAC header and FCS included.
     pub fn psdu_len(&self, piece: u32) -> u16 {
-        let pieces = split(&self.datagram, self.room).ok();
-        let piece = pieces.and_then(|mut pieces| pieces.nth(piece as usize));
+        let piece = self.split().and_then(|mut pieces| pieces.nth(piece as usize));
         piece.map_or(0, |piece| (OVERHEAD + piece.frame_payload_len()) as u16)
+    }
+
+    fn split(&self) -> Option<Split> {
+        match self.first {
+            None => split(&self.datagram, self.room).ok(),
+            Some(first) => split_at(&self.datagram, self.room, first).ok(),
+        }
+    }
+
+    fn new(datagram: Compressed, room: usize, first: Option<u16>) -> Option<Self> {
+        let cut = Self { datagram, room, first, pieces: 0 };
+        let pieces = cut.split()?.len() as u32;
+        Some(Self { pieces, ..cut })
     }
 }
 
@@ -68,6 +83,40 @@ fn link((from, to): (NodeId, Option<NodeId>)) -> Link {
 /// Cuts a packet that goes from one node to another, or to everybody, into frames of at most `max_psdu` octets. `None`
 /// if it does not fit.
 pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_psdu: u16) -> Option<Cut> {
+    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, room(max_psdu), None)
+}
+
+/// As [`cut`], for pieces that others pass on one by one: the first has room for the longest header that one of them may
+/// need, who can leave out neither address nor hop limit.
+pub fn cut_to_pass_on(
+    ip: IpVersion,
+    packet: &Packet,
+    hop: (NodeId, Option<NodeId>),
+    max_psdu: u16,
+) -> Option<Cut> {
+    let cut = cut(ip, packet, hop, max_psdu)?;
+    if cut.pieces == 1 {
+        return Some(cut);
+    }
+    let between = Link { src: Address::Short(NOBODY), dst: Address::Short(NOBODY) };
+    let longest = compressed(ip, packet, INLINE_HOP_LIMIT, &between)?;
+    let first = split(&longest, cut.room).ok()?.next()?.uncompressed_len;
+    Cut::new(cut.datagram, cut.room, Some(first))
+}
+
+/// As the packet was cut by `before`, from whom its pieces come, with the header that it has on this hop. `None` if that does
+/// not fit into the first.
+pub fn cut_again(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), before: &Cut) -> Option<Cut> {
+    let first = before.split()?.next()?.uncompressed_len;
+    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, before.room, Some(first))
+}
+
+fn room(max_psdu: u16) -> usize {
+    usize::from(max_psdu).saturating_sub(OVERHEAD)
+}
+
+/// Lengths of a packet as 6LoWPAN has it on a link.
+fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Option<Compressed> {
     let (IpAddr::V6(src), IpAddr::V6(dst)) = (address_of(ip, packet.src), address_of(ip, packet.dst)) else {
         return None;
     };
@@ -78,24 +127,20 @@ pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_ps
         // IP fragments do not go over the air: a packet that is too long is cut below IP.
         Payload::Fragment(_) => return None,
     };
-    let header = Ipv6Header {
-        src,
-        dst,
-        traffic_class: 0,
-        flow_label: packet.path.into(),
-        next_header,
-        hop_limit: packet.hop_limit,
-    };
-    let header_len = compressed_header_len(&header, ports, &link(hop), &CONTEXTS);
+    let header =
+        Ipv6Header { src, dst, traffic_class: 0, flow_label: packet.path.into(), next_header, hop_limit };
+    let header_len = compressed_header_len(&header, ports, link, &CONTEXTS);
     let uncompressed_len = packet.wire_len as usize;
     // A UDP header is compressed with that of IP.
     let whole_headers = ip.header_len() as usize + ports.map_or(0, |_| UDP_HEADER_LEN);
     let len = uncompressed_len - whole_headers + header_len;
-    let datagram = Compressed { header_len, len, uncompressed_len };
-    let room = usize::from(max_psdu).saturating_sub(OVERHEAD);
-    let pieces = split(&datagram, room).ok()?.len() as u32;
-    Some(Cut { datagram, room, pieces })
+    Some(Compressed { header_len, len, uncompressed_len })
 }
+
+/// A short address of no node.
+const NOBODY: u16 = 0xfffe;
+/// One of the hop limits that RFC 6282 has no bits for (section 3.1.1).
+const INLINE_HOP_LIMIT: u8 = 2;
 
 /// A frame that has left the air. Its octets are made only if somebody wants them.
 #[derive(Clone, Copy, Debug)]
@@ -175,7 +220,7 @@ impl AirFrame<'_> {
         let mut datagram = Vec::with_capacity(packet.len());
         let lengths = compress(&packet, &link, &CONTEXTS, &mut datagram).expect("it is an IPv6 packet");
         debug_assert_eq!(lengths, cut.datagram, "{self:?}");
-        let mut pieces = split(&lengths, cut.room).expect("it has been cut before");
+        let mut pieces = cut.split().expect("it has been cut before");
         let piece = pieces.nth(piece as usize).expect("a piece on the air is one of those that there are");
         let mut payload = Vec::with_capacity(piece.frame_payload_len());
         piece.emit_header(tag, &mut payload);

@@ -44,7 +44,7 @@ pub(crate) use datagrams::Datagram;
 pub(crate) use faults::LastWords;
 use paths::Paths;
 use wireless::Wireless;
-pub use wireless::{WirelessConfig, WirelessMetrics};
+pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
 /// Whether a node passes packets on that are not for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -585,12 +585,7 @@ impl Network {
         if self.aodv.is_some() && self.has_aodv(at) {
             return self.send_by_aodv(now, at, handle, Past { previous: from, rerouted: 0 });
         }
-        let next = if self.paths.is_some() && self.has_router(at) {
-            self.next_on_path(now, at, from, handle)
-        } else {
-            self.routes.next(at, handle.dst)
-        };
-        let Some(link) = next else {
+        let Some(link) = self.next_link(now, at, from, handle) else {
             self.drop_at(now, at, NodeDrop::NoRoute, handle);
             return;
         };
@@ -598,6 +593,22 @@ impl Network {
             self.transmit(now, link, handle);
         } else {
             self.send_in_pieces(now, at, link, handle);
+        }
+    }
+
+    /// The link that a packet takes from a node.
+    #[inline]
+    fn next_link(
+        &mut self,
+        now: Instant,
+        at: NodeId,
+        from: Option<NodeId>,
+        handle: PacketHandle,
+    ) -> Option<LinkId> {
+        if self.paths.is_some() && self.has_router(at) {
+            self.next_on_path(now, at, from, handle)
+        } else {
+            self.routes.next(at, handle.dst)
         }
     }
 

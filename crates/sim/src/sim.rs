@@ -402,6 +402,7 @@ impl Simulation {
             Event::Router(node) => self.world.network.handle_router_timer(now, node),
             Event::Aodv(node) => self.world.network.handle_aodv_timer(now, node),
             Event::Delayed(slot) => self.world.network.handle_delayed(now, slot),
+            Event::Fragment(station) => self.world.network.handle_fragments(now, station),
         }
         self.settle();
         true

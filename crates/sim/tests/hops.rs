@@ -1,6 +1,7 @@
 //! TCP over 6LoWPAN: one hop against the bound by hand, two and three against a half and a third of it. The sweep is in
 //! `docs/radio.md`.
 
+use anabranch_sim::network::FragmentForwarding;
 use anabranch_sim::radio::MacConfig;
 
 #[path = "../benches/support/hops.rs"]
@@ -10,7 +11,16 @@ use hops::{Row, bound, mss, psdus, tuned};
 
 /// Of the bound's part that a path of so many hops may have.
 fn share(hops: usize, window: u32) -> f64 {
-    let goodput = Row { hops, frames: 5, window, mac: tuned(), ack_every: 2 }.measure(2, 40).goodput;
+    let goodput = Row {
+        hops,
+        frames: 5,
+        window,
+        mac: tuned(),
+        ack_every: 2,
+        forwarding: FragmentForwarding::Reassembly,
+    }
+    .measure(2, 40)
+    .goodput;
     goodput / (bound(5, None) / hops as f64)
 }
 
@@ -46,7 +56,10 @@ fn stop_and_wait_loses_nothing_and_halves_with_the_second_hop() {
 
 #[test]
 fn longer_backoffs_outlast_a_packet_of_the_neighbour() {
-    let row = |mac| Row { hops: 2, frames: 5, window: 4, mac, ack_every: 2 }.measure(2, 40);
+    let row = |mac| {
+        Row { hops: 2, frames: 5, window: 4, mac, ack_every: 2, forwarding: FragmentForwarding::Reassembly }
+            .measure(2, 40)
+    };
     let (short, long) = (row(MacConfig { max_be: 5, max_csma_backoffs: 4, ..tuned() }), row(tuned()));
     assert!(long.timeouts < short.timeouts / 3.0, "{short:?} {long:?}");
     assert!(long.goodput > 1.3 * short.goodput, "{short:?} {long:?}");

@@ -14,7 +14,9 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::event::AppId;
 use anabranch_sim::frames::{self, AirFrame, Content as FrameContent};
 use anabranch_sim::link::LinkConfig;
-use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::network::{
+    Forwarding, FragmentForwarding, NetworkConfig, VirtualReassembly, WirelessConfig,
+};
 use anabranch_sim::packet::{IpVersion, LinkId, NodeId};
 use anabranch_sim::radio::{Position, Propagation, RadioConfig, Station, StationMetrics};
 use anabranch_sim::sim::{Builder, Fault, Simulation};
@@ -41,12 +43,17 @@ fn lossy(mut radio: RadioConfig, loss: f64) -> RadioConfig {
 }
 
 /// Nodes with a radio and routers, the root first.
-fn on_air(radio: RadioConfig, places: &[(f64, f64)], multi_link: Option<usize>) -> (Builder, Vec<NodeId>) {
+fn on_air(
+    radio: RadioConfig,
+    wireless: WirelessConfig,
+    places: &[(f64, f64)],
+    multi_link: Option<usize>,
+) -> (Builder, Vec<NodeId>) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let nodes: Vec<NodeId> =
         (0..places.len()).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
     let sites: Vec<_> = nodes.iter().copied().zip(places.iter().map(|&(x, y)| Position { x, y })).collect();
-    builder.radio(radio, WirelessConfig::default(), &sites).unwrap();
+    builder.radio(radio, wireless, &sites).unwrap();
     for (i, &node) in nodes.iter().enumerate() {
         let kind = match i {
             0 => None,
@@ -59,8 +66,9 @@ fn on_air(radio: RadioConfig, places: &[(f64, f64)], multi_link: Option<usize>) 
 }
 
 /// TCP over three hops, up and down at once.
-fn row(radio: RadioConfig, mss: u16) -> (Builder, Vec<NodeId>, [AppId; 2]) {
-    let (mut builder, nodes) = on_air(radio, &[(0.0, 0.0), (80.0, 0.0), (160.0, 0.0), (240.0, 0.0)], None);
+fn row(radio: RadioConfig, wireless: WirelessConfig, mss: u16) -> (Builder, Vec<NodeId>, [AppId; 2]) {
+    let places = [(0.0, 0.0), (80.0, 0.0), (160.0, 0.0), (240.0, 0.0)];
+    let (mut builder, nodes) = on_air(radio, wireless, &places, None);
     let tcp = tcp::Config { mss, ..tcp::Config::default() };
     let mut transfer = |from, to, port| {
         let config = BulkSenderConfig::new(to, port, Content::Pattern(BULK), tcp);
@@ -189,7 +197,7 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
         ("o-qpsk", lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400),
         ("sun-fsk", lossy(RadioConfig::sun_fsk(RANGE), 0.02), 1000),
     ] {
-        let (builder, nodes, sinks) = row(radio, mss);
+        let (builder, nodes, sinks) = row(radio, WirelessConfig::default(), mss);
         let (sim, octets) = captured(builder, after(600), Lengths::default());
         for sink in sinks {
             assert_eq!(sim.app::<Sink>(sink).bytes(), BULK);
@@ -211,11 +219,36 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
     }
 }
 
+#[test]
+fn fragments_that_go_on_one_by_one_are_in_the_capture() {
+    let forwarding = FragmentForwarding::Fragments(VirtualReassembly::default());
+    let wireless = WirelessConfig { forwarding, ..WirelessConfig::default() };
+    let (builder, nodes, sinks) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), wireless, 400);
+    let (sim, octets) = captured(builder, after(900), Lengths::default());
+    for sink in sinks {
+        assert_eq!(sim.app::<Sink>(sink).bytes(), BULK);
+    }
+    let relay = sim.world().network.wireless_metrics(nodes[1]).unwrap();
+    assert!(relay.fragments_forwarded > 300 && relay.joined == 0, "{relay:?}");
+
+    let Some(tshark) = Tshark::open("air-fragments", &octets) else { return };
+    assert_sound(&tshark, "fragments", &sim);
+    for port in [PORT, PORT + 1] {
+        assert!(stream_to(&tshark, port) == pattern()[..BULK as usize], "{port}");
+    }
+    // Every hop has a tag of its own, and what is put together from its frames is the packet.
+    let hops = table(&tshark, "6lowpan.frag.tag", "wpan.src16 wpan.dst16 6lowpan.frag.tag");
+    let mut of_tag: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    hops.iter().for_each(|hop| of_tag.entry(&hop[2]).or_default().push((&hop[0], &hop[1])));
+    assert!(of_tag.values().all(|hops| hops.iter().all(|hop| *hop == hops[0])));
+    assert!(tshark.count("6lowpan.reassembled.length") > 3 * BULK / 400);
+}
+
 /// Multipath TCP with packets of so many octets over two paths on the air and one with a cable.
 fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     // A source with two relays in reach, and a third with a cable to a base station.
     let places = [(0.0, 0.0), (80.0, 50.0), (80.0, -50.0), (160.0, 0.0), (240.0, 0.0)];
-    let (mut builder, nodes) = on_air(radio, &places, Some(4));
+    let (mut builder, nodes) = on_air(radio, WirelessConfig::default(), &places, Some(4));
     let station = builder.node("bs", Forwarding::On);
     let cable = LinkConfig::new(10_000_000, Duration::from_millis(15));
     builder.cable(nodes[0], station, cable);
@@ -292,13 +325,13 @@ fn connections_over_several_paths_are_in_the_capture() {
 
 #[test]
 fn a_frame_that_breaks_off_says_so() {
-    let (builder, nodes, _) = row(RadioConfig::o_qpsk(RANGE), 400);
+    let (builder, nodes, _) = row(RadioConfig::o_qpsk(RANGE), WirelessConfig::default(), 400);
     let (mut sim, _) = captured(builder, after(70), Lengths::default());
     let lengths: Lengths = sim.take_observer().unwrap();
     // The relay dies in the midst of what it sends when the transfer is under way.
     let of_relay = |f: &&Seen| f.from == nodes[1] && !f.is_ack && f.start > after(61);
     let seen = lengths.frames.iter().find(of_relay).unwrap();
-    let (mut builder, ..) = row(RadioConfig::o_qpsk(RANGE), 400);
+    let (mut builder, ..) = row(RadioConfig::o_qpsk(RANGE), WirelessConfig::default(), 400);
     let at = seen.start + seen.end.saturating_since(seen.start) / 2;
     builder.fault(at, Fault::NodeFails(nodes[1], Failure::Silent));
     builder.fault(after(62), Fault::NodeRecovers(nodes[1]));
@@ -311,7 +344,7 @@ fn a_frame_that_breaks_off_says_so() {
 #[test]
 fn every_frame_has_the_length_that_was_timed_and_observers_change_nothing() {
     let run = |watched: bool| {
-        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400);
+        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), WirelessConfig::default(), 400);
         let mut sim = builder.build();
         if watched {
             sim.observe(Lengths::default());
@@ -329,7 +362,7 @@ fn every_frame_has_the_length_that_was_timed_and_observers_change_nothing() {
 #[test]
 fn the_same_seed_is_the_same_capture_and_trace() {
     let run = || {
-        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), 400);
+        let (builder, _, _) = row(lossy(RadioConfig::o_qpsk(RANGE), 0.02), WirelessConfig::default(), 400);
         let (mut sim, octets) = captured(builder, after(120), TextTrace::new(Vec::new()));
         (octets, sim.take_observer::<TextTrace<Vec<u8>>>().unwrap().finish().unwrap())
     };

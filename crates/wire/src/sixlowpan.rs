@@ -27,7 +27,7 @@ pub use context::{Context, Contexts, PrefixTooLong};
 pub use decompress::{Decompressed, decompress};
 pub use fragment::{
     Dispatch, DispatchError, FIRST_FRAGMENT_HEADER_LEN, FRAGMENT_HEADER_LEN, MAX_DATAGRAM, Piece, PieceKind,
-    Split, SplitError, parse_dispatch, split,
+    Split, SplitError, parse_dispatch, split, split_at,
 };
 
 pub use input::{DecompressError, Field};

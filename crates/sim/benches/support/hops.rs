@@ -6,7 +6,7 @@
 use anabranch_core::tcp::{self, DelayedAck, InitialWindow, RtoConfig};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
-use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
+use anabranch_sim::network::{Forwarding, FragmentForwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{MacConfig, PhyConfig, Position, RadioConfig, Station};
 use anabranch_sim::sim::Builder;
@@ -24,6 +24,8 @@ pub struct Row {
     pub mac: MacConfig,
     /// Segments for which an acknowledgement waits.
     pub ack_every: u8,
+    /// What relays do with fragments.
+    pub forwarding: FragmentForwarding,
 }
 
 /// What came of it.
@@ -135,14 +137,37 @@ impl Row {
         }
     }
 
-    fn once(&self, run: u64, seconds: u64) -> Measured {
+    /// How long the one segment that is sent takes, in seconds: from the end of the handshake at the sender to when it can be
+    /// read, the mean of `runs` runs.
+    pub fn latency(&self, runs: u64) -> f64 {
+        let one = |run| {
+            let (mut builder, ids) = self.network(run);
+            let (tcp, from, to) = (self.tcp(), ids[self.hops], ids[0]);
+            let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));
+            let config = BulkSenderConfig::new(to, 80, Content::Pattern(tcp.mss.into()), tcp);
+            let source = builder.app(from, Instant::ZERO, BulkSender::new(config));
+            let mut sim = builder.build();
+            sim.run_until(Instant::ZERO + Duration::from_secs(60));
+            let opened = sim.app::<BulkSender>(source).opened.expect("nobody else sends");
+            sim.app::<Sink>(sink).transfers[0].last.saturating_since(opened).as_secs_f64()
+        };
+        (0..runs).map(one).sum::<f64>() / runs as f64
+    }
+
+    fn network(&self, run: u64) -> (Builder, Vec<NodeId>) {
         let mut builder = Builder::new(NetworkConfig::default(), 1, run);
         let ids: Vec<NodeId> =
             (0..=self.hops).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
         let place = |(i, &node): (usize, &NodeId)| (node, Position::new(80.0 * i as f64, 0.0));
         let places: Vec<_> = ids.iter().enumerate().map(place).collect();
         let radio = RadioConfig { mac: self.mac, ..RadioConfig::o_qpsk(100.0) };
-        builder.radio(radio, WirelessConfig::default(), &places).expect("the radio can be");
+        let wireless = WirelessConfig { forwarding: self.forwarding, ..WirelessConfig::default() };
+        builder.radio(radio, wireless, &places).expect("the radio can be");
+        (builder, ids)
+    }
+
+    fn once(&self, run: u64, seconds: u64) -> Measured {
+        let (mut builder, ids) = self.network(run);
         let tcp = self.tcp();
         let (from, to) = (ids[self.hops], ids[0]);
         let sink = builder.app(to, Instant::ZERO, Sink::new(80, tcp));

@@ -1,12 +1,13 @@
 //! Packets over the radio: a node's queue, its frames, and what comes out of them at the neighbours.
 //!
 //! 6LoWPAN between IP and the frame (RFC 4944, RFC 6282): a packet is compressed and, if it does not fit into a frame,
-//! cut. Every hop puts it together again before it goes on (route-over, RFC 6606 section 1.2). A frame that the link layer
-//! gives up takes the rest of its packet with it.
+//! cut. Every hop puts it together again before it goes on (route-over, RFC 6606 section 1.2), or passes its fragments on one
+//! by one ([`FragmentForwarding`]). A frame that the link layer gives up takes the rest of its packet with it.
 //!
 //! A packet stays with its sender until its last frame is settled; a receiver that has all of it makes a copy. So a
 //! packet can have arrived that its sender takes for lost, as in life.
 
+mod forwarding;
 mod watch;
 
 use std::collections::VecDeque;
@@ -23,6 +24,9 @@ use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::radio::{Effect, Outcome, Outgoing, Radio, Station};
 use crate::trace::{NodeDrop, Point};
 
+use forwarding::Datagram;
+pub use forwarding::{FragmentForwarding, VirtualReassembly};
+
 /// What holds for every node on the air.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WirelessConfig {
@@ -32,6 +36,8 @@ pub struct WirelessConfig {
     pub reassemblies: usize,
     /// How long the pieces wait for the rest (RFC 4944 section 5.3: at most 60 s).
     pub reassembly_timeout: Duration,
+    /// What a node does with a packet in pieces that is for others.
+    pub forwarding: FragmentForwarding,
     /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA.
     /// The standard leaves that to the layer above.
     pub access_retries: u8,
@@ -47,9 +53,20 @@ impl Default for WirelessConfig {
             queue: 32,
             reassemblies: 4,
             reassembly_timeout: Duration::from_secs(60),
+            forwarding: FragmentForwarding::Reassembly,
             access_retries: 0,
             lost_after: 4,
             silent_for: Duration::from_secs(20),
+        }
+    }
+}
+
+impl WirelessConfig {
+    /// How long pieces wait for the rest.
+    fn patience(&self) -> Duration {
+        match self.forwarding {
+            FragmentForwarding::Reassembly => self.reassembly_timeout,
+            FragmentForwarding::Fragments(how) => how.timeout,
         }
     }
 }
@@ -65,6 +82,16 @@ pub struct WirelessMetrics {
     pub no_room: u64,
     /// Broadcast packets sent.
     pub broadcasts: u64,
+    /// Fragments of others passed on one by one.
+    pub fragments_forwarded: u64,
+    /// Packets of others that there was no room to remember, in the virtual reassembly buffer or in the queue.
+    pub entries_refused: u64,
+    /// The most that were remembered at a time.
+    pub entries_peak: u64,
+    /// Packets of others of which fragments never came.
+    pub entries_timed_out: u64,
+    /// Fragments of others that belong to no packet that the node remembers.
+    pub strays: u64,
 }
 
 /// The radio and those on it.
@@ -83,6 +110,8 @@ struct Interface {
     waiting: VecDeque<Outbound>,
     current: Option<Current>,
     partials: Vec<Partial>,
+    /// Packets whose fragments are sent one by one.
+    datagrams: Vec<Datagram>,
     neighbours: Vec<Neighbour>,
     metrics: WirelessMetrics,
     sight: Sight,
@@ -93,6 +122,8 @@ struct Outbound {
     /// `None` is everybody.
     link: Option<LinkId>,
     handle: PacketHandle,
+    /// Of which of the node's datagrams it is the next fragment; `None` is a whole packet.
+    datagram: Option<u32>,
 }
 
 /// The packet whose frames are being sent.
@@ -103,6 +134,8 @@ struct Current {
     cut: Cut,
     /// The frame that is on its way.
     piece: u32,
+    /// The last that is sent in this turn.
+    last: u32,
     /// How often it has found no free channel.
     refused: u8,
     arrived: bool,
@@ -155,6 +188,13 @@ impl Wireless {
     fn interface(&mut self, station: u32) -> &mut Interface {
         &mut self.interfaces[station as usize]
     }
+
+    /// What tells a packet on one hop from others: its lower half is the tag of its datagram.
+    fn next_number(&mut self) -> u32 {
+        let number = self.next_number;
+        self.next_number = number.wrapping_add(1);
+        number
+    }
 }
 
 impl Interface {
@@ -172,11 +212,13 @@ impl Interface {
         (piece, of): (u32, u32),
     ) -> bool {
         let before = self.partials.len();
-        self.partials.retain(|p| now.saturating_since(p.since) < config.reassembly_timeout);
+        self.partials.retain(|p| now.saturating_since(p.since) < config.patience());
         self.metrics.timed_out += (before - self.partials.len()) as u64;
-        // A neighbour sends one packet at a time: what it began before will never be whole.
-        self.partials.retain(|p| p.from != from || p.number == number);
-        let at = match self.partials.iter().position(|p| p.from == from) {
+        // A neighbour sends one packet at a time, if it does not pass fragments on: what it began before will never be whole.
+        if config.forwarding == FragmentForwarding::Reassembly {
+            self.partials.retain(|p| p.from != from || p.number == number);
+        }
+        let at = match self.partials.iter().position(|p| (p.from, p.number) == (from, number)) {
             Some(at) => at,
             None if self.partials.len() >= config.reassemblies => {
                 self.metrics.no_room += 1;
@@ -258,14 +300,14 @@ impl Network {
             }
             None => {
                 self.watch(now, link, Point::Sent, handle);
-                self.enqueue(now, from, Outbound { link: Some(link), handle });
+                self.enqueue(now, from, Outbound { link: Some(link), handle, datagram: None });
             }
         }
     }
 
     /// A packet is to go to everybody in reach.
     pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
-        self.enqueue(now, from, Outbound { link: None, handle });
+        self.enqueue(now, from, Outbound { link: None, handle, datagram: None });
     }
 
     fn enqueue(&mut self, now: Instant, from: NodeId, outbound: Outbound) {
@@ -288,18 +330,31 @@ impl Network {
         if interface.current.is_some() {
             return;
         }
-        let Some(outbound) = interface.waiting.pop_front() else { return };
+        // One packet of the node's own at a time; the fragments of others go between its own.
+        let busy = interface.datagrams.iter().any(Datagram::is_own);
+        let next = interface.waiting.iter().position(|o| !busy || o.datagram.is_some());
+        let Some(outbound) = next.and_then(|at| interface.waiting.remove(at)) else { return };
+        if let Some(number) = outbound.datagram {
+            return self.send_fragment(now, station, outbound, number);
+        }
         interface.metrics.broadcasts += u64::from(outbound.link.is_none());
         let to = outbound.link.map(|link| self.links[link.index()].to());
         let room = wireless.radio.phy().max_psdu;
         let packet = self.packets.peek(outbound.handle);
-        let Some(cut) = frames::cut(self.config.ip, packet, (node, to), room) else {
+        let one_by_one = wireless.config.forwarding != FragmentForwarding::Reassembly && to.is_some();
+        let cut = if one_by_one { frames::cut_to_pass_on } else { frames::cut };
+        let Some(cut) = cut(self.config.ip, packet, (node, to), room) else {
             return self.too_long(now, station, outbound);
         };
-        let number = wireless.next_number;
-        wireless.next_number = wireless.next_number.wrapping_add(1);
+        let number = wireless.next_number();
+        if let (true, Some(link)) = (one_by_one && cut.pieces() > 1, outbound.link) {
+            let own = Datagram::own(number, (link, outbound.handle), cut, now);
+            wireless.interface(station).datagrams.push(own);
+            return self.send_fragment(now, station, outbound, number);
+        }
+        let last = cut.pieces() - 1;
         wireless.interfaces[station as usize].current =
-            Some(Current { outbound, number, cut, piece: 0, refused: 0, arrived: false });
+            Some(Current { outbound, number, cut, piece: 0, last, refused: 0, arrived: false });
         self.send_piece(now, station);
     }
 
@@ -368,6 +423,11 @@ impl Network {
             return;
         }
         let pieces = current.cut.pieces();
+        if pieces > 1 && self.pass_on_fragment(now, at, from, &current, piece) {
+            return;
+        }
+        let Some(wireless) = &mut self.wireless else { return };
+        let interface = wireless.interface(at);
         if pieces > 1 && !interface.join(now, &config, (from, number), (piece, pieces)) {
             return;
         }
@@ -414,28 +474,48 @@ impl Network {
             current.refused += 1;
             return self.send_piece(now, station);
         }
-        if good && current.piece + 1 < current.cut.pieces() {
+        if good && current.piece < current.last {
             current.piece += 1;
             current.refused = 0;
             return self.send_piece(now, station);
         }
         let current = *current;
         interface.current = None;
-        let mut gone = None;
+        let gone = current.outbound.link.and_then(|link| self.note_outcome(now, station, link, good));
+        let over = match current.outbound.datagram {
+            Some(number) => self.fragment_done(now, station, number, good),
+            None => true,
+        };
+        if over {
+            self.packet_done(now, current, good);
+        }
+        if let (Some(gone), Some(wireless)) = (gone, &self.wireless) {
+            let node = wireless.stations.node(station);
+            self.neighbour_lost(now, node, gone);
+        }
+        self.serve(now, station);
+    }
+
+    /// A neighbour has acknowledged what was sent to it, or not; returned if it is taken for gone now.
+    fn note_outcome(&mut self, now: Instant, station: u32, link: LinkId, good: bool) -> Option<NodeId> {
+        let wireless = self.wireless.as_mut()?;
+        let config = wireless.config;
+        let neighbour = wireless.interface(station).neighbours.iter_mut().find(|n| n.link == link)?;
+        neighbour.failures = if good { 0 } else { neighbour.failures + 1 };
+        if good {
+            neighbour.heard = now;
+        }
+        let silent = now.saturating_since(neighbour.heard) >= config.silent_for;
+        if neighbour.failures < config.lost_after || !silent {
+            return None;
+        }
+        neighbour.failures = 0;
+        Some(self.links[link.index()].to())
+    }
+
+    /// The last frame of a packet is settled, or there will be no further one.
+    fn packet_done(&mut self, now: Instant, current: Current, good: bool) {
         if let Some(link) = current.outbound.link {
-            let to = self.links[link.index()].to();
-            let neighbour = interface.neighbours.iter_mut().find(|n| n.link == link);
-            if let Some(neighbour) = neighbour {
-                neighbour.failures = if good { 0 } else { neighbour.failures + 1 };
-                if good {
-                    neighbour.heard = now;
-                }
-                let silent = now.saturating_since(neighbour.heard) >= config.silent_for;
-                if neighbour.failures >= config.lost_after && silent {
-                    neighbour.failures = 0;
-                    gone = Some(to);
-                }
-            }
             let event = if good { LinkEvent::Acknowledged } else { LinkEvent::TimedOut };
             self.report(now, link, current.outbound.handle, event);
             if !good && !current.arrived {
@@ -444,11 +524,6 @@ impl Network {
             }
         }
         self.packets.remove(current.outbound.handle);
-        if let (Some(gone), Some(wireless)) = (gone, &self.wireless) {
-            let node = wireless.stations.node(station);
-            self.neighbour_lost(now, node, gone);
-        }
-        self.serve(now, station);
     }
 
     /// A node dies, with all that it has queued; or it lives again.
@@ -461,8 +536,11 @@ impl Network {
         let interface = wireless.interface(station);
         interface.partials.clear();
         let current = interface.current.take().map(|c| c.outbound);
-        let lost: Vec<Outbound> = current.into_iter().chain(interface.waiting.drain(..)).collect();
-        for Outbound { link, handle } in lost {
+        let whole = current.into_iter().chain(interface.waiting.drain(..)).filter(|o| o.datagram.is_none());
+        let whole = whole.map(|o| (o.link, o.handle));
+        let in_pieces = interface.datagrams.drain(..).map(|d| (Some(d.link), d.handle));
+        let lost: Vec<(Option<LinkId>, PacketHandle)> = whole.chain(in_pieces).collect();
+        for (link, handle) in lost {
             if let Some(link) = link {
                 self.links[link.index()].count_cut();
                 self.watch(now, link, Point::Dropped(LinkDrop::Down), handle);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::{Length, Probability, QueueSize, Span};
 use crate::link::QueueLimit;
-use crate::network::WirelessConfig;
+use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
 use crate::packet::NodeId;
 use crate::radio::{
     Capture, CcaMode, ConfigError, LogDistance, MacConfig, PhyConfig, Position, Propagation, RadioConfig,
@@ -53,6 +53,23 @@ pub enum CcaName {
     EnergyOrCarrier,
 }
 
+/// What a node does with a packet in pieces that is for others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardingName {
+    /// It puts it together before it goes on.
+    #[default]
+    Reassembly,
+    /// It passes each fragment on as soon as it is here (RFC 8930).
+    Fragments,
+}
+
+impl ForwardingName {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with 6LoWPAN.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -79,6 +96,19 @@ pub struct RadioSection {
     pub reassemblies: u32,
     /// How long their pieces wait for the rest.
     pub reassembly_timeout: Span,
+    /// What a node does with a packet in pieces that is for others.
+    #[serde(skip_serializing_if = "ForwardingName::is_default")]
+    pub forwarding: ForwardingName,
+    /// Packets of others that a node remembers at a time, 1 to 1024. Only with `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_reassemblies: Option<u32>,
+    /// How long the fragments of a packet wait for the rest, in place of `reassembly_timeout`. Only with
+    /// `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_timeout: Option<Span>,
+    /// From the end of one fragment to the next of the same packet, at least. Only with `forwarding = "fragments"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fragment_gap: Option<Span>,
     /// How far frames are received: a length such as "50 m", or a number of metres. Needed, unless there is `log_distance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Length>,
@@ -113,6 +143,10 @@ impl Default for RadioSection {
             queue: QueueSize(QueueLimit::Packets(wireless.queue)),
             reassemblies: wireless.reassemblies as u32,
             reassembly_timeout: Span(wireless.reassembly_timeout),
+            forwarding: ForwardingName::Reassembly,
+            virtual_reassemblies: None,
+            fragment_timeout: None,
+            fragment_gap: None,
             range: None,
             interference_range: None,
             carrier_sense_range: None,
@@ -267,10 +301,42 @@ impl RadioSection {
         }
         Ok(WirelessConfig {
             queue,
+            forwarding: self.forwarding()?,
             reassemblies: self.reassemblies as usize,
             reassembly_timeout: self.reassembly_timeout.0,
             ..WirelessConfig::default()
         })
+    }
+
+    fn forwarding(&self) -> Result<FragmentForwarding, Fault> {
+        let base = VirtualReassembly::default();
+        let (entries, timeout, gap) = (self.virtual_reassemblies, self.fragment_timeout, self.fragment_gap);
+        if self.forwarding == ForwardingName::Reassembly {
+            let said = [
+                ("virtual_reassemblies", entries.is_some()),
+                ("fragment_timeout", timeout.is_some()),
+                ("fragment_gap", gap.is_some()),
+            ];
+            return match said.iter().find(|(_, said)| *said) {
+                None => Ok(FragmentForwarding::Reassembly),
+                Some((key, _)) => {
+                    Err((vec![key], format!("`{key}` has no meaning without `forwarding = \"fragments\"`")))
+                }
+            };
+        }
+        match entries {
+            Some(n) if !(1..=1024).contains(&n) => {
+                Err((vec!["virtual_reassemblies"], format!("expected 1 to 1024, found {n}")))
+            }
+            _ if timeout.is_some_and(|timeout| timeout.0.is_zero()) => {
+                Err((vec!["fragment_timeout"], "no packet in pieces would ever be whole".to_owned()))
+            }
+            _ => Ok(FragmentForwarding::Fragments(VirtualReassembly {
+                entries: entries.map_or(base.entries, |n| n as usize),
+                timeout: timeout.map_or(base.timeout, |timeout| timeout.0),
+                gap: gap.map_or(base.gap, |gap| gap.0),
+            })),
+        }
     }
 
     /// The radio's complaint at the key that it is about.
@@ -286,7 +352,12 @@ impl RadioSection {
     }
 
     /// As it is, every default written out.
-    pub(super) fn complete(&mut self, config: &RadioConfig) {
+    pub(super) fn complete(&mut self, config: &RadioConfig, wireless: &WirelessConfig) {
+        if let FragmentForwarding::Fragments(how) = wireless.forwarding {
+            self.virtual_reassemblies = Some(how.entries as u32);
+            self.fragment_timeout = Some(Span(how.timeout));
+            self.fragment_gap = Some(Span(how.gap));
+        }
         self.frame = Some(config.phy.max_psdu);
         match config.propagation {
             Propagation::UnitDisk(disk) => {

@@ -11,6 +11,7 @@ use super::file::FileConfig;
 use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
+use crate::network::FragmentForwarding;
 use crate::radio::Station;
 use crate::sim::Simulation;
 
@@ -104,6 +105,18 @@ impl Scenario {
             ];
             for (name, value) in figures {
                 put(metrics, &place, name, Some(value as f64), "1");
+            }
+            let one_by_one =
+                self.radio.as_ref().map(|r| r.wireless.forwarding) != Some(FragmentForwarding::Reassembly);
+            if let (true, Some(m)) = (one_by_one, network.wireless_metrics(*node)) {
+                let figures = [
+                    ("fragments_forwarded", m.fragments_forwarded),
+                    ("entries_refused", m.entries_refused),
+                    ("entries_timed_out", m.entries_timed_out),
+                ];
+                for (name, value) in figures {
+                    put(metrics, &place, name, Some(value as f64), "1");
+                }
             }
             put(metrics, &place, "energy_j", Some(radio.energy_j(sim.now(), station)), "J");
         }

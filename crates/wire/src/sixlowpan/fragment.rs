@@ -207,6 +207,29 @@ pub fn split(datagram: &Compressed, room: usize) -> Result<Split, SplitError> {
     Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
 }
 
+/// As [`split`], with a first piece that stands for `first` octets of the packet as it was, a multiple of 8: what a node does
+/// that passes pieces on with another header than they came with (RFC 8930 section 5), since the others keep their place.
+///
+/// # Errors
+///
+/// [`SplitError::Room`] also if the first piece does not fit, or does not hold the headers.
+pub fn split_at(datagram: &Compressed, room: usize, first: u16) -> Result<Split, SplitError> {
+    let &Compressed { header_len, len, uncompressed_len } = datagram;
+    let no_room = SplitError::Room { room, header_len };
+    if uncompressed_len > MAX_DATAGRAM {
+        return Err(SplitError::TooLong { octets: uncompressed_len });
+    }
+    let saved = uncompressed_len.checked_sub(len).ok_or(no_room)?;
+    let piece = room.saturating_sub(FRAGMENT_HEADER_LEN) / 8 * 8;
+    let fits = |first: &usize| (header_len..len).contains(first) && first + FIRST_FRAGMENT_HEADER_LEN <= room;
+    let first = usize::from(first).checked_sub(saved).filter(fits).ok_or(no_room)?;
+    if piece == 0 || !(first + saved).is_multiple_of(8) {
+        return Err(no_room);
+    }
+    // Checked to be at most 2047.
+    Ok(Split { len, saved, datagram_size: uncompressed_len as u16, first, piece, next: Some(0) })
+}
+
 impl Iterator for Split {
     type Item = Piece;
 

@@ -42,7 +42,7 @@ impl Checker<'_> {
                 return self.fault(&path, message, None);
             }
         };
-        section.complete(&config);
+        section.complete(&config, &wireless);
         if file.network.ip == 4 {
             let hint = Some("leave `ip` out, or say 6");
             return self.fault(at!["network", "ip"], "the radio carries IPv6 only", hint);

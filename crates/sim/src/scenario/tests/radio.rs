@@ -1,6 +1,7 @@
 //! Scenarios with nodes on the air.
 
 use super::*;
+use crate::network::{FragmentForwarding, VirtualReassembly};
 use crate::packet::LinkId;
 
 const SHIPPED: &str = include_str!("../../../../../scenarios/three-hops-radio.toml");
@@ -365,5 +366,36 @@ fn errors_of_paths_have_a_place_and_a_hint() {
         expect![[r#"
         --set paths.root=cn: paths are built over a radio, and there is none
           hint: add `[radio]`, or leave `[paths]` out for static routes"#]],
+    );
+}
+
+#[test]
+fn fragments_can_go_on_one_by_one() {
+    let with = |key: &str, value: &str| shipped().set(format!("radio.{key}={value}"));
+    let fragments = with("forwarding", "fragments");
+    let scenario = fragments.clone().set("radio.fragment_gap=5 ms").scenario().expect("it is legal");
+    let gap = anabranch_core::time::Duration::from_millis(5);
+    let expected = FragmentForwarding::Fragments(VirtualReassembly { gap, ..VirtualReassembly::default() });
+    assert_eq!(scenario.radio.as_ref().expect("it has one").wireless.forwarding, expected);
+    assert!(scenario.to_toml().contains("virtual_reassemblies = 16"));
+    let (_, metrics) = fragments.clone().set("tcp.default.mss=400").scenario().expect("it is legal").run(
+        1,
+        0,
+        &BTreeMap::new(),
+    );
+    assert_eq!(metrics["transfer.log.delivered"].value, Some(1.0));
+    assert!(metrics["radio.relay1.fragments_forwarded"].value > Some(200.0));
+    // The hash of a scenario that says nothing of it is what it was.
+    let silent = shipped().scenario().expect("it is legal").canonical_json();
+    assert!(!["forwarding", "virtual_reassemblies", "fragment_gap"].iter().any(|key| silent.contains(key)));
+    check_radio(
+        with("fragment_gap", "5 ms"),
+        expect![[
+            r#"--set radio.fragment_gap=5 ms: `fragment_gap` has no meaning without `forwarding = "fragments"`"#
+        ]],
+    );
+    check_radio(
+        fragments.set("radio.virtual_reassemblies=0"),
+        expect!["--set radio.virtual_reassemblies=0: expected 1 to 1024, found 0"],
     );
 }
