@@ -55,7 +55,11 @@ fn one(packet: &[u8], reassembler: &mut Reassembler, probe: &mut Probe) {
         Ok(Some((header, payload))) => {
             assert_eq!(header.fragment, None);
             probe.feature(("whole", payload.len().min(64)));
-            segment(&header, payload, probe);
+            if header.protocol == Protocol::UDP {
+                datagram(&header, payload, probe);
+            } else {
+                segment(&header, payload, probe);
+            }
         }
         Ok(None) => probe.feature(("pieces", reassembler.len())),
         Err(error) => {
@@ -78,6 +82,24 @@ fn same_again(header: &Header, payload: &Bytes) {
         Err(EmitError::FragmentOffset { .. }) => assert!(header.fragment.is_some()),
         Err(error) => panic!("{header:?}, {} octets: {error}", payload.len()),
     }
+}
+
+fn datagram(header: &Header, payload: Bytes, probe: &mut Probe) {
+    let len = payload.len();
+    let read = match ip::parse_udp(header, payload) {
+        Ok(read) => read,
+        Err(error) => {
+            probe.say(|| error);
+            assert!(error.offset <= len);
+            return probe.feature((error.field, error.offset));
+        }
+    };
+    probe.say(|| format!("{read:?}"));
+    probe.feature(("datagram", read.payload.len().min(64)));
+    let mut written = Vec::new();
+    ip::emit_udp(header, &read, &mut written).expect("it is no longer than it was");
+    let (again, range) = ip::parse(&written).expect("we wrote it");
+    assert_eq!(ip::parse_udp(&again, Bytes::copy_from_slice(&written[range])), Ok(read));
 }
 
 fn segment(header: &Header, payload: Bytes, probe: &mut Probe) {

@@ -154,3 +154,28 @@ fn a_datagram_that_needs_several_frames_is_cut_by_ip_and_one_that_may_not_be_is_
         assert_eq!(sim.world().network.node_metrics(nodes[0]).too_big, 2 - expected as u64);
     }
 }
+
+/// UDP headers are compressed (RFC 6282 section 4.3): what the radio times is what a capture has.
+#[test]
+fn datagrams_cross_the_other_radio_too() {
+    use anabranch_sim::capture::Capture;
+    use anabranch_sim::network::WirelessConfig;
+    use anabranch_sim::radio::RadioConfig;
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let nodes: Vec<_> = (0..2).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let place = |i: usize| Position::new(80.0 * i as f64, 0.0);
+    let places: Vec<_> = nodes.iter().enumerate().map(|(i, n)| (*n, place(i))).collect();
+    builder.radio(RadioConfig::o_qpsk(100.0), WirelessConfig::default(), &places).unwrap();
+    let lengths = [0, 10, 60, 400];
+    let server = builder.app(nodes[1], Instant::ZERO, Echo::new(None, &[]));
+    let client = builder.app(nodes[0], Instant::ZERO, Echo::new(Some(nodes[1]), &lengths));
+    let mut sim = builder.build();
+    sim.observe(Capture::new(Vec::new(), IpVersion::V6));
+    sim.run_until(after(5_000));
+    let heard = |app| sim.app::<Echo>(app).heard.iter().map(|h| h.3.len()).collect::<Vec<_>>();
+    assert_eq!(heard(server), lengths);
+    // The first answer finds no clear channel.
+    assert_eq!(heard(client), lengths[1..]);
+    let capture = sim.take_observer::<Capture<Vec<u8>>>().unwrap().finish().unwrap();
+    assert!(capture.len() > 2000);
+}

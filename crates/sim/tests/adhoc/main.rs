@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod capture;
 mod datagrams;
 mod faults;
 mod queue;
