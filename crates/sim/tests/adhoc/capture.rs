@@ -57,7 +57,7 @@ fn tshark_reads_all_that_was_on_the_air() {
     }
     let tcp = tcp::Config { mss: 500, ..tcp::Config::default() };
     let bulk = builder.app(nodes[3], Instant::ZERO, Sink::new(PORT, tcp));
-    let config = BulkSenderConfig { to: nodes[3], port: PORT, content: Content::Pattern(20_000), tcp };
+    let config = BulkSenderConfig::new(nodes[3], PORT, Content::Pattern(20_000), tcp);
     builder.app(nodes[0], after(100), BulkSender::new(config));
     let rdca = rdca::Config::default();
     let sink = builder.app(nodes[0], Instant::ZERO, RdcaSink::new(PORT, rdca.sink));
@@ -73,7 +73,7 @@ fn tshark_reads_all_that_was_on_the_air() {
     };
     builder.app(nodes[3], after(200), RdcaSource::new(source));
     // Nobody needs the last one, who looks for somebody who does not hear.
-    let config = BulkSenderConfig { to: nodes[0], port: PORT + 5, content: Content::Pattern(5_000), tcp };
+    let config = BulkSenderConfig::new(nodes[0], PORT + 5, Content::Pattern(5_000), tcp);
     builder.app(nodes[4], after(20_000), BulkSender::new(config));
     builder.fault(after(20_030), Fault::NodeFails(nodes[4], Failure::Silent));
     let mut sim = builder.build();
