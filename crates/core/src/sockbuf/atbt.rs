@@ -48,8 +48,9 @@ impl Policy for Printed {
     }
 }
 
-/// One share for all, counted anew each time; it comes to the max-min fair share in no more steps than there are
-/// connections. A buffer is left alone while it is between two and four windows (erratum B18).
+/// One share for all, counted anew each time. From below the max-min fair share it comes there in no more steps than there
+/// are connections, and never past it; from above it falls below first. A buffer is left alone while it is between two
+/// and four windows (erratum B18).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Original {
     share: Option<u64>,
