@@ -11,6 +11,7 @@ mod rpl;
 mod scenario;
 mod set_header;
 mod set_machines;
+mod sockbuf;
 mod tcp_input;
 mod wifi_frame;
 
@@ -41,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
     Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },
     Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },
+    Target { name: "sockbuf", run: sockbuf::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
 ];
 

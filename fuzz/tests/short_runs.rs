@@ -75,6 +75,11 @@ fn rdca_machines() {
 }
 
 #[test]
+fn sockbuf() {
+    short_run("sockbuf", 10_000);
+}
+
+#[test]
 fn scenario() {
     short_run("scenario", 2_000);
 }

@@ -14,8 +14,8 @@
 //!
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
 //! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
-//! which [`paths`] builds; [`rdca`] brings the data of many senders to one sink; [`aodv`] finds routes in an ad hoc
-//! network.
+//! which [`paths`] builds; [`rdca`] brings the data of many senders to one sink; [`sockbuf`] divides the send buffers of a
+//! host; [`aodv`] finds routes in an ad hoc network.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -31,5 +31,6 @@ pub mod paths;
 pub mod rdca;
 pub mod segment;
 pub mod set;
+pub mod sockbuf;
 pub mod tcp;
 pub mod time;

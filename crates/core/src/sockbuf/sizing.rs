@@ -1,0 +1,67 @@
+//! The policies that know no pool: dynamic right-sizing, and fixed sizes.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::policy::{Host, Policy};
+use super::view::{Connection, ConnectionId};
+use crate::time::Duration;
+
+/// Dynamic right-sizing (Fisk and Feng 2001): room for twice what arrives within a round trip, never less than before.
+///
+/// There the receiver estimates, and advertises a window. Here it is the sender, by what is acknowledged, which is the same
+/// octets half a round trip later: the buffers in question are the sender's, and a receiver cannot ask for them.
+#[derive(Clone, Debug)]
+pub(super) struct RightSizing {
+    initial: u64,
+    seen: BTreeMap<ConnectionId, Seen>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    acknowledged: u64,
+    size: u64,
+}
+
+impl RightSizing {
+    pub(super) fn new(initial: u64) -> Self {
+        Self { initial, seen: BTreeMap::new() }
+    }
+}
+
+impl Policy for RightSizing {
+    fn sizes(&mut self, host: &Host<'_>) -> Vec<u64> {
+        let mut size = |connection: &Connection| {
+            let first = Seen { acknowledged: connection.acknowledged, size: self.initial };
+            let seen = self.seen.entry(connection.id).or_insert(first);
+            let octets = connection.acknowledged.saturating_sub(seen.acknowledged);
+            seen.acknowledged = connection.acknowledged;
+            if let Some(rtt) = connection.slowest() {
+                seen.size = seen.size.max(within(octets, rtt, host.elapsed).saturating_mul(2));
+            }
+            seen.size
+        };
+        host.connections.iter().map(&mut size).collect()
+    }
+
+    fn closed(&mut self, id: ConnectionId) {
+        self.seen.remove(&id);
+    }
+}
+
+/// So many octets for each connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fixed(pub(super) u64);
+
+impl Policy for Fixed {
+    fn sizes(&mut self, host: &Host<'_>) -> Vec<u64> {
+        host.connections.iter().map(|_| self.0).collect()
+    }
+}
+
+/// Octets in one round trip, of so many in a span; none if there was no span.
+fn within(octets: u64, rtt: Duration, span: Duration) -> u64 {
+    let product = u128::from(octets) * u128::from(rtt.as_nanos());
+    let octets = product.checked_div(u128::from(span.as_nanos())).unwrap_or(0);
+    u64::try_from(octets).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,234 @@
+//! The machine: connections come, are seen, and go; sizes are decided in cycles.
+
+use alloc::vec::Vec;
+
+use thiserror::Error;
+
+use super::atbt;
+use super::config::{Config, ConfigError, PolicyConfig};
+use super::manager::Manager;
+use super::policy::{Host, Policy};
+use super::pool::{Assignment, Pool};
+use super::sizing::{Fixed, RightSizing};
+use super::view::{Connection, ConnectionId, FlowView, Kind, View};
+use crate::time::Instant;
+
+/// Holds a pool of send buffers. See the [module](super) for the order of calls.
+#[derive(Clone, Debug)]
+pub struct Tuner {
+    config: Config,
+    policy: Chosen,
+    pool: Pool,
+    /// When the last decision was made, and when the next is due.
+    decided: Option<Instant>,
+    due: Instant,
+    counters: Counters,
+}
+
+/// The policies, told apart here and nowhere else.
+#[derive(Clone, Debug)]
+enum Chosen {
+    Pid(Manager),
+    Atbt(atbt::Printed),
+    AtbtOriginal(atbt::Original),
+    RightSizing(RightSizing),
+    Fixed(Fixed),
+}
+
+/// What happened so often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Decisions.
+    pub decisions: u64,
+    /// Decisions of a policy that did not fit into the pool, and were cut to the max-min share of what was asked for.
+    pub cut: u64,
+    /// Bandwidth reports that were negative, above 10^15 bit/s or no number; they were ignored.
+    pub bad_bandwidths: u64,
+    /// Segments of no octets, or too long for one of each connection to fit into the pool; they were ignored.
+    pub bad_segments: u64,
+    /// Views and closings of connections that are not open; they were ignored.
+    pub unknown: u64,
+    /// Views of buffers that held more than their limit. What is above it was withheld from others.
+    pub overfull: u64,
+}
+
+/// Why a connection cannot be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// It is open.
+    #[error("connection {} is open already", .0.0)]
+    Known(ConnectionId),
+    /// Segments of no octets.
+    #[error("the MSS must be at least one octet")]
+    NoSegment,
+    /// The pool has no room for one segment of each connection. Close one, or begin with a larger pool.
+    #[error("one segment for each connection is {needed} octets, and the threshold {threshold}")]
+    Full {
+        /// Octets that one segment of each takes.
+        needed: u64,
+        /// Octets of the pool.
+        threshold: u64,
+    },
+}
+
+impl Tuner {
+    /// An empty pool.
+    ///
+    /// # Errors
+    /// What of the configuration lies outside its range.
+    pub fn new(now: Instant, config: Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        let policy = match config.policy {
+            PolicyConfig::Pid(pid) => Chosen::Pid(Manager::new(pid)),
+            PolicyConfig::Atbt => Chosen::Atbt(atbt::Printed::default()),
+            PolicyConfig::AtbtOriginal => Chosen::AtbtOriginal(atbt::Original::default()),
+            PolicyConfig::RightSizing => Chosen::RightSizing(RightSizing::new(config.initial)),
+            PolicyConfig::Fixed(size) => Chosen::Fixed(Fixed(size)),
+        };
+        let pool = Pool { threshold: config.threshold, connections: Vec::new() };
+        Ok(Self { config, policy, pool, decided: None, due: now, counters: Counters::default() })
+    }
+
+    /// A connection begins, with segments of up to `mss` octets. It asks for [`Config::initial`] until the next decision;
+    /// if the pool is full, those that have most make room.
+    ///
+    /// # Errors
+    /// It is open already, `mss` is 0, or one segment of each connection is more than the pool.
+    pub fn open(&mut self, id: ConnectionId, kind: Kind, mss: u32) -> Result<(), OpenError> {
+        let Err(place) = self.pool.find(id) else { return Err(OpenError::Known(id)) };
+        if mss == 0 {
+            return Err(OpenError::NoSegment);
+        }
+        let (needed, threshold) = (self.pool.least() + u64::from(mss), self.pool.threshold);
+        if needed > threshold {
+            return Err(OpenError::Full { needed, threshold });
+        }
+        let connection = Connection {
+            id,
+            kind,
+            mss,
+            target: self.config.initial,
+            limit: 0,
+            occupied: 0,
+            acknowledged: 0,
+            flows: Vec::new(),
+            told: (0, 0),
+        };
+        self.pool.connections.insert(place, connection);
+        self.refit();
+        Ok(())
+    }
+
+    /// A connection's buffer is gone, with all that was in it. What it had is free at once.
+    pub fn close(&mut self, id: ConnectionId) {
+        let Ok(place) = self.pool.find(id) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        self.pool.connections.remove(place);
+        self.policy.policy().closed(id);
+        self.pool.settle();
+    }
+
+    /// How connections stand. When [`Tuner::next_timeout`] has come, sizes are decided anew, with what was last seen of
+    /// those that are not among the views; before that, what has drained is passed on, and no more.
+    pub fn handle_views(&mut self, now: Instant, views: &[View<'_>]) {
+        for view in views {
+            match self.pool.find(view.id) {
+                Ok(place) => self.see(place, view),
+                Err(_) => self.counters.unknown += 1,
+            }
+        }
+        if now < self.due || self.pool.connections.is_empty() {
+            self.refit();
+            return;
+        }
+        let elapsed = now.saturating_since(self.decided.replace(now).unwrap_or(now));
+        self.due = now + self.config.period;
+        let host = Host { threshold: self.pool.threshold, elapsed, connections: &self.pool.connections };
+        let sizes = self.policy.policy().sizes(&host);
+        self.counters.decisions += 1;
+        self.counters.cut += u64::from(self.pool.aim(&sizes));
+        self.pool.settle();
+    }
+
+    /// The next answer, in the order in which they must be carried out. None of them makes the limits together more than
+    /// the pool.
+    pub fn poll_assignment(&mut self) -> Option<Assignment> {
+        self.pool.poll()
+    }
+
+    /// When views are due: one [`Config::period`] after the last decision. `None` while there is no connection. Answered
+    /// by [`Tuner::handle_views`].
+    pub fn next_timeout(&self) -> Option<Instant> {
+        (!self.pool.connections.is_empty()).then_some(self.due)
+    }
+
+    /// All connections as they are known, by their numbers.
+    pub fn connections(&self) -> &[Connection] {
+        &self.pool.connections
+    }
+
+    /// What happened so often.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Takes what makes sense of a view.
+    fn see(&mut self, place: usize, view: &View<'_>) {
+        let others = self.pool.least() - u64::from(self.pool.connections[place].mss);
+        let connection = &mut self.pool.connections[place];
+        let Counters { bad_bandwidths, bad_segments, overfull, .. } = &mut self.counters;
+        connection.occupied = view.occupied;
+        connection.acknowledged = connection.acknowledged.max(view.acknowledged);
+        *overfull += u64::from(view.occupied > connection.limit);
+        let last = |interface: u32| {
+            let before = connection.flows.iter().find(|flow| flow.interface == interface);
+            before.and_then(|flow| flow.bandwidth)
+        };
+        let mut mss = 0;
+        let mut flows = Vec::with_capacity(view.flows.len());
+        for flow in view.flows {
+            if flow.mss == 0 || others + u64::from(flow.mss) > self.pool.threshold {
+                *bad_segments += 1;
+            } else {
+                mss = flow.mss.max(mss);
+            }
+            let bandwidth = match flow.bandwidth {
+                Some(reported) if !(0.0..=MOST_BANDWIDTH).contains(&reported) => {
+                    *bad_bandwidths += 1;
+                    last(flow.interface)
+                }
+                reported => reported,
+            };
+            flows.push(FlowView { bandwidth, ..*flow });
+        }
+        connection.flows = flows;
+        if mss > 0 {
+            connection.mss = mss;
+        }
+    }
+
+    /// Sizes that were decided, for the connections and segments that there are now.
+    fn refit(&mut self) {
+        let targets: Vec<u64> = self.pool.connections.iter().map(|connection| connection.target).collect();
+        self.pool.aim(&targets);
+        self.pool.settle();
+    }
+}
+
+impl Chosen {
+    fn policy(&mut self) -> &mut dyn Policy {
+        match self {
+            Self::Pid(manager) => manager,
+            Self::Atbt(printed) => printed,
+            Self::AtbtOriginal(original) => original,
+            Self::RightSizing(sizing) => sizing,
+            Self::Fixed(fixed) => fixed,
+        }
+    }
+}
+
+/// Faster links are not reported by mistake alone, but there are none: 10^15 bit/s.
+const MOST_BANDWIDTH: f64 = 1e15;
