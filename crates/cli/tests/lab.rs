@@ -157,6 +157,22 @@ fn every_number_and_figure_of_multipath_tcp_is_written() {
 }
 
 #[test]
+fn every_table_and_figure_of_rate_control_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path of text");
+    let said = out(&["lab", "reproduce", "rdca", "--quick", "--runs", "1", "--out", path]);
+    assert!(said.contains("rdca.throughput.mean.proposed.s7"), "{said}");
+    let panels = [4, 5].into_iter().flat_map(|n| "abcde".chars().map(move |panel| format!("{n}{panel}")));
+    let figures = panels.flat_map(|id| ["csv", "svg"].map(|kind| format!("figure-{id}.{kind}")));
+    for name in figures.chain(["table-2.csv", "table-3.csv", "numbers.md"].map(str::to_owned)) {
+        let file = folder.path().join(name);
+        assert!(file.metadata().is_ok_and(|m| m.len() > 500), "{}", file.display());
+    }
+    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
+    assert_eq!(claims.matches("\n| `rdca.").count(), 154, "{claims}");
+}
+
+#[test]
 fn a_metric_can_be_an_array() {
     let text = out(&["lab", "run", "dtc", "--set", "segments=20", "--runs", "2", "--json"]);
     let object: Value = serde_json::from_str(&text).expect("an object");

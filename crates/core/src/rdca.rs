@@ -32,8 +32,8 @@ mod trip;
 
 pub use anabranch_wire::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
 pub use config::{
-    Acceleration, AfterNotice, Config, Drain, Growth, Guard, HandshakeRtt, Retention, RttSource,
-    SenderConfig, SinkConfig, SnackReaction, SnackRepeat, StartPacing, TrendTest, Withhold,
+    Acceleration, AfterNotice, Config, Drain, Growth, Guard, HandshakeRtt, ReceiveRate, Retention, RttSource,
+    SenderConfig, SinkConfig, SnackReaction, SnackRepeat, Standing, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};

@@ -2,13 +2,18 @@
 //! nodes near an event send much to one sink over IEEE 802.11 and AODV.
 //!
 //! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are and who sees the event; `network`
-//! makes a simulation of it; `meter` counts what moves.
+//! makes a simulation of it; `meter` counts what moves. [`sweeps`] are the paper's two, [`tables`], [`figures`] and
+//! [`claims`] what it prints beside what came out.
 
+pub mod claims;
 mod config;
 pub mod deployment;
+pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod sweeps;
+pub mod tables;
 
 use std::collections::BTreeMap;
 
@@ -284,6 +289,7 @@ impl Point for RdcaPoint {
             share(outcome.control, outcome.data_sent),
             share(outcome.routing, outcome.data_sent),
             (packets > 0).then(|| 1000.0 * outcome.energy / packets as f64),
+            Some((outcome.data_sent - outcome.data_received) as f64),
             Some(outcome.queue_drops as f64),
             Some(outcome.collisions as f64),
             Some(outcome.fairness()),
@@ -322,6 +328,11 @@ const METRICS: &[Metric] = &[
         name: "energy_j_per_1000_packets",
         unit: "J",
         about: "drawn by all radios to send and receive, per 1000 packets delivered",
+    },
+    Metric {
+        name: "packets_lost",
+        unit: "1",
+        about: "data packets that left a sender and did not come to the sink, repetitions too",
     },
     Metric { name: "queue_drops", unit: "1", about: "packets that a full interface queue has dropped" },
     Metric { name: "collisions", unit: "1", about: "frames that others destroyed, at any node" },

@@ -78,15 +78,27 @@ pub fn mptcp() -> Vec<Target> {
     toml::from_str::<File>(include_str!("targets/mptcp.toml")).expect("the list is well formed").target
 }
 
+/// The paper on sink-driven rate control's.
+///
+/// # Panics
+///
+/// Never, as [`set`].
+pub fn rdca() -> Vec<Target> {
+    toml::from_str::<File>(include_str!("targets/rdca.toml")).expect("the list is well formed").target
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_list_is_read_and_holds_what_its_kind_asks_for() {
-        for (source, all, values, trends) in
-            [("set", set(), 4, 14), ("dtc", dtc(), 63, 9), ("mptcp-iot", mptcp(), 86, 8)]
-        {
+        for (source, all, values, trends) in [
+            ("set", set(), 4, 14),
+            ("dtc", dtc(), 63, 9),
+            ("mptcp-iot", mptcp(), 86, 8),
+            ("rdca", rdca(), 143, 11),
+        ] {
             assert!(all.iter().all(|t| t.source == source));
             let of = |kind| all.iter().filter(move |t| t.kind == kind);
             assert_eq!((of(Kind::Value).count(), of(Kind::Trend).count()), (values, trends));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::plot::ChartError;
 use anabranch_lab::set::{claims, figures};
 use anabranch_lab::verdict::Verdict;
-use anabranch_lab::{dtc, mptcp};
+use anabranch_lab::{dtc, mptcp, rdca};
 
 use crate::error::Error;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The paper
-    #[arg(value_parser = ["set", "dtc", "mptcp"])]
+    #[arg(value_parser = ["set", "dtc", "mptcp", "rdca"])]
     paper: String,
     /// Where the files go; made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -37,6 +37,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let verdicts = match arguments.paper.as_str() {
         "dtc" => reproduce_dtc(arguments, &folder)?,
         "mptcp" => reproduce_mptcp(arguments, &folder)?,
+        "rdca" => reproduce_rdca(arguments, &folder)?,
         _ => reproduce_set(arguments, &folder)?,
     };
     for verdict in &verdicts {
@@ -90,6 +91,24 @@ fn reproduce_mptcp(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>,
     }
     let verdicts = mptcp::claims::verdicts(&tables);
     write(folder, "claims.md", &mptcp::claims::markdown(&verdicts, runs, arguments.seed))?;
+    Ok(verdicts)
+}
+
+fn reproduce_rdca(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
+    use rdca::sweeps::{Grid, Sweeps};
+    let grid = if arguments.quick { Grid::Quick } else { Grid::Full };
+    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 50 }, |n| n as usize);
+    eprintln!("section 4: two sweeps, {runs} runs");
+    let sweeps = Sweeps::run(grid, runs, arguments.seed)?;
+    for table in rdca::tables::TABLES {
+        write(folder, &format!("table-{}.csv", table.id), &table.csv(&sweeps))?;
+    }
+    write(folder, "numbers.md", &rdca::tables::markdown(&sweeps, runs, arguments.seed))?;
+    for figure in rdca::figures::draw(&sweeps) {
+        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
+    }
+    let verdicts = rdca::claims::verdicts(&sweeps);
+    write(folder, "claims.md", &rdca::claims::markdown(&verdicts, runs, arguments.seed))?;
     Ok(verdicts)
 }
 

@@ -17,12 +17,17 @@ pub(super) struct Arrivals {
     last: Option<(Seq, Instant)>,
     /// The last average that could be had; 0 before.
     average: u32,
+    /// The share of packets that did not come at first, in parts of [`WHOLE`]: an average with a weight of 1/16.
+    lost: u16,
 }
+
+/// A share of one.
+const WHOLE: u16 = 1 << 15;
 
 impl Arrivals {
     /// None yet.
     pub(super) const fn new() -> Self {
-        Self { intervals: [0; WINDOW], at: 0, len: 0, last: None, average: 0 }
+        Self { intervals: [0; WINDOW], at: 0, len: 0, last: None, average: 0, lost: 0 }
     }
 
     /// A packet that was sent for the first time. Only the interval between two that follow one another counts: between
@@ -37,6 +42,20 @@ impl Arrivals {
             self.len = (self.len + 1).min(WINDOW as u8);
         }
         self.last = Some((seq, now));
+    }
+
+    /// Before a packet so many others were missed for the first time.
+    pub(super) fn missed(&mut self, packets: u32) {
+        for _ in 0..packets.min(WINDOW as u32) {
+            self.lost += (WHOLE - self.lost) / WINDOW as u16;
+        }
+        self.lost -= self.lost / WINDOW as u16;
+    }
+
+    /// The interval between packets if those that were missed had never been sent, microseconds.
+    pub(super) fn average_less_losses(&mut self) -> u32 {
+        let average = u64::from(self.average()) * u64::from(WHOLE) / u64::from(WHOLE - self.lost).max(1);
+        average.min(u64::from(u32::MAX)) as u32
     }
 
     /// A packet that was sent again: the interval that it stands in does not count.
@@ -99,6 +118,23 @@ mod tests {
         assert_eq!(late.average(), 20_000);
         late.intervals = odd.map(|ms| ms as u32 * 1000);
         assert_eq!(late.average(), 20_000);
+    }
+
+    #[test]
+    fn what_is_missed_lowers_the_receive_rate() {
+        let mut arrivals = arrivals(&[10; 16]);
+        assert_eq!(arrivals.average_less_losses(), 10_000);
+        for _ in 0..100 {
+            arrivals.missed(1);
+        }
+        let half = arrivals.average_less_losses();
+        assert!((19_000..=21_500).contains(&half), "every other one: {half}");
+        arrivals.missed(u32::MAX);
+        assert!(arrivals.average_less_losses() < 100_000, "an outage is no rate of zero");
+        for _ in 0..200 {
+            arrivals.missed(0);
+        }
+        assert!(arrivals.average_less_losses() <= 10_010, "forgotten");
     }
 
     #[test]

@@ -238,6 +238,10 @@ pub struct SinkConfig {
     /// The same, in intervals between packets, whichever is more, up to 100 ms: 3. On a slow path a single
     /// packet takes longer than [`SinkConfig::least_waiting`]. The paper has none.
     pub least_waiting_intervals: u8,
+    /// What is said of a queue that stays. `None` in the paper: a queue that is full rises no more, and nothing is said.
+    pub standing: Option<Standing>,
+    /// What the receive rate is made of.
+    pub receive_rate: ReceiveRate,
     /// No notification sooner after the last one (erratum H10).
     pub guard: Guard,
     /// What a notification does to the trip times before it.
@@ -270,6 +274,26 @@ pub enum TrendTest {
         /// rings at 3 packets in 100, more control load than is allowed in all.
         k_percent: u16,
     },
+}
+
+/// A queue that stays: each of the last 8 packets has waited for long. Then there is a notification, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// So long, above the least that was seen.
+    pub waiting: Duration,
+    /// What is then said of the receive rate, in percent, 1 to 100: what is left free empties the queue; and where all fall by
+    /// a share and rise by a step, shares become equal (Chiu and Jain, 1989).
+    pub percent: u8,
+}
+
+/// What the receive rate is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveRate {
+    /// The intervals between packets that follow one another (section 3.5.1). Where many are lost that is the rate at which
+    /// they were sent, and who takes it for his own goes on as before.
+    Intervals,
+    /// The same, less the share of packets that did not come at first.
+    LessLosses,
 }
 
 /// The time between two notifications.
@@ -315,6 +339,8 @@ impl Default for SinkConfig {
             trend: TrendTest::Halves { k_percent: 300 },
             least_waiting: Duration::from_millis(30),
             least_waiting_intervals: 3,
+            standing: Some(Standing { waiting: Duration::from_millis(100), percent: 85 }),
+            receive_rate: ReceiveRate::LessLosses,
             after_notice: AfterNotice::Forget,
             rtt: RttSource::BasePlusWaiting,
             repeat: SnackRepeat::Patient,
@@ -333,6 +359,8 @@ impl SinkConfig {
             trend: TrendTest::Halves { k_percent: 200 },
             least_waiting: Duration::ZERO,
             least_waiting_intervals: 0,
+            standing: None,
+            receive_rate: ReceiveRate::Intervals,
             guard: Guard::TwiceAverageRtt,
             after_notice: AfterNotice::Keep,
             rtt: RttSource::TwiceTripTime,

@@ -3,9 +3,9 @@
 use anabranch_wire::rdca::{Data, Incarnation, Probe, Range, Report, Seq, Snack, StreamId, TimeStamp};
 
 use super::arrivals::Arrivals;
-use super::config::{AfterNotice, Guard, RttSource, SinkConfig, SnackRepeat};
+use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
 use super::reorder::{Placed, Pool, Reorder};
-use super::trend::Trend;
+use super::trend::{Trend, WINDOW};
 use super::trip::{Trip, Trips, as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
@@ -26,6 +26,8 @@ pub(super) struct Stream {
     /// The weighted average of twice the trip time (line 4), or of the waiting alone: what is added to the base.
     average: Option<Duration>,
     waiting: Duration,
+    /// Packets one after the other that have waited for long.
+    standing: u8,
     /// The last time stamp, and when it came.
     last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
@@ -55,6 +57,7 @@ impl Stream {
             base_rtt: None,
             average: None,
             waiting: Duration::ZERO,
+            standing: 0,
             last_stamp: (TimeStamp(0), Instant::ZERO),
             last_notice: None,
             owes: Owes::default(),
@@ -79,6 +82,7 @@ impl Stream {
         }
         // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
         let due = now + self.rtt(config) / 2;
+        let missed = data.seq.distance(self.packets.end()).max(0).unsigned_abs();
         let placed = self.packets.insert(pool, data.seq, &data.payload, due);
         if data.last && self.packets.end().le(data.seq + 1) {
             self.end = Some(data.seq + 1);
@@ -87,7 +91,12 @@ impl Stream {
         match placed {
             // A copy made on the way says nothing about when it was sent.
             Placed::Known => {}
-            Placed::Next | Placed::Held | Placed::NoRoom => self.measure(now, config, data),
+            Placed::Next | Placed::Held | Placed::NoRoom => {
+                if !data.repeated {
+                    self.arrivals.missed(missed);
+                }
+                self.measure(now, config, data);
+            }
         }
         placed
     }
@@ -103,13 +112,21 @@ impl Stream {
         self.waiting = trip.waiting;
         self.average(config, trip);
         let rises = self.trend.observe(trip.relative, config.trend);
-        if rises && trip.waiting >= self.tolerated(config) && self.may_notify(now, config, trip) {
+        let waits = config.standing.is_some_and(|standing| trip.waiting >= standing.waiting);
+        self.standing = if waits { self.standing.saturating_add(1) } else { 0 };
+        let rises = rises && trip.waiting >= self.tolerated(config);
+        if (rises || self.stands()) && self.may_notify(now, config, trip) {
             self.owes.congestion = true;
             self.last_notice = Some(now);
             if config.after_notice == AfterNotice::Forget {
                 self.trend.clear();
             }
         }
+    }
+
+    /// Half a window of packets one after the other have waited for long.
+    fn stands(&self) -> bool {
+        usize::from(self.standing) >= WINDOW / 2
     }
 
     /// Line 4.
@@ -170,14 +187,30 @@ impl Stream {
         let (stamp, at) = self.last_stamp;
         let tolerated = self.tolerated(config).max(LEAST_DELAYED);
         let since = as_micros(now.saturating_since(at));
+        let interval = self.interval(config);
         Report {
             stream: self.id,
             next: self.packets.next(),
             echo: TimeStamp(stamp.0.wrapping_add(since)),
-            interval: self.arrivals.average(),
+            interval,
             rtt: as_micros(self.rtt(config)),
             delayed: self.waiting >= tolerated,
             complete: self.is_complete(),
+        }
+    }
+
+    /// The interval whose reciprocal is said to be the receive rate, microseconds; 0: not known.
+    fn interval(&mut self, config: &SinkConfig) -> u32 {
+        let interval = match config.receive_rate {
+            ReceiveRate::Intervals => self.arrivals.average(),
+            ReceiveRate::LessLosses => self.arrivals.average_less_losses(),
+        };
+        match config.standing {
+            Some(standing) if self.stands() => {
+                let percent = u64::from(standing.percent.clamp(1, 100));
+                (u64::from(interval) * 100 / percent).min(u64::from(u32::MAX)) as u32
+            }
+            _ => interval,
         }
     }
 

@@ -1,0 +1,73 @@
+//! How claims are judged, by few runs.
+
+use std::sync::OnceLock;
+
+use super::*;
+use crate::rdca::figures;
+use crate::rdca::sweeps::Grid;
+
+/// Two short runs of the fewest cells, for all tests of this file.
+fn sweeps() -> &'static Sweeps {
+    static SWEEPS: OnceLock<Sweeps> = OnceLock::new();
+    SWEEPS.get_or_init(|| Sweeps::run(Grid::Quick, 2, 1).expect("runs"))
+}
+
+#[test]
+fn every_value_and_trend_has_a_verdict() {
+    let verdicts = verdicts(sweeps());
+    let wanted = targets::rdca().into_iter().filter(|t| t.kind != Kind::Param).map(|t| t.id);
+    assert_eq!(verdicts.iter().map(|v| v.id.clone()).collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    for v in &verdicts {
+        let told = !v.measured.contains("nothing measures") && !v.measured.contains("NaN");
+        assert!(told, "{}: {}", v.id, v.measured);
+    }
+    let page = markdown(&verdicts, 2, 1);
+    assert_eq!(page.matches("\n| `rdca.").count(), 154);
+    assert!(page.contains("seed 1") && !page.contains('{'), "{page}");
+}
+
+#[test]
+fn a_claim_that_nothing_measures_does_not_hold() {
+    let judge = Judge { sweeps: sweeps() };
+    for name in ["energy.mean.proposed.s1", "delay.mean.cubic.s1", "delay.mode.elfn.s1", "delay.mean.elfn.x"]
+    {
+        let parts: Vec<&str> = name.split('.').collect();
+        let judged = judge.cell(name, parts[0], (parts[1], parts[2], parts[3]), 1.0);
+        assert_eq!(judged, unknown(name));
+    }
+    assert_eq!(judge.value("rate.fairness", 1.0), unknown("rate.fairness"));
+    assert_eq!(judge.trend("trend.12"), unknown("trend.12"));
+}
+
+/// What must come out with any number of runs.
+#[test]
+fn what_is_far_from_doubt_holds() {
+    let verdicts = verdicts(sweeps());
+    let word = |id: &str| verdicts.iter().find(|v| v.id == id).expect("a verdict").word();
+    for id in ["throughput.mean.proposed.s1", "delay.proposed.max_4_1", "rate.capacity", "trend.5"] {
+        assert_eq!(word(&format!("rdca.{id}")), "holds", "{id}");
+    }
+}
+
+/// H2: the printed extremes lie whole multiples of the standard deviation from the mean.
+#[test]
+fn h2_printed_extremes_are_multiples_of_the_deviation() {
+    for senders in [1, 3, 5, 7] {
+        let of = |statistic: &str| {
+            printed(&format!("rdca.throughput.{statistic}.proposed.s{senders}")).expect("it is printed")
+        };
+        let below = (of("mean") - of("min")) / of("std");
+        assert!((below - 4.0 * f64::from(senders)).abs() < 0.05, "{senders}: {below}");
+    }
+}
+
+#[test]
+fn every_figure_can_be_drawn() {
+    let drawn = figures::draw(sweeps());
+    let ids: Vec<&str> = drawn.iter().map(|d| d.id).collect();
+    assert_eq!(ids, ["4a", "4b", "4c", "4d", "4e", "5a", "5b", "5c", "5d", "5e"]);
+    for figure in drawn {
+        assert!(figure.chart.svg().is_ok_and(|svg| svg.contains("NewReno")), "{}", figure.id);
+        assert!(figure.chart.csv().lines().count() > 20, "{}", figure.id);
+    }
+}
