@@ -66,6 +66,58 @@ fn modest_senders_are_served_at_once() {
     }
 }
 
+/// The best of the TCP variants, in one run.
+fn best(tcps: &[Outcome], of: impl Fn(&Outcome) -> f64, better: fn(f64, f64) -> f64) -> f64 {
+    tcps.iter().map(of).reduce(better).expect("there are three")
+}
+
+fn tcps(senders: usize, rate: u64, run: u64) -> Vec<Outcome> {
+    sweeps::TCPS.iter().map(|tcp| outcome(*tcp, senders, rate, run)).collect()
+}
+
+fn delay(of: &Outcome) -> f64 {
+    mean(&of.delays).expect("some came")
+}
+
+fn lost(of: &Outcome) -> u64 {
+    of.data_sent - of.data_received
+}
+
+/// Point 3 of the issue, in short: one sender, from little to more than the path carries.
+#[test]
+fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
+    for rate in [4000, 40_000] {
+        for run in 0..2 {
+            let (ours, tcps) = (outcome(Protocol::Rdca, 1, rate, run), tcps(1, rate, run));
+            let case = format!("{rate} B/s, run {run}");
+            // What is under way at the end is no difference.
+            let packets = best(&tcps, |o| o.packets() as f64, f64::max);
+            assert!(ours.packets() as f64 + 2.0 >= packets, "{case}: {} of {packets}", ours.packets());
+            let theirs = best(&tcps, delay, f64::min);
+            assert!(delay(&ours) <= 1.02 * theirs, "{case}: {} s against {theirs}", delay(&ours));
+            let drops = best(&tcps, |o| lost(o) as f64, f64::min);
+            assert!(2.0 * lost(&ours) as f64 <= drops, "{case}: {} drops against {drops}", lost(&ours));
+            let joules = |o: &Outcome| o.energy / o.packets() as f64;
+            assert!(joules(&ours) < best(&tcps, joules, f64::min), "{case}");
+        }
+    }
+}
+
+/// Point 4 of the issue, in short: seven senders load the network.
+#[test]
+fn a_loaded_network_is_shared_with_short_delays() {
+    let runs: Vec<(Outcome, Vec<Outcome>)> =
+        (0..5).map(|run| (outcome(Protocol::Rdca, 7, 4000, run), tcps(7, 4000, run))).collect();
+    let ours: f64 = runs.iter().map(|(ours, _)| delay(ours)).sum();
+    for (i, tcp) in sweeps::TCPS.iter().enumerate() {
+        let theirs: f64 = runs.iter().map(|(_, tcps)| delay(&tcps[i])).sum();
+        assert!(3.0 * ours <= theirs, "{tcp:?}: {ours} against {theirs}");
+    }
+    let fair = |of: &dyn Fn(&(Outcome, Vec<Outcome>)) -> f64| runs.iter().map(of).sum::<f64>() / 5.0;
+    let (ours, newreno) = (fair(&|run| run.0.fairness()), fair(&|run| run.1[0].fairness()));
+    assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
+}
+
 /// Every protocol brings what it brings in order and once, with load and with losses.
 #[test]
 fn nothing_comes_wrong() {
