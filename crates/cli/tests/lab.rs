@@ -165,8 +165,8 @@ fn every_table_and_figure_of_rate_control_is_written() {
     let panels = [4, 5].into_iter().flat_map(|n| "abcde".chars().map(move |panel| format!("{n}{panel}")));
     let figures = panels.flat_map(|id| ["csv", "svg"].map(|kind| format!("figure-{id}.{kind}")));
     for name in figures.chain(["table-2.csv", "table-3.csv", "numbers.md"].map(str::to_owned)) {
-        let file = folder.path().join(name);
-        assert!(file.metadata().is_ok_and(|m| m.len() > 500), "{}", file.display());
+        let text = std::fs::read_to_string(folder.path().join(&name)).expect("a file of text");
+        assert!(text.lines().count() > 10, "{name}: {text}");
     }
     let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
     assert_eq!(claims.matches("\n| `rdca.").count(), 154, "{claims}");
