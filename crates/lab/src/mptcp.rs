@@ -26,6 +26,7 @@ pub use meter::Activity;
 pub use round_trip::RoundTrip;
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use crate::stats::quantile;
 use meter::Meter;
 use network::{BEGIN, Network};
 use round_trip::Watch;
@@ -232,9 +233,7 @@ impl Outcome {
 
     /// The latency that the given share of those that arrived did not exceed.
     pub fn latency(&self, share: f64) -> Option<f64> {
-        let mut sorted = self.latencies.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
+        quantile(&self.latencies, share)
     }
 }
 

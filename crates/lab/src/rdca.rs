@@ -28,6 +28,7 @@ use anabranch_sim::wifi::Station;
 pub use config::{Config, Protocol};
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
+use crate::stats::quantile;
 use meter::Meter;
 use network::{Network, PORT};
 
@@ -113,13 +114,6 @@ impl Outcome {
 /// The mean; `None` of nothing.
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The least value that the given share does not exceed.
-fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
 }
 
 /// How long what was sent last may still be under way.

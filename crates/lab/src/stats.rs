@@ -118,6 +118,13 @@ pub fn ratio(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     Summary::of(&parts)
 }
 
+/// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of nothing.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
+}
+
 /// A share of successes with Wilson's 95 % score interval (Wilson 1927).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
@@ -170,6 +177,14 @@ mod tests {
         [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
         [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
     ];
+
+    #[test]
+    fn a_quantile_is_one_of_the_values() {
+        let values = [3.0, 1.0, 2.0, 4.0];
+        let shares = [0.01, 0.25, 0.26, 0.5, 0.95, 1.0];
+        assert_eq!(shares.map(|share| quantile(&values, share)), [1.0, 1.0, 2.0, 2.0, 4.0, 4.0].map(Some));
+        assert_eq!((quantile(&[], 0.5), quantile(&values, 0.0)), (None, None));
+    }
 
     #[test]
     fn student_s_quantiles_are_the_printed_table_s() {

@@ -3,7 +3,7 @@
 //! Wireless IoT Networks", with the channel's busy time and the arrivals as the node has measured them.
 
 use anabranch_core::mptcp::PathFacts;
-use anabranch_core::paths::Metrics;
+use anabranch_core::paths::{Metrics, OwnPath, ShortAddress};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_model::mptcp::Reading;
 use anabranch_model::mptcp::csma::{Busy, Csma};
@@ -67,14 +67,11 @@ struct View {
 impl Network {
     /// What is known of one of a node's own paths; nothing, if the path is not known.
     pub(crate) fn path_facts(&mut self, now: Instant, node: NodeId, path: u8, payload: u32) -> PathFacts {
-        self.look_at_links(now, node);
-        let Some(router) = self.router(node) else { return PathFacts::default() };
-        let Some(own) = router.paths().iter().find(|own| own.id == path) else { return PathFacts::default() };
-        let hops = Some(own.hops() as u16);
-        let (Some(metrics), Some(&first)) = (router.metrics(own), own.nodes.get(1)) else {
-            return PathFacts { hops, ..PathFacts::default() };
-        };
-        let own_link = self.link_towards(node, first).and_then(|link| self.view(now, link));
+        let Some(own) = self.own_path(node, path) else { return PathFacts::default() };
+        let (hops, first) = (Some(own.hops() as u16), own.nodes.get(1).copied());
+        let own_link = first.and_then(|first| self.look_at_link(now, node, first));
+        let metrics = self.router(node).and_then(|router| router.metrics(self.own_path(node, path)?));
+        let Some(metrics) = metrics else { return PathFacts { hops, ..PathFacts::default() } };
         let octets = |count: u32| Duration::from_secs_f64(f64::from(count) / f64::from(metrics.throughput));
         // T_e(D) + PS/B on the first link (M13), and no faster than the slowest.
         let spacing = own_link.map_or(Duration::ZERO, |view| view.spacing + octets(payload));
@@ -87,17 +84,26 @@ impl Network {
         }
     }
 
+    fn own_path(&self, node: NodeId, path: u8) -> Option<&OwnPath> {
+        self.own_paths(node).iter().find(|own| own.id == path)
+    }
+
     /// Tells a router how good the links are that its paths begin with.
     pub(super) fn look_at_links(&mut self, now: Instant, node: NodeId) {
         let Some(router) = self.router(node) else { return };
         // Paths are few, and most begin with different links.
         let firsts: Vec<_> = router.paths().iter().filter_map(|path| path.nodes.get(1).copied()).collect();
         for first in firsts {
-            let view = self.link_towards(node, first).and_then(|link| self.view(now, link));
-            if let Some(view) = view {
-                self.tell_router(node, first, view.metrics);
-            }
+            self.look_at_link(now, node, first);
         }
+    }
+
+    /// Tells a router how good the link to a neighbour is.
+    fn look_at_link(&mut self, now: Instant, node: NodeId, neighbour: ShortAddress) -> Option<View> {
+        let link = self.link_towards(node, neighbour)?;
+        let view = self.view(now, link)?;
+        self.tell_router(node, neighbour, view.metrics);
+        Some(view)
     }
 
     fn view(&mut self, now: Instant, link: LinkId) -> Option<View> {
@@ -151,7 +157,7 @@ impl Network {
         Some(View { metrics, spacing: Duration::from_secs_f64(travel.t_next) })
     }
 
-    fn link_towards(&self, node: NodeId, neighbour: u16) -> Option<LinkId> {
+    fn link_towards(&self, node: NodeId, neighbour: ShortAddress) -> Option<LinkId> {
         let links = self.paths.as_ref()?.links_of(node)?;
         let at = links.binary_search_by_key(&neighbour, |(to, _)| short_address(*to)).ok()?;
         Some(links[at].1)

@@ -1,8 +1,9 @@
 //! Energy by the state of the radio.
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Duration;
 
 use crate::air::error::ConfigError;
+use crate::air::meter::ByState;
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,42 +59,21 @@ pub struct StateTime {
 
 /// What a radio does, for its energy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PowerState {
+pub(crate) enum PowerState {
     Transmit,
     Listen,
     Off,
 }
 
-/// The account of one radio.
-#[derive(Debug)]
-pub(super) struct Meter {
-    state: PowerState,
-    since: Instant,
-    spent: StateTime,
-}
+impl ByState for StateTime {
+    type State = PowerState;
 
-impl Meter {
-    /// Listens from the epoch on.
-    pub(super) fn new() -> Self {
-        Self { state: PowerState::Listen, since: Instant::ZERO, spent: StateTime::default() }
-    }
-
-    /// Enters a state.
     #[inline]
-    pub(super) fn enter(&mut self, now: Instant, state: PowerState) {
-        self.spent = self.until(now);
-        self.state = state;
-        self.since = now;
-    }
-
-    /// The account up to `now`.
-    pub(super) fn until(&self, now: Instant) -> StateTime {
-        let mut spent = self.spent;
-        *match self.state {
-            PowerState::Transmit => &mut spent.transmit,
-            PowerState::Listen => &mut spent.listen,
-            PowerState::Off => &mut spent.off,
-        } += now.saturating_since(self.since);
-        spent
+    fn time(&mut self, state: PowerState) -> &mut Duration {
+        match state {
+            PowerState::Transmit => &mut self.transmit,
+            PowerState::Listen => &mut self.listen,
+            PowerState::Off => &mut self.off,
+        }
     }
 }

@@ -12,10 +12,11 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::{Meter, PowerState};
+use super::energy::{PowerState, StateTime};
 use super::metrics::StationMetrics;
 use super::{Effect, Outcome, Outgoing, Radio, Station};
 use crate::air::medium::Reception;
+use crate::air::meter::Meter;
 use crate::event::{Agenda, Event};
 use crate::random::Stream;
 
@@ -97,7 +98,7 @@ pub(super) struct Mac {
     on_air: Option<OnAir>,
     ack: Option<PendingAck>,
     random: Stream,
-    pub(super) meter: Meter,
+    pub(super) meter: Meter<StateTime>,
     pub(super) metrics: StationMetrics,
 }
 
@@ -121,7 +122,7 @@ impl Mac {
             on_air: None,
             ack: None,
             random,
-            meter: Meter::new(),
+            meter: Meter::new(PowerState::Listen),
             metrics: StationMetrics::default(),
         }
     }

@@ -1,8 +1,9 @@
 //! Energy by the state of the radio.
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Duration;
 
 use crate::air::error::ConfigError;
+use crate::air::meter::ByState;
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -64,50 +65,23 @@ pub struct StateTime {
 
 /// What a radio does, for its energy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PowerState {
+pub(crate) enum PowerState {
     Transmit,
     Receive,
     Idle,
     Off,
 }
 
-/// The account of one radio.
-#[derive(Debug)]
-pub(super) struct Meter {
-    state: PowerState,
-    since: Instant,
-    spent: StateTime,
-}
+impl ByState for StateTime {
+    type State = PowerState;
 
-impl Meter {
-    /// Idle from the epoch on.
-    pub(super) fn new() -> Self {
-        Self { state: PowerState::Idle, since: Instant::ZERO, spent: StateTime::default() }
-    }
-
-    /// Enters a state.
     #[inline]
-    pub(super) fn enter(&mut self, now: Instant, state: PowerState) {
-        self.spent = self.until(now);
-        self.state = state;
-        self.since = now;
-    }
-
-    /// The account up to the last change of state.
-    pub(super) fn spent(&self) -> &StateTime {
-        &self.spent
-    }
-
-    /// The account up to `now`.
-    #[inline]
-    pub(super) fn until(&self, now: Instant) -> StateTime {
-        let mut spent = self.spent;
-        *match self.state {
-            PowerState::Transmit => &mut spent.transmit,
-            PowerState::Receive => &mut spent.receive,
-            PowerState::Idle => &mut spent.idle,
-            PowerState::Off => &mut spent.off,
-        } += now.saturating_since(self.since);
-        spent
+    fn time(&mut self, state: PowerState) -> &mut Duration {
+        match state {
+            PowerState::Transmit => &mut self.transmit,
+            PowerState::Receive => &mut self.receive,
+            PowerState::Idle => &mut self.idle,
+            PowerState::Off => &mut self.off,
+        }
     }
 }

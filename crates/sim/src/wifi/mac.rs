@@ -2,9 +2,10 @@
 
 use anabranch_core::time::{Duration, Instant};
 
-use super::energy::Meter;
+use super::energy::{PowerState, StateTime};
 use super::metrics::StationMetrics;
 use super::{FrameKind, Outgoing, Rate};
+use crate::air::meter::Meter;
 use crate::random::Stream;
 
 /// What an event of a station means.
@@ -139,7 +140,7 @@ pub(super) struct Mac {
     pub(super) on_air: Option<OnAir>,
     pub(super) response: Option<Response>,
     random: Stream,
-    pub(super) meter: Meter,
+    pub(super) meter: Meter<StateTime>,
     pub(super) metrics: StationMetrics,
 }
 
@@ -167,7 +168,7 @@ impl Mac {
             on_air: None,
             response: None,
             random,
-            meter: Meter::new(),
+            meter: Meter::new(PowerState::Idle),
             metrics: StationMetrics::default(),
         }
     }
