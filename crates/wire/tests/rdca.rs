@@ -143,6 +143,31 @@ fn sequence_numbers_and_time_stamps_wrap() {
     assert_eq!(TimeStamp(1).since(TimeStamp(u32::MAX)), 2);
 }
 
+/// Both ends of a stranger's range may lie where "before" and "after" turn round.
+#[test]
+fn a_range_within_another_lies_in_it() {
+    let range = |start: u32, len: u32| Range { start: Seq(start), end: Seq(start.wrapping_add(len)) };
+    for base in [0, 77, u32::MAX - 2] {
+        let other = range(base, 5);
+        for from in [0, 1, 4, 5, 6, i32::MAX as u32, 1 << 31, u32::MAX - 3, u32::MAX] {
+            for len in [0, 1, 2, 9, 60_000, i32::MAX as u32] {
+                let both = range(base.wrapping_add(from), len).within(other);
+                let inside = |i: u32| other.start + i;
+                assert!(
+                    other.start.le(both.start) && both.end.le(other.end),
+                    "{base} {from} {len}: {both:?}"
+                );
+                // Each of the five, by what the numbers say without any order.
+                for i in 0..5 {
+                    let wanted = inside(i).0.wrapping_sub(base.wrapping_add(from)) < len;
+                    let got = inside(i).0.wrapping_sub(both.start.0) < both.len();
+                    assert_eq!(got, wanted, "{base} {from} {len} {i}: {both:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn errors_name_the_field_and_its_place() {
     let error = |octets: &'static [u8]| decode(&Bytes::from_static(octets)).unwrap_err();

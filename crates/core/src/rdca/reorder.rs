@@ -435,6 +435,16 @@ mod tests {
         (0..300).for_each(run);
     }
 
+    /// Found by fuzzing: such a range was once taken, and the sink asked for nothing without end.
+    #[test]
+    fn what_is_given_up_half_the_numbers_away_changes_nothing() {
+        let mut pool = Pool::new(10);
+        let mut reorder = Reorder::new(Seq(0), 10);
+        let far = Range { start: Seq(i32::MAX as u32), end: Seq(1 << 31) };
+        assert_eq!(reorder.give_up(&mut pool, far), None);
+        assert_eq!((reorder.due(&pool), reorder.end(), pool.used()), (None, Seq(0), 0));
+    }
+
     #[test]
     fn a_gap_that_is_filled_in_the_middle_keeps_its_time() {
         let mut pool = Pool::new(10);

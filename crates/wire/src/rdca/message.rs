@@ -99,7 +99,10 @@ impl Range {
 
     /// What of it lies within `other`.
     pub fn within(self, other: Self) -> Self {
-        Self { start: self.start.max(other.start), end: self.end.min(other.end) }
+        // Measured from one point: of two ends half the number space apart each comes before the other.
+        let from = i64::from(self.start.distance(other.start));
+        let place = |offset: i64| other.start + offset.clamp(0, i64::from(other.len())) as u32;
+        Self { start: place(from), end: place(from + i64::from(self.len())) }
     }
 }
 
