@@ -24,6 +24,7 @@ mod queue;
 mod rate;
 mod reorder;
 mod sender;
+mod shares;
 mod sink;
 mod stream;
 mod told;
@@ -32,8 +33,9 @@ mod trip;
 
 pub use anabranch_wire::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
 pub use config::{
-    Acceleration, AfterNotice, Config, Drain, Growth, Guard, HandshakeRtt, ReceiveRate, Retention, RttSource,
-    SenderConfig, SinkConfig, SnackReaction, SnackRepeat, Standing, StartPacing, TrendTest, Withhold,
+    Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
+    Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat, Standing,
+    StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};

@@ -5,13 +5,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 fn report() -> impl Strategy<Value = Report> {
-    (any::<[u32; 5]>(), any::<[bool; 2]>()).prop_map(
-        |([stream, next, echo, interval, rtt], [delayed, complete])| Report {
+    (any::<[u32; 6]>(), any::<[bool; 2]>()).prop_map(
+        |([stream, next, echo, interval, rtt, share], [delayed, complete])| Report {
             stream: StreamId(stream),
             next: Seq(next),
             echo: TimeStamp(echo),
             interval,
             rtt,
+            share,
             delayed,
             complete,
         },
@@ -129,10 +130,11 @@ fn octets_are_those_of_the_documentation() {
     assert!(missing.push(Range { start: Seq(u32::MAX), end: Seq(1) }));
     assert!(missing.push(Range { start: Seq(4), end: Seq(5) }));
     assert!(!missing.push(Range { start: Seq(5), end: Seq(6) }), "it touches the last one");
-    let report = Report { next: Seq(u32::MAX), delayed: true, ..Report::default() };
+    let report = Report { next: Seq(u32::MAX), share: 9, delayed: true, ..Report::default() };
     let snack = written(&Message::Snack(Snack { report, missing }));
     assert_eq!(snack[..9], *b"\x41\0\0\0\0\xff\xff\xff\xff");
-    assert_eq!(snack[21..], *b"\x02\xff\xff\xff\xff\0\x02\0\x03\0\x01");
+    assert_eq!(snack[21..25], *b"\0\0\0\x09");
+    assert_eq!(snack[25..], *b"\x02\xff\xff\xff\xff\0\x02\0\x03\0\x01");
 }
 
 #[test]

@@ -62,6 +62,14 @@ pub struct SenderConfig {
     pub withhold: Withhold,
     /// Which SNACKs set rate and window in the controlled phase.
     pub snack: SnackReaction,
+    /// How a notification sets the rate.
+    pub notice: Notice,
+    /// The rate after the network has said that a path has broken ([`super::Sender::path_lost`]), in percent of what was used,
+    /// for a sender whose rate is the limit: 70. Where nothing moves a path breaks because frames collide until the link
+    /// layer gives up. 100 in the paper.
+    pub broken_percent: u8,
+    /// How the rate rises where the network was last in trouble. `None` in the paper.
+    pub caution: Option<Caution>,
     /// The rate after a congestion notification, in percent of the receive rate, for a sender whose application and not
     /// whose rate was the limit. 125: such a receive rate mirrors what the application offers, not what the path
     /// carries, and a rate just below the offer builds a queue here. A second notification finds the sender limited by
@@ -135,6 +143,33 @@ pub enum Withhold {
     RoundTrip,
 }
 
+/// How a notification sets the rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// To the receive rate (Algorithm 2 line 3).
+    Exact,
+    /// The same, but to no more than five quarters of what is sent: packets that were held up on their way and come together
+    /// look like a high receive rate.
+    Plausible,
+}
+
+/// A slower rise where many packets were lost that had waited, or a path broke. A shared radio channel gives no warning: a little
+/// below the rate at which it breaks down nothing waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caution {
+    /// So many packets that a SNACK says are missing are many. Errors of the channel come one by one.
+    pub many: u8,
+    /// It begins at so many percent of the rate of then: of the sender's share if the sink has said one, else of what it
+    /// used.
+    pub from_percent: u8,
+    /// It ends at so many.
+    pub to_percent: u8,
+    /// The rise is so many times slower.
+    pub slower: u8,
+    /// After so long without a notification, a loss or a cut it is over.
+    pub lasts: Duration,
+}
+
 /// Which SNACKs set rate and window in the controlled phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SnackReaction {
@@ -178,6 +213,15 @@ impl Default for SenderConfig {
             acceleration: Some(Acceleration { after: Duration::from_secs(4), doublings: 3 }),
             withhold: Withhold::RoundTrip,
             snack: SnackReaction::WhenDelayed,
+            notice: Notice::Plausible,
+            broken_percent: 70,
+            caution: Some(Caution {
+                many: 3,
+                from_percent: 85,
+                to_percent: 105,
+                slower: 32,
+                lasts: Duration::from_secs(60),
+            }),
             headroom_percent: 125,
             drain: Drain::OwnPart,
             handshake: HandshakeRtt::Own,
@@ -207,6 +251,9 @@ impl SenderConfig {
             acceleration: None,
             withhold: Withhold::Interval,
             snack: SnackReaction::Always,
+            notice: Notice::Exact,
+            broken_percent: 100,
+            caution: None,
             headroom_percent: 100,
             drain: Drain::Keep,
             least_rate: 300,
@@ -242,6 +289,8 @@ pub struct SinkConfig {
     pub standing: Option<Standing>,
     /// What the receive rate is made of.
     pub receive_rate: ReceiveRate,
+    /// Whether each word of the sink about a stream says what its sender would have if all that are held back had the same.
+    pub share: ShareReport,
     /// No notification sooner after the last one (erratum H10).
     pub guard: Guard,
     /// What a notification does to the trip times before it.
@@ -296,6 +345,15 @@ pub enum ReceiveRate {
     LessLosses,
 }
 
+/// Whether senders are told their share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShareReport {
+    /// They are not: a sender knows only its own receive rate.
+    Untold,
+    /// They are. Only the sink sees all of them.
+    Told,
+}
+
 /// The time between two notifications.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
@@ -339,8 +397,9 @@ impl Default for SinkConfig {
             trend: TrendTest::Halves { k_percent: 300 },
             least_waiting: Duration::from_millis(30),
             least_waiting_intervals: 3,
-            standing: Some(Standing { waiting: Duration::from_millis(100), percent: 85 }),
+            standing: Some(Standing { waiting: Duration::from_millis(100), percent: 70 }),
             receive_rate: ReceiveRate::LessLosses,
+            share: ShareReport::Told,
             after_notice: AfterNotice::Forget,
             rtt: RttSource::BasePlusWaiting,
             repeat: SnackRepeat::Patient,
@@ -361,6 +420,7 @@ impl SinkConfig {
             least_waiting_intervals: 0,
             standing: None,
             receive_rate: ReceiveRate::Intervals,
+            share: ShareReport::Untold,
             guard: Guard::TwiceAverageRtt,
             after_notice: AfterNotice::Keep,
             rtt: RttSource::TwiceTripTime,

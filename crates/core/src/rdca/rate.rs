@@ -1,11 +1,14 @@
 //! The sender's rate and window: the two phases of section 3.3, Algorithm 2. Rates are whole octets per second, as the
 //! paper counts them.
 
-use anabranch_wire::rdca::MAX_DATA_HEADER;
+mod rise;
 
-use super::config::{Acceleration, Growth, SenderConfig, SnackReaction, StartPacing, Withhold};
-use super::trip::micros;
+use anabranch_wire::rdca::{MAX_DATA_HEADER, Report, Snack};
+
+use super::config::{Growth, Notice, SenderConfig, SnackReaction, StartPacing};
+use super::trip::{as_micros, micros};
 use crate::time::{Duration, Instant};
+use rise::Rise;
 
 /// Which phase a sender is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -22,24 +25,34 @@ pub(super) struct RateControl {
     state: State,
     /// The average round trip: the sink's, or what was measured before it said any.
     pub rtt: Duration,
+    sent: Sent,
 }
 
 #[derive(Clone, Debug)]
 enum State {
     Start { window: u32, grows: Instant, used: bool },
-    Controlled { rate: u32, raised: Instant, calm: Instant },
+    Controlled(Rise),
+}
+
+/// How fast packets are in fact sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    last: Option<Instant>,
+    /// The average interval, microseconds, with a weight of 1/16; 0: not known.
+    interval: u32,
 }
 
 impl RateControl {
     pub(super) fn new(now: Instant, config: &SenderConfig, rtt: Duration) -> Self {
         let window = u32::from(config.start_window.max(1));
-        Self { state: State::Start { window, grows: now + config.start_every, used: false }, rtt }
+        let state = State::Start { window, grows: now + config.start_every, used: false };
+        Self { state, rtt, sent: Sent { last: None, interval: 0 } }
     }
 
     pub(super) fn phase(&self) -> Phase {
         match self.state {
             State::Start { .. } => Phase::Start,
-            State::Controlled { .. } => Phase::Controlled,
+            State::Controlled(_) => Phase::Controlled,
         }
     }
 
@@ -48,7 +61,7 @@ impl RateControl {
     pub(super) fn window(&self, config: &SenderConfig) -> u32 {
         match self.state {
             State::Start { window, .. } => window,
-            State::Controlled { rate, .. } => {
+            State::Controlled(Rise { rate, .. }) => {
                 let octets = u128::from(rate) * u128::from(self.rtt.as_nanos());
                 let packet = u128::from(packet(config)) * 1_000_000_000;
                 (octets.div_ceil(packet).min(u128::from(u16::MAX)) as u32)
@@ -65,7 +78,7 @@ impl RateControl {
                 let rate = octets / u128::from(self.rtt.as_nanos().max(1));
                 (rate.min(u128::from(MOST_RATE)) as u32).max(config.least_rate.max(1))
             }
-            State::Controlled { rate, .. } => rate,
+            State::Controlled(Rise { rate, .. }) => rate,
         }
     }
 
@@ -86,7 +99,7 @@ impl RateControl {
     pub(super) fn grows(&self) -> Option<Instant> {
         match self.state {
             State::Start { grows, .. } => Some(grows),
-            State::Controlled { .. } => None,
+            State::Controlled(_) => None,
         }
     }
 
@@ -105,36 +118,70 @@ impl RateControl {
                 *grows += config.start_every.max(TICK) * steps;
                 *used = limits;
             }
-            State::Controlled { rate, raised, calm } => raise(now, config, rate, raised, *calm),
+            State::Controlled(rise) => rise.advance(now, config),
         }
     }
 
     /// The application had nothing to send until now: what was not used does not grow.
     pub(super) fn idle_until(&mut self, now: Instant, config: &SenderConfig) {
-        if let (State::Controlled { raised, .. }, Growth::WhenUsed) = (&mut self.state, config.growth) {
-            *raised = (*raised).max(now);
+        if let (State::Controlled(rise), Growth::WhenUsed) = (&mut self.state, config.growth) {
+            rise.skip(now);
         }
     }
 
-    /// A congestion notification: the rate becomes the receive rate (Algorithm 2 line 3). `interval` is the sink's average
-    /// interval between packets, microseconds; 0 if it knows none, then the rate stays what it is (erratum H16).
+    /// Nothing could be sent until now: there was no path. What was not used does not grow.
+    pub(super) fn resume(&mut self, now: Instant, config: &SenderConfig) {
+        self.sent.last = None;
+        if config.growth == Growth::WhenUsed {
+            match &mut self.state {
+                State::Start { grows, .. } => *grows = (*grows).max(now),
+                State::Controlled(rise) => rise.pause(now),
+            }
+        }
+    }
+
+    /// A packet goes out.
+    pub(super) fn sends(&mut self, now: Instant) {
+        let Sent { last, interval } = &mut self.sent;
+        if let Some(last) = last.replace(now) {
+            // A pause of the application counts like a few intervals.
+            let most = if *interval == 0 { MOST_INTERVAL } else { interval.saturating_mul(4) };
+            let sample = as_micros(now.saturating_since(last)).min(most).max(1);
+            let average = (u64::from(*interval) * 15 + u64::from(sample)).div_ceil(16);
+            *interval = if *interval == 0 { sample } else { average.min(u64::from(MOST_INTERVAL)) as u32 };
+        }
+    }
+
+    /// What is used of the rate.
+    fn used(&self, config: &SenderConfig) -> u32 {
+        let rate = self.rate(config);
+        rate_of(config, self.sent.interval).map_or(rate, |sent| rate.min(sent))
+    }
+
+    /// A congestion notification: the rate becomes the receive rate (Algorithm 2 line 3), if the sink knows it; else it
+    /// stays what it is (erratum H16).
     pub(super) fn notified(
         &mut self,
         now: Instant,
         config: &SenderConfig,
-        interval: u32,
+        report: &Report,
         application_limited: bool,
     ) {
         self.grow(now, config, !application_limited);
-        let percent = if application_limited { u64::from(config.headroom_percent) } else { 100 };
-        let rate = match interval {
-            0 => self.rate(config),
-            interval => {
-                let second = 1_000_000 * u64::from(packet(config)) * percent / 100;
-                (second / u64::from(interval)).min(u64::from(MOST_RATE)) as u32
+        let headroom = if application_limited { u64::from(config.headroom_percent) } else { 100 };
+        let with_headroom = |rate: u32| (u64::from(rate) * headroom / 100).min(u64::from(MOST_RATE)) as u32;
+        let mut rate = match (rate_of(config, report.interval), config.notice) {
+            (None, _) => self.rate(config),
+            (Some(received), Notice::Exact) => with_headroom(received),
+            (Some(received), Notice::Plausible) => {
+                let used = self.used(config);
+                with_headroom(received.min(used.saturating_add(used / 4)))
             }
         };
-        self.state = State::Controlled { rate: rate.max(config.least_rate.max(1)), raised: now, calm: now };
+        if let Some(share) = rate_of(config, report.share) {
+            rate = rate.min(share);
+        }
+        self.set(now, config, rate);
     }
 
     /// A SNACK. The first ends the start phase, at W/RTT (erratum H13); later ones act as notifications do, or not.
@@ -142,28 +189,52 @@ impl RateControl {
         &mut self,
         now: Instant,
         config: &SenderConfig,
-        interval: u32,
-        delayed: bool,
+        snack: &Snack,
         application_limited: bool,
     ) {
+        let report = &snack.report;
         self.grow(now, config, !application_limited);
         match self.phase() {
-            Phase::Start => {
-                self.state = State::Controlled { rate: self.rate(config), raised: now, calm: now };
-            }
-            Phase::Controlled if config.snack == SnackReaction::Always || delayed => {
-                self.notified(now, config, interval, application_limited);
+            Phase::Start => self.set(now, config, self.rate(config)),
+            Phase::Controlled if config.snack == SnackReaction::Always || report.delayed => {
+                let used = self.used(config);
+                self.notified(now, config, report, application_limited);
+                let missing: u32 = snack.missing.as_slice().iter().map(|range| range.len()).sum();
+                if config.caution.is_some_and(|caution| missing >= u32::from(caution.many)) {
+                    self.set(now, config, self.rate(config).min(used));
+                    self.beware(rate_of(config, report.share).unwrap_or(used));
+                }
             }
             Phase::Controlled => {}
         }
-        if let State::Controlled { raised, calm, .. } = &mut self.state {
-            match config.withhold {
-                Withhold::Interval => *raised += config.raise_every,
-                Withhold::RoundTrip => {
-                    *raised = (*raised).max(now + self.rtt);
-                    *calm = now;
-                }
-            }
+        if let State::Controlled(rise) = &mut self.state {
+            rise.withhold(now, config, self.rtt);
+        }
+    }
+
+    /// The path has broken.
+    pub(super) fn broken(&mut self, now: Instant, config: &SenderConfig) {
+        let again = matches!(&self.state, State::Controlled(rise) if rise.calm_for(now) < ONE_TROUBLE);
+        if config.broken_percent >= 100 || again {
+            return;
+        }
+        let used = self.used(config);
+        let rate = u64::from(used) * u64::from(config.broken_percent) / 100;
+        self.set(now, config, rate as u32);
+        self.beware(used);
+    }
+
+    fn set(&mut self, now: Instant, config: &SenderConfig, rate: u32) {
+        let rate = rate.max(config.least_rate.max(1));
+        match &mut self.state {
+            State::Start { .. } => self.state = State::Controlled(Rise::new(now, rate)),
+            State::Controlled(rise) => rise.set(now, rate),
+        }
+    }
+
+    fn beware(&mut self, ceiling: u32) {
+        if let State::Controlled(rise) = &mut self.state {
+            rise.beware(ceiling);
         }
     }
 
@@ -175,31 +246,16 @@ impl RateControl {
     }
 }
 
-/// The rise up to `now`, in stages of one speed each.
-fn raise(now: Instant, config: &SenderConfig, rate: &mut u32, raised: &mut Instant, calm: Instant) {
-    let every = config.raise_every.max(TICK);
-    let Acceleration { after, doublings } =
-        config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0 });
-    let after = after.max(TICK);
-    // One turn for each stage, and one for a rest of the last.
-    for _ in 0..=u64::from(doublings) + 1 {
-        let stage = intervals(*raised, calm, after).min(u64::from(doublings.min(16)));
-        let over =
-            if stage < u64::from(doublings) { calm + after * (stage + 1) } else { Instant::FAR_FUTURE };
-        if now < *raised + every {
-            return;
-        }
-        let steps = intervals(now.min(over), *raised, every).max(1);
-        let step = u64::from(config.raise_step) << stage;
-        *rate =
-            (u64::from(*rate)).saturating_add(step.saturating_mul(steps)).min(u64::from(MOST_RATE)) as u32;
-        *raised += every * steps;
-    }
-}
-
 /// Octets of the packet that rates are counted in.
 fn packet(config: &SenderConfig) -> u16 {
     config.datagram.max(MAX_DATA_HEADER as u16 + 1)
+}
+
+/// Octets per second of packets that come at an interval in microseconds; `None`: it is not known.
+fn rate_of(config: &SenderConfig, interval: u32) -> Option<u32> {
+    let second = 1_000_000 * u64::from(packet(config));
+    let rate = second.checked_div(u64::from(interval))?;
+    Some(rate.min(u64::from(MOST_RATE)) as u32)
 }
 
 /// How many whole intervals lie between two instants.
@@ -211,5 +267,12 @@ fn intervals(now: Instant, since: Instant, every: Duration) -> u64 {
 const MOST_RATE: u32 = 1_000_000_000;
 /// Packets that no window exceeds.
 const MOST_WINDOW: u64 = 65_535;
+/// Microseconds between two packets that no average exceeds.
+const MOST_INTERVAL: u32 = 10_000_000;
+/// Whatever happens within this time after a cut of the rate is the same trouble.
+const ONE_TROUBLE: Duration = Duration::from_secs(1);
 /// No interval is shorter, whatever the configuration says: time must move on.
 const TICK: Duration = Duration::from_micros(1);
+
+#[cfg(test)]
+mod tests;

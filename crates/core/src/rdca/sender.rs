@@ -306,6 +306,9 @@ impl Sender {
     pub fn path_lost(&mut self, now: Instant) {
         if matches!(self.state, State::Open(_)) && self.hearing != Hearing::Standby {
             self.hearing = Hearing::Standby;
+            if !self.is_application_limited() {
+                self.rate.broken(now, &self.config);
+            }
             self.probe_at = Some(now + self.rate.rtt.max(LEAST_PROBE));
         }
     }

@@ -9,9 +9,10 @@ use alloc::vec::Vec;
 use anabranch_wire::rdca::{Data, Message, Refuse, RefuseReason, Reply, Request, StreamId, VERSION, decode};
 use bytes::Bytes;
 
-use super::config::SinkConfig;
+use super::config::{ShareReport, SinkConfig};
 use super::deadlines::Deadlines;
 use super::reorder::{Placed, Pool, Ready};
+use super::shares::{HELD_BACK, SILENT, Shares};
 use super::stream::Stream;
 use crate::time::Instant;
 pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
@@ -34,6 +35,7 @@ pub struct Sink {
     /// Answers that belong to no stream.
     answers: VecDeque<(PeerId, Message)>,
     events: VecDeque<SinkEvent>,
+    shares: Shares,
     counters: SinkCounters,
 }
 
@@ -52,6 +54,7 @@ impl Sink {
             talkers: VecDeque::new(),
             answers: VecDeque::new(),
             events: VecDeque::new(),
+            shares: Shares::default(),
             counters: SinkCounters::default(),
         }
     }
@@ -115,6 +118,9 @@ impl Sink {
             // Only a reset is left.
             _ => self.end(slot, StreamEnd::Reset),
         }
+        if self.config.share == ShareReport::Told && self.shares.is_due(now) {
+            self.count_shares(now);
+        }
         self.attend(now, slot);
     }
 
@@ -133,9 +139,11 @@ impl Sink {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
+        let share = self.shares.interval();
         while let Some(slot) = self.talkers.front().copied() {
             if let Some(peer) = &mut self.peers[slot]
-                && let Some(message) = peer.speak(now, &self.config, &mut self.pool, &mut self.counters)
+                && let Some(message) =
+                    peer.speak(now, &self.config, share, &mut self.pool, &mut self.counters)
             {
                 return Some((peer.id, message));
             }
@@ -257,6 +265,21 @@ impl Sink {
             Some(Peer { id, asked: None, stream: None, reply: None, heard: now, queued: false });
         self.slots.insert(id, slot);
         Some(slot)
+    }
+
+    /// Who is held back, and what came of them.
+    fn count_shares(&mut self, now: Instant) {
+        let (mut members, mut packets) = (0, 0_u32);
+        for Peer { stream, heard, .. } in self.peers.iter_mut().flatten() {
+            let Some(stream) = stream else { continue };
+            let carried = core::mem::take(&mut stream.carried);
+            let held_back = stream.held_back.is_some_and(|at| now.saturating_since(at) < HELD_BACK);
+            if held_back && !stream.ended && now.saturating_since(*heard) < SILENT {
+                members += 1;
+                packets = packets.saturating_add(carried);
+            }
+        }
+        self.shares.close(now, members, packets);
     }
 
     fn count(&mut self, placed: Placed) {

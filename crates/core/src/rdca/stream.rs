@@ -31,6 +31,10 @@ pub(super) struct Stream {
     /// The last time stamp, and when it came.
     last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
+    /// Packets since the senders' shares were last counted.
+    pub carried: u32,
+    /// The last notification or SNACK.
+    pub held_back: Option<Instant>,
     pub owes: Owes,
 }
 
@@ -60,6 +64,8 @@ impl Stream {
             standing: 0,
             last_stamp: (TimeStamp(0), Instant::ZERO),
             last_notice: None,
+            carried: 0,
+            held_back: None,
             owes: Owes::default(),
         }
     }
@@ -92,6 +98,7 @@ impl Stream {
             // A copy made on the way says nothing about when it was sent.
             Placed::Known => {}
             Placed::Next | Placed::Held | Placed::NoRoom => {
+                self.carried = self.carried.saturating_add(1);
                 if !data.repeated {
                     self.arrivals.missed(missed);
                 }
@@ -183,7 +190,7 @@ impl Stream {
     }
 
     /// What every word to the sender says.
-    pub(super) fn report(&mut self, now: Instant, config: &SinkConfig) -> Report {
+    pub(super) fn report(&mut self, now: Instant, config: &SinkConfig, share: u32) -> Report {
         let (stamp, at) = self.last_stamp;
         let tolerated = self.tolerated(config).max(LEAST_DELAYED);
         let since = as_micros(now.saturating_since(at));
@@ -194,6 +201,7 @@ impl Stream {
             echo: TimeStamp(stamp.0.wrapping_add(since)),
             interval,
             rtt: as_micros(self.rtt(config)),
+            share,
             delayed: self.waiting >= tolerated,
             complete: self.is_complete(),
         }
@@ -215,7 +223,13 @@ impl Stream {
     }
 
     /// The SNACK that is due, if one is.
-    pub(super) fn snack(&mut self, now: Instant, config: &SinkConfig, pool: &mut Pool) -> Option<Snack> {
+    pub(super) fn snack(
+        &mut self,
+        now: Instant,
+        config: &SinkConfig,
+        share: u32,
+        pool: &mut Pool,
+    ) -> Option<Snack> {
         if self.packets.due(pool)? > now {
             return None;
         }
@@ -228,7 +242,16 @@ impl Stream {
         };
         let first = first.max(LEAST_REPEAT);
         let missing = self.packets.ask(pool, now, |asked| now + first * (1 << asked.min(MOST_DOUBLINGS)));
-        Some(Snack { report: self.report(now, config), missing })
+        self.held_back = Some(now);
+        Some(Snack { report: self.report(now, config, share), missing })
+    }
+
+    /// The notification that is owed, if one is.
+    pub(super) fn congestion(&mut self, now: Instant, config: &SinkConfig, share: u32) -> Option<Report> {
+        core::mem::take(&mut self.owes.congestion).then(|| {
+            self.held_back = Some(now);
+            self.report(now, config, share)
+        })
     }
 
     fn rtt(&self, config: &SinkConfig) -> Duration {

@@ -120,8 +120,9 @@ impl Fields<'_> {
         let stream = self.stream()?;
         let (next, echo) = (Seq(self.word("next packet")?), self.time()?);
         let (interval, rtt) = (self.word("interval")?, self.word("round trip")?);
+        let share = self.word("share")?;
         let (delayed, complete) = (flags & flag::DELAYED != 0, flags & flag::COMPLETE != 0);
-        Ok(Report { stream, next, echo, interval, rtt, delayed, complete })
+        Ok(Report { stream, next, echo, interval, rtt, share, delayed, complete })
     }
 
     fn ranges(&mut self) -> Result<Ranges, DecodeError> {

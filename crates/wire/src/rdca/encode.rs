@@ -75,6 +75,7 @@ fn put_report(out: &mut Vec<u8>, kind: u8, report: &Report) {
     put(out, report.echo.0);
     put(out, report.interval);
     put(out, report.rtt);
+    put(out, report.share);
 }
 
 /// The start of the first range in full; then, for each, its length, and the distance to the next.

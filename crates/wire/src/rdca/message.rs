@@ -222,6 +222,9 @@ pub struct Report {
     pub interval: u32,
     /// The average round trip, microseconds. 0: not known.
     pub rtt: u32,
+    /// The average interval between the packets of a sender, if all that are held back had the same, microseconds. 0: not
+    /// known.
+    pub share: u32,
     /// Packets wait on their way, more than a little: a loss may come from congestion.
     pub delayed: bool,
     /// The sink knows the end of the stream and has everything before it.

@@ -56,6 +56,7 @@ fn report(octets: &mut Unstructured<'_>, seen: &Seen) -> Result<Report> {
         echo: time(octets, seen)?,
         interval: *octets.choose(&[0, 1, 75_000, u32::MAX])?,
         rtt: *octets.choose(&[0, 1, 60_000, 2_000_000, u32::MAX])?,
+        share: *octets.choose(&[0, 1, 75_000, u32::MAX])?,
         delayed: octets.arbitrary()?,
         complete: octets.arbitrary()?,
     })

@@ -34,7 +34,7 @@ impl Sender {
             (Message::Congestion(report), State::Open(stream)) if report.stream == stream => {
                 self.counters.congestions += 1;
                 self.set_rtt(now, report);
-                self.rate.notified(now, &self.config, report.interval, self.is_application_limited());
+                self.rate.notified(now, &self.config, report, self.is_application_limited());
                 self.handle_report(now, report);
                 self.drain(now);
                 true
@@ -117,7 +117,7 @@ impl Sender {
         let report = &snack.report;
         self.counters.snacks += 1;
         self.set_rtt(now, report);
-        self.rate.lost(now, &self.config, report.interval, report.delayed, self.is_application_limited());
+        self.rate.lost(now, &self.config, snack, self.is_application_limited());
         self.handle_report(now, report);
         let on_its_way = self.base_rtt.unwrap_or(Duration::ZERO);
         self.gone = Ranges::EMPTY;
@@ -149,6 +149,9 @@ impl Sender {
                 Some(SenderEvent::Confirmed { next }) => *next = report.next,
                 _ => self.events.push_back(SenderEvent::Confirmed { next: report.next }),
             }
+        }
+        if self.hearing == Hearing::Standby {
+            self.rate.resume(now, &self.config);
         }
         (self.hearing, self.probes) = (Hearing::Silent, 0);
         let all_sent = self.queue.unsent() == 0;

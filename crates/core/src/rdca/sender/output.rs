@@ -99,12 +99,15 @@ impl Sender {
     /// A packet, if rate and window allow one: `SN_curr - SN_last < W_pkt` (section 3.1).
     fn data(&mut self, now: Instant, stream: StreamId) -> Option<Message> {
         self.polled = now;
+        if self.hearing == Hearing::Standby {
+            return None;
+        }
         let waiting = self.queue.unsent() + self.queue.wanted() > 0;
         let (flying, _) = self.queue.in_flight(now, self.rate.rtt);
         let window_limits = flying >= self.window() && waiting;
         let limits = window_limits || (self.next_send > now && waiting);
         self.rate.grow(now, &self.config, limits);
-        if self.next_send > now || flying >= self.window() || self.hearing == Hearing::Standby {
+        if self.next_send > now || flying >= self.window() {
             return None;
         }
         let (seq, packet) = self.queue.send(now)?;
@@ -164,6 +167,7 @@ impl Sender {
             now + spacing
         };
         self.last_sent = Some(now);
+        self.rate.sends(now);
     }
 
     fn await_answer(&mut self, now: Instant, confirm: bool) {

@@ -51,6 +51,7 @@ impl Peer {
         &mut self,
         now: Instant,
         config: &SinkConfig,
+        share: u32,
         pool: &mut Pool,
         counters: &mut SinkCounters,
     ) -> Option<Message> {
@@ -60,19 +61,19 @@ impl Peer {
         }
         let stream = self.stream.as_mut()?;
         // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of them.
-        if let Some(snack) = stream.snack(now, config, pool) {
+        if let Some(snack) = stream.snack(now, config, share, pool) {
             counters.snacks += 1;
             stream.owes.confirm = false;
             return Some(Message::Snack(snack));
         }
-        if core::mem::take(&mut stream.owes.congestion) {
+        if let Some(report) = stream.congestion(now, config, share) {
             counters.congestions += 1;
             stream.owes.confirm = false;
-            return Some(Message::Congestion(stream.report(now, config)));
+            return Some(Message::Congestion(report));
         }
         if core::mem::take(&mut stream.owes.confirm) {
             counters.confirms += 1;
-            return Some(Message::Confirm(stream.report(now, config)));
+            return Some(Message::Confirm(stream.report(now, config, share)));
         }
         None
     }

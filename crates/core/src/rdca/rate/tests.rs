@@ -1,0 +1,99 @@
+//! What a sender is wary of, and when.
+
+use anabranch_wire::rdca::{Ranges, Seq};
+
+use super::*;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+fn report(interval: u32, share: u32) -> Report {
+    Report { interval, share, rtt: 50_000, delayed: true, ..Report::default() }
+}
+
+fn snack(missing: u32, share: u32) -> Snack {
+    let mut ranges = Ranges::EMPTY;
+    assert!(ranges.push(anabranch_wire::rdca::Range { start: Seq(0), end: Seq(missing) }));
+    Snack { report: report(100_000, share), missing: ranges }
+}
+
+/// A sender that has come to 3000 octets a second, ten packets, and has sent for a while.
+fn at_ten_a_second(config: &SenderConfig) -> RateControl {
+    let mut control = RateControl::new(at(0), config, Duration::from_millis(50));
+    control.notified(at(0), config, &report(100_000, 0), false);
+    (0..40).for_each(|i| control.sends(at(i * 100)));
+    control
+}
+
+fn ours() -> SenderConfig {
+    // So that nothing but what is tested moves the rate.
+    SenderConfig { raise_step: 0, ..SenderConfig::default() }
+}
+
+#[test]
+fn packets_that_come_in_a_bunch_are_no_receive_rate() {
+    for (config, least, most) in [(ours(), 3700, 3800), (SenderConfig::paper(), 300_000, 310_000)] {
+        let mut control = at_ten_a_second(&config);
+        control.notified(at(4000), &config, &report(1000, 0), false);
+        assert!((least..=most).contains(&control.rate(&config)), "{}", control.rate(&config));
+    }
+}
+
+#[test]
+fn a_path_that_breaks_cuts_the_rate_once() {
+    let config = ours();
+    let mut control = at_ten_a_second(&config);
+    control.broken(at(4000), &config);
+    assert_eq!(control.rate(&config), 2100);
+    control.broken(at(4500), &config);
+    assert_eq!(control.rate(&config), 2100, "the same trouble");
+    control.broken(at(5500), &config);
+    assert_eq!(control.rate(&config), 1470);
+    let paper = SenderConfig { raise_step: 0, ..SenderConfig::paper() };
+    let mut control = at_ten_a_second(&paper);
+    control.broken(at(4000), &paper);
+    assert_eq!(control.rate(&paper), 3000);
+}
+
+#[test]
+fn nothing_rises_while_nothing_can_be_sent() {
+    let config = SenderConfig::default();
+    let mut control = at_ten_a_second(&config);
+    control.grow(at(4000), &config, true);
+    let before = control.rate(&config);
+    control.resume(at(64_000), &config);
+    control.grow(at(64_100), &config, true);
+    assert!(control.rate(&config) <= before + 80, "{before} {}", control.rate(&config));
+}
+
+/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second.
+fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
+    let config = SenderConfig { acceleration: None, ..SenderConfig::default() };
+    let mut control = at_ten_a_second(&config);
+    control.lost(at(4000), &config, snack, false);
+    control.grow(at(4000 + 1000 * seconds), &config, true);
+    control.rate(&config)
+}
+
+#[test]
+fn many_losses_slow_the_rise_and_single_ones_do_not() {
+    let rises =
+        |missing, from, to| seconds_after(&snack(missing, 0), to) - seconds_after(&snack(missing, 0), from);
+    assert!((395..=405).contains(&rises(2, 2, 6)), "{}", rises(2, 2, 6));
+    // 3000 is within 85 to 105 % of itself: 100/32 a second.
+    assert!((10..=14).contains(&rises(3, 2, 6)), "{}", rises(3, 2, 6));
+    // After a minute it is forgotten.
+    assert!((395..=405).contains(&rises(3, 70, 74)), "{}", rises(3, 70, 74));
+}
+
+#[test]
+fn the_slow_rise_is_around_the_share() {
+    // 250 ms: 1200 octets a second. From there it rises slowly, though this sender used 3000.
+    assert!((1200..=1220).contains(&seconds_after(&snack(3, 250_000), 5)), "no more than the share");
+    // 60 ms: 5000 octets a second. To 85 % of it the rise is fast.
+    let fast = seconds_after(&snack(3, 60_000), 10);
+    assert!((3890..=4010).contains(&fast), "{fast}");
+    let slow = seconds_after(&snack(3, 60_000), 30) - seconds_after(&snack(3, 60_000), 20);
+    assert!((28..=34).contains(&slow), "{slow}");
+}
