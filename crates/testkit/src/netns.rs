@@ -6,11 +6,17 @@
 //! namespaces when a pipe of ours closes, as it does with the process.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::debian::find_or_install;
 
@@ -80,6 +86,23 @@ pub fn inside(netns: &str, arguments: &[&str]) -> Command {
     let mut command = mortal("ip", Farewell::Kill);
     command.args(["netns", "exec", netns]).args(arguments);
     command
+}
+
+/// Does something on a thread of its own that is in a namespace. Sockets that are made there stay there, wherever they are
+/// used later.
+///
+/// # Panics
+/// If there is no such namespace, or the deed panics.
+pub fn within<T: Send>(netns: &str, deed: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(Path::new("/run/netns").join(netns)).expect("the namespace is there");
+    thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("root may change namespaces");
+            deed()
+        });
+        inside.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// What `program` with these arguments says, when it has ended.

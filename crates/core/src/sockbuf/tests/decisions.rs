@@ -232,3 +232,24 @@ fn a_pool_is_divided_to_the_last_octet() {
     assert_eq!(divide(30, &[1e-300, 1.0, 1.0], &[10, 10, 10]), [10, 10, 10]);
     assert_eq!(divide(30, &[], &[]), [0; 0]);
 }
+
+#[test]
+fn a_pool_gets_smaller_as_it_drains() {
+    let mut owner = Owner::new(1_000_000, PolicyConfig::Fixed(500_000));
+    owner.open(1, Kind::Single, MSS);
+    owner.open(2, Kind::Single, MSS);
+    owner.cycle(&[(1, 400_000, vec![]), (2, 0, vec![])]);
+    let limits = |owner: &Owner| owner.limits.values().copied().collect::<Vec<_>>();
+    assert_eq!(limits(&owner), [500_000, 500_000]);
+    owner.tuner.set_threshold(600_000).unwrap();
+    owner.obey();
+    // What is in the first buffer stays; the second has 300 kB, and for now 100 kB too many are out.
+    assert_eq!((owner.targets(), limits(&owner)), (vec![300_000, 300_000], vec![400_000, 300_000]));
+    owner.threshold = 600_000;
+    owner.cycle(&[(1, 200_000, vec![]), (2, 0, vec![])]);
+    assert_eq!(limits(&owner), [300_000, 300_000]);
+    owner.tuner.set_threshold(1_000_000).unwrap();
+    owner.threshold = 1_000_000;
+    owner.cycle(&[]);
+    assert_eq!(limits(&owner), [500_000, 500_000]);
+}
