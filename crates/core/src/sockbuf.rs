@@ -45,7 +45,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, ConfigError, Deviation, Excess, PidConfig, PolicyConfig, SetPoint};
+pub use config::{Allocation, Config, ConfigError, Deviation, Excess, PidConfig, PolicyConfig, SetPoint};
 pub use pid::{Controller, Gains};
 pub use pool::Assignment;
 pub use share::divide;
