@@ -6,6 +6,43 @@
 //! due, and carries the sizes out with SO_SNDBUF. [`run`] steps it for ever, on tokio; whoever has a loop of its own calls
 //! [`Tuner::step`] there.
 //!
+//! ```
+//! # use std::error::Error;
+//! use std::net::{TcpListener, TcpStream};
+//! use std::sync::{Arc, Mutex};
+//!
+//! use anabranch_core::sockbuf;
+//! use anabranch_net::clock::Clock;
+//! use anabranch_net::sockbuf::{Config, Tuner, run};
+//!
+//! # fn main() -> Result<(), Box<dyn Error>> {
+//! let clock = Clock::start();
+//! let pool = sockbuf::Config { threshold: 2_000_000, ..sockbuf::Config::default() };
+//! let tuner = Arc::new(Mutex::new(Tuner::new(clock.now(), Config::new(pool))?));
+//! # let listener = TcpListener::bind("127.0.0.1:0")?;
+//! # let connect = || TcpStream::connect(listener.local_addr()?).map(Arc::new);
+//! // One connection over two sockets, and one by itself.
+//! let striped = [connect()?, connect()?];
+//! let single = connect()?;
+//! let mut held = tuner.lock().unwrap();
+//! let id = held.add_striped(&striped)?;
+//! held.add(&single)?;
+//! // What the first one's interface carries, if somebody knows.
+//! held.report(id, 0, 50e6);
+//! assert!(held.totals().limits <= 2_000_000);
+//! # drop(held);
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
+//! let task = Arc::clone(&tuner);
+//! let driver = tokio::spawn(async move { run(&task, clock).await });
+//! # tokio::task::yield_now().await;
+//! // Later:
+//! driver.abort();
+//! # });
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What counts against the budget
 //!
 //! Kernel memory of send queues: payload with the structures around it, `sk_wmem_queued`, which SO_SNDBUF limits. For each

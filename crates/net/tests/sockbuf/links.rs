@@ -67,8 +67,8 @@ struct Peak {
 #[test]
 fn a_budget_holds_and_three_paths_are_full() {
     let Some(paths) = Paths::open("sb", &PATHS) else { return };
-    let play = |name, policy| {
-        let outcome = play(&paths, policy);
+    let play = |name, policy, bandwidths| {
+        let outcome = play(&paths, policy, bandwidths);
         println!("{name:7} {outcome}");
         if policy.is_some() {
             assert!(outcome.peak.held <= BUDGET, "{name}: {outcome:?}");
@@ -78,18 +78,20 @@ fn a_budget_holds_and_three_paths_are_full() {
     };
     // What else runs on this machine can only take from the throughput: the best of some attempts counts. Each attempt
     // must keep to the budget.
-    let pid =
-        || play("pid", Some(PolicyConfig::Pid(PidConfig { gains: Gains::DAMPED, ..PidConfig::paper() })));
+    let policy = Some(PolicyConfig::Pid(PidConfig { gains: Gains::DAMPED, ..PidConfig::paper() }));
     let full = |outcome: &Outcome| outcome.steady >= 0.9 * SUM;
-    let mut attempts = vec![pid()];
+    let mut attempts = vec![play("pid", policy, &[])];
     while attempts.len() < 3 && !attempts.iter().any(full) {
-        attempts.push(pid());
+        attempts.push(play("pid", policy, &[]));
     }
     assert!(attempts.iter().any(full), "less than 90 % of {SUM} bit/s: {attempts:?}");
-    play("atbt", Some(PolicyConfig::Atbt));
+    // As the paper has it: the interfaces say what they carry.
+    let rates = PATHS.map(|path| f64::from(path.kbit_per_s) * 1e3);
+    attempts.push(play("told", policy, &rates));
+    play("atbt", Some(PolicyConfig::Atbt), &[]);
     // 128 kB for each flow (Table 1).
-    let fixed = play("fixed", Some(PolicyConfig::Fixed(3 * 128_000)));
-    let kernel = play("kernel", None);
+    let fixed = play("fixed", Some(PolicyConfig::Fixed(3 * 128_000)), &[]);
+    let kernel = play("kernel", None, &[]);
     for pid in &attempts {
         assert!(pid.peak.held * 2 < kernel.peak.held, "{pid:?} {kernel:?}");
         assert!(pid.counters.pool.decisions >= 10, "{pid:?}");
@@ -102,7 +104,7 @@ fn a_budget_holds_and_three_paths_are_full() {
 fn a_budget_holds_where_much_is_lost() {
     let lossy = PATHS.map(|path| Path { queue: path.queue / 20, ..path });
     let Some(paths) = Paths::open("sl", &lossy) else { return };
-    let all = play(&paths, Some(PolicyConfig::Fixed(BUDGET)));
+    let all = play(&paths, Some(PolicyConfig::Fixed(BUDGET)), &[]);
     println!("lossy   {all}");
     assert!(all.peak.held <= BUDGET, "{all:?}");
     assert!(all.retransmissions > 10, "{all:?}");
@@ -110,7 +112,8 @@ fn a_budget_holds_where_much_is_lost() {
     assert!(all.peak.queued * 2 > BUDGET, "{all:?}");
 }
 
-fn play(paths: &Paths, policy: Option<PolicyConfig>) -> Outcome {
+/// Without a policy the kernel tunes. `bandwidths`: what the interfaces report, bit/s; if nothing, it is measured.
+fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outcome {
     // What else runs here takes from the throughput.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,13 +128,14 @@ fn play(paths: &Paths, policy: Option<PolicyConfig>) -> Outcome {
     }
     let receivers: Vec<TcpStream> = listeners.iter().map(|l| l.accept().expect("somebody").0).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(transfer(senders, receivers, policy))
+    runtime.block_on(transfer(senders, receivers, policy, bandwidths))
 }
 
 async fn transfer(
     senders: Vec<TcpStream>,
     receivers: Vec<TcpStream>,
     policy: Option<PolicyConfig>,
+    bandwidths: &[f64],
 ) -> Outcome {
     let asynchronous = |socket: TcpStream| {
         socket.set_nonblocking(true).expect("a socket");
@@ -143,7 +147,8 @@ async fn transfer(
     let pool = sockbuf::Config { policy: policy.unwrap_or(pool.policy), ..pool };
     let mut tuner = Tuner::new(clock.now(), Config::new(pool)).expect("a legal configuration");
     if policy.is_some() {
-        tuner.add_striped(&senders).expect("room for three");
+        let id = tuner.add_striped(&senders).expect("room for three");
+        (0..).zip(bandwidths).for_each(|(number, bandwidth)| tuner.report(id, number, *bandwidth));
     }
     let tuner = Arc::new(Mutex::new(tuner));
     let driver = tokio::spawn({
