@@ -7,7 +7,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
@@ -18,7 +17,7 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::debian::find_or_install;
+use crate::debian;
 
 /// The signal that a program gets when the thread that has started it is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +34,7 @@ pub fn skipped() -> bool {
     let obstacle = OBSTACLE.get_or_init(obstacle);
     if let Some(why) = obstacle {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes());
+        debian::skipped(&format!("{test}: {why}"));
     }
     obstacle.is_some()
 }
@@ -49,7 +48,7 @@ fn obstacle() -> Option<String> {
         return Some("there is no /dev/net/tun".to_owned());
     }
     for (program, package) in [("ip", "iproute2"), ("setpriv", "util-linux")] {
-        if find_or_install(program, package).is_none() {
+        if debian::obtain(program, package).is_none() {
             return Some(format!("there is no program `{program}`"));
         }
     }
