@@ -27,6 +27,8 @@ pub(super) struct Flow {
     meter: Meter,
     /// Kernel memory for each octet of payload: 1 to 2.
     overhead: f64,
+    /// Kernel memory that was acknowledged: each octet with the overhead of its time.
+    acknowledged: f64,
     pub info: TcpInfo,
     pub memory: Memory,
 }
@@ -52,13 +54,18 @@ impl Flow {
         let memory = Memory::read(socket)?;
         let socket: Weak<dyn Socket> = Arc::downgrade(&(Arc::clone(socket) as Arc<dyn Socket>));
         let meter = Meter::default();
-        Ok(Self { number, socket, overrun, reported: None, meter, overhead: MOST_OVERHEAD, info, memory })
+        let (reported, overhead, acknowledged) = (None, MOST_OVERHEAD, 0.0);
+        Ok(Self { number, socket, overrun, reported, meter, overhead, acknowledged, info, memory })
     }
 
     /// Reads how it stands.
     pub(super) fn look(&mut self) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        let before = self.info.bytes_acked;
         self.info = TcpInfo::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        if let (Some(before), Some(now)) = (before, self.info.bytes_acked) {
+            self.acknowledged += now.saturating_sub(before) as f64 * self.overhead;
+        }
         if self.info.state == State::Closed {
             return Err(Gone::Closed);
         }
@@ -119,9 +126,9 @@ impl Flow {
         self.memory.queued.min(self.memory.send_buffer).max(above).saturating_sub(LEAST_SEND_BUFFER)
     }
 
-    /// Kernel memory that was acknowledged.
+    /// Kernel memory that was acknowledged since the socket is held. It never falls.
     pub(super) fn acknowledged(&self) -> u64 {
-        self.grown(self.info.bytes_acked.unwrap_or(0))
+        self.acknowledged as u64
     }
 
     /// One segment in the kernel's memory, by its own estimate.
@@ -135,7 +142,7 @@ impl Flow {
             interface: self.number,
             bandwidth: self.bandwidth().map(|payload| payload * self.overhead),
             rtt: self.info.min_rtt.or(self.info.rtt),
-            window: self.grown(self.info.window()),
+            window: (self.info.window() as f64 * self.overhead) as u64,
             mss: u32::try_from(floor).unwrap_or(u32::MAX),
         }
     }
@@ -149,10 +156,6 @@ impl Flow {
     /// Bit/s of payload.
     pub(super) fn bandwidth(&self) -> Option<f64> {
         self.reported.or_else(|| self.meter.most()).or(self.info.delivery_rate)
-    }
-
-    fn grown(&self, payload: u64) -> u64 {
-        (payload as f64 * self.overhead) as u64
     }
 }
 
@@ -195,7 +198,35 @@ const NEWEST: f64 = 0.3;
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn what_was_acknowledged_stays_so_while_structures_cost_less() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let (mut far, _) = listener.accept().unwrap();
+        buffers::set_receive_buffer(&far, 100_000).unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_nonblocking(true).unwrap();
+        let mut flow = Flow::new(0, &near, 0).unwrap();
+        assert_eq!((flow.acknowledged(), flow.overhead), (0, MOST_OVERHEAD));
+        flow.set(1_000_000).unwrap();
+        let (mut last, mut written) = (0, 0);
+        for _ in 0..50 {
+            while let Ok(len) = near.as_ref().write(&[1; 50_000]) {
+                written += len as u64;
+            }
+            flow.look().unwrap();
+            assert!(flow.acknowledged() >= last);
+            last = flow.acknowledged();
+            while far.read(&mut [0; 50_000]).is_ok() {}
+        }
+        assert!(flow.overhead < 1.2, "{}", flow.overhead);
+        assert!(last > written / 2 && last < 2 * written, "{last} of {written}");
+    }
 
     #[test]
     fn an_idle_socket_has_not_become_slower() {
