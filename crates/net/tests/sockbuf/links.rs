@@ -157,10 +157,12 @@ async fn transfer(
     });
     let (stop, stopped) = channel();
     let sampler = thread::spawn({
-        let sockets = senders.clone();
+        let (sockets, tuner) = (senders.clone(), Arc::clone(&tuner));
         move || {
             let (mut peak, mut samples) = (Peak::default(), 0);
             while stopped.recv_timeout(SAMPLE) == Err(RecvTimeoutError::Timeout) {
+                // One socket is asked after the other: what one gives to another meanwhile would count twice.
+                let _still = tuner.lock().unwrap_or_else(PoisonError::into_inner);
                 peak.look(&sockets);
                 samples += 1;
             }
