@@ -80,6 +80,7 @@
 
 mod driver;
 mod flow;
+mod group;
 mod tuner;
 
 use std::io;
@@ -127,6 +128,9 @@ pub enum AddError {
     /// A connection of no sockets.
     #[error("a connection needs a socket")]
     NoSocket,
+    /// It is held already, or given twice.
+    #[error("the socket is held already")]
+    Held,
     /// There is no such connection, or none any more.
     #[error("there is no connection {}", .0.0)]
     Unknown(ConnectionId),

@@ -58,6 +58,11 @@ impl Flow {
         Ok(Self { number, socket, overrun, reported, meter, overhead, acknowledged, info, memory })
     }
 
+    /// It is this one.
+    pub(super) fn is<S: Socket + 'static>(&self, socket: &Arc<S>) -> bool {
+        self.socket.as_ptr().addr() == Arc::as_ptr(socket).addr()
+    }
+
     /// Reads how it stands.
     pub(super) fn look(&mut self) -> Result<(), Gone> {
         let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;

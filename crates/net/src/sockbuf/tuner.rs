@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 
-use anabranch_core::sockbuf::{
-    self, ConfigError, ConnectionId, FlowView, Kind, ThresholdError, View, divide,
-};
+use anabranch_core::sockbuf::{self, ConfigError, ConnectionId, FlowView, Kind, ThresholdError, View};
 use anabranch_core::time::{Duration, Instant};
 
 use super::flow::{Flow, Gone, Socket};
+use super::group::Group;
 use super::{AddError, Config};
 use crate::buffers::LEAST_SEND_BUFFER;
 use crate::tcp_info::TcpInfo;
@@ -22,13 +21,6 @@ pub struct Tuner {
     groups: BTreeMap<ConnectionId, Group>,
     next: u32,
     counters: Counters,
-}
-
-/// The sockets of one connection.
-#[derive(Debug)]
-struct Group {
-    flows: Vec<Flow>,
-    next: u32,
 }
 
 /// What happened so often.
@@ -117,6 +109,7 @@ impl Tuner {
         if !self.groups.contains_key(&id) {
             return Err(AddError::Unknown(id));
         }
+        self.new_only(slice::from_ref(socket))?;
         let mut flow = Flow::new(0, socket, self.overrun())?;
         self.reserve(1, flow.segment())?;
         if let Err(error) = flow.begin() {
@@ -231,6 +224,7 @@ impl Tuner {
         if sockets.is_empty() {
             return Err(AddError::NoSocket);
         }
+        self.new_only(sockets)?;
         let (overrun, number) = (self.overrun(), sockets.len() as u64);
         let flows = (0..).zip(sockets).map(|(number, socket)| Flow::new(number, socket, overrun));
         let mut group = Group { flows: flows.collect::<Result<_, _>>()?, next: sockets.len() as u32 };
@@ -253,6 +247,13 @@ impl Tuner {
         self.release();
         self.apply();
         Ok(id)
+    }
+
+    /// Refuses a socket that is here, or comes twice.
+    fn new_only<S: Socket + 'static>(&self, sockets: &[Arc<S>]) -> Result<(), AddError> {
+        let twice = |i: usize| sockets[..i].iter().any(|before| Arc::ptr_eq(before, &sockets[i]));
+        let here = |socket: &Arc<S>| self.all().any(|flow| flow.is(socket));
+        if sockets.iter().any(here) || (1..sockets.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
     }
 
     /// Counts further sockets for whose own part there is no room yet.
@@ -380,32 +381,6 @@ impl Tuner {
             sizes.extend(group.divide(size).into_iter().map(even));
         }
         sizes
-    }
-}
-
-impl Group {
-    /// The least that all its sockets together need of the pool.
-    fn floor(&self) -> u64 {
-        self.flows.iter().map(Flow::segment).sum()
-    }
-
-    fn views(&self) -> Vec<FlowView> {
-        let floor = self.floor();
-        self.flows.iter().map(|flow| flow.view(floor)).collect()
-    }
-
-    /// What is the connection's among its sockets: in proportion to bandwidth times RTT. One of which that is not known
-    /// counts as the mean of the others.
-    fn divide(&self, size: u64) -> Vec<u64> {
-        let number = self.flows.len() as u64;
-        if size < number {
-            return vec![0; self.flows.len()];
-        }
-        let known: Vec<f64> = self.flows.iter().filter_map(Flow::product).collect();
-        let mean = known.iter().sum::<f64>() / (known.len() as f64).max(1.0);
-        let weights: Vec<f64> = self.flows.iter().map(|flow| flow.product().unwrap_or(mean)).collect();
-        let least: Vec<u64> = self.flows.iter().map(|flow| flow.segment().min(size / number)).collect();
-        divide(size, &weights, &least)
     }
 }
 

@@ -83,7 +83,12 @@ fn what_is_no_connection() {
     tuner.remove(ConnectionId(9));
     assert_eq!(tuner.counters().pool.unknown, 1);
     // All of the budget is there still.
-    tuner.add(&here).unwrap();
+    let id = tuner.add(&here).unwrap();
+    let (other, _peer) = connected();
+    let twice = [Arc::clone(&other), Arc::clone(&other)];
+    assert!(matches!(tuner.add(&here), Err(AddError::Held)));
+    assert!(matches!(tuner.attach(id, &here), Err(AddError::Held)));
+    assert!(matches!(tuner.add_striped(&twice), Err(AddError::Held)));
     tuner.step(at(1));
     assert_eq!(tuner.totals().limits, 2_000_000);
 }
