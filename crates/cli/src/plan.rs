@@ -5,6 +5,7 @@ mod radio;
 mod rtt;
 mod schedule;
 mod set;
+mod sockbuf;
 
 use clap::Subcommand;
 
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Rtt(rtt::Arguments),
     /// Multipath TCP: packets for each path before the next slower one delivers its first
     Schedule(schedule::Arguments),
+    /// Send buffers under control: gains, roots, overshoot and settling after a step of the demand
+    Sockbuf(sockbuf::Arguments),
 }
 
 pub(crate) fn main(command: &Command) -> Result<(), Error> {
@@ -29,5 +32,6 @@ pub(crate) fn main(command: &Command) -> Result<(), Error> {
         Command::Csma(arguments) => csma::main(arguments),
         Command::Rtt(arguments) => rtt::main(arguments),
         Command::Schedule(arguments) => schedule::main(arguments),
+        Command::Sockbuf(arguments) => sockbuf::main(arguments),
     }
 }

@@ -18,7 +18,8 @@
 //!
 //! # What holds at any instant
 //!
-//! * The limits that the owner was told are together no more than [`Config::threshold`]: what shrinks is told first.
+//! * The limits that the owner was told are together no more than [`Config::threshold`]: what shrinks is told first. A pool
+//!   that [`Tuner::set_threshold`] makes smaller is there as soon as buffers have drained.
 //! * A buffer is never told to be smaller than what is in it. It keeps its share until it has drained, and what was meant
 //!   for others waits: [`Assignment::target`] is where it goes, [`Assignment::limit`] what holds now.
 //! * A target is at least one MSS. A limit is too, unless the pool is still full of others' octets.
@@ -44,8 +45,9 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, ConfigError, Deviation, Excess, PidConfig, PolicyConfig, SetPoint};
+pub use config::{Allocation, Config, ConfigError, Deviation, Excess, PidConfig, PolicyConfig, SetPoint};
 pub use pid::{Controller, Gains};
 pub use pool::Assignment;
-pub use tuner::{Counters, OpenError, Tuner};
+pub use share::divide;
+pub use tuner::{Counters, OpenError, ThresholdError, Tuner};
 pub use view::{Connection, ConnectionId, FlowView, Kind, View};

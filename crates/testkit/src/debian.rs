@@ -12,17 +12,24 @@ use std::sync::Mutex;
 /// `None` if it cannot be had; then a line that begins with `SKIPPED:` says so on the terminal, past the
 /// capture of test output, so that nobody takes the test for done.
 pub fn find_or_install(program: &str, package: &str) -> Option<PathBuf> {
+    let found = obtain(program, package);
+    if found.is_none() {
+        skipped(&format!(
+            "a check against {program}, which is not here: apt-get install {package} as root, then run this test again"
+        ));
+    }
+    found
+}
+
+/// The same, and nothing is said.
+pub(crate) fn obtain(program: &str, package: &str) -> Option<PathBuf> {
     // Tests run side by side, apt does not.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let found = find(program).or_else(|| {
+    find(program).or_else(|| {
         install(package);
         find(program)
-    });
-    if found.is_none() {
-        skipped(program, package);
-    }
-    found
+    })
 }
 
 /// The first executable of that name in `PATH`.
@@ -61,11 +68,9 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
-fn skipped(program: &str, package: &str) {
-    // Written to the handle, not with `eprintln!`, which the test harness keeps to itself.
-    let line = format!(
-        "SKIPPED: a check against {program}, which is not here: apt-get install {package} as root, \
-         then run this test again\n"
-    );
-    let _ = std::io::stderr().write_all(line.as_bytes());
+/// Says why a test does not run: on the terminal, past what the test harness keeps to itself, and once more in the test's
+/// own output, where `cargo xtask test` counts it.
+pub(crate) fn skipped(why: &str) {
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
+    println!("SKIPPED: {why}");
 }

@@ -1,5 +1,5 @@
 //! Dev-dependency only: what protocol tests are written in. It never runs outside of tests and never reads a
-//! clock or draws entropy: a failing test names its seed.
+//! clock or draws entropy: a failing test names its seed. Only [`paths`] knows real time, since it delays real packets.
 //!
 //! * [`script`]: packet scripts, in tcpdump's notation, against one connection.
 //! * [`pair`]: two connections and the wire between them, with a clock that jumps.
@@ -10,12 +10,14 @@
 //! * [`debian`]: programs of others, to hold our bytes against.
 //! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
+//! * [`paths`]: two namespaces with paths of a rate and a delay between them.
 
 pub mod counting;
 pub mod debian;
 pub mod netns;
 pub mod notation;
 pub mod pair;
+pub mod paths;
 pub mod prng;
 pub mod rdca;
 pub mod script;

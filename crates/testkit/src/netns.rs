@@ -6,13 +6,18 @@
 //! namespaces when a pipe of ours closes, as it does with the process.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
 
-use crate::debian::find_or_install;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::debian;
 
 /// The signal that a program gets when the thread that has started it is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +34,7 @@ pub fn skipped() -> bool {
     let obstacle = OBSTACLE.get_or_init(obstacle);
     if let Some(why) = obstacle {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {why}\n").as_bytes());
+        debian::skipped(&format!("{test}: {why}"));
     }
     obstacle.is_some()
 }
@@ -43,7 +48,7 @@ fn obstacle() -> Option<String> {
         return Some("there is no /dev/net/tun".to_owned());
     }
     for (program, package) in [("ip", "iproute2"), ("setpriv", "util-linux")] {
-        if find_or_install(program, package).is_none() {
+        if debian::obtain(program, package).is_none() {
             return Some(format!("there is no program `{program}`"));
         }
     }
@@ -80,6 +85,23 @@ pub fn inside(netns: &str, arguments: &[&str]) -> Command {
     let mut command = mortal("ip", Farewell::Kill);
     command.args(["netns", "exec", netns]).args(arguments);
     command
+}
+
+/// Does something on a thread of its own that is in a namespace. Sockets that are made there stay there, wherever they are
+/// used later.
+///
+/// # Panics
+/// If there is no such namespace, or the deed panics.
+pub fn within<T: Send>(netns: &str, deed: impl FnOnce() -> T + Send) -> T {
+    let file = File::open(Path::new("/run/netns").join(netns)).expect("the namespace is there");
+    thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("root may change namespaces");
+            deed()
+        });
+        inside.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
 /// What `program` with these arguments says, when it has ended.

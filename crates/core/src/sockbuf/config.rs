@@ -54,6 +54,8 @@ pub struct PidConfig {
     pub deviation: Deviation,
     /// In proportion to what the other connections get the rest.
     pub excess: Excess,
+    /// How the manager allocates.
+    pub allocation: Allocation,
 }
 
 /// The bandwidth-delay product of a striped connection.
@@ -83,6 +85,20 @@ pub enum Excess {
     /// Bandwidth times RTT, for which section 2.2 argues (erratum B11): of two connections with the same bandwidth the
     /// one with the longer way needs more.
     Product,
+}
+
+/// Figure 5.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Allocation {
+    /// As the text around it says (errata B1, B2): the striped connection gets the controller's output, at most what is
+    /// unused, and the others share the rest of the pool.
+    Corrected,
+    /// As printed, lines 4 to 10. If the output is less than what is unused, be it negative, the striped connection gets
+    /// all that is unused; else all of the output, though it is not there. Of each other connection its old size is taken
+    /// from the pool, and it gets its proportion of that; the proportions are of all connections. The controller knows no
+    /// range, and adds up errors without end. What does not fit is cut by the pool, and counted
+    /// ([`Counters::cut`](super::Counters::cut)).
+    Printed,
 }
 
 /// Why a configuration makes no sense.
@@ -165,6 +181,7 @@ impl PidConfig {
             beta: 0.3,
             deviation: Deviation::Absolute,
             excess: Excess::Bandwidth,
+            allocation: Allocation::Corrected,
         }
     }
 

@@ -2,8 +2,9 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
-use super::config::{PidConfig, SetPoint};
+use super::config::{Allocation, PidConfig, SetPoint};
 use super::monitor::{Agent, weight};
 use super::pid::Controller;
 use super::policy::{Host, Policy};
@@ -33,27 +34,32 @@ impl Manager {
         Some(self.config.products * product)
     }
 
-    /// `AggSpace`: what the others leave unused, and what nobody has (erratum B6). A striped connection's own slack does
-    /// not count (erratum B7).
-    fn available(&mut self, host: &Host<'_>) -> f64 {
+    /// `AggSpace`: what the others leave unused (erratum B6). A striped connection's own slack does not count (erratum B7).
+    fn unused(&mut self, host: &Host<'_>) -> f64 {
         let mut unused = 0.0;
-        let mut assigned = 0;
         for connection in host.connections {
             let slack = self.agent.observe(connection, &self.config);
-            assigned += connection.target;
             match connection.kind {
                 Kind::Single => unused += slack,
                 Kind::Striped => {}
             }
         }
-        unused + host.threshold.saturating_sub(assigned) as f64
+        unused
     }
-}
 
-impl Policy for Manager {
-    fn sizes(&mut self, host: &Host<'_>) -> Vec<u64> {
-        let mut available = self.available(host);
+    /// The controller's size for a connection, within a range; `None` if its demand is not known.
+    fn control(&mut self, connection: &Connection, size: u64, range: RangeInclusive<f64>) -> Option<f64> {
+        let set_point = self.set_point(connection)?;
+        let first = Controller::new(self.config.gains);
+        let controller = self.controllers.entry(connection.id).or_insert(first);
+        Some(controller.next(set_point, size as f64, range))
+    }
+
+    /// Figure 5 as its text has it.
+    fn corrected(&mut self, host: &Host<'_>) -> Vec<u64> {
         let mut sizes: Vec<u64> = host.connections.iter().map(|c| c.target).collect();
+        // What nobody has is unused, too.
+        let mut available = self.unused(host) + host.threshold.saturating_sub(sizes.iter().sum()) as f64;
         // What no striped connection may take: one segment for each single one, and what other striped ones have.
         let floor = |c: &Connection| u64::from(c.mss);
         let (single, striped): (Vec<usize>, Vec<usize>) =
@@ -61,14 +67,12 @@ impl Policy for Manager {
         let floors: u64 = single.iter().map(|i| floor(&host.connections[*i])).sum();
         for i in &striped {
             let connection = &host.connections[*i];
-            let Some(set_point) = self.set_point(connection) else { continue };
-            let controller =
-                self.controllers.entry(connection.id).or_insert(Controller::new(self.config.gains));
             let others: u64 = striped.iter().filter(|other| *other != i).map(|other| sizes[*other]).sum();
             let size = sizes[*i] as f64;
             // min(output, AvailableSpace), which is also what makes a buffer in excess smaller (errata B1, B17).
             let most = (host.threshold.saturating_sub(floors + others) as f64).min(size + available);
-            let next = controller.next(set_point, size, floor(connection) as f64..=most);
+            let range = floor(connection) as f64..=most;
+            let Some(next) = self.control(connection, sizes[*i], range) else { continue };
             available -= (next - size).max(0.0);
             sizes[*i] = (next + 0.5) as u64;
         }
@@ -81,6 +85,40 @@ impl Policy for Manager {
             sizes[*i] = size;
         }
         sizes
+    }
+
+    /// Figure 5 to the letter, with the indices of erratum B3. What is no size (below 0, or beyond 64 bits) becomes the
+    /// nearest that is one.
+    fn printed(&mut self, host: &Host<'_>) -> Vec<u64> {
+        let available = self.unused(host);
+        let weigh = |c: &Connection| weight(c, self.config.excess);
+        let total: f64 = host.connections.iter().map(weigh).sum();
+        let proportions: Vec<f64> =
+            host.connections.iter().map(|c| if total > 0.0 { weigh(c) / total } else { 0.0 }).collect();
+        let mut sizes = Vec::with_capacity(host.connections.len());
+        for (connection, proportion) in host.connections.iter().zip(proportions) {
+            let size = connection.target as f64;
+            let next = match connection.kind {
+                Kind::Striped => {
+                    let all = f64::NEG_INFINITY..=f64::INFINITY;
+                    // Lines 4 to 8: the larger of the two, as it comes out.
+                    let wanted = self.control(connection, connection.target, all);
+                    wanted.map_or(size, |wanted| size + (wanted - size).max(available))
+                }
+                Kind::Single => (host.threshold as f64 - size) * proportion,
+            };
+            sizes.push((next + 0.5) as u64);
+        }
+        sizes
+    }
+}
+
+impl Policy for Manager {
+    fn sizes(&mut self, host: &Host<'_>) -> Vec<u64> {
+        match self.config.allocation {
+            Allocation::Corrected => self.corrected(host),
+            Allocation::Printed => self.printed(host),
+        }
     }
 
     fn closed(&mut self, id: ConnectionId) {

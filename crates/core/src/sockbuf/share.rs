@@ -25,8 +25,8 @@ pub(super) fn fit(asks: &[u64], least: &[u64], pool: u64) -> Vec<u64> {
 }
 
 /// The whole pool in proportion to weights, which are finite and not negative, but at least `least` for each; all alike
-/// if no weight is above 0. The `least` are at least 1 each and together no more than the pool.
-pub(super) fn divide(pool: u64, weights: &[f64], least: &[u64]) -> Vec<u64> {
+/// if no weight is above 0. The `least` are as many as the weights, at least 1 each, and together no more than the pool.
+pub fn divide(pool: u64, weights: &[f64], least: &[u64]) -> Vec<u64> {
     // Relative to the greatest, so that no sum overflows.
     let most = weights.iter().copied().fold(0.0, f64::max);
     let weights: Vec<f64> = weights.iter().map(|w| if most > 0.0 { w / most } else { 1.0 }).collect();

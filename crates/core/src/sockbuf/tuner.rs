@@ -72,6 +72,23 @@ pub enum OpenError {
     },
 }
 
+/// Why a pool cannot have another size.
+#[derive(Clone, Copy, PartialEq, Debug, Error)]
+#[non_exhaustive]
+pub enum ThresholdError {
+    /// No pool has.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// One segment for each connection does not fit.
+    #[error("one segment for each connection is {needed} octets, and the threshold would be {threshold}")]
+    Small {
+        /// Octets that one segment of each takes.
+        needed: u64,
+        /// Octets of the pool as it would be.
+        threshold: u64,
+    },
+}
+
 impl Tuner {
     /// An empty pool.
     ///
@@ -129,6 +146,24 @@ impl Tuner {
         self.pool.connections.remove(place);
         self.policy.policy().closed(id);
         self.pool.settle();
+    }
+
+    /// The pool is larger or smaller from now on. If it is smaller, targets are cut at once, and limits follow as buffers
+    /// drain: until then they may be together as much as the pool was before.
+    ///
+    /// # Errors
+    /// A threshold that no configuration may have, or that has no room for one segment of each connection; then all stays
+    /// as it is.
+    pub fn set_threshold(&mut self, threshold: u64) -> Result<(), ThresholdError> {
+        Config { threshold, ..self.config }.check()?;
+        let needed = self.pool.least();
+        if needed > threshold {
+            return Err(ThresholdError::Small { needed, threshold });
+        }
+        self.config.threshold = threshold;
+        self.pool.threshold = threshold;
+        self.refit();
+        Ok(())
     }
 
     /// How connections stand. When [`Tuner::next_timeout`] has come, sizes are decided anew, with what was last seen of

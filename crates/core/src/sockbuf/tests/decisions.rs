@@ -5,8 +5,8 @@ use std::vec::Vec;
 
 use super::super::share::divide;
 use super::super::{
-    ConnectionId, Controller, Deviation, Excess, FlowView, Gains, Kind, PidConfig, PolicyConfig, SetPoint,
-    View,
+    Allocation, Config, ConnectionId, Controller, Deviation, Excess, FlowView, Gains, Kind, PidConfig,
+    PolicyConfig, SetPoint, View,
 };
 use super::{MSS, Owner, PERIOD, flow, window};
 
@@ -231,4 +231,58 @@ fn a_pool_is_divided_to_the_last_octet() {
     assert_eq!(divide(100, &[f64::MAX, f64::MAX], &[10, 10]), [50, 50]);
     assert_eq!(divide(30, &[1e-300, 1.0, 1.0], &[10, 10, 10]), [10, 10, 10]);
     assert_eq!(divide(30, &[], &[]), [0; 0]);
+}
+
+#[test]
+fn a_pool_gets_smaller_as_it_drains() {
+    let mut owner = Owner::new(1_000_000, PolicyConfig::Fixed(500_000));
+    owner.open(1, Kind::Single, MSS);
+    owner.open(2, Kind::Single, MSS);
+    owner.cycle(&[(1, 400_000, vec![]), (2, 0, vec![])]);
+    let limits = |owner: &Owner| owner.limits.values().copied().collect::<Vec<_>>();
+    assert_eq!(limits(&owner), [500_000, 500_000]);
+    owner.tuner.set_threshold(600_000).unwrap();
+    owner.obey();
+    // What is in the first buffer stays; the second has 300 kB, and for now 100 kB too many are out.
+    assert_eq!((owner.targets(), limits(&owner)), (vec![300_000, 300_000], vec![400_000, 300_000]));
+    owner.threshold = 600_000;
+    owner.cycle(&[(1, 200_000, vec![]), (2, 0, vec![])]);
+    assert_eq!(limits(&owner), [300_000, 300_000]);
+    owner.tuner.set_threshold(1_000_000).unwrap();
+    owner.threshold = 1_000_000;
+    owner.cycle(&[]);
+    assert_eq!(limits(&owner), [500_000, 500_000]);
+}
+
+/// A striped connection of 1 MB that needs little, and a single one of 1 MB that leaves 900 kB unused.
+fn figure_5(allocation: Allocation, bandwidth: f64) -> Owner {
+    let policy = pid(|pid| pid.allocation = allocation);
+    let mut owner = Owner::with(Config { initial: 1_000_000, policy, ..Config::paper() });
+    owner.open(1, Kind::Striped, MSS);
+    owner.open(2, Kind::Single, MSS);
+    owner.cycle(&[(1, 0, vec![flow(bandwidth, 100)]), (2, 100_000, vec![flow(30.0, 100)])]);
+    owner
+}
+
+#[test]
+fn errata_b1_and_b2_figure_5_as_printed_gives_what_is_not_there() {
+    // 2 BDP are 250 kB: 10 Mbit/s times 0.1 s, twice. The text makes the buffer smaller by kp + ki of the excess.
+    let said = figure_5(Allocation::Corrected, 10.0);
+    assert_eq!(said.targets(), [1_000_000 - 45_000, 1_000_000 + 45_000]);
+    assert_eq!(said.tuner.counters().cut, 0);
+    // The figure makes it larger, by all that is unused: -45 kB < 900 kB. The other one has 2 MB less its own size, times
+    // 30 of 40 Mbit/s. Together 2.65 MB, which the pool cuts.
+    let printed = figure_5(Allocation::Printed, 10.0);
+    assert_eq!(printed.targets(), [2_000_000 - 750_000, 750_000]);
+    assert_eq!(printed.tuner.counters().cut, 1);
+    // An output of more than is there is given in full: 2 BDP are 25 MB, and 6 % of the error 1.44 MB.
+    let printed = figure_5(Allocation::Printed, 1000.0);
+    let other = (1_000_000.0 * 30.0 / 1030.0_f64).round() as u64;
+    assert_eq!((printed.targets()[1], printed.tuner.counters().cut), (other, 1));
+    // Where nothing is cut, the pool is not conserved either.
+    let mut owner = Owner::new(2_000_000, pid(|pid| pid.allocation = Allocation::Printed));
+    (1..4).for_each(|id| owner.open(id, Kind::Single, MSS));
+    owner.cycle(&[1, 2, 3].map(|id| (id, 0, vec![flow(10.0, 100)])));
+    let third = (1_872_000.0 / 3.0_f64).round() as u64;
+    assert_eq!((owner.targets(), owner.tuner.counters().cut), (vec![third; 3], 0));
 }

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::super::share::{divide, fit};
-use super::super::{ConnectionId, FlowView, Kind, PidConfig, PolicyConfig, View};
+use super::super::{Allocation, ConnectionId, FlowView, Kind, PidConfig, PolicyConfig, View};
 use super::{Owner, window};
 use crate::time::Duration;
 
@@ -47,6 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn policy() -> impl Strategy<Value = PolicyConfig> {
     prop_oneof![
         Just(PolicyConfig::Pid(PidConfig::paper())),
+        Just(PolicyConfig::Pid(PidConfig { allocation: Allocation::Printed, ..PidConfig::paper() })),
         (0.0..1000.0, 0.0..1000.0, 0.0..1000.0).prop_map(|(kp, ki, kd)| {
             let mut pid = PidConfig::paper();
             (pid.gains.kp, pid.gains.ki, pid.gains.kd) = (kp, ki, kd);

@@ -4,7 +4,8 @@ use std::string::ToString;
 use std::vec;
 
 use super::super::{
-    Config, ConfigError, ConnectionId, FlowView, Gains, Kind, OpenError, PidConfig, PolicyConfig, Tuner,
+    Config, ConfigError, ConnectionId, FlowView, Gains, Kind, OpenError, PidConfig, PolicyConfig,
+    ThresholdError, Tuner,
 };
 use super::{MSS, Owner, flow};
 use crate::time::{Duration, Instant};
@@ -45,6 +46,11 @@ fn a_pool_smaller_than_one_segment_for_each() {
     let full = tuner.open(ConnectionId(3), Kind::Single, MSS).unwrap_err();
     assert_eq!(full, OpenError::Full { needed: 4380, threshold: 4000 });
     assert_eq!(full.to_string(), "one segment for each connection is 4380 octets, and the threshold 4000");
+    // Nor may it become so small later.
+    let small = ThresholdError::Small { needed: 2920, threshold: 2919 };
+    assert_eq!(tuner.set_threshold(2919), Err(small));
+    assert_eq!(tuner.set_threshold(0), Err(ThresholdError::Config(ConfigError::Threshold(0))));
+    assert_eq!(tuner.connections().iter().map(|c| c.target).sum::<u64>(), 4000);
     tuner.close(ConnectionId(1));
     assert_eq!(tuner.open(ConnectionId(3), Kind::Single, MSS), Ok(()));
 }

@@ -1,0 +1,206 @@
+//! How much memory a socket has, and how much it may have.
+//!
+//! Two kinds of octets are told apart here. *Payload* is what the application has written. *Kernel memory* is what the
+//! kernel counts for it: payload and the structures around it (`sk_buff`, `skb_shared_info`, unused ends). SO_SNDBUF and
+//! SO_RCVBUF limit kernel memory; since the kernel expects as much of structures as of payload, it doubles what is set
+//! (socket(7)). What it answers when asked is the doubled number, and so is every number of this module.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use libc::c_int;
+
+use crate::os;
+
+/// The least that the kernel makes of a send buffer, octets of kernel memory (SOCK_MIN_SNDBUF on 64 bits).
+pub const LEAST_SEND_BUFFER: u64 = 4608;
+
+/// What a socket takes of the kernel's memory (SO_MEMINFO).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Memory {
+    /// Octets of what was received and is not read yet.
+    pub received: u64,
+    /// The limit for that, SO_RCVBUF.
+    pub receive_buffer: u64,
+    /// Octets of the send queue: written and not acknowledged, with the structures around them (`sk_wmem_queued`).
+    pub queued: u64,
+    /// The limit for that, SO_SNDBUF. The queue takes no further packet while it holds as much; the last packet that it
+    /// takes may go past it.
+    pub send_buffer: u64,
+    /// Octets of packets that are between the queue and the wire, copies of what is in the queue (`sk_wmem_alloc`).
+    pub in_devices: u64,
+}
+
+impl Memory {
+    /// # Errors
+    /// The descriptor is no socket, or the kernel is older than 4.12.
+    pub fn read(socket: impl AsFd) -> io::Result<Self> {
+        let mut octets = [0; 4 * WORDS];
+        let len = os::read(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_MEMINFO), &mut octets)?;
+        if len < 4 * (WMEM_QUEUED + 1) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let (words, _) = octets.as_chunks::<4>();
+        let word = |i: usize| u64::from(u32::from_ne_bytes(words[i]));
+        Ok(Self {
+            received: word(RMEM_ALLOC),
+            receive_buffer: word(RCVBUF),
+            in_devices: word(WMEM_ALLOC),
+            send_buffer: word(SNDBUF),
+            queued: word(WMEM_QUEUED),
+        })
+    }
+}
+
+/// The limit of the send queue, octets of kernel memory.
+///
+/// # Errors
+/// The descriptor is no socket.
+pub fn send_buffer(socket: impl AsFd) -> io::Result<u64> {
+    read_size(socket.as_fd(), libc::SO_SNDBUF)
+}
+
+/// Sets the limit of the send queue, octets of kernel memory; what the kernel has made of it. That is an even number, at
+/// least [`LEAST_SEND_BUFFER`], and at most twice `net.core.wmem_max`. The kernel no longer tunes this buffer by itself.
+///
+/// What is in the queue stays there. It takes no more until it has drained below the limit.
+///
+/// # Errors
+/// The descriptor is no socket.
+pub fn set_send_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
+    set_size(socket.as_fd(), libc::SO_SNDBUF, octets)
+}
+
+/// The limit of what is received and not read, octets of kernel memory.
+///
+/// # Errors
+/// The descriptor is no socket.
+pub fn receive_buffer(socket: impl AsFd) -> io::Result<u64> {
+    read_size(socket.as_fd(), libc::SO_RCVBUF)
+}
+
+/// Sets the limit of what is received and not read, octets of kernel memory; what the kernel has made of it. A window that
+/// was advertised is not taken back.
+///
+/// # Errors
+/// The descriptor is no socket.
+pub fn set_receive_buffer(socket: impl AsFd, octets: u64) -> io::Result<u64> {
+    set_size(socket.as_fd(), libc::SO_RCVBUF, octets)
+}
+
+/// The largest window that is advertised to the peer, octets of payload (TCP_WINDOW_CLAMP).
+///
+/// # Errors
+/// The descriptor is no TCP socket.
+pub fn window_clamp(socket: impl AsFd) -> io::Result<u64> {
+    let octets = os::read_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP))?;
+    Ok(u64::try_from(octets).unwrap_or(0))
+}
+
+/// Sets the largest window that is advertised to the peer, octets of payload. The kernel makes it half of the least
+/// receive buffer at least.
+///
+/// # Errors
+/// The descriptor is no TCP socket; the clamp is 0 and the socket connected (tcp(7)).
+pub fn set_window_clamp(socket: impl AsFd, octets: u64) -> io::Result<()> {
+    os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP), int(octets))
+}
+
+/// Octets of payload that were written and are not acknowledged (SIOCOUTQ).
+///
+/// # Errors
+/// The descriptor is no TCP socket, or it listens.
+pub fn unacknowledged(socket: impl AsFd) -> io::Result<u64> {
+    queue(socket.as_fd(), os::SIOCOUTQ)
+}
+
+/// Octets of payload that were written and are not sent (SIOCOUTQNSD).
+///
+/// # Errors
+/// The descriptor is no TCP socket, or it listens.
+pub fn unsent(socket: impl AsFd) -> io::Result<u64> {
+    queue(socket.as_fd(), os::SIOCOUTQNSD)
+}
+
+fn queue(fd: BorrowedFd<'_>, request: libc::c_ulong) -> io::Result<u64> {
+    Ok(u64::try_from(os::queue(fd, request)?).unwrap_or(0))
+}
+
+fn read_size(fd: BorrowedFd<'_>, name: c_int) -> io::Result<u64> {
+    Ok(u64::try_from(os::read_int(fd, (libc::SOL_SOCKET, name))?).unwrap_or(0))
+}
+
+fn set_size(fd: BorrowedFd<'_>, name: c_int, octets: u64) -> io::Result<u64> {
+    os::write_int(fd, (libc::SOL_SOCKET, name), int(octets / 2))?;
+    read_size(fd, name)
+}
+
+/// More than there is becomes as much as can be said.
+fn int(octets: u64) -> c_int {
+    c_int::try_from(octets).unwrap_or(c_int::MAX)
+}
+
+/// Places in SO_MEMINFO (linux/sock_diag.h).
+const RMEM_ALLOC: usize = 0;
+const RCVBUF: usize = 1;
+const WMEM_ALLOC: usize = 2;
+const SNDBUF: usize = 3;
+const WMEM_QUEUED: usize = 5;
+/// SK_MEMINFO_VARS.
+const WORDS: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_says_the_size_that_was_set() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(set_send_buffer(&listener, 100_001).unwrap(), 100_000);
+        assert_eq!(send_buffer(&listener).unwrap(), 100_000);
+        assert_eq!(set_send_buffer(&listener, 0).unwrap(), LEAST_SEND_BUFFER);
+        assert_eq!(set_receive_buffer(&listener, 60_000).unwrap(), 60_000);
+        assert_eq!(receive_buffer(&listener).unwrap(), 60_000);
+        // More than any host allows is cut, not refused.
+        assert!(set_send_buffer(&listener, u64::MAX).unwrap() >= 200_000);
+        set_window_clamp(&listener, 30_000).unwrap();
+        assert_eq!(window_clamp(&listener).unwrap(), 30_000);
+    }
+
+    #[test]
+    fn what_nobody_reads_stays_in_the_queue() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        set_receive_buffer(&listener, 20_000).unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_receiver, _) = listener.accept().unwrap();
+        let limit = set_send_buffer(&sender, 50_000).unwrap();
+        sender.set_nonblocking(true).unwrap();
+        let mut written = 0;
+        while let Ok(n) = sender.write(&[7; 10_000]) {
+            written += n as u64;
+        }
+        let memory = Memory::read(&sender).unwrap();
+        assert_eq!(memory.send_buffer, limit);
+        let (unacknowledged, unsent) = (unacknowledged(&sender).unwrap(), unsent(&sender).unwrap());
+        assert!(
+            unsent > 0 && unsent <= unacknowledged && unacknowledged <= written,
+            "{unsent} {unacknowledged}"
+        );
+        assert!(memory.queued >= unacknowledged && memory.queued >= limit, "{memory:?}");
+        assert!(memory.queued < limit + 70_000, "one packet above the limit, no more: {memory:?}");
+    }
+
+    #[test]
+    fn what_is_no_socket_has_no_buffer() {
+        let file = File::open("/dev/null").unwrap();
+        assert_eq!(send_buffer(&file).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+        assert_eq!(set_send_buffer(&file, 1).unwrap_err().raw_os_error(), Some(libc::ENOTSOCK));
+        assert!(
+            Memory::read(&file).is_err() && unacknowledged(&file).is_err() && window_clamp(&file).is_err()
+        );
+    }
+}

@@ -1,0 +1,24 @@
+//! The one clock: monotonic time since it was started.
+
+#![expect(clippy::disallowed_types, reason = "this is the place where real time comes in")]
+
+use anabranch_core::time::Instant;
+
+/// A clock that began at time zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    zero: std::time::Instant,
+}
+
+impl Clock {
+    /// Starts it: it is time zero now.
+    pub fn start() -> Self {
+        Self { zero: std::time::Instant::now() }
+    }
+
+    /// The time. It never falls.
+    pub fn now(&self) -> Instant {
+        let nanos = self.zero.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,259 @@
+//! One socket: what is read of it, and what that means to a policy.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Weak};
+
+use anabranch_core::sockbuf::FlowView;
+use anabranch_core::time::{Duration, Instant};
+
+use crate::buffers::{self, LEAST_SEND_BUFFER, Memory};
+use crate::tcp_info::{State, TcpInfo};
+
+/// What a tuner can hold: anything with a descriptor, as a `TcpStream` of std or tokio.
+pub trait Socket: AsFd + Send + Sync {}
+
+impl<S: AsFd + Send + Sync + ?Sized> Socket for S {}
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    /// Its number in its connection.
+    pub number: u32,
+    socket: Weak<dyn Socket>,
+    overrun: u64,
+    /// What its interface was reported to have, bit/s.
+    pub reported: Option<f64>,
+    meter: Meter,
+    /// Kernel memory for each octet of payload: 1 to 2.
+    overhead: f64,
+    /// Kernel memory that was acknowledged: each octet with the overhead of its time.
+    acknowledged: f64,
+    pub info: TcpInfo,
+    pub memory: Memory,
+}
+
+/// Why a socket is held no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gone {
+    /// Its owner has dropped it.
+    Dropped,
+    /// Its connection is over.
+    Closed,
+    /// The kernel does not say how it stands.
+    Unreadable,
+}
+
+impl Flow {
+    /// Looks at a socket, and changes nothing yet.
+    pub(super) fn new<S: Socket + 'static>(number: u32, socket: &Arc<S>, overrun: u64) -> io::Result<Self> {
+        let info = TcpInfo::read(socket)?;
+        if info.state == State::Closed {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let memory = Memory::read(socket)?;
+        let socket: Weak<dyn Socket> = Arc::downgrade(&(Arc::clone(socket) as Arc<dyn Socket>));
+        let meter = Meter::default();
+        let (reported, overhead, acknowledged) = (None, MOST_OVERHEAD, 0.0);
+        Ok(Self { number, socket, overrun, reported, meter, overhead, acknowledged, info, memory })
+    }
+
+    /// It is this one.
+    pub(super) fn is<S: Socket + 'static>(&self, socket: &Arc<S>) -> bool {
+        self.socket.as_ptr().addr() == Arc::as_ptr(socket).addr()
+    }
+
+    /// Reads how it stands.
+    pub(super) fn look(&mut self) -> Result<(), Gone> {
+        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        let before = self.info.bytes_acked;
+        self.info = TcpInfo::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        if let (Some(before), Some(now)) = (before, self.info.bytes_acked) {
+            self.acknowledged += now.saturating_sub(before) as f64 * self.overhead;
+        }
+        if self.info.state == State::Closed {
+            return Err(Gone::Closed);
+        }
+        self.memory = Memory::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        let payload = buffers::unacknowledged(&*socket).unwrap_or(0);
+        if payload >= 2 * u64::from(self.info.snd_mss) {
+            let measured = (self.memory.queued as f64 / payload as f64).clamp(1.0, MOST_OVERHEAD);
+            self.overhead += NEWEST * (measured - self.overhead);
+        }
+        Ok(())
+    }
+
+    /// Takes what little the kernel gives at least, until it is assigned more.
+    pub(super) fn begin(&mut self) -> io::Result<()> {
+        let socket = self.socket.upgrade().ok_or(io::ErrorKind::NotConnected)?;
+        self.memory.send_buffer = buffers::set_send_buffer(&*socket, LEAST_SEND_BUFFER)?;
+        Ok(())
+    }
+
+    /// Reads how much it holds.
+    pub(super) fn weigh(&mut self) -> Result<(), Gone> {
+        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        self.memory = Memory::read(&*socket).map_err(|_| Gone::Unreadable)?;
+        Ok(())
+    }
+
+    /// Notes what was acknowledged since the last period.
+    pub(super) fn measure(&mut self, now: Instant) {
+        let Some(acknowledged) = self.info.bytes_acked else { return };
+        // Whoever has nothing to send tells nothing of the path.
+        let waits = self.info.notsent_bytes.is_some_and(|octets| octets > 0);
+        let busy = waits || 2 * self.memory.queued >= self.memory.send_buffer;
+        self.meter.record(now, acknowledged, busy);
+    }
+
+    /// Limits its queue to so many octets of the pool, and its own.
+    pub(super) fn set(&mut self, octets: u64) -> Result<(), Gone> {
+        let socket = self.socket.upgrade().ok_or(Gone::Dropped)?;
+        let wanted = octets.saturating_add(LEAST_SEND_BUFFER);
+        self.memory.send_buffer = buffers::set_send_buffer(&*socket, wanted).map_err(|_| Gone::Unreadable)?;
+        Ok(())
+    }
+
+    /// Octets of the pool that its limit is.
+    pub(super) fn limit(&self) -> u64 {
+        self.memory.send_buffer.saturating_sub(LEAST_SEND_BUFFER)
+    }
+
+    /// Octets of the pool that nobody else can have: its limit, or what is in the queue.
+    pub(super) fn holds(&self) -> u64 {
+        let queued = self.memory.queued.saturating_sub(self.overrun);
+        self.memory.send_buffer.max(queued).saturating_sub(LEAST_SEND_BUFFER)
+    }
+
+    /// Octets of the pool that are in its queue.
+    pub(super) fn occupied(&self) -> u64 {
+        let above = self.memory.queued.saturating_sub(self.overrun);
+        self.memory.queued.min(self.memory.send_buffer).max(above).saturating_sub(LEAST_SEND_BUFFER)
+    }
+
+    /// Kernel memory that was acknowledged since the socket is held. It never falls.
+    pub(super) fn acknowledged(&self) -> u64 {
+        self.acknowledged as u64
+    }
+
+    /// One segment in the kernel's memory, by its own estimate.
+    pub(super) fn segment(&self) -> u64 {
+        2 * u64::from(self.info.snd_mss.max(1))
+    }
+
+    /// What a policy sees. `floor` is the least size of its connection.
+    pub(super) fn view(&self, floor: u64) -> FlowView {
+        FlowView {
+            interface: self.number,
+            bandwidth: self.bandwidth().map(|payload| payload * self.overhead),
+            rtt: self.info.min_rtt.or(self.info.rtt),
+            window: (self.info.window() as f64 * self.overhead) as u64,
+            mss: u32::try_from(floor).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Bandwidth times RTT in kernel memory, octets.
+    pub(super) fn product(&self) -> Option<f64> {
+        let rtt = self.info.min_rtt.or(self.info.rtt)?;
+        Some(self.bandwidth()? * self.overhead * rtt.as_secs_f64() / 8.0)
+    }
+
+    /// Bit/s of payload.
+    pub(super) fn bandwidth(&self) -> Option<f64> {
+        self.reported.or_else(|| self.meter.most()).or(self.info.delivery_rate)
+    }
+}
+
+/// How much was acknowledged in the last periods.
+#[derive(Clone, Debug, Default)]
+struct Meter {
+    last: Option<(Instant, u64)>,
+    /// Bit/s, the oldest first.
+    rates: VecDeque<f64>,
+}
+
+impl Meter {
+    /// `acknowledged`: since the connection began. `busy`: the socket had enough to send.
+    fn record(&mut self, now: Instant, acknowledged: u64, busy: bool) {
+        let Some((then, before)) = self.last.replace((now, acknowledged)) else { return };
+        let span: Duration = now.saturating_since(then);
+        if span.is_zero() {
+            return;
+        }
+        let rate = acknowledged.saturating_sub(before) as f64 * 8.0 / span.as_secs_f64();
+        if busy || self.most().is_some_and(|most| rate > most) {
+            if self.rates.len() == PERIODS {
+                self.rates.pop_front();
+            }
+            self.rates.push_back(rate);
+        }
+    }
+
+    fn most(&self) -> Option<f64> {
+        self.rates.iter().copied().max_by(f64::total_cmp)
+    }
+}
+
+/// How many periods a rate is remembered.
+const PERIODS: usize = 10;
+/// The kernel's own estimate: as much of structures as of payload (socket(7)).
+const MOST_OVERHEAD: f64 = 2.0;
+/// Weight of the newest overhead in its average.
+const NEWEST: f64 = 0.3;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn what_was_acknowledged_stays_so_while_structures_cost_less() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let (mut far, _) = listener.accept().unwrap();
+        buffers::set_receive_buffer(&far, 100_000).unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_nonblocking(true).unwrap();
+        let mut flow = Flow::new(0, &near, 0).unwrap();
+        assert_eq!((flow.acknowledged(), flow.overhead), (0, MOST_OVERHEAD));
+        flow.set(1_000_000).unwrap();
+        let (mut last, mut written) = (0, 0);
+        for _ in 0..50 {
+            while let Ok(len) = near.as_ref().write(&[1; 50_000]) {
+                written += len as u64;
+            }
+            flow.look().unwrap();
+            assert!(flow.acknowledged() >= last);
+            last = flow.acknowledged();
+            while far.read(&mut [0; 50_000]).is_ok() {}
+        }
+        assert!(flow.overhead < 1.2, "{}", flow.overhead);
+        assert!(last > written / 2 && last < 2 * written, "{last} of {written}");
+    }
+
+    #[test]
+    fn an_idle_socket_has_not_become_slower() {
+        let mut meter = Meter::default();
+        let second = |n| Instant::ZERO + Duration::from_secs(n);
+        meter.record(second(0), 0, true);
+        assert_eq!(meter.most(), None);
+        meter.record(second(1), 125_000, true);
+        assert_eq!(meter.most(), Some(1e6));
+        for n in 2..50 {
+            meter.record(second(n), 125_000, false);
+        }
+        assert_eq!(meter.most(), Some(1e6));
+        // More is more, whether it waits or not; twice at the same time tells nothing.
+        meter.record(second(50), 375_000, false);
+        meter.record(second(50), 375_000, true);
+        assert_eq!(meter.most(), Some(2e6));
+        // One that is busy and slower is slower after ten periods.
+        for n in 51..61 {
+            assert_eq!(meter.most(), Some(2e6), "{n}");
+            meter.record(second(n), 375_000 + (n - 50) * 12_500, true);
+        }
+        assert_eq!(meter.most(), Some(1e5));
+    }
+}

@@ -1,0 +1,408 @@
+//! The sockets, their connections, and the budget.
+
+use std::collections::BTreeMap;
+use std::slice;
+use std::sync::Arc;
+
+use anabranch_core::sockbuf::{self, ConfigError, ConnectionId, FlowView, Kind, ThresholdError, View};
+use anabranch_core::time::{Duration, Instant};
+
+use super::flow::{Flow, Gone, Socket};
+use super::group::Group;
+use super::{AddError, Config};
+use crate::buffers::LEAST_SEND_BUFFER;
+use crate::tcp_info::TcpInfo;
+
+/// Holds sockets under a budget. See the [module](super).
+#[derive(Debug)]
+pub struct Tuner {
+    config: Config,
+    core: sockbuf::Tuner,
+    groups: BTreeMap<ConnectionId, Group>,
+    next: u32,
+    counters: Counters,
+}
+
+/// What happened so often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Sockets that their owner has dropped without removing them here.
+    pub dropped: u64,
+    /// Sockets whose connection is over.
+    pub closed: u64,
+    /// Sockets of which the kernel said an error when it was asked, or told a size.
+    pub unreadable: u64,
+    /// Reports that were negative, above 10^15 bit/s or no number, and those of connections and flows that are not here.
+    pub bad_reports: u64,
+    /// Sockets that came while the others had not drained so far that there was room for the overrun of one more.
+    pub early: u64,
+    /// Times that a limit could not grow as decided, since others had not drained yet.
+    pub withheld: u64,
+    /// What happened to the pool.
+    pub pool: sockbuf::Counters,
+}
+
+/// The memory of all sockets, octets of kernel memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// What may be held: limits, and [`Config::overrun`] for each socket.
+    pub limits: u64,
+    /// What is held: `sk_wmem_queued`.
+    pub queued: u64,
+    /// Sockets.
+    pub sockets: u64,
+}
+
+/// How a socket was seen last.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FlowState {
+    /// Its connection.
+    pub connection: ConnectionId,
+    /// Its number there, from 0 in the order in which they were added.
+    pub number: u32,
+    /// The limit of its queue, octets of kernel memory.
+    pub limit: u64,
+    /// What is in it.
+    pub queued: u64,
+    /// Bandwidth as reported or measured, bit/s of payload.
+    pub bandwidth: Option<f64>,
+    /// What the kernel knows.
+    pub info: TcpInfo,
+}
+
+impl Tuner {
+    /// No sockets yet.
+    ///
+    /// # Errors
+    /// What of the pool's configuration lies outside its range.
+    pub fn new(now: Instant, config: Config) -> Result<Self, ConfigError> {
+        let core = sockbuf::Tuner::new(now, config.pool)?;
+        let (groups, counters) = (BTreeMap::new(), Counters::default());
+        Ok(Self { config, core, groups, next: 0, counters })
+    }
+
+    /// Holds a socket that is a connection by itself. Its send buffer becomes small at once, and grows as decided.
+    ///
+    /// # Errors
+    /// See [`AddError`]; then the socket is not held.
+    pub fn add<S: Socket + 'static>(&mut self, socket: &Arc<S>) -> Result<ConnectionId, AddError> {
+        self.open(Kind::Single, slice::from_ref(socket))
+    }
+
+    /// Holds sockets that carry one connection together and share its memory. Their numbers are their places.
+    ///
+    /// # Errors
+    /// See [`AddError`]; then none of them is held.
+    pub fn add_striped<S: Socket + 'static>(&mut self, sockets: &[Arc<S>]) -> Result<ConnectionId, AddError> {
+        self.open(Kind::Striped, sockets)
+    }
+
+    /// A further socket of a connection that is here; its number.
+    ///
+    /// # Errors
+    /// See [`AddError`]; then it is not held.
+    pub fn attach<S: Socket + 'static>(
+        &mut self,
+        id: ConnectionId,
+        socket: &Arc<S>,
+    ) -> Result<u32, AddError> {
+        if !self.groups.contains_key(&id) {
+            return Err(AddError::Unknown(id));
+        }
+        self.new_only(slice::from_ref(socket))?;
+        let mut flow = Flow::new(0, socket, self.overrun())?;
+        self.reserve(1, flow.segment())?;
+        if let Err(error) = flow.begin() {
+            self.release();
+            return Err(error.into());
+        }
+        self.note_early(1);
+        let Some(group) = self.groups.get_mut(&id) else {
+            // The last of its sockets has just turned out to be gone.
+            self.release();
+            return Err(AddError::Unknown(id));
+        };
+        let number = group.next;
+        group.next += 1;
+        flow.number = number;
+        group.flows.push(flow);
+        self.release();
+        self.apply();
+        Ok(number)
+    }
+
+    /// Holds the sockets of a connection no more. Their limits stay as they are.
+    pub fn remove(&mut self, id: ConnectionId) {
+        self.groups.remove(&id);
+        self.core.close(id);
+        self.release();
+    }
+
+    /// What the interface of a socket carries, bit/s; from then on that is taken for its bandwidth. Nonsense is ignored and
+    /// counted, and the last report stays.
+    pub fn report(&mut self, id: ConnectionId, number: u32, bandwidth: f64) {
+        let flows = self.groups.get_mut(&id).map(|group| group.flows.iter_mut());
+        let flow = flows.into_iter().flatten().find(|flow| flow.number == number);
+        match flow {
+            Some(flow) if (0.0..=MOST_BANDWIDTH).contains(&bandwidth) => flow.reported = Some(bandwidth),
+            _ => self.counters.bad_reports += 1,
+        }
+    }
+
+    /// Looks at all sockets, decides if that is due, and lets limits follow as far as memory is free.
+    pub fn step(&mut self, now: Instant) {
+        self.each(Flow::look);
+        if self.core.next_timeout().is_some_and(|due| due <= now) {
+            self.groups.values_mut().flat_map(|group| &mut group.flows).for_each(|flow| flow.measure(now));
+        }
+        let flows: Vec<Vec<FlowView>> = self.groups.values().map(Group::views).collect();
+        let views: Vec<View<'_>> = self
+            .groups
+            .iter()
+            .zip(&flows)
+            .map(|((id, group), flows)| View {
+                id: *id,
+                occupied: group.flows.iter().map(Flow::occupied).sum(),
+                acknowledged: group.flows.iter().map(Flow::acknowledged).sum(),
+                flows,
+            })
+            .collect();
+        self.core.handle_views(now, &views);
+        self.apply();
+    }
+
+    /// When [`Tuner::step`] is to be called again; `None` while there are no sockets.
+    pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
+        let look = Duration::from_nanos(self.config.look.as_nanos().max(LEAST_LOOK));
+        self.core.next_timeout().map(|due| due.min(now + look))
+    }
+
+    /// Memory as it was seen last.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for flow in self.all() {
+            totals.limits += flow.memory.send_buffer + self.overrun();
+            totals.queued += flow.memory.queued;
+            totals.sockets += 1;
+        }
+        totals
+    }
+
+    /// All sockets as they were seen last.
+    pub fn flows(&self) -> impl Iterator<Item = FlowState> {
+        self.groups.iter().flat_map(|(id, group)| group.flows.iter().map(|flow| flow.state(*id)))
+    }
+
+    /// Connections and their sizes as the policy has decided them.
+    pub fn connections(&self) -> &[sockbuf::Connection] {
+        self.core.connections()
+    }
+
+    /// What happened so often.
+    pub fn counters(&self) -> Counters {
+        Counters { pool: self.core.counters(), ..self.counters }
+    }
+
+    fn overrun(&self) -> u64 {
+        u64::from(self.config.overrun)
+    }
+
+    /// What each socket has by itself, beside the pool.
+    fn own(&self) -> u64 {
+        self.overrun() + LEAST_SEND_BUFFER
+    }
+
+    fn sockets(&self) -> u64 {
+        self.groups.values().map(|group| group.flows.len() as u64).sum()
+    }
+
+    fn open<S: Socket + 'static>(
+        &mut self,
+        kind: Kind,
+        sockets: &[Arc<S>],
+    ) -> Result<ConnectionId, AddError> {
+        if sockets.is_empty() {
+            return Err(AddError::NoSocket);
+        }
+        self.new_only(sockets)?;
+        let (overrun, number) = (self.overrun(), sockets.len() as u64);
+        let flows = (0..).zip(sockets).map(|(number, socket)| Flow::new(number, socket, overrun));
+        let mut group = Group { flows: flows.collect::<Result<_, _>>()?, next: sockets.len() as u32 };
+        let (id, floor) = (ConnectionId(self.next), group.floor());
+        self.reserve(number, floor)?;
+        if self.core.open(id, kind, u32::try_from(floor).unwrap_or(u32::MAX)).is_err() {
+            self.release();
+            let (needed, budget) = (self.needed(number, floor), self.config.pool.threshold);
+            return Err(AddError::Full { needed, budget });
+        }
+        if let Err(error) = group.flows.iter_mut().try_for_each(Flow::begin) {
+            self.core.close(id);
+            self.release();
+            return Err(error.into());
+        }
+        self.note_early(number);
+        self.next += 1;
+        self.groups.insert(id, group);
+        // Others may have turned out to be gone meanwhile.
+        self.release();
+        self.apply();
+        Ok(id)
+    }
+
+    /// Refuses a socket that is here, or comes twice.
+    fn new_only<S: Socket + 'static>(&self, sockets: &[Arc<S>]) -> Result<(), AddError> {
+        let twice = |i: usize| sockets[..i].iter().any(|before| Arc::ptr_eq(before, &sockets[i]));
+        let here = |socket: &Arc<S>| self.all().any(|flow| flow.is(socket));
+        if sockets.iter().any(here) || (1..sockets.len()).any(twice) { Err(AddError::Held) } else { Ok(()) }
+    }
+
+    /// Counts further sockets for whose own part there is no room yet.
+    fn note_early(&mut self, more: u64) {
+        self.each(Flow::weigh);
+        let (own, budget) = (self.own(), self.config.pool.threshold);
+        let held: u64 = self.all().map(|flow| flow.holds() + own).sum();
+        self.counters.early += if held + more * own > budget { more } else { 0 };
+    }
+
+    /// What all sockets need at least, with so many more of a connection.
+    fn needed(&self, more: u64, floor: u64) -> u64 {
+        let floors: u64 = self.groups.values().map(Group::floor).sum();
+        (self.sockets() + more) * self.own() + floors + floor
+    }
+
+    /// Takes what further sockets have by themselves out of the pool.
+    fn reserve(&mut self, more: u64, floor: u64) -> Result<(), AddError> {
+        let (needed, budget) = (self.needed(more, floor), self.config.pool.threshold);
+        if needed > budget {
+            return Err(AddError::Full { needed, budget });
+        }
+        let pool = budget - (self.sockets() + more) * self.own();
+        self.core.set_threshold(pool).map_err(|error| match error {
+            // Segments have become longer than they were when the connections were opened.
+            ThresholdError::Small { needed, .. } => AddError::Full { needed: budget - pool + needed, budget },
+            _ => AddError::Full { needed, budget },
+        })
+    }
+
+    /// Gives back to the pool what sockets had that are gone.
+    fn release(&mut self) {
+        let pool = self.config.pool.threshold.saturating_sub(self.sockets() * self.own());
+        // There was room for all that are here when they came.
+        let _ = self.core.set_threshold(pool);
+    }
+
+    /// Does something with each socket, and drops those that turn out to be gone; connections without a socket too.
+    fn each(&mut self, mut act: impl FnMut(&mut Flow) -> Result<(), Gone>) {
+        let counters = &mut self.counters;
+        let before: usize = self.groups.values().map(|group| group.flows.len()).sum();
+        for group in self.groups.values_mut() {
+            group.flows.retain_mut(|flow| match act(flow) {
+                Ok(()) => true,
+                Err(gone) => {
+                    *match gone {
+                        Gone::Dropped => &mut counters.dropped,
+                        Gone::Closed => &mut counters.closed,
+                        Gone::Unreadable => &mut counters.unreadable,
+                    } += 1;
+                    false
+                }
+            });
+        }
+        if self.sockets() == before as u64 {
+            return;
+        }
+        let core = &mut self.core;
+        self.groups.retain(|id, group| {
+            if group.flows.is_empty() {
+                core.close(*id);
+            }
+            !group.flows.is_empty()
+        });
+        self.release();
+    }
+
+    /// Carries out what was decided: what shrinks, then what grows, as far as memory is really free.
+    fn apply(&mut self) {
+        // The answers in the order of the core are not needed: what it has decided stands in its connections, and here the
+        // order is one of sockets.
+        while self.core.poll_assignment().is_some() {}
+        let sizes = self.sizes();
+        let shrink = |flow: &mut Flow, size| if size < flow.limit() { flow.set(size) } else { Ok(()) };
+        // Until a limit was set, an owner may have filled a queue: what counts is what is there afterwards. Where a socket
+        // turns out to be gone sizes no longer belong to sockets, and the next step has new ones.
+        if !self.each_with(&sizes, shrink)
+            || !self.grows(&sizes)
+            || !self.each_with(&sizes, |flow, _| flow.weigh())
+        {
+            return;
+        }
+        let pool = self.config.pool.threshold.saturating_sub(self.sockets() * self.own());
+        let held: u64 = self.all().map(Flow::holds).sum();
+        let (mut room, mut withheld) = (pool.saturating_sub(held), 0);
+        self.each_with(&sizes, |flow, size| {
+            if size <= flow.limit() {
+                return Ok(());
+            }
+            // What is in its own queue it has already.
+            let holds = flow.holds();
+            let given = size.min(even(holds.saturating_add(room)));
+            withheld += u64::from(given < size);
+            if given > flow.limit() {
+                flow.set(given)?;
+                room = room.saturating_sub(flow.holds().saturating_sub(holds));
+            }
+            Ok(())
+        });
+        self.counters.withheld += withheld;
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Flow> {
+        self.groups.values().flat_map(|group| &group.flows)
+    }
+
+    fn grows(&self, sizes: &[u64]) -> bool {
+        self.all().zip(sizes).any(|(flow, size)| *size > flow.limit())
+    }
+
+    /// [`Tuner::each`] with the size of each; false if sockets have gone.
+    fn each_with(&mut self, sizes: &[u64], mut act: impl FnMut(&mut Flow, u64) -> Result<(), Gone>) -> bool {
+        let mut next = sizes.iter().copied();
+        self.each(|flow| next.next().map_or(Ok(()), |size| act(flow, size)));
+        self.sockets() == sizes.len() as u64
+    }
+
+    /// What each socket shall have of the pool, in their order.
+    fn sizes(&self) -> Vec<u64> {
+        let mut sizes = Vec::new();
+        for (connection, group) in self.core.connections().iter().zip(self.groups.values()) {
+            // The core lets a limit stay above its target while more is in the queue. The kernel keeps what is in a queue anyway,
+            // and would take more up to that limit, for ever.
+            let size = connection.target.min(connection.limit);
+            sizes.extend(group.divide(size).into_iter().map(even));
+        }
+        sizes
+    }
+}
+
+impl Flow {
+    fn state(&self, connection: ConnectionId) -> FlowState {
+        FlowState {
+            connection,
+            number: self.number,
+            limit: self.memory.send_buffer,
+            queued: self.memory.queued,
+            bandwidth: self.bandwidth(),
+            info: self.info,
+        }
+    }
+}
+
+/// The kernel's sizes are even.
+fn even(octets: u64) -> u64 {
+    octets & !1
+}
+
+/// What the core takes for a bandwidth, bit/s.
+const MOST_BANDWIDTH: f64 = 1e15;
+/// One millisecond: a loop that did nothing else would help nobody.
+const LEAST_LOOK: u64 = 1_000_000;

@@ -1,0 +1,30 @@
+//! Send buffers of the kernel's sockets under a budget.
+
+mod links;
+mod nonsense;
+mod random;
+mod stripe;
+
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use anabranch_core::sockbuf::{self, PolicyConfig};
+use anabranch_core::time::Instant;
+use anabranch_net::sockbuf::{Config, Tuner};
+
+/// What is kept for each socket's last packet.
+const OVERRUN: u64 = 96 << 10;
+
+/// A connection through the loop device; nobody reads at the second end.
+fn connected() -> (Arc<TcpStream>, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let near = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("a way there");
+    near.set_nonblocking(true).expect("a socket");
+    (Arc::new(near), listener.accept().expect("somebody").0)
+}
+
+fn tuner(budget: u64, policy: PolicyConfig) -> Tuner {
+    assert_eq!(u64::from(Config::default().overrun), OVERRUN);
+    let pool = sockbuf::Config { threshold: budget, policy, ..sockbuf::Config::default() };
+    Tuner::new(Instant::ZERO, Config::new(pool)).expect("a legal configuration")
+}
