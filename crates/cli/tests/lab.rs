@@ -173,6 +173,30 @@ fn every_table_and_figure_of_rate_control_is_written() {
 }
 
 #[test]
+fn every_figure_of_the_send_buffers_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path of text");
+    let said = out(&["lab", "reproduce", "sockbuf", "--quick", "--runs", "1", "--out", path]);
+    assert!(said.contains("sockbuf.trend.8"), "{said}");
+    let ids = (8..=16).map(|n| n.to_string()).chain(["15-buffer", "loss", "step"].map(str::to_owned));
+    let figures = ids.flat_map(|id| ["csv", "svg"].map(|kind| format!("figure-{id}.{kind}")));
+    for name in figures.chain(["numbers.csv", "numbers.md", "loop.md"].map(str::to_owned)) {
+        let text = std::fs::read_to_string(folder.path().join(&name)).expect("a file of text");
+        assert!(text.lines().count() > 10, "{name}: {text}");
+    }
+    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
+    assert_eq!(claims.matches("\n| `sockbuf.").count(), 12, "{claims}");
+}
+
+#[test]
+fn too_little_memory_is_refused_with_what_is_needed() {
+    let said = refused(&["lab", "run", "sockbuf", "--set", "memory=1000B"]);
+    assert!(said.contains("one segment for each connection"), "{said}");
+    let said = refused(&["lab", "run", "sockbuf", "--set", "tuner=pdi"]);
+    assert!(said.contains("did you mean `pid`"), "{said}");
+}
+
+#[test]
 fn a_metric_can_be_an_array() {
     let text = out(&["lab", "run", "dtc", "--set", "segments=20", "--runs", "2", "--json"]);
     let object: Value = serde_json::from_str(&text).expect("an object");

@@ -55,6 +55,47 @@ fn established_send_buffer_limits_writes() {
 }
 
 #[test]
+fn a_send_buffer_that_grows_has_room_at_once() {
+    check(
+        Scene::established(Config { send_buffer: 1500, ..ten() }).quietly("0 write 1500"),
+        "0 send-buffer 4000\n0 write 5000\n0 send-buffer 4500\n0 show buffered",
+        expect![[r#"
+            0.000 ! Writable
+            0.000 write 2500 of 5000
+            0.000 > . 2501:3501 ack 501 win 8000
+            0.000 > . 3501:4501 ack 501 win 8000
+            0.000 > P. 4501:5001 ack 501 win 8000
+            0.000 ! Writable
+            0.000 = buffered 4000
+        "#]],
+    );
+}
+
+#[test]
+fn a_send_buffer_that_shrinks_keeps_what_is_in_it() {
+    check(
+        Scene::established(plain()).quietly("0 write 3000"),
+        "0 send-buffer 1500\n0 write 1\n0.1 < . 501:501 ack 2001 win 8000\n0.1 write 1\n\
+         0.2 < . 501:501 ack 3001 win 8000\n0.2 write 1000\n0.2 show buffered\n0.2 send-buffer 0\n\
+         0.3 < . 501:501 ack 4501 win 8000\n0.3 write 1\n0.3 show buffered",
+        expect![[r#"
+            0.000 write 0 of 1
+            0.100 > . 2001:3001 ack 501 win 8000
+            0.100 > P. 3001:4001 ack 501 win 8000
+            0.100 ! Writable
+            0.100 write 0 of 1
+            0.200 ! Writable
+            0.200 write 500 of 1000
+            0.200 > P. 4001:4501 ack 501 win 8000
+            0.200 = buffered 1500
+            0.300 ! Writable
+            0.300 write 0 of 1
+            0.300 = buffered 0
+        "#]],
+    );
+}
+
+#[test]
 fn established_peer_window_limits() {
     check(
         Scene::established(ten()),

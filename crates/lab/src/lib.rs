@@ -6,7 +6,7 @@
 //! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
 //! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
-//! sink-driven rate control over IEEE 802.11;
+//! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;
 //! [`campaign`] runs many random cases in search of a bad one; [`targets`] are the published numbers;
 //! [`stats`] and [`plot`] turn runs into statements and pictures.
 
@@ -20,12 +20,14 @@ mod places;
 pub mod plot;
 pub mod rdca;
 pub mod set;
+pub mod sockbuf;
 pub mod stats;
 pub mod targets;
 pub mod verdict;
 
 /// Every experiment that there is.
-pub const EXPERIMENTS: &[&dyn experiment::Experiment] = &[&set::Set, &dtc::Dtc, &mptcp::Mptcp, &rdca::Rdca];
+pub const EXPERIMENTS: &[&dyn experiment::Experiment] =
+    &[&set::Set, &dtc::Dtc, &mptcp::Mptcp, &rdca::Rdca, &sockbuf::Sockbuf];
 
 /// The experiment of that name.
 ///

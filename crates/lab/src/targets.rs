@@ -87,6 +87,15 @@ pub fn rdca() -> Vec<Target> {
     toml::from_str::<File>(include_str!("targets/rdca.toml")).expect("the list is well formed").target
 }
 
+/// The paper on adaptive buffer tuning's.
+///
+/// # Panics
+///
+/// Never, as [`set`].
+pub fn sockbuf() -> Vec<Target> {
+    toml::from_str::<File>(include_str!("targets/sockbuf.toml")).expect("the list is well formed").target
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +107,7 @@ mod tests {
             ("dtc", dtc(), 63, 9),
             ("mptcp-iot", mptcp(), 86, 8),
             ("rdca", rdca(), 143, 11),
+            ("sockbuf", sockbuf(), 0, 8),
         ] {
             assert!(all.iter().all(|t| t.source == source));
             let of = |kind| all.iter().filter(move |t| t.kind == kind);

@@ -97,7 +97,8 @@ impl<'a> Ctx<'a> {
         self.connect_on(0, node, port, config)
     }
 
-    /// As [`Ctx::connect`], over the path of that number ([`Ctx::paths`]), which only a multipath connection keeps to.
+    /// As [`Ctx::connect`], over the path of that number: one of [`Ctx::paths`], which only a multipath connection keeps
+    /// to, or one that begins at an interface of the node ([`crate::sim::Builder::pin_path`]).
     pub fn connect_on(
         &mut self,
         path: u8,
@@ -108,6 +109,10 @@ impl<'a> Ctx<'a> {
         let now = self.world.now();
         let to = (node, port);
         let id = self.world.hosts[self.node.index()].connect(now, self.app, to, config.into(), path)?;
+        if let Err(error) = self.world.open_buffer(self.node, id) {
+            self.world.hosts[self.node.index()].remove(id.slot);
+            return Err(error.into());
+        }
         self.world.touch(self.node, id);
         Ok(id)
     }
@@ -238,6 +243,15 @@ impl<'a> Ctx<'a> {
     pub fn set_receive_buffer(&mut self, id: ConnId, octets: u32) {
         if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
             entry.connection.set_receive_buffer(octets);
+            self.world.touch(self.node, id);
+        }
+    }
+
+    /// Changes how many octets are kept until they are acknowledged. Of a node whose send buffers are kept within a pool
+    /// this lasts until the next decision.
+    pub fn set_send_buffer(&mut self, id: ConnId, octets: u32) {
+        if let Some(entry) = self.world.hosts[self.node.index()].get(id) {
+            entry.connection.set_send_buffer(octets);
             self.world.touch(self.node, id);
         }
     }

@@ -10,4 +10,4 @@ mod subflows;
 pub use bulk::{
     BulkSender, BulkSenderConfig, Content, Keep, MultipathInfo, Outcome, Sink, Transfer, pattern,
 };
-pub use subflows::PathUse;
+pub use subflows::{Interfaces, PathUse};

@@ -59,6 +59,8 @@ pub enum Event {
     Delayed(u32),
     /// A station may send the next fragment of a packet, or forget one of which fragments are missing.
     Fragment(u32),
+    /// The send buffers of a node may be due for a decision.
+    Buffers(NodeId),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -89,6 +91,7 @@ impl From<Event> for Packed {
             Event::Aodv(node) => (11, node.0, 0, 0),
             Event::Delayed(slot) => (12, slot, 0, 0),
             Event::Fragment(station) => (13, station, 0, 0),
+            Event::Buffers(node) => (14, node.0, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -112,7 +115,8 @@ impl From<Packed> for Event {
             10 => Self::Router(NodeId(a)),
             11 => Self::Aodv(NodeId(a)),
             12 => Self::Delayed(a),
-            _ => Self::Fragment(a),
+            13 => Self::Fragment(a),
+            _ => Self::Buffers(NodeId(a)),
         }
     }
 }
@@ -180,6 +184,7 @@ mod tests {
             Event::Aodv(NodeId(8)),
             Event::Delayed(u32::MAX),
             Event::Fragment(7),
+            Event::Buffers(NodeId(3)),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

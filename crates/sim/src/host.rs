@@ -6,6 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use anabranch_core::mptcp::{self, JoinError, Secrets, SubflowId, join_token};
 use anabranch_core::segment::{AddressId, Key, Segment, SeqNumber};
+use anabranch_core::sockbuf::OpenError;
 use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
@@ -63,6 +64,9 @@ pub const MAX_DATAGRAM: usize = 65_507;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
+    /// The node's send buffers leave no room for one segment of it.
+    #[error(transparent)]
+    NoBuffer(#[from] OpenError),
     /// Every ephemeral port is in use towards that peer and port.
     #[error("no ephemeral port is left towards that peer and port")]
     NoPortLeft,
@@ -91,6 +95,8 @@ pub(crate) struct Entry {
     pub(crate) remote: NodeId,
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
+    /// The path that TCP keeps to; a multipath connection has one for each subflow.
+    pub(crate) path: u8,
     /// Ports of the further subflows, local and remote.
     pub(crate) joined: Vec<(u16, u16)>,
     pub(crate) origin: Origin,
@@ -230,6 +236,7 @@ impl Host {
         path: u8,
     ) -> Result<ConnId, ConnectError> {
         let local_port = self.ephemeral_port(remote, remote_port)?;
+        let number = path;
         let connection = match config {
             TransportConfig::Tcp(config) => {
                 Transport::Tcp(tcp::Connection::connect(now, config, local_port, remote_port, self.iss()))
@@ -246,6 +253,7 @@ impl Host {
             remote,
             local_port,
             remote_port,
+            path: number,
             joined: Vec::new(),
             origin: Origin::Ours,
             armed: None,
@@ -326,6 +334,7 @@ impl Host {
             remote: src,
             local_port: segment.dst_port,
             remote_port: segment.src_port,
+            path,
             joined: Vec::new(),
             origin: Origin::ListenerPending,
             armed: None,

@@ -11,7 +11,8 @@
 //! * [`air`] is the channel that stations share, [`radio`] IEEE 802.15.4 and [`wifi`] IEEE 802.11 on it;
 //! * [`packet`], [`loss`], [`link`], [`routing`], [`fragment`] and [`network`] move packets;
 //! * [`transport`] is a connection, over one path or several;
-//! * [`host`] holds the connections of a node, [`world`] joins hosts, network and time;
+//! * [`host`] holds the connections of a node, [`buffers`] keeps their send buffers within a pool, [`world`] joins hosts,
+//!   network and time;
 //! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`frames`] frames of these, [`pcapng`] writes
 //!   captures;
 //! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
@@ -24,6 +25,7 @@ pub mod address;
 pub mod air;
 pub mod app;
 pub mod apps;
+pub mod buffers;
 pub mod capture;
 mod control;
 pub mod engine;

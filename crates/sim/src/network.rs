@@ -9,6 +9,7 @@ mod aodv;
 mod caching;
 mod datagrams;
 mod faults;
+mod interfaces;
 mod metrics;
 mod outside;
 mod paths;
@@ -42,6 +43,7 @@ pub use aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
 use caching::{Caching, Report};
 pub(crate) use datagrams::Datagram;
 pub(crate) use faults::LastWords;
+use interfaces::Interface;
 use paths::Paths;
 use wireless::Wireless;
 pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
@@ -172,6 +174,7 @@ pub struct Network {
     next_packet: u64,
     routes: Routes,
     pins: Vec<Pin>,
+    interfaces: Vec<Interface>,
     /// What routing believes to be up.
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,
@@ -219,6 +222,7 @@ impl Network {
             next_packet: 0,
             routes: Routes::default(),
             pins: Vec::new(),
+            interfaces: Vec::new(),
             known_links: Vec::new(),
             known_nodes: Vec::new(),
             changes: VecDeque::new(),
@@ -607,6 +611,8 @@ impl Network {
     ) -> Option<LinkId> {
         if self.paths.is_some() && self.has_router(at) {
             self.next_on_path(now, at, from, handle)
+        } else if let (true, Some(link)) = (self.has_interfaces(), self.interface(at, handle)) {
+            Some(link)
         } else {
             self.routes.next(at, handle.dst)
         }

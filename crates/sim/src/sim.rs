@@ -26,11 +26,13 @@ use std::fmt;
 
 use anabranch_core::dtc;
 use anabranch_core::paths::{self, NodeType};
+use anabranch_core::sockbuf;
 use anabranch_core::time::Instant;
 use anabranch_wire::ieee80211;
 use anabranch_wire::ip::UdpDatagram;
 
 use crate::app::{App, Ctx};
+use crate::buffers::{Buffers, BuffersConfig};
 use crate::event::{AppId, Event};
 use crate::frames;
 use crate::link::LinkConfig;
@@ -251,6 +253,22 @@ impl Builder {
         self.world.network.pin_route(at, to, link);
     }
 
+    /// Makes `at` send what is for `to` over the path of that number by `link`: an interface of its own for each path. Both
+    /// ways want it said where they part.
+    pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
+        self.world.network.pin_path(at, to, path, link);
+    }
+
+    /// Keeps the send buffers of a node's connections within a pool.
+    ///
+    /// # Errors
+    ///
+    /// What of the configuration lies outside its range.
+    pub fn buffers(&mut self, node: NodeId, config: BuffersConfig) -> Result<(), sockbuf::ConfigError> {
+        self.world.set_buffers(node, Buffers::new(config)?);
+        Ok(())
+    }
+
     /// Computes the routes: the run can begin.
     pub fn build(mut self) -> Simulation {
         self.world.network.compute_routes();
@@ -403,6 +421,7 @@ impl Simulation {
             Event::Aodv(node) => self.world.network.handle_aodv_timer(now, node),
             Event::Delayed(slot) => self.world.network.handle_delayed(now, slot),
             Event::Fragment(station) => self.world.network.handle_fragments(now, station),
+            Event::Buffers(node) => self.world.handle_buffers_timer(node),
         }
         self.settle();
         true

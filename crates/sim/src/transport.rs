@@ -72,15 +72,15 @@ impl Transport {
         }
     }
 
-    /// The next segment, and the path that it takes.
+    /// The next segment, and the path that it takes; `None` is that of the connection.
     #[inline]
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(u8, Segment)> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(Option<u8>, Segment)> {
         match self {
-            Self::Tcp(connection) => Some((0, connection.poll_transmit(now)?)),
+            Self::Tcp(connection) => Some((None, connection.poll_transmit(now)?)),
             Self::Multipath(connection) => {
                 let (subflow, segment) = connection.poll_transmit(now)?;
                 let path = connection.path(subflow).map_or(0, |path| path.0 as u8);
-                Some((path, segment))
+                Some((Some(path), segment))
             }
         }
     }
@@ -147,6 +147,21 @@ impl Transport {
         }
     }
 
+    pub(crate) fn set_send_buffer(&mut self, octets: u32) {
+        match self {
+            Self::Tcp(connection) => connection.set_send_buffer(octets),
+            Self::Multipath(connection) => connection.set_send_buffer(octets),
+        }
+    }
+
+    /// Octets in the send buffer.
+    pub(crate) fn buffered(&self) -> u64 {
+        match self {
+            Self::Tcp(connection) => connection.info().buffered.into(),
+            Self::Multipath(connection) => connection.info().buffered,
+        }
+    }
+
     /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may be other paths.
     pub(crate) fn handle_route_failure(&mut self, now: Instant) {
         match self {
@@ -177,7 +192,10 @@ impl Transport {
                 tcp::Info {
                     unsent: clamp(info.unsent),
                     in_flight: clamp(info.in_flight),
+                    buffered: clamp(info.buffered),
+                    send_buffer: info.send_buffer,
                     readable: clamp(info.readable),
+                    bytes_sent: all().map(|s| s.tcp.bytes_sent).sum(),
                     bytes_acked: info.bytes_acked,
                     bytes_received: info.bytes_received,
                     retransmissions: all().map(|s| s.tcp.retransmissions).sum(),

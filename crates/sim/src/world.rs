@@ -5,6 +5,8 @@
 //! dirty connections (segments out, time-outs armed, the closed forgotten), and repeats until neither is
 //! left. So what an application does on a notice is in the acknowledgement that follows.
 
+mod buffers;
+
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -13,6 +15,7 @@ use anabranch_core::segment::Segment;
 use anabranch_core::tcp::{self, reset_for};
 use anabranch_core::time::Instant;
 
+use crate::buffers::Buffers;
 use crate::event::{AppId, Event};
 use crate::host::{Host, Origin, Stranger};
 use crate::network::{Delivery, LastWords, Network, RouteChange};
@@ -54,6 +57,8 @@ pub struct World {
     /// The network.
     pub network: Network,
     pub(crate) hosts: Vec<Host>,
+    /// The pools of send buffers, by node.
+    pub(crate) buffers: Vec<Option<Box<Buffers>>>,
     pub(crate) apps: Vec<AppRecord>,
     pub(crate) notices: VecDeque<Notice>,
     dirty: Vec<(NodeId, ConnId)>,
@@ -80,6 +85,7 @@ impl World {
         Self {
             network,
             hosts: Vec::new(),
+            buffers: Vec::new(),
             apps: Vec::new(),
             notices: VecDeque::new(),
             dirty: Vec::new(),
@@ -127,6 +133,7 @@ impl World {
     pub(crate) fn add_host(&mut self, node: NodeId) {
         let iss = self.stream(&format!("node {}", self.network.node_name(node)), "initial sequence numbers");
         self.hosts.push(Host::new(iss));
+        self.buffers.push(None);
     }
 
     pub(crate) fn add_app(&mut self, node: NodeId, start: Instant) -> AppId {
@@ -211,6 +218,11 @@ impl World {
         match host.handle_stranger(self.now, src, path, segment) {
             Stranger::Accepted(slot) => {
                 let id = host.id(slot);
+                if self.open_buffer(node, id).is_err()
+                    && let Some(entry) = self.hosts[node.index()].get(id)
+                {
+                    entry.connection.abort(self.now);
+                }
                 self.touch(node, id);
             }
             Stranger::Unwanted(segment) => self.refuse(Ends { src: node, dst: src, path }, &segment),
@@ -292,6 +304,7 @@ impl World {
         for (node, id) in working.drain(..) {
             self.transmit(node, id);
             let news = self.collect(node, id);
+            self.look_at_buffer(node, id);
             self.rearm(node, id, news);
         }
         self.working = working;
@@ -302,7 +315,10 @@ impl World {
         let Some(entry) = self.hosts[node.index()].get(id) else { return };
         entry.dirty = false;
         let remote = entry.remote;
+        // Without interfaces a path is the affair of the routers, and TCP's is whatever they take.
+        let own = if self.network.has_interfaces() { entry.path } else { 0 };
         while let Some((path, segment)) = entry.connection.poll_transmit(self.now) {
+            let path = path.unwrap_or(own);
             self.network.send(self.now, Ends { src: node, dst: remote, path }, segment);
         }
     }
@@ -343,6 +359,7 @@ impl World {
             if news {
                 self.touch(node, id);
             } else {
+                self.close_buffer(node, id);
                 self.hosts[node.index()].remove(id.slot);
             }
             return;
@@ -375,6 +392,7 @@ impl World {
             }
         };
         self.hosts[node.index()].clear();
+        self.close_all_buffers(node);
         self.network.node_down(self.now, node, last_words);
         for i in 0..self.apps.len() {
             if self.apps[i].node == node {

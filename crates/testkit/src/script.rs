@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
-//! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N, no-route
-//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto srtt window unsent dropped failures
+//! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N, send-buffer N,
+//!                                        # no-route
+//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto srtt window unsent dropped failures buffered
 //! 2     wait                             # only time passes
 //! ```
 //!
@@ -183,6 +184,7 @@ impl Scene {
             "abort" => self.connection.abort(self.now),
             "no-route" => self.connection.handle_route_failure(self.now),
             "buffer" => self.connection.set_receive_buffer(number()?),
+            "send-buffer" => self.connection.set_send_buffer(number()?),
             "show" => self.show(rest)?,
             "wait" => {}
             other => return Err(format!("'{other}' is no action")),
@@ -229,6 +231,7 @@ impl Scene {
             "mss" => info.mss.to_string(),
             "window" => info.peer_window.to_string(),
             "unsent" => info.unsent.to_string(),
+            "buffered" => info.buffered.to_string(),
             "dropped" => info.segments_dropped.to_string(),
             "failures" => info.route_failures.to_string(),
             other => return Err(format!("'{other}' is no figure")),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::plot::ChartError;
 use anabranch_lab::set::{claims, figures};
 use anabranch_lab::verdict::Verdict;
-use anabranch_lab::{dtc, mptcp, rdca};
+use anabranch_lab::{dtc, mptcp, rdca, sockbuf};
 
 use crate::error::Error;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The paper
-    #[arg(value_parser = ["set", "dtc", "mptcp", "rdca"])]
+    #[arg(value_parser = ["set", "dtc", "mptcp", "rdca", "sockbuf"])]
     paper: String,
     /// Where the files go; made if it is not there
     #[arg(long, value_name = "DIR")]
@@ -38,6 +38,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         "dtc" => reproduce_dtc(arguments, &folder)?,
         "mptcp" => reproduce_mptcp(arguments, &folder)?,
         "rdca" => reproduce_rdca(arguments, &folder)?,
+        "sockbuf" => reproduce_sockbuf(arguments, &folder)?,
         _ => reproduce_set(arguments, &folder)?,
     };
     for verdict in &verdicts {
@@ -109,6 +110,27 @@ fn reproduce_rdca(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, 
     }
     let verdicts = rdca::claims::verdicts(&sweeps);
     write(folder, "claims.md", &rdca::claims::markdown(&verdicts, runs, arguments.seed))?;
+    Ok(verdicts)
+}
+
+fn reproduce_sockbuf(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
+    use sockbuf::response::{self, Response};
+    use sockbuf::settings::{Grid, Measured};
+    let grid = if arguments.quick { Grid::Quick } else { Grid::Full };
+    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 30 }, |n| n as usize);
+    eprintln!("section 4.2: four settings, {runs} runs");
+    let measured = Measured::run(grid, runs, arguments.seed)?;
+    write(folder, "numbers.csv", &sockbuf::tables::csv(&measured))?;
+    write(folder, "numbers.md", &sockbuf::tables::markdown(&measured, runs, arguments.seed))?;
+    eprintln!("the loop");
+    let responses = Response::run_all(grid, arguments.seed)?;
+    write(folder, "loop.md", &response::markdown(&responses, arguments.seed))?;
+    eprintln!("figures 8 to 16");
+    for figure in sockbuf::figures::draw(&measured, &responses) {
+        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
+    }
+    let verdicts = sockbuf::claims::verdicts(&measured, &responses);
+    write(folder, "claims.md", &sockbuf::claims::markdown(&verdicts, runs, arguments.seed))?;
     Ok(verdicts)
 }
 

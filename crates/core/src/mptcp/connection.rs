@@ -107,6 +107,25 @@ impl Connection {
         self.maybe_update_window();
     }
 
+    /// As [`crate::tcp::Connection::set_send_buffer`], over all subflows.
+    pub fn set_send_buffer(&mut self, octets: u32) {
+        if let Some(first) = self.subflows.first_mut() {
+            // It counts if this turns out to be plain TCP.
+            first.tcp.set_send_buffer(octets);
+        }
+        let grown = self.tx.set_buffer(octets);
+        match (self.mode, self.subflows.first_mut()) {
+            (Mode::Plain, Some(first)) => {
+                let info = first.tcp.info();
+                if info.buffered < info.send_buffer {
+                    self.raise(Event::Writable);
+                }
+            }
+            (Mode::Offered | Mode::Multipath | Mode::Plain, _) if grown => self.raise(Event::Writable),
+            (Mode::Offered | Mode::Multipath | Mode::Plain, _) => {}
+        }
+    }
+
     /// The next thing that the owner should know, until `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -164,6 +183,8 @@ impl Connection {
                 subflows: ready,
                 unsent: tcp.unsent.into(),
                 in_flight: tcp.in_flight.into(),
+                buffered: tcp.buffered.into(),
+                send_buffer: tcp.send_buffer,
                 peer_window: tcp.peer_window.into(),
                 readable: tcp.readable.into(),
                 bytes_acked: tcp.bytes_acked,
@@ -177,6 +198,8 @@ impl Connection {
             subflows: ready,
             unsent: self.tx.unsent(),
             in_flight: self.tx.in_flight(),
+            buffered: self.tx.buffered(),
+            send_buffer: self.tx.buffer(),
             peer_window: self.tx.peer_window(),
             readable: self.rx.readable().into(),
             out_of_order: self.rx.out_of_order(),

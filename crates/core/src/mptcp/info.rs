@@ -115,6 +115,11 @@ pub struct Info {
     pub unsent: u64,
     /// Octets sent and not acknowledged by DATA_ACK.
     pub in_flight: u64,
+    /// Octets in the send buffer: written and not acknowledged by DATA_ACK, or acknowledged there and kept for a subflow that
+    /// has not heard of it.
+    pub buffered: u64,
+    /// Octets that the send buffer takes at most.
+    pub send_buffer: u32,
     /// Octets that the peer allows beyond its DATA_ACK.
     pub peer_window: u64,
     /// Octets that can be read.

@@ -47,6 +47,24 @@ impl Chunk {
     }
 }
 
+/// Octets that the peer has, and the places at which subflows keep them. They are there once, however many do.
+#[derive(Debug)]
+struct Kept {
+    first: Copy,
+    more: Vec<Copy>,
+}
+
+impl Kept {
+    /// How many are left: a subflow keeps what lies past its SND.UNA.
+    fn octets(&self, una: impl Fn(usize) -> Option<SeqNumber>) -> u32 {
+        let left = |copy: &Copy| {
+            let una = una(copy.on)?;
+            Some(copy.end.distance(copy.seq.max(una)).max(0) as u32)
+        };
+        core::iter::once(&self.first).chain(&self.more).filter_map(left).max().unwrap_or(0)
+    }
+}
+
 /// Octets that were passed over.
 #[derive(Clone, Copy, Debug)]
 struct Gap {
@@ -71,6 +89,9 @@ pub(crate) struct DataSender {
     /// The right edge of the peer's window: the furthest DATA_ACK + window that was said on any subflow.
     edge: DataSeqNumber,
     buffer: u32,
+    /// What the peer has and subflows keep, since they have not heard of it on their own level, and how many octets that is.
+    kept: Vec<Kept>,
+    kept_octets: u32,
     closed: bool,
     fin_acked: bool,
     pub(crate) acked: u64,
@@ -88,7 +109,9 @@ impl DataSender {
             chunks: VecDeque::new(),
             any_lost: false,
             edge: first,
-            buffer: buffer.min(1 << 30),
+            buffer: buffer.min(MAX_BUFFER),
+            kept: Vec::new(),
+            kept_octets: 0,
             closed: false,
             fin_acked: false,
             acked: 0,
@@ -98,11 +121,46 @@ impl DataSender {
 
     /// As `tcp::Connection::write`.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
-        let n = data.len().min(self.buffer.saturating_sub(self.queue.len()) as usize);
+        let n = data.len().min(self.room() as usize);
         if n > 0 {
             self.queue.push(data.split_to(n));
         }
         n
+    }
+
+    fn room(&self) -> u32 {
+        self.buffer.saturating_sub(self.queue.len()).saturating_sub(self.kept_octets)
+    }
+
+    /// As `tcp::Connection::set_send_buffer`: true if there is room that was not there.
+    pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
+        let had = self.room() > 0;
+        self.buffer = octets.min(MAX_BUFFER);
+        !had && self.room() > 0
+    }
+
+    /// Octets that are kept at most.
+    pub(crate) fn buffer(&self) -> u32 {
+        self.buffer
+    }
+
+    /// Octets that are kept.
+    pub(crate) fn buffered(&self) -> u64 {
+        u64::from(self.queue.len()) + u64::from(self.kept_octets)
+    }
+
+    /// Counts anew what subflows keep of what the peer has; `una` is a subflow's SND.UNA, `None` if it is over. True if
+    /// there is room that was not there.
+    pub(crate) fn count_kept(&mut self, una: impl Fn(usize) -> Option<SeqNumber>) -> bool {
+        let had = self.room() > 0;
+        let mut octets = 0;
+        self.kept.retain(|kept| {
+            let left = kept.octets(&una);
+            octets += left;
+            left > 0
+        });
+        self.kept_octets = octets;
+        !had && self.room() > 0
     }
 
     /// All that was written, for a connection that turns out to be plain TCP. Before anything is acknowledged on
@@ -183,14 +241,19 @@ impl DataSender {
         self.una = self.una + u64::from(n);
         self.acked += u64::from(n);
         let una = self.una;
-        while self.chunks.front().is_some_and(|chunk| chunk.end().le(una)) {
-            self.chunks.pop_front();
+        while let Some(chunk) = self.chunks.pop_front_if(|chunk| chunk.end().le(una)) {
+            keep(&mut self.kept, Kept { first: chunk.first, more: chunk.more });
         }
         while self.gaps.front().is_some_and(|gap| gap.to.le(una)) {
             self.gaps.pop_front();
         }
         if let Some(chunk) = self.chunks.front_mut() {
             let cut = una.distance(chunk.dsn).clamp(0, i64::from(chunk.len)) as u32;
+            if cut > 0 {
+                let part = |copy: &Copy| Copy { end: copy.seq + cut, ..*copy };
+                let more = chunk.more.iter().map(part).collect();
+                keep(&mut self.kept, Kept { first: part(&chunk.first), more });
+            }
             chunk.dsn = chunk.dsn + u64::from(cut);
             chunk.len -= cut;
             chunk.first.seq += cut;
@@ -291,3 +354,17 @@ impl DataSender {
         }
     }
 }
+
+/// Remembers what subflows keep; what follows on the same subflow, and only there, is joined to it.
+fn keep(kept: &mut Vec<Kept>, new: Kept) {
+    let alone = new.more.is_empty();
+    match kept.iter_mut().rev().find(|before| before.first.on == new.first.on) {
+        Some(before) if alone && before.more.is_empty() && before.first.end == new.first.seq => {
+            before.first.end = new.first.end;
+        }
+        Some(_) | None => kept.push(new),
+    }
+}
+
+/// As of one TCP connection.
+const MAX_BUFFER: u32 = 1 << 30;

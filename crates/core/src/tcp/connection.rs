@@ -14,7 +14,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
-use self::events::Events;
+use self::events::{Events, Pending};
 use self::input::ChallengeLimit;
 use self::stamps::Stamps;
 use super::Config;
@@ -294,6 +294,15 @@ impl Connection {
         self.maybe_update_window();
     }
 
+    /// Changes how many octets are kept until they are acknowledged. More makes room at once, which
+    /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before what is there has
+    /// drained.
+    pub fn set_send_buffer(&mut self, octets: u32) {
+        if self.tx.set_buffer(octets) {
+            self.events.raise(Pending::Writable);
+        }
+    }
+
     /// The state.
     #[inline]
     pub fn state(&self) -> State {
@@ -311,14 +320,19 @@ impl Connection {
             peer_window: self.tx.peer_window(),
             in_flight: self.tx.in_flight(),
             unsent: self.tx.unsent(),
+            buffered: self.tx.buffered(),
+            send_buffer: self.tx.buffer(),
             readable: self.rx.readable(),
             srtt: rtt.srtt(),
             rttvar: rtt.rttvar(),
             min_rtt: rtt.min_rtt(),
+            recent_rtt: rtt.recent_rtt(),
+            delivery_rate: self.tx.delivery_rate(),
             rto: rtt.rto(),
             retransmissions: counts.retransmissions,
             timeouts: counts.timeouts,
             fast_retransmits: counts.fast_retransmits,
+            bytes_sent: counts.bytes_sent,
             bytes_acked: counts.bytes_acked,
             bytes_received: self.rx.received(),
             segments_dropped: self.dropped,

@@ -3,7 +3,7 @@
 //! Which acknowledgements may be measured (Karn's rule) is the sender's affair; here only samples arrive.
 
 use super::{Backoff, RtoConfig};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 
 /// SRTT, RTTVAR and the time-out that follows from them.
 #[derive(Clone, Debug)]
@@ -12,6 +12,7 @@ pub(crate) struct RttEstimator {
     srtt: Option<Duration>,
     rttvar: Duration,
     min_rtt: Option<Duration>,
+    recent: Recent,
     /// The time-out without back-off, within its bounds.
     base: Duration,
     /// Time-outs since the last sample.
@@ -20,14 +21,21 @@ pub(crate) struct RttEstimator {
 
 impl RttEstimator {
     pub(crate) fn new(config: RtoConfig) -> Self {
-        let mut this =
-            Self { config, srtt: None, rttvar: Duration::ZERO, min_rtt: None, base: FLOOR, backoffs: 0 };
+        let mut this = Self {
+            config,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: None,
+            recent: Recent::default(),
+            base: FLOOR,
+            backoffs: 0,
+        };
         this.base = this.bounded(config.initial);
         this
     }
 
     /// A measurement (RFC 6298 sections 2.2 and 2.3); ends the back-off (section 5, Karn).
-    pub(crate) fn sample(&mut self, rtt: Duration) {
+    pub(crate) fn sample(&mut self, now: Instant, rtt: Duration) {
         self.srtt = Some(match self.srtt {
             None => {
                 self.rttvar = rtt / 2;
@@ -40,6 +48,7 @@ impl RttEstimator {
             }
         });
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+        self.recent.sample(now, rtt);
         let srtt = self.srtt.unwrap_or(rtt);
         self.base = self.bounded(srtt + (self.rttvar * 4).max(GRANULARITY));
         self.backoffs = 0;
@@ -83,12 +92,42 @@ impl RttEstimator {
         self.min_rtt
     }
 
+    /// The least of the last 5 to 10 s: what the path takes without the queues that we make there.
+    pub(crate) fn recent_rtt(&self) -> Option<Duration> {
+        self.recent.least()
+    }
+
     #[inline]
     fn bounded(&self, rto: Duration) -> Duration {
         rto.max(self.config.min).min(self.config.max).max(FLOOR)
     }
 }
 
+/// The least round trip of late: of the present span, and of the one before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    since: Instant,
+    now: Option<Duration>,
+    before: Option<Duration>,
+}
+
+impl Recent {
+    fn sample(&mut self, now: Instant, rtt: Duration) {
+        let age = now.saturating_since(self.since);
+        if age >= SPAN {
+            self.before = self.now.take().filter(|_| age < SPAN * 2);
+            self.since = now;
+        }
+        self.now = Some(self.now.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    fn least(&self) -> Option<Duration> {
+        self.now.into_iter().chain(self.before).min()
+    }
+}
+
+/// Long beside a round trip, short beside the time for which a path stays as it is.
+const SPAN: Duration = Duration::from_secs(5);
 /// No time-out is shorter, whatever the configuration says: time must move on.
 const FLOOR: Duration = Duration::from_micros(1);
 /// G of RFC 6298 section 2: the clock counts nanoseconds.
@@ -115,7 +154,7 @@ mod tests {
     fn first_sample_sets_three_times_the_round_trip() {
         let mut rtt = estimator();
         assert_eq!(rtt.rto(), Duration::from_secs(3));
-        rtt.sample(Duration::from_millis(100));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100));
         assert_eq!(rtt.rto(), Duration::from_millis(300));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(100)));
     }
@@ -123,8 +162,8 @@ mod tests {
     #[test]
     fn later_samples_are_smoothed() {
         let mut rtt = estimator();
-        rtt.sample(Duration::from_millis(100));
-        rtt.sample(Duration::from_millis(180));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100));
+        rtt.sample(Instant::ZERO, Duration::from_millis(180));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(110)));
         assert_eq!(rtt.rttvar(), Duration::from_nanos(57_500_000));
         assert_eq!(rtt.rto(), Duration::from_millis(340));
@@ -140,8 +179,22 @@ mod tests {
             seen.push(rtt.rto().as_millis());
         }
         assert_eq!(seen, [6_000, 12_000, 16_000, 16_000]);
-        rtt.sample(Duration::from_millis(100));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100));
         assert_eq!(rtt.rto(), Duration::from_millis(300));
+    }
+
+    #[test]
+    fn the_least_round_trip_is_forgotten_after_a_while() {
+        let mut rtt = estimator();
+        let at = |s| Instant::ZERO + Duration::from_secs(s);
+        let ms = Duration::from_millis;
+        for (s, sample, least) in
+            [(0, 100, 100), (4, 300, 100), (6, 250, 100), (11, 280, 250), (12, 260, 250), (40, 400, 400)]
+        {
+            rtt.sample(at(s), ms(sample));
+            assert_eq!(rtt.recent_rtt(), Some(ms(least)), "after {s} s");
+        }
+        assert_eq!(rtt.min_rtt(), Some(ms(100)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! In sequence space the stream is the SYN, the octets written and, once closed, the FIN.
 
 mod ack;
+mod delivery;
 mod output;
 mod queue;
 mod timer;
@@ -21,6 +22,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
+use self::delivery::Delivery;
 use self::timer::Timer;
 use super::config::{ByteCounting, Config, InitialWindow, Recovery};
 use super::congestion::{AnyController, Controller, Coupling, Repair, Usage, View};
@@ -68,6 +70,7 @@ pub(crate) struct Sender {
     /// When data last left.
     last_sent: Instant,
     counts: Counts,
+    delivery: Delivery,
     /// Where our octets belong, if this is a subflow.
     map: Option<Box<SendMap>>,
     /// The owner has more for us than is in the queue.
@@ -146,6 +149,7 @@ pub(crate) struct Counts {
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) bytes_acked: u64,
+    pub(crate) bytes_sent: u64,
 }
 
 impl Sender {
@@ -175,6 +179,7 @@ impl Sender {
             retries: 0,
             last_sent: Instant::ZERO,
             counts: Counts::default(),
+            delivery: Delivery::default(),
             map: None,
             more: false,
             config: *config,
@@ -195,13 +200,29 @@ impl Sender {
 
     /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of `data`.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
-        let buffer = self.config.send_buffer.min(MAX_BUFFER);
-        let room = buffer.saturating_sub(self.queue.len()) as usize;
+        let room = self.buffer().saturating_sub(self.queue.len()) as usize;
         let n = data.len().min(room);
         if n > 0 {
             self.queue.push(data.split_to(n));
         }
         n
+    }
+
+    /// How many octets are kept at most from now on. What is there stays; true if there is room that was not there.
+    pub(crate) fn set_buffer(&mut self, octets: u32) -> bool {
+        let had = self.queue.len() < self.buffer();
+        self.config.send_buffer = octets;
+        !had && self.queue.len() < self.buffer()
+    }
+
+    /// Octets that are kept at most.
+    pub(crate) fn buffer(&self) -> u32 {
+        self.config.send_buffer.min(MAX_BUFFER)
+    }
+
+    /// Octets written and not acknowledged.
+    pub(crate) fn buffered(&self) -> u32 {
+        self.queue.len()
     }
 
     /// From now on octets belong where the map says; `None` is plain TCP.
@@ -338,6 +359,11 @@ impl Sender {
         self.counts
     }
 
+    /// Octets per second that were acknowledged over the last round trip.
+    pub(crate) fn delivery_rate(&self) -> Option<u64> {
+        self.delivery.rate()
+    }
+
     /// The congestion window with the limit applied, without inflation.
     #[inline]
     pub(crate) fn cwnd(&self) -> u32 {
@@ -423,7 +449,7 @@ impl Sender {
 
     /// A round trip was measured.
     fn measured(&mut self, now: Instant, rtt: Duration) {
-        self.rtt.sample(rtt);
+        self.rtt.sample(now, rtt);
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_rtt(now, &view, rtt);
     }

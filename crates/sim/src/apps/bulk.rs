@@ -5,7 +5,7 @@ use anabranch_core::tcp::{CloseReason, DsnWidth, Info};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
-use super::subflows::{PathUse, Subflows};
+use super::subflows::{Interfaces, PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::stream::{ConnId, StreamEvent};
@@ -81,7 +81,8 @@ impl BulkSenderConfig {
                 config.tcp.mss.saturating_sub(dss_len(config.dsn_width)).max(1)
             }
         };
-        let paths = PathUse { subflows: MAX_SUBFLOWS, payload, adaptation: None };
+        let interfaces = Interfaces::default();
+        let paths = PathUse { subflows: MAX_SUBFLOWS, payload, interfaces, adaptation: None };
         Self { to, port, content, transport, paths }
     }
 

@@ -12,7 +12,7 @@ use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 pub use first_sent::FirstSent;
 
-use super::subflows::{PathUse, Subflows};
+use super::subflows::{Interfaces, PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::random::Stream;
@@ -92,7 +92,12 @@ impl PacketSource {
             made: Vec::new(),
             written: 0,
             base: 0,
-            subflows: Subflows::new(PathUse { subflows, payload, adaptation }),
+            subflows: Subflows::new(PathUse {
+                subflows,
+                payload,
+                interfaces: Interfaces::default(),
+                adaptation,
+            }),
             failures: 0,
             finished: None,
         }

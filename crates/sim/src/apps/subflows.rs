@@ -18,8 +18,30 @@ pub struct PathUse {
     pub subflows: usize,
     /// Octets of payload in a segment: what is known of a path holds for segments of that length.
     pub payload: u16,
+    /// Interfaces to use where nobody builds paths.
+    pub interfaces: Interfaces,
     /// How windows and time-outs follow from the length of the path; as configured if not.
     pub adaptation: Option<Adaptation>,
+}
+
+/// Consecutive numbers of paths, each of which begins at an interface of the node ([`crate::sim::Builder::pin_path`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Interfaces {
+    /// The first: where the connection is opened, and where TCP stays.
+    pub first: u8,
+    /// How many a multipath connection has a subflow on; none is what routing does.
+    pub count: u8,
+}
+
+impl Interfaces {
+    /// That one alone.
+    pub fn only(path: u8) -> Self {
+        Self { first: path, count: 1 }
+    }
+
+    fn others(self) -> impl Iterator<Item = u8> {
+        (1..self.count).map(move |n| self.first.saturating_add(n))
+    }
 }
 
 impl PathUse {
@@ -70,7 +92,7 @@ impl Subflows {
     ) -> Option<Result<ConnId, ConnectError>> {
         let (path, hops) = match transport {
             TransportConfig::Multipath(_) if ctx.has_paths() => self.fastest(ctx, segments)?,
-            TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (0, 0),
+            TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (self.paths.interfaces.first, 0),
         };
         let connected = ctx.connect_on(path, to, port, self.paths.transport(transport, hops));
         self.open = vec![(SubflowId(0), path)];
@@ -104,8 +126,11 @@ impl Subflows {
     /// Each path that has no subflow gets one; those of paths that are no more are closed.
     pub(super) fn follow_paths(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
         let Some(connection) = ctx.multipath(id) else { return };
-        if !connection.can_join() || !ctx.has_paths() {
+        if !connection.can_join() {
             return;
+        }
+        if !ctx.has_paths() {
+            return self.join_interfaces(ctx, id);
         }
         let alive: Vec<SubflowId> = connection.subflows().map(|s| s.0).collect();
         self.open.retain(|(subflow, _)| alive.contains(subflow));
@@ -121,6 +146,17 @@ impl Subflows {
             ctx.close_subflow(id, *subflow);
         }
         self.tell_facts(ctx, id);
+    }
+
+    /// Each interface that has no subflow gets one.
+    fn join_interfaces(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        for path in self.paths.interfaces.others() {
+            if !self.open.iter().any(|(_, p)| *p == path)
+                && let Ok(subflow) = ctx.join(id, path)
+            {
+                self.open.push((subflow, path));
+            }
+        }
     }
 
     fn tell_facts(&self, ctx: &mut Ctx<'_>, id: ConnId) {

@@ -146,9 +146,19 @@ impl Connection {
         if self.mode == Mode::Multipath && self.tx.fin_acked() && self.rx.ended() {
             self.subflows.iter_mut().filter(|s| s.is_alive()).for_each(|s| retire(now, s));
         }
+        self.count_kept();
         self.refresh();
         self.couple();
         self.arm_stall(now);
+    }
+
+    /// What a subflow keeps is no room for more (see `DataSender::count_kept`).
+    fn count_kept(&mut self) {
+        let subflows = &self.subflows;
+        let una = |index: usize| subflows.get(index).filter(|s| s.is_alive()).map(|s| s.tcp.una());
+        if self.tx.count_kept(una) {
+            self.raise(Event::Writable);
+        }
     }
 
     fn look_after_subflow(&mut self, now: Instant, index: usize) {

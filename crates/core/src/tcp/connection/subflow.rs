@@ -106,6 +106,12 @@ impl Connection {
         self.tx.has_delivered(seq, end)
     }
 
+    /// SND.UNA: what lies before it is no longer kept.
+    #[inline]
+    pub(crate) fn una(&self) -> SeqNumber {
+        self.tx.una()
+    }
+
     /// How many octets the connection above can take.
     #[inline]
     pub(crate) fn set_shared_window(&mut self, octets: u32) {

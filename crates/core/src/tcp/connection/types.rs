@@ -52,7 +52,8 @@ pub enum Event {
     Established,
     /// There is something for [`Connection::read`].
     Readable,
-    /// Octets were acknowledged: there is room for [`Connection::write`] again, and windows have moved.
+    /// Octets were acknowledged, or the send buffer has grown: there is room for [`Connection::write`] again, and windows
+    /// have moved.
     Writable,
     /// The peer has sent FIN, and everything before it can be read.
     PeerClosed,
@@ -89,6 +90,10 @@ pub struct Info {
     pub in_flight: u32,
     /// Octets written and not yet sent.
     pub unsent: u32,
+    /// Octets in the send buffer: written and not acknowledged.
+    pub buffered: u32,
+    /// Octets that the send buffer takes at most.
+    pub send_buffer: u32,
     /// Octets that can be read.
     pub readable: u32,
     /// Smoothed round-trip time, once measured.
@@ -97,6 +102,10 @@ pub struct Info {
     pub rttvar: Duration,
     /// Smallest round-trip time measured.
     pub min_rtt: Option<Duration>,
+    /// Smallest round-trip time of the last 5 to 10 s in which any was measured.
+    pub recent_rtt: Option<Duration>,
+    /// Octets per second that the peer has acknowledged over the last whole round trip, once there was one.
+    pub delivery_rate: Option<u64>,
     /// Present retransmission time-out, back-off included.
     pub rto: Duration,
     /// Segments sent again.
@@ -105,6 +114,8 @@ pub struct Info {
     pub timeouts: u64,
     /// Fast retransmits (entries into recovery).
     pub fast_retransmits: u64,
+    /// Octets sent, those sent again included.
+    pub bytes_sent: u64,
     /// Octets of ours that the peer has acknowledged.
     pub bytes_acked: u64,
     /// Octets received in order.

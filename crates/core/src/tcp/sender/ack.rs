@@ -117,6 +117,7 @@ impl Sender {
         let acked = a.ack.distance(self.una) as u32;
         self.una = a.ack;
         self.nxt = self.nxt.max(self.una);
+        self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked);
         self.scoreboard.advance(self.una);
         if let Some(map) = &mut self.map {
             map.advance(self.una);

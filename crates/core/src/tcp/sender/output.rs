@@ -248,6 +248,7 @@ impl Sender {
         self.max = self.max.max(end);
         self.note_peak();
         self.last_sent = now;
+        self.counts.bytes_sent += u64::from(run.data);
         self.ensure_timer(now);
         let mark = if run.fin > 0 {
             Mark::Fin

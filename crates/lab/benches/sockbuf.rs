@@ -1,0 +1,23 @@
+//! The experiment `sockbuf`: three wireless links, 4 and 8 connections of one host, background, 400 s. An element is a simulated
+//! second, so that the throughput says how many times faster than real time it goes.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use anabranch_lab::sockbuf::{Config, SockbufPoint};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+fn run(c: &mut Criterion) {
+    let mut group = c.benchmark_group("sockbuf");
+    group.sample_size(10).measurement_time(Duration::from_secs(3));
+    for connections in [4, 8] {
+        let config = Config { connections, ..Config::default() };
+        group.throughput(Throughput::Elements(config.duration.as_secs_f64() as u64));
+        let point = SockbufPoint::new(config);
+        group.bench_function(format!("{connections}"), |b| b.iter(|| black_box(point.outcome(1, 0))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, run);
+criterion_main!(benches);

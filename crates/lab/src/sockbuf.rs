@@ -1,0 +1,99 @@
+//! The experiment of "An Adaptive Buffer Tuning Mechanism for striped transport layer connection on multi-homed mobile host"
+//! (Khan and Huh), section 4: who gets the memory of a host with three wireless interfaces.
+//!
+//! Code map: [`Config`] is what the parameters mean; `network` makes a simulation of it; `meter` sums up what it does.
+//! [`settings`] are the paper's four, [`response`] the control loop at work; [`tables`], [`figures`] and [`claims`] what the
+//! paper says beside what came out.
+
+pub mod claims;
+mod config;
+pub mod figures;
+mod meter;
+mod network;
+mod parameters;
+pub mod response;
+pub mod settings;
+pub mod tables;
+
+pub use config::{Config, Constants, Interface, Tuner};
+
+use anabranch_sim::apps::Content;
+
+use crate::experiment::{
+    Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
+};
+pub use meter::{ARRAYS, METRICS, Outcome};
+
+/// The experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sockbuf;
+
+impl Experiment for Sockbuf {
+    fn name(&self) -> &'static str {
+        "sockbuf"
+    }
+
+    fn about(&self) -> &'static str {
+        "a host with three wireless interfaces and little memory: who gets the send buffers"
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        parameters::PARAMETERS
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        METRICS
+    }
+
+    fn arrays(&self) -> &'static [Metric] {
+        ARRAYS
+    }
+
+    fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
+        Ok(Box::new(SockbufPoint { config: Config::understand(settings)? }))
+    }
+}
+
+/// A configuration, ready to run.
+#[derive(Debug)]
+pub struct SockbufPoint {
+    config: Config,
+}
+
+impl SockbufPoint {
+    /// Ready to run.
+    pub fn new(config: Config) -> Self {
+        Self { config }
+    }
+
+    /// One run.
+    ///
+    /// # Errors
+    ///
+    /// What is against the network.
+    pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
+        meter::measure(&self.config, self.config.network(seed, run, Content::Endless)?)
+    }
+}
+
+impl Point for SockbufPoint {
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        self.config.texts()
+    }
+
+    fn chance(&self) -> Chance {
+        Chance::Random
+    }
+
+    fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
+        Ok(self.outcome(seed, run)?.values())
+    }
+
+    fn measure(&self, seed: u64, run: u64) -> Result<Measured, RunError> {
+        let outcome = self.outcome(seed, run)?;
+        Ok(Measured { values: outcome.values(), arrays: outcome.arrays() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! What a run comes to.
+
+use anabranch_core::sockbuf::Kind;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, Sink};
+use anabranch_sim::buffers::{BufferMetrics, Division, Share};
+use anabranch_sim::sim::Simulation;
+
+use super::config::{Config, FLOWS};
+use super::network::{Flow, Network};
+use crate::experiment::{Metric, RunError};
+
+/// From one look at the throughput to the next (section 4.2).
+pub(super) const LOOK: Duration = Duration::from_secs(10);
+/// From one look at the buffer to the next (section 4.2).
+pub(super) const BUFFER_LOOK: Duration = Duration::from_secs(20);
+
+/// What one run has come to. Octets are of payload.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Outcome {
+    /// Octets that the striped connection has sent on all its flows, those sent again included, in each 10 s.
+    pub sent: Vec<u64>,
+    /// Octets of it that the application at the other end has read, in each 10 s.
+    pub received: Vec<u64>,
+    /// The same of each single connection.
+    pub singles: Vec<Vec<u64>>,
+    /// Every decision.
+    pub history: Vec<Division>,
+    /// When the rates changed.
+    pub steps: Vec<Instant>,
+    /// Of the pool.
+    pub buffers: BufferMetrics,
+    /// Octets in all limits, and in all buffers, at the end.
+    pub left: (u64, u64),
+    /// The first look that counts: when the single connections begin.
+    pub from: usize,
+    /// Events of the simulation.
+    pub events: u64,
+}
+
+/// One run.
+pub(super) fn measure(config: &Config, mut network: Network) -> Result<Outcome, RunError> {
+    let looks = (config.duration.as_nanos() / LOOK.as_nanos()).max(1);
+    let end = |look: u64| if look == looks { config.duration } else { LOOK * look };
+    let mut outcome = Outcome {
+        singles: vec![Vec::new(); network.singles.len()],
+        // The first look that begins when they do, or after.
+        from: config.single_at.as_nanos().div_ceil(LOOK.as_nanos()).min(looks - 1) as usize,
+        ..Outcome::default()
+    };
+    let mut before = Totals::default();
+    for look in 1..=looks {
+        network.sim.run_until(Instant::ZERO + end(look));
+        let now = Totals::of(&network);
+        outcome.sent.push(now.sent - before.sent);
+        outcome.received.push(now.received - before.received);
+        for (i, series) in outcome.singles.iter_mut().enumerate() {
+            series.push(now.singles[i] - before.singles.get(i).copied().unwrap_or(0));
+        }
+        before = now;
+    }
+    let pool = network.sim.world().buffers(network.host);
+    let pool = pool.ok_or_else(|| RunError::Scenario("the host has no pool".to_owned()))?;
+    Ok(Outcome {
+        history: pool.history().to_vec(),
+        steps: network.steps,
+        buffers: pool.metrics(),
+        left: pool.now(),
+        events: network.sim.events(),
+        ..outcome
+    })
+}
+
+#[derive(Default)]
+struct Totals {
+    sent: u64,
+    received: u64,
+    singles: Vec<u64>,
+}
+
+impl Totals {
+    fn of(network: &Network) -> Self {
+        let read = |flow: &Flow| network.sim.app::<Sink>(flow.sink).bytes();
+        Self {
+            sent: sent(&network.sim, network.striped),
+            received: read(&network.striped),
+            singles: network.singles.iter().map(read).collect(),
+        }
+    }
+}
+
+/// Octets that a connection has sent, by what its sender saw last.
+fn sent(sim: &Simulation, flow: Flow) -> u64 {
+    let sender = sim.app::<BulkSender>(flow.source);
+    sender.info.map_or(0, |info| info.bytes_sent)
+}
+
+impl Outcome {
+    /// Seconds that count: from when the single connections begin.
+    fn seconds(&self) -> f64 {
+        (self.sent.len() - self.from) as f64 * LOOK.as_secs_f64()
+    }
+
+    fn rate(&self, octets: &[u64]) -> f64 {
+        octets[self.from..].iter().sum::<u64>() as f64 * 8.0 / self.seconds()
+    }
+
+    /// Bit/s of the striped connection that left the host.
+    pub fn striped_sent(&self) -> f64 {
+        self.rate(&self.sent)
+    }
+
+    /// Bit/s of the striped connection that were read at the other end.
+    pub fn striped_received(&self) -> f64 {
+        self.rate(&self.received)
+    }
+
+    /// Bit/s of all single connections that were read at the other end; `None` without any.
+    pub fn single(&self) -> Option<f64> {
+        (!self.singles.is_empty()).then(|| self.singles.iter().map(|octets| self.rate(octets)).sum())
+    }
+
+    /// The striped connection's part of each decision.
+    pub fn striped_shares(&self) -> impl Iterator<Item = (Instant, Share)> {
+        let striped = |division: &Division| {
+            Some((division.at, *division.shares.iter().find(|share| share.kind == Kind::Striped)?))
+        };
+        self.history.iter().filter_map(striped)
+    }
+
+    /// Mean of the striped connection's limit over the decisions that count, octets.
+    pub fn striped_buffer(&self) -> Option<f64> {
+        let from = Instant::ZERO + LOOK * self.from as u64;
+        let limits: Vec<f64> = self
+            .striped_shares()
+            .filter(|(at, _)| *at >= from)
+            .map(|(_, share)| share.limit as f64)
+            .collect();
+        (!limits.is_empty()).then(|| limits.iter().sum::<f64>() / limits.len() as f64)
+    }
+
+    /// Jain's index over the flows: each single connection, and a third of the striped one three times.
+    pub fn fairness(&self) -> f64 {
+        let singles = self.singles.iter().map(|octets| self.rate(octets));
+        let third = self.striped_received() / FLOWS as f64;
+        let rates: Vec<f64> = singles.chain([third; FLOWS]).collect();
+        let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), rate| (s + rate, q + rate * rate));
+        if squares == 0.0 { 1.0 } else { sum * sum / (rates.len() as f64 * squares) }
+    }
+
+    /// How long after each change of the rates the striped connection's target is still off by more than a tenth of what
+    /// it comes to: its mean over the last quarter before the next change. In seconds.
+    pub fn settling(&self) -> Vec<f64> {
+        let end = self.history.last().map_or(Instant::ZERO, |division| division.at);
+        let ends = self.steps.iter().skip(1).copied().chain([end]);
+        let span = |(from, to): (Instant, Instant)| {
+            let targets: Vec<(f64, f64)> = self
+                .striped_shares()
+                .filter(|(at, _)| *at >= from && *at < to)
+                .map(|(at, share)| (at.saturating_since(from).as_secs_f64(), share.target as f64))
+                .collect();
+            let last = &targets[targets.len() - targets.len().div_ceil(4)..];
+            let level = last.iter().map(|(_, target)| target).sum::<f64>() / last.len().max(1) as f64;
+            let off = targets.iter().rev().find(|(_, target)| (target - level).abs() > 0.1 * level);
+            (!targets.is_empty()).then(|| off.map_or(0.0, |(after, _)| *after))
+        };
+        self.steps.iter().copied().zip(ends).filter_map(span).collect()
+    }
+
+    /// A value for each of [`METRICS`].
+    pub(super) fn values(&self) -> Vec<Option<f64>> {
+        let settling = self.settling();
+        let settled = (!settling.is_empty()).then(|| settling.iter().sum::<f64>() / settling.len() as f64);
+        vec![
+            Some(self.striped_sent()),
+            Some(self.striped_received()),
+            self.single(),
+            self.striped_buffer(),
+            Some(self.buffers.peak_limits as f64),
+            Some(self.buffers.peak_held as f64),
+            Some(self.fairness()),
+            settled,
+            Some(self.buffers.overfull as f64),
+        ]
+    }
+
+    /// The striped connection's limit every 20 s, octets.
+    pub fn buffer_series(&self) -> Vec<f64> {
+        let looks = (LOOK * self.sent.len() as u64).as_nanos() / BUFFER_LOOK.as_nanos();
+        let at = |look: u64| {
+            let time = Instant::ZERO + BUFFER_LOOK * look;
+            let last = self.striped_shares().take_while(|(at, _)| *at <= time).last();
+            last.map_or(0.0, |(_, share)| share.limit as f64)
+        };
+        (1..=looks).map(at).collect()
+    }
+
+    /// The elements of each of [`ARRAYS`].
+    pub(super) fn arrays(&self) -> Vec<Option<Vec<f64>>> {
+        let rates = |octets: &[u64]| octets.iter().map(|n| *n as f64 * 8.0 / LOOK.as_secs_f64()).collect();
+        let singles = |look: usize| self.singles.iter().map(|octets| octets[look]).sum();
+        let singles: Vec<u64> = (0..self.sent.len()).map(singles).collect();
+        vec![
+            Some(rates(&self.sent)),
+            Some(rates(&self.received)),
+            (!self.singles.is_empty()).then(|| rates(&singles)),
+            Some(self.buffer_series()),
+        ]
+    }
+}
+
+/// Of each run, in the order of [`Outcome::values`].
+pub const METRICS: &[Metric] = &[
+    Metric {
+        name: "striped_throughput_sent_bit_per_s",
+        unit: "bit/s",
+        about: "payload of the striped connection that left the host, also again, from when the single flows begin",
+    },
+    Metric {
+        name: "striped_throughput_received_bit_per_s",
+        unit: "bit/s",
+        about: "payload of the striped connection that was read in order at the other end",
+    },
+    Metric {
+        name: "single_throughput_bit_per_s",
+        unit: "bit/s",
+        about: "payload of all single connections together that was read",
+    },
+    Metric {
+        name: "striped_buffer_mean_bytes",
+        unit: "B",
+        about: "mean size of the striped connection's buffer",
+    },
+    Metric {
+        name: "pool_peak_bytes",
+        unit: "B",
+        about: "most that all buffers together were allowed, at any instant",
+    },
+    Metric { name: "pool_peak_held_bytes", unit: "B", about: "most that was in all buffers together" },
+    Metric {
+        name: "fairness",
+        unit: "1",
+        about: "Jain's index over the flows, the striped connection's being three",
+    },
+    Metric {
+        name: "settling_time_s",
+        unit: "s",
+        about: "after a change of the rates, until the striped buffer's target stays within a tenth of what it comes to",
+    },
+    Metric {
+        name: "buffer_overfull",
+        unit: "1",
+        about: "times that a buffer held more than it was allowed: a fault",
+    },
+];
+
+/// Of each run, in the order of [`Outcome::arrays`].
+pub const ARRAYS: &[Metric] = &[
+    Metric { name: "striped_sent_series_bit_per_s", unit: "bit/s", about: "sent throughput in each 10 s" },
+    Metric {
+        name: "striped_received_series_bit_per_s",
+        unit: "bit/s",
+        about: "received throughput in each 10 s",
+    },
+    Metric {
+        name: "single_series_bit_per_s",
+        unit: "bit/s",
+        about: "of all single connections in each 10 s",
+    },
+    Metric { name: "striped_buffer_series_bytes", unit: "B", about: "size of the striped buffer every 20 s" },
+];

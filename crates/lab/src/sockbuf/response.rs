@@ -1,0 +1,166 @@
+//! The control loop in the simulated connection: what becomes of the striped buffer after each change of the rates.
+
+use anabranch_core::time::{Duration, Instant};
+use rayon::prelude::*;
+
+use super::config::{Config, Constants};
+use super::meter::Outcome;
+use super::settings::{Grid, LOW};
+use super::{SockbufPoint, tables::rounded};
+use crate::experiment::RunError;
+
+/// A change of the rates, and what followed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// After each decision: seconds since the change, the size that was decided, and the set-point, octets.
+    pub course: Vec<(f64, f64, f64)>,
+    /// The size before.
+    pub from: f64,
+    /// Mean of the set-point until the next change.
+    pub to: f64,
+}
+
+impl Step {
+    /// Beyond the set-point, by the height of the step; `None` if the step is less than a tenth.
+    pub fn overshoot(&self) -> Option<f64> {
+        let height = self.to - self.from;
+        let beyond = |(_, size, _): &(f64, f64, f64)| (size - self.to) * height.signum();
+        let most = self.course.iter().map(beyond).fold(0.0, f64::max);
+        (height.abs() >= 0.1 * self.to).then(|| most / height.abs())
+    }
+
+    /// Seconds until the size stays within 5 % of the set-point; `None` if it never does.
+    pub fn settling(&self) -> Option<f64> {
+        let off = |(_, size, set_point): &&(f64, f64, f64)| (size - set_point).abs() > 0.05 * set_point;
+        match self.course.iter().rposition(|at| off(&at)) {
+            None => Some(0.0),
+            Some(last) => self.course.get(last + 1).map(|(after, ..)| *after),
+        }
+    }
+
+    /// How far the size is off at most in the last quarter, by the set-point.
+    pub fn residue(&self) -> f64 {
+        let last = &self.course[self.course.len() * 3 / 4..];
+        last.iter().map(|(_, size, set_point)| (size / set_point - 1.0).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// Constants of the controller, multiplied, in one run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Response {
+    /// Which constants.
+    pub gains: Constants,
+    /// So many times.
+    pub factor: f64,
+    /// All changes of the rates.
+    pub steps: Vec<Step>,
+}
+
+/// Factors of the gains: issue 6 asks for a quarter to four times.
+pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
+
+/// Off by no more than this in the last quarter before the next change, by the set-point, the loop has settled.
+pub const SETTLED: f64 = 0.1;
+
+impl Response {
+    /// A run for each of both constants and each factor, of the same network with the same changes.
+    ///
+    /// # Errors
+    ///
+    /// The first run that could not be made.
+    pub fn run_all(grid: Grid, seed: u64) -> Result<Vec<Self>, RunError> {
+        // A quarter of the paper's gains take 290 s.
+        let (step, steps) = if grid == Grid::Full { (400, 5) } else { (200, 1) };
+        let kinds = [Constants::Paper, Constants::Damped];
+        let cells: Vec<_> = kinds.iter().flat_map(|gains| FACTORS.map(|factor| (*gains, factor))).collect();
+        let one = |(gains, gain_factor)| {
+            let config = Config {
+                gains,
+                gain_factor,
+                memory: LOW,
+                duration: Duration::from_secs(step * (steps + 1)),
+                bandwidth_step: Some(Duration::from_secs(step)),
+                ..Config::default()
+            };
+            let products = config.products;
+            let outcome = SockbufPoint::new(config).outcome(seed, 0)?;
+            Ok(Self { gains, factor: gain_factor, steps: steps_of(&outcome, products) })
+        };
+        cells.into_par_iter().map(one).collect()
+    }
+
+    /// In words.
+    pub fn name(&self) -> String {
+        let whose = match self.gains {
+            Constants::Damped => "ours",
+            Constants::Paper => "the paper's",
+        };
+        if self.factor == 1.0 { whose.to_owned() } else { format!("{whose}, {} times", self.factor) }
+    }
+
+    /// After every change the size comes to the set-point and stays.
+    pub fn is_stable(&self) -> bool {
+        self.steps.iter().all(|step| step.residue() <= SETTLED)
+    }
+}
+
+/// Each change of the rates in a run with a controller that steers to so many products.
+pub(super) fn steps_of(outcome: &Outcome, products: f64) -> Vec<Step> {
+    let shares: Vec<(Instant, f64, f64)> = outcome
+        .striped_shares()
+        .map(|(at, share)| (at, share.target as f64, products * share.product))
+        .filter(|(.., set_point)| *set_point > 0.0)
+        .collect();
+    let ends = outcome.steps.iter().skip(1).copied().chain([Instant::FAR_FUTURE]);
+    let step = |(from, to): (Instant, Instant)| {
+        let before = shares.iter().rev().find(|(at, ..)| *at < from)?.1;
+        let course: Vec<(f64, f64, f64)> = shares
+            .iter()
+            .filter(|(at, ..)| *at >= from && *at < to)
+            .map(|(at, size, set_point)| (at.saturating_since(from).as_secs_f64(), *size, *set_point))
+            .collect();
+        let mean = course.iter().map(|(.., set_point)| set_point).sum::<f64>() / course.len().max(1) as f64;
+        (!course.is_empty()).then_some(Step { course, from: before, to: mean })
+    };
+    outcome.steps.iter().copied().zip(ends).filter_map(step).collect()
+}
+
+/// The responses as a page.
+pub fn markdown(responses: &[Response], seed: u64) -> String {
+    let steps = responses.first().map_or(0, |r| r.steps.len());
+    let mut text = format!(
+        "# The loop in the simulated connection\n\n`anabranch lab reproduce sockbuf`, seed {seed}, one run of each. Written \
+         by the program. All wireless rates change {steps} times, long apart, at 2 MB and with four connections. The \
+         overshoot is the largest by the height of the step, over steps of at least a tenth; settling is until the size \
+         stays within 5 % of the set-point, the longest; what is left is the most by which the size is off in the last \
+         quarter before the next change. Up to {} % the loop has settled.\n\n\
+         | constants | times | overshoot, mean | most | settling, s, mean | most | left | settled |\n\
+         |---|---|---|---|---|---|---|---|\n",
+        100.0 * SETTLED
+    );
+    for response in responses {
+        let overshoots: Vec<f64> = response.steps.iter().filter_map(Step::overshoot).collect();
+        let settling: Vec<f64> = response.steps.iter().filter_map(Step::settling).collect();
+        let left = response.steps.iter().map(Step::residue).fold(0.0, f64::max);
+        let whose = match response.gains {
+            Constants::Damped => "ours",
+            Constants::Paper => "the paper's",
+        };
+        let mean = |v: &[f64]| (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64);
+        let most = |v: &[f64]| v.iter().copied().reduce(f64::max);
+        let percent = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{:.1} %", 100.0 * v));
+        let all = settling.len() == response.steps.len();
+        let seconds = |v: Option<f64>| v.map_or("–".to_owned(), rounded);
+        text += &format!(
+            "| {whose} | {} | {} | {} | {} | {} | {} | {} |\n",
+            response.factor,
+            percent(mean(&overshoots)),
+            percent(most(&overshoots)),
+            seconds(mean(&settling)),
+            if all { seconds(most(&settling)) } else { "not always".to_owned() },
+            percent(Some(left)),
+            if response.is_stable() { "yes" } else { "no" },
+        );
+    }
+    text
+}

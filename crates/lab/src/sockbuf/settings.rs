@@ -1,0 +1,217 @@
+//! Section 4.2 measured: the four settings of memory and connections, and one of them with other losses.
+
+use anabranch_core::sockbuf::Excess;
+use anabranch_core::time::Duration;
+use rayon::prelude::*;
+
+use super::config::{Config, Constants, Tuner};
+use super::{Sockbuf, SockbufPoint};
+use crate::experiment::{self, Outcome, Point, RunError};
+use crate::stats::{self, Summary};
+
+/// Who divides the memory, in the figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contender {
+    /// The controller with our constants; the others share by bandwidth times RTT.
+    Ours,
+    /// The controller with the paper's, and shares by bandwidth.
+    Paper,
+    /// ATBT as Figures 1 and 2 print it: what the paper compares with.
+    Atbt,
+    /// ATBT as its authors have it.
+    AtbtOriginal,
+}
+
+/// All, ours first. The paper's "proposed mechanism" is judged by ours.
+pub const CONTENDERS: [Contender; 4] =
+    [Contender::Ours, Contender::Paper, Contender::Atbt, Contender::AtbtOriginal];
+
+impl Contender {
+    /// Its name in reports.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Ours => "PID, ours",
+            Self::Paper => "PID, the paper's constants",
+            Self::Atbt => "ATBT",
+            Self::AtbtOriginal => "ATBT, the original",
+        }
+    }
+
+    fn config(self, base: Config) -> Config {
+        let (tuner, gains, excess) = match self {
+            Self::Ours => (Tuner::Pid, Constants::Damped, Excess::Product),
+            Self::Paper => (Tuner::Pid, Constants::Paper, Excess::Bandwidth),
+            Self::Atbt => (Tuner::Atbt, base.gains, base.excess),
+            Self::AtbtOriginal => (Tuner::AtbtOriginal, base.gains, base.excess),
+        };
+        Config { tuner, gains, excess, ..base }
+    }
+}
+
+/// Memory and connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Octets (Table 1).
+    pub memory: u64,
+    /// Flows of the host, the striped connection's three among them.
+    pub connections: usize,
+}
+
+/// Table 1's high memory.
+pub const HIGH: u64 = 100_000_000;
+/// Table 1's low memory.
+pub const LOW: u64 = 2_000_000;
+
+/// All four, in the order of the figures.
+pub const SETTINGS: [Setting; 4] = [
+    Setting { memory: HIGH, connections: 4 },
+    Setting { memory: HIGH, connections: 8 },
+    Setting { memory: LOW, connections: 4 },
+    Setting { memory: LOW, connections: 8 },
+];
+
+impl Setting {
+    /// In words.
+    pub fn title(self) -> String {
+        format!("{} connections, {} MB", self.connections, self.memory / 1_000_000)
+    }
+}
+
+/// Losses that are tried at low memory with four connections, beside the default.
+pub const LOSSES: [f64; 6] = [0.0, 0.0002, 0.001, 0.002, 0.01, 0.02];
+
+/// How much.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grid {
+    /// Runs of 400 s, as the paper's.
+    Full,
+    /// Runs of 60 s with a change every 15 s, and only the ends of the losses.
+    Quick,
+}
+
+impl Grid {
+    fn losses(self) -> Vec<f64> {
+        match self {
+            Self::Full => LOSSES.to_vec(),
+            Self::Quick => vec![LOSSES[0], LOSSES[LOSSES.len() - 1]],
+        }
+    }
+
+    pub(super) fn base(self) -> Config {
+        let of = |duration, step| Config {
+            duration: Duration::from_secs(duration),
+            bandwidth_step: Some(Duration::from_secs(step)),
+            ..Config::default()
+        };
+        match self {
+            Self::Full => of(400, 50),
+            Self::Quick => of(60, 15),
+        }
+    }
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    cells: Vec<((Setting, Contender), Outcome)>,
+    losses: Vec<((f64, Contender), Outcome)>,
+}
+
+/// A metric of the experiment by its name.
+pub type Name = &'static str;
+
+/// Sent throughput of the striped connection.
+pub const SENT: Name = "striped_throughput_sent_bit_per_s";
+/// Received throughput of the striped connection.
+pub const RECEIVED: Name = "striped_throughput_received_bit_per_s";
+/// Throughput of all single connections.
+pub const SINGLE: Name = "single_throughput_bit_per_s";
+/// Mean size of the striped connection's buffer.
+pub const BUFFER: Name = "striped_buffer_mean_bytes";
+/// Peak of all limits together.
+pub const PEAK: Name = "pool_peak_bytes";
+
+impl Measured {
+    /// Runs every cell, `runs` times (at least once).
+    ///
+    /// # Errors
+    ///
+    /// The first run that could not be made.
+    pub fn run(grid: Grid, runs: usize, seed: u64) -> Result<Self, RunError> {
+        let run = |config: Config| {
+            let point = SockbufPoint::new(config);
+            experiment::run(&Sockbuf, &point as &dyn Point, runs, seed)
+        };
+        let pairs = SETTINGS.iter().flat_map(|s| CONTENDERS.map(|c| (*s, c))).collect::<Vec<_>>();
+        let cells = pairs.into_par_iter().map(|(setting, contender)| {
+            let Setting { memory, connections } = setting;
+            let base = Config { memory, connections, ..grid.base() };
+            Ok(((setting, contender), run(contender.config(base))?))
+        });
+        let losses = grid.losses();
+        let pairs = losses.iter().flat_map(|l| CONTENDERS.map(|c| (*l, c))).collect::<Vec<_>>();
+        let losses = pairs.into_par_iter().map(|(loss, contender)| {
+            let base = Config { loss, memory: LOW, connections: 4, ..grid.base() };
+            Ok(((loss, contender), run(contender.config(base))?))
+        });
+        Ok(Self {
+            cells: cells.collect::<Result<_, RunError>>()?,
+            losses: losses.collect::<Result<_, RunError>>()?,
+        })
+    }
+
+    /// What came out of a cell.
+    ///
+    /// # Panics
+    ///
+    /// If the setting is none of [`SETTINGS`].
+    pub fn outcome(&self, setting: Setting, contender: Contender) -> &Outcome {
+        let found = self.cells.iter().find(|(cell, _)| *cell == (setting, contender));
+        &found.expect("every cell was run").1
+    }
+
+    /// A metric of a cell.
+    pub fn summary(&self, setting: Setting, contender: Contender, name: Name) -> Option<Summary> {
+        self.outcome(setting, contender).metric(name).summary
+    }
+
+    /// The losses that were tried with four connections and low memory, the default among them, in order.
+    pub fn losses(&self) -> Vec<f64> {
+        let tried = self.losses.iter().filter(|(cell, _)| cell.1 == CONTENDERS[0]).map(|(cell, _)| cell.0);
+        let mut losses: Vec<f64> = tried.chain([Config::default().loss]).collect();
+        losses.sort_by(f64::total_cmp);
+        losses
+    }
+
+    /// What came out with four connections and low memory at a loss.
+    pub fn with_loss(&self, loss: f64, contender: Contender) -> &Outcome {
+        let found = self.losses.iter().find(|(cell, _)| *cell == (loss, contender));
+        found.map_or_else(|| self.outcome(SETTINGS[2], contender), |(_, outcome)| outcome)
+    }
+
+    /// A metric of one contender less that of another, run by run.
+    pub fn difference(
+        &self,
+        setting: Setting,
+        (a, b): (Contender, Contender),
+        name: Name,
+    ) -> Option<Summary> {
+        let [a, b] = [a, b].map(|c| values(self.outcome(setting, c), name));
+        stats::paired(&a, &b).ok()
+    }
+
+    /// A metric of one contender by that of another, less 1, over paired runs.
+    pub fn gain(&self, setting: Setting, (a, b): (Contender, Contender), name: Name) -> Option<Summary> {
+        gain(self.outcome(setting, a), self.outcome(setting, b), name)
+    }
+}
+
+/// As [`Measured::gain`].
+pub fn gain(a: &Outcome, b: &Outcome, name: Name) -> Option<Summary> {
+    let ratio = stats::ratio(&values(a, name), &values(b, name)).ok()?;
+    Some(Summary { mean: ratio.mean - 1.0, min: ratio.min - 1.0, max: ratio.max - 1.0, ..ratio })
+}
+
+fn values(outcome: &Outcome, name: Name) -> Vec<f64> {
+    outcome.metric(name).values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
+}
