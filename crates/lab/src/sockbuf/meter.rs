@@ -209,7 +209,7 @@ impl Outcome {
     }
 }
 
-/// Of each run, in the order of [`Outcome::values`].
+/// Of each run, in the order of an outcome's values.
 pub const METRICS: &[Metric] = &[
     Metric {
         name: "striped_throughput_sent_bit_per_s",
@@ -254,7 +254,7 @@ pub const METRICS: &[Metric] = &[
     },
 ];
 
-/// Of each run, in the order of [`Outcome::arrays`].
+/// Of each run, in the order of an outcome's arrays.
 pub const ARRAYS: &[Metric] = &[
     Metric { name: "striped_sent_series_bit_per_s", unit: "bit/s", about: "sent throughput in each 10 s" },
     Metric {
