@@ -14,7 +14,7 @@ use crate::output;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Whose constants
-    #[arg(long, value_enum, default_value_t = Constants::Ours)]
+    #[arg(long, value_enum, default_value_t = Constants::Damped)]
     gains: Constants,
     /// The gain of the error [default: that of --gains]
     #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
@@ -63,7 +63,7 @@ enum Constants {
     /// 0.05, 0.01, 0.04, as printed
     Paper,
     /// 0.25, 0.0003, 0, which are better damped
-    Ours,
+    Damped,
 }
 
 /// What the controller knows when the step comes.
@@ -100,7 +100,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
 fn plan(arguments: &Arguments) -> Result<Plan, ModelError> {
     let set = match arguments.gains {
         Constants::Paper => Gains::PAPER,
-        Constants::Ours => Gains::DAMPED,
+        Constants::Damped => Gains::DAMPED,
     };
     let (kp, ki, kd) = (arguments.kp, arguments.ki, arguments.kd);
     let gains = Gains { kp: kp.unwrap_or(set.kp), ki: ki.unwrap_or(set.ki), kd: kd.unwrap_or(set.kd) };
