@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::{Placed, label};
 use super::canvas::{CHARACTER, COLOURS, Canvas, MARKERS, pixel};
-use super::{Chart, Dash, Look, Point, Series};
+use super::{Chart, Dash, Look, Point, Scale, Series};
 
 /// Dashes, for print without colour.
 const DASHES: [&str; MARKERS] = ["", "7 3", "2 3", "9 3 2 3", "4 4", "1 4", "8 2 2 2 2 2"];
@@ -36,10 +36,14 @@ impl<'a> Picture<'a> {
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let xs: Vec<f64> = points().map(|point| point.x).collect();
         let mut ys: Vec<f64> = points().map(|point| point.y).collect();
-        // A bar that reaches past zero on a logarithmic axis is cut at the axis.
-        let log = chart.y.scale == super::Scale::Log;
+        // A bar that reaches past zero is cut at the axis if that is logarithmic, or begins at zero and nothing is less.
+        let from = match chart.y.scale {
+            Scale::Log => f64::MIN_POSITIVE,
+            Scale::FromZero if ys.iter().all(|&y| y >= 0.0) => 0.0,
+            Scale::FromZero | Scale::Linear => f64::NEG_INFINITY,
+        };
         let ends = points().flat_map(|p| p.ci95.map(|half| [p.y - half, p.y + half]).into_iter().flatten());
-        ys.extend(ends.filter(|&end| !log || end > 0.0));
+        ys.extend(ends.filter(|&end| end >= from));
         let x = Placed::new(chart.x.scale, &xs, &chart.x.ticks);
         let y = Placed::new(chart.y.scale, &ys, &chart.y.ticks);
         let widest = y.ticks().iter().map(|&tick| label(tick).chars().count()).max().unwrap_or(1);

@@ -217,3 +217,13 @@ fn lines_without_markers_share_colours() {
     assert_eq!(svg.matches("stroke-dasharray=\"7 3\"").count(), 10);
     assert_eq!(svg.matches(r##"fill="none" stroke="#0072b2""##).count(), 2);
 }
+
+#[test]
+fn a_bar_past_zero_ends_at_zero_where_nothing_is_less() {
+    let mut few = chart();
+    few.series[0].points[0].ci95 = Some(50.0);
+    let negative = |chart: &Chart| chart.svg().expect("it can be drawn").contains(">-");
+    assert!(!negative(&few), "a latency is not negative");
+    few.series[0].points[0].y = -1.0;
+    assert!(negative(&few));
+}
