@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{SessionReport, StreamClose};
+use anabranch_core::set::{SessionReport, SetAckStatus, StreamClose};
 use anabranch_sim::apps::set::LegTotals;
 use anabranch_sim::scenario::Scenario;
 use serde::Serialize;
@@ -97,6 +97,9 @@ fn state_name(state: State) -> &'static str {
         State::Closed(Ending::Stream(StreamClose::Reset)) => "reset",
         State::Closed(Ending::Stream(StreamClose::Refused)) => "refused",
         State::Closed(Ending::Stream(StreamClose::TimedOut)) => "timed out",
+        State::Closed(Ending::Stream(StreamClose::Forbidden) | Ending::Refused(SetAckStatus::Forbidden)) => {
+            "forbidden"
+        }
         State::Closed(Ending::Refused(_)) => "node unreachable",
         State::Closed(Ending::Silent) => "silent",
         State::Closed(Ending::Cancelled) => "cancelled",
