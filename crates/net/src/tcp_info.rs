@@ -52,6 +52,12 @@ pub struct TcpInfo {
     pub snd_ssthresh: Option<u32>,
     /// Segments that were sent and not acknowledged.
     pub unacked: u32,
+    /// Of these, segments that the peer has by a selective acknowledgement.
+    pub sacked: u32,
+    /// Of these, segments that are taken for lost.
+    pub lost: u32,
+    /// Segments that were sent again and not acknowledged.
+    pub retrans: u32,
     /// The smoothed round trip; `None` before the first.
     pub rtt: Option<Duration>,
     /// Octets that the receiver's buffer is tuned for.
@@ -98,6 +104,9 @@ impl TcpInfo {
             state: State::from_number(u8(0)?),
             snd_mss: u32(16)?,
             unacked: u32(24)?,
+            sacked: u32(28)?,
+            lost: u32(32)?,
+            retrans: u32(36)?,
             rtt: u32(68).filter(|rtt| *rtt != 0).map(span),
             // Before slow start has ended: TCP_INFINITE_SSTHRESH.
             snd_ssthresh: u32(76).filter(|segments| *segments < 0x7fff_ffff),
@@ -115,6 +124,12 @@ impl TcpInfo {
             sndbuf_limited: u64(184).map(long_span),
             snd_wnd: u32(228),
         })
+    }
+
+    /// Segments on their way: what the kernel holds against the congestion window (`tcp_packets_in_flight`).
+    pub fn in_flight(&self) -> u32 {
+        let gone = self.sacked.saturating_add(self.lost);
+        self.unacked.saturating_sub(gone).saturating_add(self.retrans)
     }
 
     /// The congestion window, octets.
