@@ -107,6 +107,12 @@ impl Gateway {
         self.listener.local_addr()
     }
 
+    /// The next sender, by its plain address where it calls an IPv6 socket by IPv4.
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = self.listener.accept().await?;
+        Ok((stream, SocketAddr::new(peer.ip().to_canonical(), peer.port())))
+    }
+
     /// Serves until it is dropped, and with it all sessions.
     pub async fn run(&self, mut tell: impl FnMut(GatewayEvent)) {
         let mut sessions = JoinSet::new();
@@ -118,7 +124,7 @@ impl Gateway {
                         tell(event);
                     }
                 }
-                called = self.listener.accept() => match called {
+                called = self.accept() => match called {
                     Ok((stream, peer)) if sessions.len() >= self.config.connections => {
                         let _ = stream.set_zero_linger();
                         tell(GatewayEvent::Full { peer });
