@@ -12,6 +12,7 @@ use anabranch_core::set::{Leg, StreamClose, StreamStatus};
 use anabranch_core::time::{Duration, Instant};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use rustix::net::Shutdown;
+use rustix::net::sockopt::set_tcp_congestion;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::options::SocketOptions;
@@ -89,6 +90,9 @@ impl Line {
         let call = Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
             socket.set_recv_buffer_size(options.receive_buffer)?;
+            if let Some(name) = options.congestion {
+                set_tcp_congestion(&socket, name)?;
+            }
             let stream = socket.connect(to).await?;
             prepare(&stream, &options)?;
             Ok(stream)

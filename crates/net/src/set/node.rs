@@ -55,7 +55,6 @@ impl NodeConfig {
             buffer: self.buffer,
             first_window: self.buffer.min(FIRST_WINDOW),
             gateways: (1..).zip(&self.gateways).map(|(id, address)| named(id, *address)).collect(),
-            ack_every: (self.buffer / 16).clamp(LEAST_ACKED, MOST_ACKED),
             ack_delay: ACK_DELAY,
             idle: self.idle,
             ..ReceiverConfig::default()
@@ -65,10 +64,6 @@ impl NodeConfig {
 
 /// Octets that a connection may send before it has said what it is for.
 const FIRST_WINDOW: u32 = 16 << 10;
-/// Octets after which a session is acknowledged: two segments for a small buffer, eight where an acknowledgement is work
-/// for somebody a hundred times in a second.
-const LEAST_ACKED: u32 = 2 * 1440;
-const MOST_ACKED: u32 = 8 * 1440;
 /// For so long a chunk may wait for its acknowledgement.
 const ACK_DELAY: Duration = Duration::from_millis(10);
 

@@ -10,6 +10,8 @@ pub struct SocketOptions {
     pub unsent: u32,
     /// Octets of payload that the kernel may hold for us unread, for each connection. The kernel does not tune it.
     pub receive_buffer: u32,
+    /// Congestion control of connections that we make, by the kernel's name for it; the host's default if `None`.
+    pub congestion: Option<&'static str>,
     /// A call that is not answered for so long is given up.
     pub dial_timeout: Duration,
     /// A connection that was accepted and on which nothing moves for so long is reset. `None`: never.
@@ -25,6 +27,7 @@ impl Default for SocketOptions {
         Self {
             unsent: 16 << 10,
             receive_buffer: 1 << 20,
+            congestion: None,
             dial_timeout: Duration::from_secs(10),
             idle: Some(Duration::from_secs(120)),
             queue: 1 << 20,

@@ -15,6 +15,9 @@ use crate::clock::Clock;
 /// How long the end of connections may take once the outcome is known.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// In two or three milliseconds, for which a process may well have to wait for its turn, 50 Mbit/s carry so many.
+const SPARE_CHUNKS: u64 = 12;
+
 /// A transfer to make.
 #[derive(Clone, Debug)]
 pub struct PushConfig {
@@ -37,7 +40,7 @@ impl PushConfig {
             node,
             via: Vec::new(),
             transfer,
-            set: SenderConfig::default(),
+            set: SenderConfig { spare_chunks: SPARE_CHUNKS, ..SenderConfig::default() },
             sockets: SocketOptions { idle: None, ..SocketOptions::default() },
         }
     }
