@@ -24,7 +24,8 @@ pub(crate) struct Arguments {
     /// Sessions at once; further senders are reset
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Octets of payload that all sessions together may hold; each may have its part, from 16 kB to 4 MiB
+    /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
+    /// to 8 MiB
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Size,
     /// A session on which nothing moves for so long is reset

@@ -15,7 +15,7 @@ use super::listen;
 use super::options::SocketOptions;
 use crate::clock::Clock;
 
-/// The least that one session gets of the memory, octets.
+/// The least that one session may hold for its node, octets: half of its part of the memory.
 const LEAST: u64 = 16 << 10;
 /// The most: more than that on its way through one gateway is a queue, not a window.
 const MOST: u64 = 4 << 20;
