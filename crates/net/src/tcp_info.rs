@@ -204,12 +204,17 @@ mod tests {
         octets[0] = 1;
         octets[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
         octets[80..84].copy_from_slice(&10_u32.to_ne_bytes());
+        // tcpi_unacked, _sacked, _lost and _retrans.
+        for (at, segments) in [(24, 9_u32), (28, 3), (32, 2), (36, 1)] {
+            octets[at..at + 4].copy_from_slice(&segments.to_ne_bytes());
+        }
         octets[120..128].copy_from_slice(&77_u64.to_ne_bytes());
         octets[148..152].copy_from_slice(&u32::MAX.to_ne_bytes());
         octets[160..168].copy_from_slice(&1000_u64.to_ne_bytes());
         octets[228..232].copy_from_slice(&65_535_u32.to_ne_bytes());
         let new = TcpInfo::parse(&octets).unwrap();
         assert_eq!((new.window(), new.bytes_acked, new.snd_wnd), (14_480, Some(77), Some(65_535)));
+        assert_eq!(new.in_flight(), 5);
         assert_eq!((new.min_rtt, new.rtt, new.delivery_rate), (None, None, Some(8000.0)));
         // Linux 4.9, 2.6, and nothing that ever was.
         let middle = TcpInfo::parse(&octets[..168]).unwrap();

@@ -159,3 +159,22 @@ fn silent_and_surplus_senders_are_reset() {
         assert_eq!((full, events.len()), (1, 3), "{events:?}");
     });
 }
+
+/// A sink may take longer than a connection may be idle.
+#[test]
+fn a_slow_sink_makes_the_sender_wait_and_no_more() {
+    on_one_thread(async {
+        let gateways = [gateway(V4), gateway(V4)];
+        let node =
+            node_with(V4, &gateways.each_ref(), |config| config.idle = time::Duration::from_millis(200));
+        node.sink.look().pause = Duration::from_millis(700);
+        let file = contents(20_000_000);
+        let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered, "{:?}", node.told());
+        assert!(node.sink.look().octets == file);
+        assert!(push.latency() > Some(time::Duration::from_millis(700)));
+        let states: Vec<_> = push.sessions().map(|session| session.state).collect();
+        let lost = |state: &State| matches!(state, State::Closed(Ending::Stream(_) | Ending::Silent));
+        assert!(states.len() == 2 && !states.iter().any(lost), "{states:?}");
+    });
+}

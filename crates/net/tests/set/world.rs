@@ -25,6 +25,8 @@ pub(crate) struct Kept {
     pub(crate) abandoned: u32,
     /// It fails once it has so many octets.
     pub(crate) fails_at: Option<usize>,
+    /// It takes so long once, when it has 1 MB.
+    pub(crate) pause: std::time::Duration,
 }
 
 /// Keeps everything.
@@ -46,6 +48,10 @@ impl Sink for Memory {
     }
 
     async fn write(&mut self, octets: Bytes) -> io::Result<()> {
+        if self.look().octets.len() > 1_000_000 {
+            let pause = std::mem::take(&mut self.look().pause);
+            tokio::time::sleep(pause).await;
+        }
         let mut kept = self.look();
         kept.octets.extend_from_slice(&octets);
         match kept.fails_at {
