@@ -1,4 +1,4 @@
-//! The program `anabranch`. It parses, calls the simulator, the laboratory and the models, and prints; it
+//! The program `anabranch`. It parses, calls the simulator, the laboratory, the models and the drivers of sockets, and prints; it
 //! decides nothing about protocols or networks.
 //!
 //! The result goes to standard output, progress and errors to standard error.
@@ -7,12 +7,17 @@
 
 mod best;
 mod emulate;
+mod endpoint;
 mod error;
+mod files;
+mod gateway;
 mod lab;
+mod node;
 mod output;
 mod plan;
 mod push;
 mod run;
+mod service;
 
 use std::process::ExitCode;
 
@@ -33,8 +38,12 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Deliver a file to a node through several gateways of a simulated network
+    /// Deliver a file to a node through several gateways, deployed (`--to`) or of a simulated network
     Push(push::Arguments),
+    /// Relay between senders and nodes, as one of the gateways of a network
+    Gateway(gateway::Arguments),
+    /// Receive files from senders, through gateways
+    Node(node::Arguments),
     /// Simulate a scenario file
     Run(run::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
@@ -50,6 +59,8 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Push(arguments) => push::main(&arguments),
+        Command::Gateway(arguments) => gateway::main(arguments),
+        Command::Node(arguments) => node::main(arguments),
         Command::Run(arguments) => run::main(&arguments),
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),

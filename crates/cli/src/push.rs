@@ -1,12 +1,13 @@
-//! `anabranch push`: deliver a file to a node through several gateways of a simulated network.
+//! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated network.
 
+mod deployed;
 mod faults;
 mod network;
 mod progress;
 mod report;
 
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anabranch_core::set::Outcome;
@@ -24,7 +25,9 @@ use self::faults::GatewayFault;
 use self::network::{Scheme, Wanted};
 use self::report::{Compared, Report};
 use crate::best;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::files::{check_writable, read, write_whole};
 use crate::output;
 
 /// Simulated time between two looks at the progress.
@@ -35,6 +38,13 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Arguments {
     /// The file to deliver
     file: PathBuf,
+    /// Deliver to the node that listens there, over this host's network; without, to a node of a simulated network. Not
+    /// encrypted: for trusted networks only
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["network", "out", "compare", "fail", "seed", "pcap"])]
+    to: Option<Endpoint>,
+    /// Go through these gateways, instead of those that the node announces
+    #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', requires = "to")]
+    via: Vec<Endpoint>,
     /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
     /// three gateways
     #[arg(long, value_name = "FILE.toml")]
@@ -68,6 +78,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let file = read(&arguments.file)?;
+    if let Some(node) = &arguments.to {
+        return deployed::main(arguments, node, file);
+    }
     let network = network::load(arguments.network.as_deref())?;
     let mut scenario = network::scenario(&network, arguments.gateways)?;
     let best = match best::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {
@@ -87,7 +100,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     if let Some(file) = capture {
         push.sim.observe(Capture::new(BufWriter::new(file), scenario.network.ip));
     }
-    let bars = progress::Bars::new(arguments.quiet, &scenario, file.len() as u64);
+    let names = scenario.nodes.iter().map(|n| n.name.clone()).collect();
+    let bars = progress::Bars::new(arguments.quiet, names, file.len() as u64);
     if let Some(best) = best {
         let Best { gateways, options } = &best;
         let latency = best.latency().total;
@@ -102,8 +116,8 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     }
     let compare =
         if arguments.compare { compare(&network, &scenario, seed, &file, faults)? } else { Vec::new() };
-    let report = Report::new(&push, &scenario, &file, compare);
-    if let (Some(path), true) = (&arguments.out, report.verified) {
+    let report = Report::of_simulated(&push, &scenario, &file, compare);
+    if let (Some(path), true) = (&arguments.out, report.verified == Some(true)) {
         write_whole(path, push.delivered())?;
     }
     if arguments.json {
@@ -136,7 +150,8 @@ impl Push {
             next += STEP;
             // Nothing pending, and no outcome: nothing will ever happen again.
             let idle = self.sim.run_until(next) == Pause::Idle;
-            bars.update(&self.sender().sessions(), self.sender().delivered());
+            let sessions = self.sender().sessions().into_iter().map(|(session, _)| session);
+            bars.update(sessions, self.sender().delivered());
             if idle && self.sender().outcome().is_none() {
                 break;
             }
@@ -186,7 +201,7 @@ impl Push {
     fn verdict(&self, scenario: &Scenario, report: &Report) -> Result<(), Error> {
         let got = format!("{} of {} octets were delivered", report.delivered_bytes, report.bytes);
         match self.sender().outcome() {
-            Some(Outcome::Delivered) if report.verified => Ok(()),
+            Some(Outcome::Delivered) if report.verified == Some(true) => Ok(()),
             Some(Outcome::Delivered) => Err(Error::job("what was delivered is not the file")),
             Some(Outcome::Failed(failure)) => Err(Error::job(format!("not delivered: {failure}; {got}"))
                 .with_hint("`--gateways`, `--fail` and the network decide what is left")),
@@ -219,54 +234,8 @@ fn compare(
         .collect()
 }
 
-fn read(path: &Path) -> Result<Bytes, Error> {
-    let octets = if path == Path::new("-") {
-        let mut octets = Vec::new();
-        io::Read::read_to_end(&mut io::stdin().lock(), &mut octets).map(|_| octets)
-    } else {
-        fs::read(path)
-    };
-    octets
-        .map(Bytes::from)
-        .map_err(|e| Error::unreadable(path, &e).with_hint("name a file that you may read"))
-}
-
-/// Whether a file can be put there, without putting one.
-fn check_writable(path: &Path) -> Result<(), Error> {
-    if path.is_dir() {
-        return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
-            .with_hint("name a file in it"));
-    }
-    let tried = if is_special(path) {
-        fs::OpenOptions::new().write(true).open(path).map(drop)
-    } else {
-        tempfile::NamedTempFile::new_in(folder(path)).map(drop)
-    };
-    tried.map_err(|e| Error::unwritable(path, &e))
-}
-
 fn open_capture(path: &Path) -> Result<fs::File, Error> {
     fs::File::create(path).map_err(|e| Error::unwritable(path, &e))
-}
-
-/// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
-fn is_special(path: &Path) -> bool {
-    path.metadata().is_ok_and(|m| !m.is_file())
-}
-
-/// Writes a file that is there whole or not at all.
-fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
-    if is_special(path) {
-        return fs::write(path, octets).map_err(failed);
-    }
-    let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
-    file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    file.persist(path).map(drop).map_err(|e| failed(e.error))
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn text_of(at: Instant) -> String {

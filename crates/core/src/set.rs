@@ -28,7 +28,9 @@ pub mod stream;
 pub mod striping;
 pub mod tcp_manager;
 
-pub use anabranch_wire::set::{Energy, Gateway, Layout, Neighbour, Plan, RefuseReason, TransferId};
+pub use anabranch_wire::set::{
+    Energy, Gateway, Layout, MAX_GATEWAYS, Neighbour, Plan, RefuseReason, SetAckStatus, TransferId,
+};
 pub use ranges::RangeSet;
 pub use receiver::{Receiver, ReceiverConfig, Striping as NodeStriping};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};

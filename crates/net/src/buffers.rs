@@ -122,6 +122,15 @@ pub fn unsent(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQNSD)
 }
 
+/// Sets how many octets of payload may wait unsent before the socket is not writable any more (TCP_NOTSENT_LOWAT). The last
+/// packet that is taken may go past it.
+///
+/// # Errors
+/// The descriptor is no TCP socket.
+pub fn set_unsent_mark(socket: impl AsFd, octets: u64) -> io::Result<()> {
+    os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT), int(octets))
+}
+
 fn queue(fd: BorrowedFd<'_>, request: libc::c_ulong) -> io::Result<u64> {
     Ok(u64::try_from(os::queue(fd, request)?).unwrap_or(0))
 }

@@ -52,6 +52,12 @@ pub struct TcpInfo {
     pub snd_ssthresh: Option<u32>,
     /// Segments that were sent and not acknowledged.
     pub unacked: u32,
+    /// Of these, segments that the peer has by a selective acknowledgement.
+    pub sacked: u32,
+    /// Of these, segments that are taken for lost.
+    pub lost: u32,
+    /// Segments that were sent again and not acknowledged.
+    pub retrans: u32,
     /// The smoothed round trip; `None` before the first.
     pub rtt: Option<Duration>,
     /// Octets that the receiver's buffer is tuned for.
@@ -98,6 +104,9 @@ impl TcpInfo {
             state: State::from_number(u8(0)?),
             snd_mss: u32(16)?,
             unacked: u32(24)?,
+            sacked: u32(28)?,
+            lost: u32(32)?,
+            retrans: u32(36)?,
             rtt: u32(68).filter(|rtt| *rtt != 0).map(span),
             // Before slow start has ended: TCP_INFINITE_SSTHRESH.
             snd_ssthresh: u32(76).filter(|segments| *segments < 0x7fff_ffff),
@@ -115,6 +124,12 @@ impl TcpInfo {
             sndbuf_limited: u64(184).map(long_span),
             snd_wnd: u32(228),
         })
+    }
+
+    /// Segments on their way: what the kernel holds against the congestion window (`tcp_packets_in_flight`).
+    pub fn in_flight(&self) -> u32 {
+        let gone = self.sacked.saturating_add(self.lost);
+        self.unacked.saturating_sub(gone).saturating_add(self.retrans)
     }
 
     /// The congestion window, octets.
@@ -189,12 +204,17 @@ mod tests {
         octets[0] = 1;
         octets[16..20].copy_from_slice(&1448_u32.to_ne_bytes());
         octets[80..84].copy_from_slice(&10_u32.to_ne_bytes());
+        // tcpi_unacked, _sacked, _lost and _retrans.
+        for (at, segments) in [(24, 9_u32), (28, 3), (32, 2), (36, 1)] {
+            octets[at..at + 4].copy_from_slice(&segments.to_ne_bytes());
+        }
         octets[120..128].copy_from_slice(&77_u64.to_ne_bytes());
         octets[148..152].copy_from_slice(&u32::MAX.to_ne_bytes());
         octets[160..168].copy_from_slice(&1000_u64.to_ne_bytes());
         octets[228..232].copy_from_slice(&65_535_u32.to_ne_bytes());
         let new = TcpInfo::parse(&octets).unwrap();
         assert_eq!((new.window(), new.bytes_acked, new.snd_wnd), (14_480, Some(77), Some(65_535)));
+        assert_eq!(new.in_flight(), 5);
         assert_eq!((new.min_rtt, new.rtt, new.delivery_rate), (None, None, Some(8000.0)));
         // Linux 4.9, 2.6, and nothing that ever was.
         let middle = TcpInfo::parse(&octets[..168]).unwrap();

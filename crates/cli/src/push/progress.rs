@@ -4,8 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
 
 use anabranch_core::set::SessionReport;
-use anabranch_sim::apps::set::LegTotals;
-use anabranch_sim::scenario::Scenario;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// How the progress is shown.
@@ -26,13 +24,14 @@ impl Bars {
         Self { look: Look::None, total: 0, names: Vec::new() }
     }
 
-    pub(super) fn new(quiet: bool, scenario: &Scenario, total: u64) -> Self {
+    /// `names` are those of gateways, by id.
+    pub(super) fn new(quiet: bool, names: Vec<String>, total: u64) -> Self {
         let look = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Look::None,
             (false, false) => Look::Lines { tenth: Cell::new(0) },
             (false, true) => Look::Terminal { all: MultiProgress::new(), bars: RefCell::new(Vec::new()) },
         };
-        Self { look, total, names: scenario.nodes.iter().map(|n| n.name.clone()).collect() }
+        Self { look, total, names }
     }
 
     /// Says something before the transfer begins.
@@ -44,7 +43,7 @@ impl Bars {
     }
 
     /// Shows how far the sessions and the file are.
-    pub(super) fn update(&self, sessions: &[(SessionReport, LegTotals)], delivered: u64) {
+    pub(super) fn update(&self, sessions: impl Iterator<Item = SessionReport>, delivered: u64) {
         match &self.look {
             Look::None => {}
             Look::Lines { tenth } => {
@@ -56,7 +55,7 @@ impl Bars {
             }
             Look::Terminal { all, bars } => {
                 let mut bars = bars.borrow_mut();
-                for (session, _) in sessions {
+                for session in sessions {
                     let known = bars.iter().position(|(id, _)| *id == session.gateway);
                     let index = known.unwrap_or_else(|| {
                         bars.push((session.gateway, self.bar(all, session.gateway)));

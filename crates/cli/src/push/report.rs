@@ -3,7 +3,8 @@
 use std::fmt;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{SessionReport, StreamClose};
+use anabranch_core::set::{SessionReport, SetAckStatus, StreamClose};
+use anabranch_net::set as net;
 use anabranch_sim::apps::set::LegTotals;
 use anabranch_sim::scenario::Scenario;
 use serde::Serialize;
@@ -19,9 +20,10 @@ pub(super) struct Report {
     sha256: String,
     /// Octets that came out of the node's receive buffer, in order.
     pub(super) delivered_bytes: u64,
-    delivered_sha256: String,
-    /// The node has the file, octet by octet.
-    pub(super) verified: bool,
+    /// Of these; `None` of a deployed node, which does not say.
+    delivered_sha256: Option<String>,
+    /// The node has the file, octet by octet; `None` if that is the node's word alone.
+    pub(super) verified: Option<bool>,
     network: String,
     /// From the request until the last octet was delivered in order.
     latency_s: Option<f64>,
@@ -41,7 +43,7 @@ struct GatewayLine {
     bytes: u64,
     /// From writing a chunk to the node's acknowledgement of it, smoothed.
     srtt_s: Option<f64>,
-    /// Segments that TCP sent again, on both halves.
+    /// Segments that TCP sent again, on both halves; to a deployed gateway on the first, since it does not say.
     retransmissions: u64,
 }
 
@@ -55,7 +57,13 @@ pub(super) struct Compared {
 }
 
 impl Report {
-    pub(super) fn new(push: &Push, scenario: &Scenario, file: &[u8], compare: Vec<Compared>) -> Self {
+    /// Of a transfer in a simulation, where what the node has is there to see.
+    pub(super) fn of_simulated(
+        push: &Push,
+        scenario: &Scenario,
+        file: &[u8],
+        compare: Vec<Compared>,
+    ) -> Self {
         let figures = push.figures();
         let delivered = push.delivered();
         let sessions = push.sender().sessions();
@@ -63,14 +71,40 @@ impl Report {
             bytes: file.len() as u64,
             sha256: sha256(file),
             delivered_bytes: delivered.len() as u64,
-            delivered_sha256: sha256(delivered),
-            verified: delivered == file && figures.latency.is_some(),
+            delivered_sha256: Some(sha256(delivered)),
+            verified: Some(delivered == file && figures.latency.is_some()),
             network: scenario.name.clone(),
             latency_s: figures.latency.map(|d| d.as_secs_f64()),
             establishment_s: figures.establishment.map(|d| d.as_secs_f64()),
             goodput_bit_per_s: figures.goodput(),
             gateways: sessions.iter().map(|s| GatewayLine::new(push, scenario, s)).collect(),
             compare,
+        }
+    }
+
+    /// Of a transfer to a deployed node: `names` are those of gateways, by id.
+    pub(super) fn of_deployed(push: &net::Push, network: String, file: &[u8], names: &[String]) -> Self {
+        let latency_s = push.latency().map(|d| d.as_secs_f64());
+        let name = |id: u16| names.get(usize::from(id)).cloned();
+        let gateways = push.sessions().map(|session| GatewayLine {
+            name: name(session.gateway).unwrap_or_else(|| session.address.to_string()),
+            state: state_name(session.state),
+            bytes: session.written,
+            srtt_s: session.latency.map(|d| d.as_secs_f64()),
+            retransmissions: u64::from(push.retransmissions(session.stream)),
+        });
+        Self {
+            bytes: file.len() as u64,
+            sha256: sha256(file),
+            delivered_bytes: push.delivered(),
+            delivered_sha256: None,
+            verified: None,
+            network,
+            latency_s,
+            establishment_s: push.establishment().map(|d| d.as_secs_f64()),
+            goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| push.delivered() as f64 * 8.0 / s),
+            gateways: gateways.collect(),
+            compare: Vec::new(),
         }
     }
 }
@@ -97,6 +131,9 @@ fn state_name(state: State) -> &'static str {
         State::Closed(Ending::Stream(StreamClose::Reset)) => "reset",
         State::Closed(Ending::Stream(StreamClose::Refused)) => "refused",
         State::Closed(Ending::Stream(StreamClose::TimedOut)) => "timed out",
+        State::Closed(Ending::Stream(StreamClose::Forbidden) | Ending::Refused(SetAckStatus::Forbidden)) => {
+            "forbidden"
+        }
         State::Closed(Ending::Refused(_)) => "node unreachable",
         State::Closed(Ending::Silent) => "silent",
         State::Closed(Ending::Cancelled) => "cancelled",
@@ -113,7 +150,11 @@ impl fmt::Display for Report {
         match self.latency_s {
             Some(latency) => {
                 let goodput = self.goodput_bit_per_s.unwrap_or(0.0) / 1000.0;
-                let verdict = if self.verified { "SHA-256 equal" } else { "SHA-256 DIFFERS" };
+                let verdict = match self.verified {
+                    Some(true) => "SHA-256 equal",
+                    Some(false) => "SHA-256 DIFFERS",
+                    None => "acknowledged by the node",
+                };
                 writeln!(
                     f,
                     "{} octets delivered in {latency:.3} s ({goodput:.1} kbit/s), {verdict}",
@@ -123,10 +164,11 @@ impl fmt::Display for Report {
             None => writeln!(f, "{} of {} octets delivered", self.delivered_bytes, self.bytes)?,
         }
         writeln!(f, "network: {}", self.network)?;
+        let width = self.gateways.iter().map(|g| g.name.len()).max().unwrap_or(0).max(12);
         if !self.gateways.is_empty() {
             writeln!(
                 f,
-                "\n{:<12} {:>10} {:>7} {:>10} {:>7}  state",
+                "\n{:<width$} {:>10} {:>7} {:>10} {:>7}  state",
                 "gateway", "octets", "share", "ack after", "resent"
             )?;
         }
@@ -135,7 +177,7 @@ impl fmt::Display for Report {
             let share = (gateway.bytes * 100).checked_div(carried).unwrap_or(0);
             let srtt = gateway.srtt_s.map_or_else(|| "-".into(), |s| format!("{:.0} ms", s * 1000.0));
             let GatewayLine { name, bytes, retransmissions, state, .. } = gateway;
-            writeln!(f, "{name:<12} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
+            writeln!(f, "{name:<width$} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
         }
         self.write_compare(f)
     }

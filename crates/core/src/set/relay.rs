@@ -77,6 +77,8 @@ pub struct RelayCounters {
     pub opened: u64,
     /// Sessions whose node could not be reached.
     pub unreachable: u64,
+    /// Sessions whose node the driver may not dial.
+    pub forbidden: u64,
     /// Connections that were reset: no SETSYN, or something else in its place.
     pub rejected: u64,
     /// Octets from sender to node.
@@ -374,8 +376,15 @@ impl Relay {
         let stream = session.wired;
         match (session.state, session.setsyn) {
             (State::Dialing, Some(setsyn)) if setsyn.join.plan != Plan::Split => {
-                self.counters.unreachable += 1;
-                self.answer(stream, &setsyn, SetAckStatus::Unreachable);
+                let (counter, status) = match why {
+                    StreamClose::Forbidden => (&mut self.counters.forbidden, SetAckStatus::Forbidden),
+                    StreamClose::Graceful
+                    | StreamClose::Reset
+                    | StreamClose::Refused
+                    | StreamClose::TimedOut => (&mut self.counters.unreachable, SetAckStatus::Unreachable),
+                };
+                *counter += 1;
+                self.answer(stream, &setsyn, status);
                 self.effects.push_back(Effect::Shutdown { stream });
             }
             _ if why == StreamClose::Graceful => {}

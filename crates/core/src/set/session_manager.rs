@@ -104,6 +104,8 @@ pub struct Sender {
     config: SenderConfig,
     node: SocketAddr,
     transfer: TransferId,
+    /// Gateways that the owner has named, instead of the node's table.
+    via: Vec<Gateway>,
     /// The one sender buffer.
     file: Bytes,
     phase: Phase,
@@ -154,6 +156,7 @@ impl Sender {
             config,
             node,
             transfer,
+            via: Vec::new(),
             file,
             phase: Phase::Requesting(Control::idle(now)),
             sessions: Vec::new(),
@@ -177,6 +180,12 @@ impl Sender {
         };
         sender.dial_control(now);
         sender
+    }
+
+    /// Goes through these gateways, whatever table the node has; the table decides if there are none. To be called before
+    /// the node's answer is there.
+    pub fn go_through(&mut self, gateways: Vec<Gateway>) {
+        self.via = gateways;
     }
 
     /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell the node, the
@@ -345,7 +354,8 @@ impl Sender {
             Plan::Split => 1,
             Plan::Stripe | Plan::EndToEnd => self.config.gateways,
         };
-        let chosen = gateways::select(&accept.gateways, count);
+        let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
+        let chosen = gateways::select(&table, count);
         if self.length() == 0 {
             self.finish(Outcome::Delivered);
         } else if chosen.is_empty() {
@@ -353,7 +363,7 @@ impl Sender {
         } else {
             self.selected = chosen.len();
             // Whoever was not selected is better than nobody, once all selected are lost.
-            let spare = accept.gateways.iter().filter(|g| !chosen.contains(g)).cloned();
+            let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
             self.again = spare.map(|g| (now, g)).collect();
             self.waiting = chosen.into();
             self.call_next(now);

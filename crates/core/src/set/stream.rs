@@ -32,6 +32,8 @@ pub enum StreamClose {
     Refused,
     /// The other side did not answer for as long as TCP tries.
     TimedOut,
+    /// The driver may not dial there; nothing was sent.
+    Forbidden,
 }
 
 /// What a stream did.

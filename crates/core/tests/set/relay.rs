@@ -87,3 +87,42 @@ fn a_setsyn_again_is_answered_until_the_node_has_spoken() {
     relay.handle_stream(now, WIRELESS, StreamEvent::Data(second));
     assert_eq!(to_sender(&mut relay), Ok(vec![setack(), setack(), ack()]));
 }
+
+#[test]
+fn a_node_that_may_not_be_dialled_is_forbidden() {
+    let mut relay = Relay::new(RelayConfig::default());
+    relay.handle_accepted(Instant::ZERO);
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+    relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(StreamClose::Forbidden));
+    assert_eq!((relay.counters().forbidden, relay.counters().unreachable), (1, 0));
+    let answer = SetAck { session: 0, status: SetAckStatus::Forbidden };
+    assert_eq!(to_sender(&mut relay), Ok(vec![Message::SetAck(answer)]));
+}
+
+/// The sender's owner names the gateway, and the node's table says otherwise.
+#[test]
+fn named_gateways_go_before_the_table() {
+    let gateway = |id, address: &str| Gateway {
+        id,
+        address: address.parse().expect("an address"),
+        energy: Energy::High,
+        hops: 1,
+        neighbours: Vec::new(),
+    };
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let file = Bytes::from_static(b"octets");
+    let mut sender = Sender::new(Instant::ZERO, SenderConfig::default(), node, TransferId(7), file);
+    sender.go_through(vec![gateway(9, "[fd00::9]:7")]);
+    let control = StreamId(0);
+    sender.handle_stream(Instant::ZERO, control, StreamEvent::Opened);
+    let table = wire::Accept { buffer: 1000, gateways: vec![gateway(1, "[fd00::1]:7")] };
+    sender.handle_stream(Instant::ZERO, control, StreamEvent::Data(encoded(&Message::Accept(table))));
+    let effects = std::iter::from_fn(|| sender.poll_effect(Instant::ZERO));
+    let dialled: Vec<_> = effects
+        .filter_map(|effect| match effect {
+            Effect::Dial { to, leg: Leg::Wired, .. } => Some(to),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(dialled, ["[fd00::9]:7".parse().expect("an address")]);
+}

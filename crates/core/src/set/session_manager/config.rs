@@ -57,6 +57,9 @@ pub struct SenderConfig {
     pub open: OpenWhen,
     /// How sessions share the file.
     pub striping: StripingPolicy,
+    /// Chunks that a session may have on its way on top of what fills its path as far as that is known. What a busy
+    /// machine's clock or a batch of acknowledgements withholds for a moment must fit.
+    pub spare_chunks: u64,
     /// What an idle session does for a chunk that holds up the others.
     pub reinjection: Reinjection,
     /// First time-out of a SETSYN (`t_SET`); doubles. The paper's default is 3 s.
@@ -88,6 +91,7 @@ impl Default for SenderConfig {
             start: Start::Early,
             open: OpenWhen::Staggered,
             striping: StripingPolicy::Predictive,
+            spare_chunks: 2,
             reinjection: Reinjection::On,
             set_timeout: Duration::from_secs(3),
             set_tries: 6,

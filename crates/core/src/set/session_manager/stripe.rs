@@ -13,8 +13,6 @@ const HEADER: u64 = 24;
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
-/// Chunks on top of what fills a known path.
-const SPARE_CHUNKS: u64 = 2;
 /// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
 /// segments of the smallest wireless connection.
 const SMALLEST_CHUNK: u64 = 324;
@@ -83,7 +81,7 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window => u64::MAX,
-                StripingPolicy::Predictive => enough_for(session, Some(i) == fastest),
+                StripingPolicy::Predictive => enough_for(session, Some(i) == fastest, config.spare_chunks),
             };
             let chunk =
                 if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
@@ -111,10 +109,10 @@ impl Sender {
 
 /// Octets on its way at which a session gets no more. Before anything is known of it, the one established fastest
 /// may fill a window as TCP does; any other has to show with less what it is.
-fn enough_for(session: &TcpManager, fastest: bool) -> u64 {
+fn enough_for(session: &TcpManager, fastest: bool, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
-        (Some(_), _) => session.estimate.enough(SPARE_CHUNKS * chunk),
+        (Some(_), _) => session.estimate.enough(spare_chunks * chunk),
         (None, true) => FIRST_CHUNKS * chunk,
         (None, false) => PROBE_CHUNKS * chunk,
     }

@@ -1,0 +1,57 @@
+//! Files that the person at the keyboard has named.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+
+/// A whole file; `-` is standard input.
+pub(crate) fn read(path: &Path) -> Result<Bytes, Error> {
+    let octets = if path == Path::new("-") {
+        let mut octets = Vec::new();
+        io::stdin().lock().read_to_end(&mut octets).map(|_| octets)
+    } else {
+        fs::read(path)
+    };
+    octets
+        .map(Bytes::from)
+        .map_err(|e| Error::unreadable(path, &e).with_hint("name a file that you may read"))
+}
+
+/// Whether a file can be put there, without putting one.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Error> {
+    if path.is_dir() {
+        return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
+            .with_hint("name a file in it"));
+    }
+    let tried = if is_special(path) {
+        fs::OpenOptions::new().write(true).open(path).map(drop)
+    } else {
+        tempfile::NamedTempFile::new_in(folder(path)).map(drop)
+    };
+    tried.map_err(|e| Error::unwritable(path, &e))
+}
+
+/// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
+pub(crate) fn is_special(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| !m.is_file())
+}
+
+/// Writes a file that is there whole or not at all.
+pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
+    let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
+    if is_special(path) {
+        return fs::write(path, octets).map_err(failed);
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
+    file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|e| failed(e.error))
+}
+
+/// Where it is, or will be.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}

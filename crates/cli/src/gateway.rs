@@ -1,0 +1,94 @@
+//! `anabranch gateway`: relay between senders and nodes.
+
+use anabranch_core::set::RelayCounters;
+use anabranch_core::time::Duration;
+use anabranch_net::set::{Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent};
+use anabranch_sim::scenario::units::{Size, Span};
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::service::{self, Signals};
+
+/// Options of `gateway`.
+///
+/// Nothing is encrypted and no sender is authenticated yet: run it in trusted networks only.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Where senders call
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
+    listen: Endpoint,
+    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or [fd00::/64]:47200-47210;
+    /// may be repeated. Without any, it relays nowhere
+    #[arg(long, value_name = "PREFIX[:PORTS]")]
+    allow: Vec<Allow>,
+    /// Sessions at once; further senders are reset
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
+    /// to 8 MiB
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    memory: Size,
+    /// A session on which nothing moves for so long is reset
+    #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = positive)]
+    idle: Duration,
+    /// No line for each session
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A time that is more than none.
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
+    let Span(span) = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_zero() { Err("it must be more than 0".to_owned()) } else { Ok(span) }
+}
+
+pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
+    let Arguments { listen, allow, connections, memory: Size(memory), idle, quiet } = arguments;
+    let address = listen.resolve(GATEWAY_PORT)?;
+    let connections = connections as usize;
+    let config = GatewayConfig { allow, connections, memory, idle, ..GatewayConfig::new(address) };
+    service::runtime()?.block_on(async {
+        let mut signals = Signals::catch()?;
+        let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
+        let part = u64::from(config.session_buffer()) * 2;
+        if part.saturating_mul(config.connections as u64) > config.memory {
+            let message = format!("--memory {memory} is less than {} sessions need", config.connections);
+            return Err(Error::input(message)
+                .with_hint(format!("give {part} octets for each, or fewer --connections")));
+        }
+        let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
+        let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
+        eprintln!("gateway: listening on {address}");
+        match rules.is_empty() {
+            true => eprintln!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
+            false => eprintln!("gateway: relays to {}", rules.join(", ")),
+        }
+        eprintln!("gateway: nothing is encrypted and nobody authenticated; for trusted networks only");
+        let tell = |event| {
+            if !quiet {
+                say(&event);
+            }
+        };
+        tokio::select! {
+            () = gateway.run(tell) => Ok(()),
+            stop = signals.next() => stop.verdict(),
+        }
+    })
+}
+
+fn say(event: &GatewayEvent) {
+    match event {
+        GatewayEvent::Full { peer } => eprintln!("gateway: {peer} reset: --connections are all in use"),
+        GatewayEvent::Ended { peer, counters, error } => {
+            let RelayCounters { opened, forbidden, rejected, octets_down, octets_up, .. } = *counters;
+            let what = match (opened, forbidden, rejected) {
+                (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
+                (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
+                (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
+                (0, 0, 0) => "the node was not reached".to_owned(),
+            };
+            let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
+            eprintln!("gateway: {peer} {what}{why}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `push --to`: over this host's network, to a node that somebody has started.
+
+use std::fs::File;
+use std::io::Read;
+
+use anabranch_core::set::tcp_manager::{Ending, State};
+use anabranch_core::set::{Failure, Outcome, RefuseReason, SetAckStatus, TransferId};
+use anabranch_core::time::Duration;
+use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig};
+use bytes::Bytes;
+
+use super::network::Wanted;
+use super::report::Report;
+use super::{Arguments, progress};
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::output;
+use crate::service::{self, Signals};
+
+/// A node that does not answer is asked again after so long, and so often in all: half a minute of patience.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+const REQUEST_TRIES: u32 = 4;
+
+pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Result<(), Error> {
+    let mut config = PushConfig::new(node.resolve(NODE_PORT)?, transfer()?);
+    config.via =
+        arguments.via.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect::<Result<_, _>>()?;
+    config.set.request_timeout = REQUEST_TIMEOUT;
+    config.set.request_tries = REQUEST_TRIES;
+    config.set.gateways = match arguments.gateways {
+        None => usize::MAX,
+        Some(Wanted::AtMost(n)) => n as usize,
+        Some(Wanted::Best) => {
+            return Err(Error::input("--gateways best: there is no model of this network")
+                .with_hint("give a number, or leave it out: SET finds out which are good"));
+        }
+    };
+    // Gateways that were named have the names that they were given; those of a table have ids that are the node's.
+    let mut names = Vec::new();
+    if !arguments.via.is_empty() {
+        names.push(String::new());
+        names.extend(arguments.via.iter().map(|gateway| gateway.text().to_owned()));
+    }
+    let bars = progress::Bars::new(arguments.quiet, names.clone(), file.len() as u64);
+    service::runtime()?.block_on(async {
+        let mut signals = Signals::catch()?;
+        let mut push = Push::new(config, file.clone());
+        let stop = loop {
+            tokio::select! {
+                outcome = push.step() => if outcome.is_some() { break None },
+                stop = signals.next() => break Some(stop),
+            }
+            bars.update(push.sessions(), push.delivered());
+        };
+        bars.finish();
+        if stop.is_some() {
+            push.cancel();
+        }
+        push.close().await;
+        if stop.is_some() {
+            eprintln!("interrupted: {} of {} octets were delivered", push.delivered(), file.len());
+            return Err(Error::Interrupted);
+        }
+        let report = Report::of_deployed(&push, node.text().to_owned(), &file, &names);
+        if arguments.json {
+            output::json(&report)?
+        } else {
+            output::text(&report.to_string())?
+        }
+        verdict(&push, file.len())
+    })
+}
+
+/// Random, so that a node tells two transfers apart.
+fn transfer() -> Result<TransferId, Error> {
+    let mut octets = [0; 8];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
+    read.map_err(|e| Error::missing(format!("cannot draw a random number from /dev/urandom: {e}")))?;
+    Ok(TransferId(u64::from_ne_bytes(octets)))
+}
+
+fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
+    let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
+    let said = push.error().map(|e| format!(" ({}: {})", e.peer, e.error)).unwrap_or_default();
+    let got = format!("{} of {octets} octets were delivered", push.delivered());
+    let forbidden = push
+        .sessions()
+        .any(|session| matches!(session.state, State::Closed(Ending::Refused(SetAckStatus::Forbidden))));
+    let hint = match failure {
+        Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
+        Failure::NoGateway => "name some with --via, or start the node with --gateways",
+        Failure::Refused(RefuseReason::Busy) => {
+            "wait until the other transfer has ended; an abandoned one makes way after the node's --idle"
+        }
+        Failure::Refused(_) => "use the same version of anabranch on both sides",
+        Failure::GatewaysLost if forbidden => {
+            "a gateway may not call this node: its operator has to start it with --allow"
+        }
+        Failure::GatewaysLost => "is `anabranch gateway` running there, and does it reach the node?",
+        Failure::Stalled => "does the node's disk or command still take what it gets?",
+        _ => "try again",
+    };
+    Err(Error::job(format!("not delivered: {failure}{said}; {got}")).with_hint(hint))
+}

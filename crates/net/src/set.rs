@@ -1,0 +1,48 @@
+//! SET over the kernel's sockets: the machines of [`anabranch_core::set`] as a sender, a gateway and a node that a person
+//! starts.
+//!
+//! [`Push`] delivers a file, [`Gateway`] relays to whom [`Allow`] says, [`Node`] receives into a [`Sink`]. Each is a future
+//! that its owner awaits, on a runtime of any kind; whoever drops it resets nothing and closes all. A task owns its machine
+//! and all of its sockets.
+//!
+//! Nothing is encrypted and nobody is authenticated: this is for networks whose every host is trusted.
+
+mod allow;
+mod driver;
+mod gateway;
+mod line;
+mod machine;
+mod node;
+mod options;
+mod push;
+mod window;
+
+pub use self::allow::{Allow, BadAllow};
+pub use self::driver::LineError;
+pub use self::gateway::{Gateway, GatewayConfig, GatewayEvent};
+pub use self::node::{Node, NodeConfig, NodeEvent, Sink};
+pub use self::options::SocketOptions;
+pub use self::push::{Push, PushConfig};
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpSocket};
+
+/// The port on which a node takes requests and sessions, unless told otherwise.
+pub const NODE_PORT: u16 = 47_200;
+/// The port on which a gateway takes sessions, unless told otherwise.
+pub const GATEWAY_PORT: u16 = 47_201;
+
+/// Calls that the kernel keeps until they are accepted.
+const BACKLOG: u32 = 1024;
+
+/// A listener whose connections have a receive buffer of their own size: it decides the window scale, so it must be there
+/// before anybody calls.
+fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.set_recv_buffer_size(receive_buffer)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}

@@ -1,0 +1,226 @@
+//! The node: receives files, one at a time, into a sink.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_core::set::{Receiver, ReceiverConfig, TransferId};
+use anabranch_core::time::Duration;
+use bytes::Bytes;
+use tokio::net::TcpListener;
+
+use super::driver::Driver;
+use super::listen;
+use super::options::SocketOptions;
+use super::push::named;
+use crate::clock::Clock;
+
+/// Where a node's octets go. While a method's future is pending, nothing is read from the network and nothing
+/// acknowledged: the sender waits.
+pub trait Sink {
+    /// A transfer begins.
+    fn begin(&mut self, transfer: TransferId) -> impl Future<Output = io::Result<()>> + Send;
+    /// Its next octets. They are acknowledged once this is done.
+    fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
+    /// That was all. The sender is told so once this is done.
+    fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
+    /// The rest of it will not come.
+    fn abandon(&mut self);
+}
+
+/// Options of a [`Node`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeConfig {
+    /// Where senders and gateways call.
+    pub listen: SocketAddr,
+    /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
+    pub gateways: Vec<SocketAddr>,
+    /// Octets that may wait out of order. What paths of very different delays carry meanwhile must fit: the sum of their
+    /// rates times the longest delay.
+    pub buffer: u32,
+    /// Connections at once.
+    pub connections: usize,
+    /// A connection on which nothing moves for so long is reset, and a transfer without news makes way for another.
+    pub idle: Duration,
+}
+
+impl NodeConfig {
+    /// A node with a buffer of 4 MiB, at `listen`, that announces no gateway yet.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, gateways: Vec::new(), buffer: 4 << 20, connections: 64, idle: Duration::from_secs(60) }
+    }
+
+    fn machine(&self) -> Receiver {
+        Receiver::new(ReceiverConfig {
+            buffer: self.buffer,
+            first_window: self.buffer.min(FIRST_WINDOW),
+            gateways: (1..).zip(&self.gateways).map(|(id, address)| named(id, *address)).collect(),
+            ack_delay: ACK_DELAY,
+            idle: self.idle,
+            ..ReceiverConfig::default()
+        })
+    }
+}
+
+/// Octets that a connection may send before it has said what it is for.
+const FIRST_WINDOW: u32 = 16 << 10;
+/// For so long a chunk may wait for its acknowledgement.
+const ACK_DELAY: Duration = Duration::from_millis(10);
+
+/// What a node has to tell.
+#[derive(Debug)]
+pub enum NodeEvent {
+    /// A transfer has begun.
+    Began {
+        /// Which.
+        transfer: TransferId,
+    },
+    /// A file is there, and the sink has finished with it.
+    Finished {
+        /// Which.
+        transfer: TransferId,
+        /// Its octets.
+        octets: u64,
+    },
+    /// The rest of a file will not come: its sender has given it up, or another transfer has taken its place.
+    Abandoned {
+        /// Which.
+        transfer: TransferId,
+        /// Octets that had come in order.
+        octets: u64,
+    },
+    /// The sink has failed. All connections are reset, so that the sender does not believe otherwise.
+    Failed {
+        /// Which transfer.
+        transfer: TransferId,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+/// The transfer that the sink knows.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    transfer: TransferId,
+    taken: u64,
+    finished: bool,
+}
+
+/// A node that listens.
+pub struct Node<S> {
+    config: NodeConfig,
+    driver: Driver<Receiver>,
+    address: SocketAddr,
+    sink: S,
+    current: Option<Current>,
+    events: Vec<NodeEvent>,
+}
+
+impl<S: Sink> Node<S> {
+    /// Listens from now on; nobody is served before [`Node::next`]. To be called on a runtime.
+    ///
+    /// # Errors
+    /// It cannot listen there.
+    pub fn bind(config: NodeConfig, sink: S) -> io::Result<Self> {
+        // The window of one connection may be as large as the buffer of all.
+        let listener: TcpListener = listen(config.listen, config.buffer)?;
+        let address = listener.local_addr()?;
+        let sockets = SocketOptions {
+            receive_buffer: config.buffer,
+            idle: Some(config.idle),
+            queue: QUEUE,
+            connections: config.connections,
+            ..SocketOptions::default()
+        };
+        let driver = Driver::new(Clock::start(), config.machine(), sockets).listening(listener);
+        Ok(Self { config, driver, address, sink, current: None, events: Vec::new() })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the octets go.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// Nobody is connected.
+    pub fn is_idle(&self) -> bool {
+        self.driver.is_idle()
+    }
+
+    /// Octets of the present transfer that the sink has.
+    pub fn taken(&self) -> u64 {
+        self.current.map_or(0, |current| current.taken)
+    }
+
+    /// Serves until there is something to tell, or for one event of a socket.
+    pub async fn next(&mut self) -> Option<NodeEvent> {
+        if self.events.is_empty() {
+            self.driver.next().await;
+            if let Err(error) = self.pump().await {
+                self.fail(error);
+            }
+            self.events.reverse();
+        }
+        self.events.pop()
+    }
+
+    /// Carries out what the machine wants. Nothing is said to the sender before the sink has done what it speaks of.
+    async fn pump(&mut self) -> io::Result<()> {
+        loop {
+            self.settle().await?;
+            let Some(effect) = self.driver.poll_effect() else {
+                if self.driver.flush() {
+                    continue;
+                }
+                return Ok(());
+            };
+            if let Some(octets) = self.driver.act(effect) {
+                let n = octets.len() as u64;
+                self.sink.write(octets).await?;
+                if let Some(current) = &mut self.current {
+                    current.taken += n;
+                }
+            }
+        }
+    }
+
+    /// Tells the sink of a transfer's beginning and end.
+    async fn settle(&mut self) -> io::Result<()> {
+        let now = self.driver.machine.delivered();
+        let same = matches!((now, self.current), (Some((id, _)), Some(current)) if current.transfer == id);
+        if !same {
+            if let Some(Current { transfer, taken: octets, finished: false }) = self.current.take() {
+                self.sink.abandon();
+                self.events.push(NodeEvent::Abandoned { transfer, octets });
+            }
+            let Some((transfer, _)) = now else { return Ok(()) };
+            self.current = Some(Current { transfer, taken: 0, finished: false });
+            self.events.push(NodeEvent::Began { transfer });
+            self.sink.begin(transfer).await?;
+        }
+        let (Some((_, delivered)), Some(current)) = (now, &mut self.current) else { return Ok(()) };
+        if self.driver.machine.is_complete() && current.taken == delivered && !current.finished {
+            self.sink.finish().await?;
+            current.finished = true;
+            self.events.push(NodeEvent::Finished { transfer: current.transfer, octets: delivered });
+        }
+        Ok(())
+    }
+
+    /// What the sink has not taken was not delivered. The machine believes so: there is a new one from here on.
+    fn fail(&mut self, error: io::Error) {
+        self.driver.abort_all();
+        self.driver.machine = self.config.machine();
+        if let Some(current) = self.current.take() {
+            self.sink.abandon();
+            self.events.push(NodeEvent::Failed { transfer: current.transfer, error });
+        }
+    }
+}
+
+/// Octets of answers that may wait for somebody who does not read them, on one connection.
+const QUEUE: u32 = 64 << 10;

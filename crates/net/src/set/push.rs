@@ -1,0 +1,150 @@
+//! The sender: one file to one node.
+
+use std::net::SocketAddr;
+
+use anabranch_core::set::{
+    Energy, Gateway, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId,
+};
+use anabranch_core::time::{Duration, Instant};
+use bytes::Bytes;
+
+use super::driver::{Driver, LineError};
+use super::options::SocketOptions;
+use crate::clock::Clock;
+
+/// How long the end of connections may take once the outcome is known.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// In two or three milliseconds, for which a process may well have to wait for its turn, 50 Mbit/s carry so many.
+const SPARE_CHUNKS: u64 = 12;
+
+/// A transfer to make.
+#[derive(Clone, Debug)]
+pub struct PushConfig {
+    /// The node.
+    pub node: SocketAddr,
+    /// Gateways to go through; those of the node's table if there are none.
+    pub via: Vec<SocketAddr>,
+    /// Drawn at random: it tells this transfer from all others.
+    pub transfer: TransferId,
+    /// Options of the session manager.
+    pub set: SenderConfig,
+    /// Options of its sockets.
+    pub sockets: SocketOptions,
+}
+
+impl PushConfig {
+    /// The usual options.
+    pub fn new(node: SocketAddr, transfer: TransferId) -> Self {
+        Self {
+            node,
+            via: Vec::new(),
+            transfer,
+            set: SenderConfig { spare_chunks: SPARE_CHUNKS, ..SenderConfig::default() },
+            sockets: SocketOptions { idle: None, ..SocketOptions::default() },
+        }
+    }
+}
+
+/// One transfer.
+pub struct Push {
+    driver: Driver<Sender>,
+    started: Instant,
+    established: Option<Instant>,
+    finished: Option<Instant>,
+}
+
+impl Push {
+    /// Begins when it is run; its clock begins now.
+    pub fn new(config: PushConfig, file: Bytes) -> Self {
+        let clock = Clock::start();
+        let started = clock.now();
+        let mut sender = Sender::new(started, config.set, config.node, config.transfer, file);
+        sender.go_through((1..).zip(config.via).map(|(id, address)| named(id, address)).collect());
+        let driver = Driver::new(clock, sender, config.sockets);
+        Self { driver, started, established: None, finished: None }
+    }
+
+    /// Goes on until something has happened; the outcome once that is known. The connections are still there then: see
+    /// [`Push::close`].
+    pub async fn step(&mut self) -> Option<Outcome> {
+        self.pump();
+        if self.outcome().is_none() {
+            self.driver.next().await;
+            self.pump();
+        }
+        self.outcome()
+    }
+
+    /// Gives the transfer up. [`Push::close`] tells the node.
+    pub fn cancel(&mut self) {
+        self.driver.machine.cancel(self.driver.now());
+        self.pump();
+    }
+
+    /// Ends what is still open, for two seconds at most: what was said last shall arrive.
+    pub async fn close(&mut self) {
+        self.pump();
+        let end = async {
+            while !self.driver.is_idle() {
+                self.driver.next().await;
+                let _ = self.driver.pump();
+            }
+        };
+        let _ = tokio::time::timeout(std::time::Duration::from_nanos(FAREWELL.as_nanos()), end).await;
+        self.driver.abort_all();
+    }
+
+    /// How the transfer ended, once it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.driver.machine.outcome()
+    }
+
+    /// Octets that the node is known to have delivered in order.
+    pub fn delivered(&self) -> u64 {
+        self.driver.machine.delivered()
+    }
+
+    /// From the beginning until the node had everything; `None` if it never had.
+    pub fn latency(&self) -> Option<Duration> {
+        let delivered = self.outcome() == Some(Outcome::Delivered);
+        self.finished.filter(|_| delivered).map(|at| at.saturating_since(self.started))
+    }
+
+    /// From the beginning until the first session was open; `None` if none ever was.
+    pub fn establishment(&self) -> Option<Duration> {
+        self.established.map(|at| at.saturating_since(self.started))
+    }
+
+    /// The sessions, in the order of calls.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
+        self.driver.machine.sessions()
+    }
+
+    /// Segments that TCP has sent again to a session's gateway.
+    pub fn retransmissions(&self, session: StreamId) -> u32 {
+        self.driver.retransmissions(session)
+    }
+
+    /// The last thing that the kernel had to say of a connection that failed.
+    pub fn error(&self) -> Option<&LineError> {
+        self.driver.error.as_ref()
+    }
+
+    fn pump(&mut self) {
+        let octets = self.driver.pump();
+        debug_assert!(octets.is_none(), "a sender delivers nothing here");
+        let now = self.driver.now();
+        if self.driver.machine.is_established() {
+            self.established.get_or_insert(now);
+        }
+        if self.outcome().is_some() {
+            self.finished.get_or_insert(now);
+        }
+    }
+}
+
+/// A gateway of which nothing is known but its address.
+pub(super) fn named(id: u16, address: SocketAddr) -> Gateway {
+    Gateway { id, address, energy: Energy::High, hops: 1, neighbours: Vec::new() }
+}

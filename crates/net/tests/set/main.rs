@@ -1,0 +1,6 @@
+//! SET over the kernel's sockets: sender, gateways and node in one process, through the loop device.
+
+mod faults;
+mod goodput;
+mod transfers;
+mod world;

@@ -1,0 +1,86 @@
+//! Files that arrive.
+
+use std::net::IpAddr;
+
+use anabranch_core::set::Outcome;
+use anabranch_net::set::Push;
+
+use crate::world::*;
+
+/// A file through so many gateways; how many octets each session was given.
+async fn deliver(ip: IpAddr, octets: usize, gateways: usize) -> Vec<u64> {
+    let gateways: Vec<Running> = (0..gateways).map(|_| gateway(ip)).collect();
+    let node = node(ip, &gateways.iter().collect::<Vec<_>>());
+    let file = contents(octets);
+    let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
+    assert_eq!(outcome, Outcome::Delivered, "{octets} octets: {:?} {:?}", push.error(), node.told());
+    let kept = node.sink.look();
+    assert!(kept.octets == file, "{octets} octets are not those");
+    assert_eq!((kept.begun, kept.finished, kept.abandoned), (1, 1, 0));
+    assert_eq!(push.delivered(), octets as u64);
+    assert!(push.latency().is_some() && (octets == 0 || push.establishment() <= push.latency()));
+    push.sessions().map(|session| session.written).collect()
+}
+
+#[test]
+fn any_file_arrives_over_ipv4_and_ipv6() {
+    on_one_thread(async {
+        for ip in [V4, V6] {
+            for octets in [0, 1, 1_000, 100_000] {
+                deliver(ip, octets, 1).await;
+            }
+        }
+    });
+}
+
+#[test]
+fn three_gateways_carry_ten_megabytes() {
+    on_one_thread(async {
+        for ip in [V4, V6] {
+            let shares = deliver(ip, 10_000_000, 3).await;
+            assert!(shares.len() == 3 && shares.iter().all(|octets| *octets > 100_000), "{shares:?}");
+        }
+    });
+}
+
+#[test]
+fn one_file_after_the_other() {
+    on_one_thread(async {
+        let gateway = gateway(V4);
+        let node = node(V4, &[&gateway]);
+        for octets in [70_000, 0, 30] {
+            let file = contents(octets);
+            let (outcome, _) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
+            assert_eq!(outcome, Outcome::Delivered);
+            assert!(node.sink.look().octets == file);
+        }
+        assert_eq!(node.sink.look().finished, 3);
+    });
+}
+
+/// A node of 2 kB: its window is what decides.
+#[test]
+fn a_small_node_is_not_overrun() {
+    on_one_thread(async {
+        let gateways = [gateway(V4), gateway(V4)];
+        let node = node_with(V4, &gateways.each_ref(), |config| config.buffer = 2_000);
+        let file = contents(60_000);
+        let (outcome, _) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered);
+        assert!(node.sink.look().octets == file);
+    });
+}
+
+#[test]
+fn named_gateways_replace_the_table() {
+    on_one_thread(async {
+        let (named, announced) = (gateway(V4), gateway(V4));
+        let node = node(V4, &[&announced]);
+        let mut config = config(node.address);
+        config.via = vec![named.address];
+        let (outcome, push) = run(Push::new(config, contents(5_000)), |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered);
+        let through: Vec<_> = push.sessions().map(|session| session.address).collect();
+        assert_eq!(through, [named.address]);
+    });
+}

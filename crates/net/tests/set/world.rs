@@ -1,0 +1,175 @@
+//! A node that keeps what it gets, gateways, and pushes to it.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anabranch_core::set::{Outcome, TransferId};
+use anabranch_net::set::{
+    Allow, Gateway, GatewayConfig, GatewayEvent, Node, NodeConfig, NodeEvent, Push, PushConfig, Sink,
+};
+use bytes::Bytes;
+use tokio::task::JoinHandle;
+
+/// Nothing here takes that long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a sink was told.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) begun: u32,
+    pub(crate) finished: u32,
+    pub(crate) abandoned: u32,
+    /// It fails once it has so many octets.
+    pub(crate) fails_at: Option<usize>,
+    /// It takes so long once, when it has 1 MB.
+    pub(crate) pause: std::time::Duration,
+}
+
+/// Keeps everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory(Arc<Mutex<Kept>>);
+
+impl Memory {
+    pub(crate) fn look(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for Memory {
+    async fn begin(&mut self, _transfer: TransferId) -> io::Result<()> {
+        let mut kept = self.look();
+        kept.begun += 1;
+        kept.octets.clear();
+        Ok(())
+    }
+
+    async fn write(&mut self, octets: Bytes) -> io::Result<()> {
+        if self.look().octets.len() > 1_000_000 {
+            let pause = std::mem::take(&mut self.look().pause);
+            tokio::time::sleep(pause).await;
+        }
+        let mut kept = self.look();
+        kept.octets.extend_from_slice(&octets);
+        match kept.fails_at {
+            Some(most) if kept.octets.len() > most => Err(io::ErrorKind::StorageFull.into()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        self.look().finished += 1;
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.look().abandoned += 1;
+    }
+}
+
+/// A gateway and what it has told.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) task: JoinHandle<()>,
+    pub(crate) events: Arc<Mutex<Vec<GatewayEvent>>>,
+}
+
+/// A gateway that may call nodes at `ip`.
+pub(crate) fn gateway(ip: IpAddr) -> Running {
+    gateway_with(ip, |config| {
+        config.allow = vec![format!("[{ip}]:1-65535").parse::<Allow>().expect("a rule")];
+    })
+}
+
+pub(crate) fn gateway_with(ip: IpAddr, change: impl FnOnce(&mut GatewayConfig)) -> Running {
+    let mut config = GatewayConfig::new((ip, 0).into());
+    change(&mut config);
+    let gateway = Gateway::bind(config).expect("a port");
+    let address = gateway.address().expect("it is bound");
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&events);
+    let task = tokio::spawn(async move {
+        gateway.run(|event| told.lock().unwrap_or_else(PoisonError::into_inner).push(event)).await;
+    });
+    Running { address, task, events }
+}
+
+/// A node and what it has told.
+pub(crate) struct Receiving {
+    pub(crate) address: SocketAddr,
+    pub(crate) sink: Memory,
+    pub(crate) task: JoinHandle<()>,
+    pub(crate) events: Arc<Mutex<Vec<NodeEvent>>>,
+}
+
+impl Receiving {
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|e| format!("{e:?}")).collect()
+    }
+}
+
+/// A node that announces these gateways.
+pub(crate) fn node(ip: IpAddr, gateways: &[&Running]) -> Receiving {
+    node_with(ip, gateways, |_| {})
+}
+
+pub(crate) fn node_with(
+    ip: IpAddr,
+    gateways: &[&Running],
+    change: impl FnOnce(&mut NodeConfig),
+) -> Receiving {
+    let mut config = NodeConfig::new((ip, 0).into());
+    config.gateways = gateways.iter().map(|gateway| gateway.address).collect();
+    change(&mut config);
+    let sink = Memory::default();
+    let mut node = Node::bind(config, sink.clone()).expect("a port");
+    let address = node.address();
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&events);
+    let task = tokio::spawn(async move {
+        loop {
+            if let Some(event) = node.next().await {
+                told.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+            }
+        }
+    });
+    Receiving { address, sink, task, events }
+}
+
+/// The usual options, with time-outs for a test.
+pub(crate) fn config(node: SocketAddr) -> PushConfig {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    PushConfig::new(node, TransferId(id))
+}
+
+/// Runs a push to its outcome; `look` sees it after each step.
+pub(crate) async fn run(mut push: Push, mut look: impl FnMut(&Push)) -> (Outcome, Push) {
+    let transfer = async {
+        loop {
+            if let Some(outcome) = push.step().await {
+                break outcome;
+            }
+            look(&push);
+        }
+    };
+    let outcome = tokio::time::timeout(PATIENCE, transfer).await.expect("it never ends");
+    push.close().await;
+    (outcome, push)
+}
+
+/// Octets without a short period, so that a chunk in the wrong place shows.
+pub(crate) fn contents(octets: usize) -> Bytes {
+    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<u8>>().into()
+}
+
+pub(crate) fn on_one_thread(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(test);
+}
+
+pub(crate) const V4: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+pub(crate) const V6: IpAddr = IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
