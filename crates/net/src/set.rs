@@ -42,7 +42,7 @@ const BACKLOG: u32 = 1024;
 fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    socket.set_recv_buffer_size(receive_buffer)?;
+    window::bound(&socket, receive_buffer)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

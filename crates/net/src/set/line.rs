@@ -16,7 +16,7 @@ use rustix::net::sockopt::set_tcp_congestion;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::options::SocketOptions;
-use super::window::Clamp;
+use super::window::{self, Clamp};
 use crate::buffers;
 use crate::tcp_info::TcpInfo;
 
@@ -89,7 +89,7 @@ impl Line {
         let options = *options;
         let call = Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-            socket.set_recv_buffer_size(options.receive_buffer)?;
+            window::bound(&socket, options.receive_buffer)?;
             if let Some(name) = options.congestion {
                 set_tcp_congestion(&socket, name)?;
             }

@@ -8,7 +8,7 @@ pub struct SocketOptions {
     /// Octets that may wait unsent in the kernel (TCP_NOTSENT_LOWAT): as much as 25 ms of 5 Mbit/s, so that what is striped
     /// is striped late, and enough for an acknowledgement to find something to send.
     pub unsent: u32,
-    /// Octets of payload that the kernel may hold for us unread, for each connection. The kernel does not tune it.
+    /// Octets of payload that the kernel may hold for us unread, for each connection.
     pub receive_buffer: u32,
     /// Congestion control of connections that we make, by the kernel's name for it; the host's default if `None`.
     pub congestion: Option<&'static str>,

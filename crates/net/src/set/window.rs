@@ -4,11 +4,38 @@
 //! would cost round trips to open the window again (`rcv_ssthresh`), and nothing is lost by waiting: while the limit is 0
 //! nobody reads, so that the window closes by itself.
 
+use std::fs;
+use std::io;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 
 use anabranch_core::time::{Duration, Instant};
 
 use crate::buffers;
+
+/// Bounds what the kernel may hold for us unread on a socket that is not connected yet, octets of payload.
+///
+/// SO_RCVBUF is exact, but a host that allows less than is wanted (`net.core.rmem_max`, 208 KiB unless somebody has raised it)
+/// cuts it without a word, and the kernel no longer tunes what was set: a long path would be slower than with nothing set at
+/// all. There the kernel tunes, and a clamp on the window is the bound.
+pub(super) fn bound(socket: impl AsFd, octets: u32) -> io::Result<()> {
+    if octets <= most() {
+        // What it is told is doubled for the structures around the payload.
+        buffers::set_receive_buffer(socket, 2 * u64::from(octets)).map(drop)
+    } else {
+        buffers::set_window_clamp(socket, u64::from(octets))
+    }
+}
+
+/// The most that SO_RCVBUF may be told on this host, octets.
+fn most() -> u32 {
+    static MOST: OnceLock<u32> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let text = fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+        // Some kernels do not show it in a namespace: then the usual value.
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(212_992)
+    })
+}
 
 /// For so long the largest limit counts.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
@@ -76,6 +103,18 @@ mod tests {
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_buffer_that_the_host_does_not_allow_is_left_to_the_kernel_under_a_clamp() {
+        let socket = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (small, large) = (socket(), socket());
+        bound(&small, 50_000).expect("a socket");
+        assert_eq!(buffers::receive_buffer(&small).expect("a socket"), 100_000);
+        let before = buffers::receive_buffer(&large).expect("a socket");
+        bound(&large, most() + 1).expect("a socket");
+        assert_eq!(buffers::receive_buffer(&large).expect("a socket"), before, "the kernel tunes it");
+        assert_eq!(buffers::window_clamp(&large).expect("a socket"), u64::from(most()) + 1);
     }
 
     #[test]
