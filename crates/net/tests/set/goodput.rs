@@ -16,8 +16,8 @@ use tokio::sync::oneshot;
 
 use crate::world::*;
 
-/// How long the plain connections run, and about as long as a transfer takes.
-const SPAN: Duration = Duration::from_secs(3);
+/// How long the plain connections run, and about as long as a transfer takes: some fifty times its opening and its end.
+const SPAN: Duration = Duration::from_secs(6);
 
 /// Debian's default, whatever this host's is.
 const CUBIC: &str = "cubic";
