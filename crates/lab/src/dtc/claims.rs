@@ -6,6 +6,7 @@ use super::tables::{self, HOPS, LOSSES, Tables};
 use super::{Dtc, DtcPoint};
 use crate::experiment::{self, RunError};
 use crate::targets::{self, Kind, Target};
+use crate::verdict;
 pub use crate::verdict::{Holds, Verdict};
 
 /// Judges every claim by the tables and figures and a few more runs.
@@ -18,32 +19,23 @@ pub fn verdicts(tables: &Tables, drawn: &[Drawn], runs: usize, seed: u64) -> Res
     let always = experiment::run(&Dtc, &DtcPoint::new(always), runs, seed)?;
     let judge = Judge { tables, drawn, always: always.mean("data_transmissions").unwrap_or(f64::NAN) };
     let judged = targets::dtc().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
-        let (holds, measured) = judge.claim(&target);
-        let claim = target.text.clone().unwrap_or_else(|| {
-            let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
-            let suspect = if target.suspect { " (suspect)" } else { "" };
-            format!("{value} {}{suspect}", target.unit.as_deref().unwrap_or_default())
-        });
-        Verdict { id: target.id, section: target.section, claim, measured, holds }
+        let judged = judge.claim(&target);
+        Verdict::of(target, judged)
     });
     Ok(judged.collect())
 }
 
 /// The verdicts as a page.
 pub fn markdown(verdicts: &[Verdict], runs: usize, seed: u64) -> String {
-    let mut text = format!(
+    let text = format!(
         "# The DTC paper's numbers and claims beside ours\n\n\
          `anabranch lab reproduce dtc`, {runs} runs, seed {seed}. Written by the program.\n\n\
          A printed number holds if ours is within 5 % (data transmissions without caching), 12 % (end-to-end\n\
          retransmissions without caching), not more than 5 % (6 hops) or 10 % (11 hops) above it (data transmissions\n\
          with the paper's nodes), or within 10 % (all else); in part within twice that. What the paper leaves open and\n\
-         how we read it is in `docs/dtc-experiments.md`.\n\n\
-         | claim | where | the paper | we measured | verdict |\n|---|---|---|---|---|\n"
+         how we read it is in `docs/dtc-experiments.md`.\n\n"
     );
-    for v in verdicts {
-        text += &format!("| `{}` | {} | {} | {} | {} |\n", v.id, v.section, v.claim, v.measured, v.word());
-    }
-    text
+    text + &verdict::table(verdicts)
 }
 
 struct Judge<'a> {

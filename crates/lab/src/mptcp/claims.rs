@@ -3,39 +3,31 @@
 use super::tables::{DEPLOYMENTS, QUANTITIES, Quantity, Tables, Way, shown};
 use crate::stats::Summary;
 use crate::targets::{self, Kind, Target};
+use crate::verdict;
 pub use crate::verdict::{Holds, Verdict};
 
 /// Judges every claim, by our way of the proposed scheme.
 pub fn verdicts(tables: &Tables) -> Vec<Verdict> {
     let judge = Judge { tables };
     let judged = targets::mptcp().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
-        let (holds, measured) = judge.claim(&target);
-        let claim = target.text.clone().unwrap_or_else(|| {
-            let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
-            let suspect = if target.suspect { " (suspect)" } else { "" };
-            format!("{value} {}{suspect}", target.unit.as_deref().unwrap_or_default())
-        });
-        Verdict { id: target.id, section: target.section, claim, measured, holds }
+        let judged = judge.claim(&target);
+        Verdict::of(target, judged)
     });
     judged.collect()
 }
 
 /// The verdicts as a page.
 pub fn markdown(verdicts: &[Verdict], runs: usize, seed: u64) -> String {
-    let mut text = format!(
+    let text = format!(
         "# The numbers and claims of the paper on multipath TCP beside ours\n\n\
          `anabranch lab reproduce mptcp`, {runs} runs, seed {seed}. Written by the program.\n\n\
          P is judged by our way, `scheme=proposed`; the paper's way (`subflows=3`) stands beside it. A number of C holds if\n\
          ours is within 10 % of it (delivery ratio: 1 point), one of P if ours is no worse than that, in part within twice\n\
          that. A reduction or gain holds if ours reaches it, or its 95 % interval does, and holds in part if it is one\n\
          beyond doubt, that is if its interval leaves zero out. Where the paper contradicts itself (errata M24, M25, M26) we judge\n\
-         by the number that follows from its others, and say so. What it leaves open is in `docs/mptcp-experiments.md`.\n\n\
-         | claim | where | the paper | we measured | verdict |\n|---|---|---|---|---|\n"
+         by the number that follows from its others, and say so. What it leaves open is in `docs/mptcp-experiments.md`.\n\n"
     );
-    for v in verdicts {
-        text += &format!("| `{}` | {} | {} | {} | {} |\n", v.id, v.section, v.claim, v.measured, v.word());
-    }
-    text
+    text + &verdict::table(verdicts)
 }
 
 /// Numbers that contradict others of the paper: what follows from those, and the erratum.

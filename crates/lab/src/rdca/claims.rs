@@ -6,46 +6,34 @@ use super::Protocol;
 use super::sweeps::{CONTENDERS, Load, Quantity, SWEEP_RATE, Sweeps, TCPS};
 use super::tables::{TABLES, printed, rounded, shown};
 use crate::targets::{self, Kind, Target};
+use crate::verdict;
 pub use crate::verdict::{Holds, Verdict};
 
 /// Judges every claim, by our protocol.
 pub fn verdicts(sweeps: &Sweeps) -> Vec<Verdict> {
     let judge = Judge { sweeps };
     let judged = targets::rdca().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
-        let (holds, measured) = judge.claim(&target);
-        let claim = target.text.clone().unwrap_or_else(|| {
-            let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
-            let suspect = if target.suspect { " (suspect)" } else { "" };
-            format!("{value} {}{suspect}", target.unit.as_deref().unwrap_or_default())
-        });
-        Verdict { id: target.id, section: target.section, claim, measured, holds }
+        let judged = judge.claim(&target);
+        Verdict::of(target, judged)
     });
     judged.collect()
 }
 
 /// The verdicts as a page.
 pub fn markdown(verdicts: &[Verdict], runs: usize, seed: u64) -> String {
-    let count = |holds| verdicts.iter().filter(|v| v.holds == holds).count();
-    let mut text = format!(
+    let text = format!(
         "# The numbers and claims of the paper on sink-driven rate control beside ours\n\n\
-         `anabranch lab reproduce rdca`, {runs} runs, seed {seed}. Written by the program. {} hold, {} in part, {} do \
-         not.\n\n\
+         `anabranch lab reproduce rdca`, {runs} runs, seed {seed}. Written by the program. {}.\n\n\
          The proposed protocol is judged by ours, `protocol=rdca`. A mean of it holds if ours is no worse than printed by \
          more than 10 %, one of a TCP if it is within 10 %, in part within twice that; a printed 0.03 is anything that \
          is rounded so. A standard deviation of the proposed protocol holds if ours is no larger, one of a TCP if it is \
          within 50 %, in part within twice that. Table 2 is in kB/s (erratum H1). The printed extremes of Tables 2 and 3 are the \
          mean and whole multiples of the standard deviation (H2): they are judged by those two. Where the paper \
          contradicts itself (H3, H4, H5, H19, H23) the reading is said. What it leaves open is in \
-         `docs/rdca-experiments.md`.\n\n\
-         | claim | where | the paper | we measured | verdict |\n|---|---|---|---|---|\n",
-        count(Holds::Yes),
-        count(Holds::Partly),
-        count(Holds::No)
+         `docs/rdca-experiments.md`.\n\n",
+        verdict::tally(verdicts)
     );
-    for v in verdicts {
-        text += &format!("| `{}` | {} | {} | {} | {} |\n", v.id, v.section, v.claim, v.measured, v.word());
-    }
-    text
+    text + &verdict::table(verdicts)
 }
 
 struct Judge<'a> {

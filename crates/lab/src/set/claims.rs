@@ -11,6 +11,7 @@ use super::figures::{Drawn, Grid, SPLIT, set_curve};
 use super::{Set, SetPoint};
 use crate::experiment::{self, RunError};
 use crate::targets::{self, Kind};
+use crate::verdict;
 pub use crate::verdict::{Holds, Verdict};
 
 /// Judges every claim by the drawn panels (all of them) and a few more runs.
@@ -25,12 +26,8 @@ pub use crate::verdict::{Holds, Verdict};
 pub fn verdicts(drawn: &[Drawn], runs: usize, seed: u64) -> Result<Vec<Verdict>, RunError> {
     let judge = Judge { drawn, runs, seed };
     let judged = targets::set().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
-        let (holds, measured) = judge.claim(&target.id)?;
-        let claim = target.text.clone().unwrap_or_else(|| {
-            let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("{value} {}", target.unit.as_deref().unwrap_or_default())
-        });
-        Ok(Verdict { id: target.id, section: target.section, claim, measured, holds })
+        let judged = judge.claim(&target.id)?;
+        Ok(Verdict::of(target, judged))
     });
     judged.collect()
 }
@@ -41,7 +38,7 @@ pub fn markdown(verdicts: &[Verdict], grid: Grid, runs: usize, seed: u64) -> Str
         Grid::Full => "full",
         Grid::Quick => "quick",
     };
-    let mut text = format!(
+    let text = format!(
         "# The SET paper's claims beside ours\n\n\
          `anabranch lab reproduce set`, {grid} grid, {runs} runs, seed {seed}. Written by the program.\n\n\
          The paper's figures carry no numbers, and it leaves open (errata S20): loss (ours: none, so that all runs\n\
@@ -50,13 +47,9 @@ pub fn markdown(verdicts: &[Verdict], grid: Grid, runs: usize, seed: u64) -> Str
          latency includes (from the request on, so all of the set-up), the node's buffers of Figure 10 (0.25 to\n\
          128 kB beside 100 packets of 141 octets at a gateway), the number of other transfers (up to 8), of hops\n\
          (up to 8), and what \"queuing delay\" is (the link's delay). Sessions open one after another but do not\n\
-         wait for each other (`open=staggered`), and the file is shared dynamically (`striping=predictive`).\n\n\
-         | claim | where | the paper | we measured | verdict |\n|---|---|---|---|---|\n"
+         wait for each other (`open=staggered`), and the file is shared dynamically (`striping=predictive`).\n\n"
     );
-    for v in verdicts {
-        text += &format!("| `{}` | {} | {} | {} | {} |\n", v.id, v.section, v.claim, v.measured, v.word());
-    }
-    text
+    text + &verdict::table(verdicts)
 }
 
 struct Judge<'a> {

@@ -7,15 +7,15 @@ use super::settings::{
 use super::tables::{percent, shown};
 use crate::stats::{self, Summary};
 use crate::targets::{self, Kind};
+use crate::verdict;
 pub use crate::verdict::{Holds, Verdict};
 
 /// Judges every claim, the proposed mechanism by ours, and ATBT as it is printed.
 pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     let judge = Judge { measured };
     let printed = targets::sockbuf().into_iter().filter(|t| t.kind == Kind::Trend).map(|target| {
-        let (holds, measured) = judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id));
-        let claim = target.text.unwrap_or_default();
-        Verdict { id: target.id, section: target.section, claim, measured, holds }
+        let judged = judge.trend(target.id.strip_prefix("sockbuf.").unwrap_or(&target.id));
+        Verdict::of(target, judged)
     });
     let own = ASKED.iter().map(|(id, claim)| {
         let (holds, measured) = judge.asked(id, responses);
@@ -43,22 +43,15 @@ const ASKED: [(&str, &str); 4] = [
 
 /// The verdicts as a page.
 pub fn markdown(verdicts: &[Verdict], runs: usize, seed: u64) -> String {
-    let count = |holds| verdicts.iter().filter(|v| v.holds == holds).count();
-    let mut text = format!(
+    let text = format!(
         "# The claims of the paper on adaptive buffer tuning beside ours\n\n`anabranch lab reproduce sockbuf`, {runs} runs, \
-         seed {seed}. Written by the program. {} hold, {} in part, {} do not.\n\n\
+         seed {seed}. Written by the program. {}.\n\n\
          The proposed mechanism is judged by ours (`gains=damped`, `excess=product`), ATBT by what the paper prints. \
          Differences are paired by run; more and less mean that the 95 % interval leaves zero out. What the paper leaves \
-         open is in `docs/sockbuf-experiments.md`.\n\n\
-         | claim | where | the paper | we measured | verdict |\n|---|---|---|---|---|\n",
-        count(Holds::Yes),
-        count(Holds::Partly),
-        count(Holds::No)
+         open is in `docs/sockbuf-experiments.md`.\n\n",
+        verdict::tally(verdicts)
     );
-    for v in verdicts {
-        text += &format!("| `{}` | {} | {} | {} | {} |\n", v.id, v.section, v.claim, v.measured, v.word());
-    }
-    text
+    text + &verdict::table(verdicts)
 }
 
 struct Judge<'a> {
