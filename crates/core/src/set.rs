@@ -19,6 +19,7 @@
 
 pub mod buffers;
 pub mod gateways;
+mod machine;
 mod path;
 mod ranges;
 mod receiver;
@@ -31,6 +32,7 @@ pub mod tcp_manager;
 pub use anabranch_wire::set::{
     Energy, Gateway, Layout, MAX_GATEWAYS, Neighbour, Plan, RefuseReason, SetAckStatus, TransferId,
 };
+pub use machine::Machine;
 pub use ranges::RangeSet;
 pub use receiver::{Receiver, ReceiverConfig, Striping as NodeStriping};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};

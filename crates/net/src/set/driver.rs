@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
 use super::line::{Line, Moved};
-use super::machine::{Held, Machine};
+use super::machine::{Held, OverSockets};
 use super::options::SocketOptions;
 use crate::clock::Clock;
 
@@ -57,7 +57,7 @@ pub(super) struct Driver<M> {
     pub(super) refused: u64,
 }
 
-impl<M: Machine> Driver<M> {
+impl<M: OverSockets> Driver<M> {
     pub(super) fn new(clock: Clock, machine: M, options: SocketOptions) -> Self {
         Self {
             machine,

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_core::set::{
-    Effect, Leg, Receiver, Relay, Sender, StreamClose, StreamEvent, StreamId, StreamStatus,
-};
+use anabranch_core::set::{Effect, Leg, Machine, StreamClose, StreamEvent, StreamId, StreamStatus};
 use anabranch_core::tcp::{CloseReason, Config, Info};
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use crate::address::node_at;
@@ -15,81 +13,6 @@ use crate::stream::{self, ConnId};
 
 /// Octets read at once.
 const READ: usize = 64 * 1024;
-
-/// What the driver needs of a machine.
-pub(super) trait Machine {
-    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId>;
-    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent);
-    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus);
-    fn handle_round_trip(&mut self, _now: Instant, _stream: StreamId, _rtt: Duration) {}
-    fn handle_timeout(&mut self, now: Instant);
-    fn next_timeout(&self) -> Option<Instant>;
-    fn poll_effect(&mut self, now: Instant) -> Option<Effect>;
-}
-
-impl Machine for Sender {
-    fn handle_accepted(&mut self, _now: Instant) -> Option<StreamId> {
-        None
-    }
-    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
-        Sender::handle_stream(self, now, stream, event);
-    }
-    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
-        Sender::handle_status(self, now, stream, status);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        Sender::handle_timeout(self, now);
-    }
-    fn next_timeout(&self) -> Option<Instant> {
-        Sender::next_timeout(self)
-    }
-    fn poll_effect(&mut self, now: Instant) -> Option<Effect> {
-        Sender::poll_effect(self, now)
-    }
-}
-
-impl Machine for Relay {
-    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId> {
-        Some(Relay::handle_accepted(self, now))
-    }
-    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
-        Relay::handle_stream(self, now, stream, event);
-    }
-    fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
-        Relay::handle_status(self, now, stream, status);
-    }
-    fn handle_round_trip(&mut self, now: Instant, stream: StreamId, rtt: Duration) {
-        Relay::handle_round_trip(self, now, stream, rtt);
-    }
-    fn handle_timeout(&mut self, now: Instant) {
-        Relay::handle_timeout(self, now);
-    }
-    fn next_timeout(&self) -> Option<Instant> {
-        Relay::next_timeout(self)
-    }
-    fn poll_effect(&mut self, _now: Instant) -> Option<Effect> {
-        Relay::poll_effect(self)
-    }
-}
-
-impl Machine for Receiver {
-    fn handle_accepted(&mut self, now: Instant) -> Option<StreamId> {
-        Some(Receiver::handle_accepted(self, now))
-    }
-    fn handle_stream(&mut self, now: Instant, stream: StreamId, event: StreamEvent) {
-        Receiver::handle_stream(self, now, stream, event);
-    }
-    fn handle_status(&mut self, _now: Instant, _stream: StreamId, _status: StreamStatus) {}
-    fn handle_timeout(&mut self, now: Instant) {
-        Receiver::handle_timeout(self, now);
-    }
-    fn next_timeout(&self) -> Option<Instant> {
-        Receiver::next_timeout(self)
-    }
-    fn poll_effect(&mut self, _now: Instant) -> Option<Effect> {
-        Receiver::poll_effect(self)
-    }
-}
 
 /// TCP options by leg.
 #[derive(Clone, Copy, Debug)]
