@@ -1,0 +1,510 @@
+//! One stream: what stands between its socket and the machine.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anabranch_wire::set::{Decoder, Item, Join, Message, encode};
+use bytes::{BufMut, Bytes, BytesMut};
+use snow::HandshakeState;
+
+use crate::frames::Frames;
+use crate::gateway::{Doorkeeper, Welcome};
+use crate::greeting::{self, Beginning, Failed, MAX_GREETING, Own, Pattern, Proof, Purpose};
+use crate::keys::PublicKey;
+use crate::node::NodeKeys;
+use crate::record::{self, Bad, CONTROL, Count, MAX_PLAIN, TransferKeys};
+use crate::sender::SenderKeys;
+
+/// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+pub enum Refused {
+    /// The greeting does not hold, or comes from somebody unknown.
+    #[error("it has not shown a key that is known here")]
+    Stranger,
+    /// It has been here before.
+    #[error("it repeats what was said before")]
+    Replayed,
+    /// A record does not open: it was changed, or is out of its place.
+    #[error("a record was changed on its way, or is out of its place")]
+    Tampered,
+    /// No greeting, no record: somebody who speaks something else, or without encryption.
+    #[error("it does not speak as was agreed")]
+    Garbled,
+    /// It ends within a record.
+    #[error("it ends in the middle of a record")]
+    Truncated,
+    /// A session of a transfer that nobody has asked for.
+    #[error("it belongs to no transfer that was asked for")]
+    Unasked,
+}
+
+impl From<Bad> for Refused {
+    fn from(bad: Bad) -> Self {
+        match bad {
+            Bad::Length => Self::Garbled,
+            Bad::Tag => Self::Tampered,
+        }
+    }
+}
+
+/// A handshake failed because of what the peer sent.
+impl From<Failed> for Refused {
+    fn from(_: Failed) -> Self {
+        Self::Stranger
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// Both directions of a stream whose keys are known.
+#[derive(Debug)]
+struct Sealed {
+    keys: Arc<TransferKeys>,
+    out: Count,
+    into: Count,
+}
+
+impl Sealed {
+    fn new(keys: Arc<TransferKeys>, stream: u8) -> Self {
+        Self { keys, out: Count::new(stream), into: Count::new(stream) }
+    }
+}
+
+/// How far a stream is.
+enum Stage {
+    /// Nothing is encrypted, or not by us.
+    Passing,
+    /// Records both ways.
+    Sealed(Sealed),
+    /// Sender, control stream: the node has not answered the greeting.
+    AwaitNode { noise: Box<HandshakeState>, shared: Arc<SenderKeys> },
+    /// Sender, session: nothing is written yet.
+    BeforeSetSyn { shared: Arc<SenderKeys>, gateway: PublicKey, keys: Arc<TransferKeys> },
+    /// Sender, session: the gateway has not answered. What the machine writes is sealed for the node and follows the greeting.
+    AwaitGateway { noise: Box<HandshakeState>, sealed: Sealed, begun: bool },
+    /// Gateway: the sender has not said who it is.
+    AwaitSender(Arc<Doorkeeper>),
+    /// Gateway: SETACK will be the answer to the greeting.
+    AwaitSetAck(Box<HandshakeState>),
+    /// Node: somebody has called.
+    AwaitCaller(Arc<NodeKeys>),
+    /// Node, control stream: the greeting is answered, REQUEST has not come.
+    AwaitRequest { shared: Arc<NodeKeys>, sealed: Sealed },
+    /// Node, session: the gateway has introduced it, the sender has not.
+    AwaitProof { join: Join, sealed: Sealed },
+    /// It is over.
+    Over,
+}
+
+/// What stands between one stream's socket and its machine.
+pub struct Guard {
+    stage: Stage,
+    /// What the machine has written and nobody has sealed.
+    plain: VecDeque<Bytes>,
+    waiting: usize,
+    /// What is ready for the socket.
+    ready: VecDeque<Bytes>,
+    frames: Frames,
+}
+
+impl Guard {
+    /// Of a stream without encryption, or one that others have encrypted.
+    pub fn passing() -> Self {
+        Self::at(Stage::Passing)
+    }
+
+    /// Of a sender's control stream.
+    ///
+    /// # Errors
+    /// There is no entropy, or the node's key is none.
+    pub fn control(shared: &Arc<SenderKeys>) -> Result<Self, Refused> {
+        Self::control_with(shared, None)
+    }
+
+    fn control_with(shared: &Arc<SenderKeys>, ephemeral: Option<&[u8]>) -> Result<Self, Refused> {
+        let mut noise = Box::new(greeting::begin(Purpose::Transfer, shared.proof(), ephemeral)?);
+        let first = greeting::first(shared.pattern(), &mut noise, &[])?;
+        let mut guard = Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) });
+        guard.ready.push_back(first);
+        Ok(guard)
+    }
+
+    /// Of a sender's session through the gateway whose key is `gateway`.
+    ///
+    /// # Errors
+    /// The node has not been greeted yet.
+    pub fn session(shared: &Arc<SenderKeys>, gateway: PublicKey) -> Result<Self, Refused> {
+        let keys = shared.transfer().ok_or(Refused::Unasked)?;
+        Ok(Self::at(Stage::BeforeSetSyn { shared: Arc::clone(shared), gateway, keys }))
+    }
+
+    /// Of a stream on which a sender calls a gateway.
+    pub fn gateway(door: &Arc<Doorkeeper>) -> Self {
+        Self::at(Stage::AwaitSender(Arc::clone(door)))
+    }
+
+    /// Of a stream on which somebody calls a node.
+    pub fn node(shared: &Arc<NodeKeys>) -> Self {
+        Self::at(Stage::AwaitCaller(Arc::clone(shared)))
+    }
+
+    fn at(stage: Stage) -> Self {
+        Self { stage, plain: VecDeque::new(), waiting: 0, ready: VecDeque::new(), frames: Frames::default() }
+    }
+
+    /// Nothing is added, and nothing taken away.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.stage, Stage::Passing)
+    }
+
+    /// Whoever is at the other end has shown who it is.
+    pub fn is_proven(&self) -> bool {
+        match self.stage {
+            Stage::Passing | Stage::Sealed(_) | Stage::AwaitSetAck(_) => true,
+            Stage::AwaitNode { .. }
+            | Stage::BeforeSetSyn { .. }
+            | Stage::AwaitGateway { .. }
+            | Stage::AwaitSender(_)
+            | Stage::AwaitCaller(_)
+            | Stage::AwaitRequest { .. }
+            | Stage::AwaitProof { .. }
+            | Stage::Over => false,
+        }
+    }
+
+    /// Octets that the machine has written and [`Guard::poll_transmit`] has not handed out.
+    pub fn waiting(&self) -> usize {
+        self.waiting + self.ready.iter().map(Bytes::len).sum::<usize>()
+    }
+
+    /// The machine writes.
+    ///
+    /// # Errors
+    /// It does not write what its place demands, or a handshake fails on our side.
+    pub fn write(&mut self, octets: Bytes) -> Result<(), Refused> {
+        match &mut self.stage {
+            Stage::Passing => self.ready.push_back(octets),
+            Stage::Over => {}
+            Stage::AwaitSetAck(noise) => {
+                let answer = greeting::message(noise, &octets)?;
+                self.ready.push_back(answer);
+                self.stage = Stage::Passing;
+            }
+            Stage::BeforeSetSyn { .. } => self.greet(&octets)?,
+            // TCP brings the SETSYN. One that is repeated has no place any more.
+            Stage::AwaitGateway { begun: false, .. } if is_setsyn(&octets) => {}
+            Stage::AwaitGateway { begun, .. } => {
+                *begun = true;
+                self.keep(octets);
+            }
+            Stage::Sealed(_)
+            | Stage::AwaitNode { .. }
+            | Stage::AwaitSender(_)
+            | Stage::AwaitCaller(_)
+            | Stage::AwaitRequest { .. }
+            | Stage::AwaitProof { .. } => self.keep(octets),
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, octets: Bytes) {
+        self.waiting += octets.len();
+        self.plain.push_back(octets);
+    }
+
+    /// The SETSYN goes to the gateway in the greeting, and to the node as the JOIN that it has to be.
+    fn greet(&mut self, setsyn: &Bytes) -> Result<(), Refused> {
+        let mut decoder = Decoder::new();
+        decoder.push(setsyn.clone());
+        let Ok(Some(Item::Message(Message::SetSyn(message)))) = decoder.next_item() else {
+            return Err(Refused::Garbled);
+        };
+        let Stage::BeforeSetSyn { shared, gateway, keys } = std::mem::replace(&mut self.stage, Stage::Over)
+        else {
+            return Ok(());
+        };
+        let proof = Proof::Known { own: shared.own(), peer: &gateway };
+        let mut noise = Box::new(greeting::begin(Purpose::Hop, proof, None)?);
+        let mut payload = BytesMut::new();
+        payload.put_u64(shared.next_number());
+        payload.extend_from_slice(setsyn);
+        self.ready.push_back(greeting::first(Pattern::Known, &mut noise, &payload)?);
+        let sealed = Sealed::new(keys, message.join.session);
+        self.stage = Stage::AwaitGateway { noise, sealed, begun: false };
+        self.keep(join_octets(message.join));
+        Ok(())
+    }
+
+    /// What the socket shall be given next. Hand it over whole before asking again, and ask only when the socket takes it:
+    /// what waits here longer shares a record.
+    pub fn poll_transmit(&mut self) -> Option<Bytes> {
+        if let Some(octets) = self.ready.pop_front() {
+            return Some(octets);
+        }
+        let (Stage::Sealed(sealed) | Stage::AwaitGateway { sealed, .. } | Stage::AwaitRequest { sealed, .. }) =
+            &mut self.stage
+        else {
+            return None;
+        };
+        let mut gathered = [0; MAX_PLAIN];
+        let mut n = 0;
+        while let Some(front) = self.plain.front_mut() {
+            let part = front.len().min(MAX_PLAIN - n);
+            gathered[n..n + part].copy_from_slice(&front.split_to(part));
+            n += part;
+            if !front.is_empty() {
+                break;
+            }
+            self.plain.pop_front();
+        }
+        self.waiting -= n;
+        // Sealing fails for no length that can be here.
+        if n == 0 { None } else { record::seal(&sealed.keys, &mut sealed.out, &gathered[..n]).ok() }
+    }
+
+    /// The socket has brought something; what of it is for the machine comes back.
+    ///
+    /// # Errors
+    /// The stream is to be reset.
+    pub fn read(&mut self, octets: Bytes) -> Result<Option<Bytes>, Refused> {
+        if self.is_passing() {
+            return Ok(Some(octets));
+        }
+        self.frames.push(&octets);
+        let mut plain = BytesMut::new();
+        loop {
+            let stage = std::mem::replace(&mut self.stage, Stage::Over);
+            let (stage, more) = self.advance(stage, &mut plain)?;
+            self.stage = stage;
+            if !more {
+                break;
+            }
+        }
+        Ok(if plain.is_empty() { None } else { Some(plain.freeze()) })
+    }
+
+    /// The peer will send no more.
+    ///
+    /// # Errors
+    /// It has stopped in the middle of something.
+    pub fn end(&self) -> Result<(), Refused> {
+        if self.frames.peek().is_empty() { Ok(()) } else { Err(Refused::Truncated) }
+    }
+
+    /// One step; true if another may be possible.
+    fn advance(&mut self, stage: Stage, plain: &mut BytesMut) -> Result<(Stage, bool), Refused> {
+        let frames = &mut self.frames;
+        Ok(match stage {
+            // Nobody may speak now.
+            Stage::Over | Stage::BeforeSetSyn { .. } => return Err(Refused::Garbled),
+            // What follows the greeting is the relay's business.
+            Stage::AwaitSetAck(noise) => {
+                plain.extend_from_slice(&frames.rest());
+                frames.release();
+                (Stage::AwaitSetAck(noise), false)
+            }
+            Stage::Passing => {
+                plain.extend_from_slice(&frames.rest());
+                frames.release();
+                (Stage::Passing, false)
+            }
+            Stage::Sealed(mut sealed) => {
+                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+                append(plain, opened);
+                (Stage::Sealed(sealed), false)
+            }
+            Stage::AwaitNode { mut noise, shared } => {
+                let Some(answer) = frames.next(MAX_GREETING).map_err(|_| Refused::Garbled)? else {
+                    return Ok((Stage::AwaitNode { noise, shared }, false));
+                };
+                greeting::read(&mut noise, &answer)?;
+                let keys = Arc::new(TransferKeys::new(*noise)?);
+                shared.set_transfer(Arc::clone(&keys));
+                (Stage::Sealed(Sealed::new(keys, CONTROL)), true)
+            }
+            Stage::AwaitGateway { mut noise, sealed, begun } => {
+                let Some(answer) = frames.next(MAX_GREETING).map_err(|_| Refused::Garbled)? else {
+                    return Ok((Stage::AwaitGateway { noise, sealed, begun }, false));
+                };
+                plain.extend_from_slice(&greeting::read(&mut noise, &answer)?);
+                (Stage::Sealed(sealed), true)
+            }
+            Stage::AwaitSender(door) => match take_greeting(frames)? {
+                None => (Stage::AwaitSender(door), false),
+                Some((Pattern::Shared, _)) => return Err(Refused::Stranger),
+                Some((Pattern::Known, message)) => {
+                    let noise = welcome(&door, &message, plain)?;
+                    (Stage::AwaitSetAck(noise), true)
+                }
+            },
+            Stage::AwaitCaller(shared) => match frames.peek().first() {
+                None => (Stage::AwaitCaller(shared), false),
+                Some(&octet) => match greeting::beginning(octet) {
+                    Beginning::Other => match take_join(frames)? {
+                        None => (Stage::AwaitCaller(shared), false),
+                        Some(join) => {
+                            let keys = shared.of(join.transfer).ok_or(Refused::Unasked)?;
+                            let sealed = Sealed::new(keys, join.session);
+                            (Stage::AwaitProof { join, sealed }, true)
+                        }
+                    },
+                    Beginning::Greeting(_) => match take_greeting(frames)? {
+                        None => (Stage::AwaitCaller(shared), false),
+                        Some((pattern, message)) => {
+                            let (keys, answer) = answer(&shared, pattern, &message, None)?;
+                            self.ready.push_back(answer);
+                            let sealed = Sealed::new(Arc::new(keys), CONTROL);
+                            (Stage::AwaitRequest { shared, sealed }, true)
+                        }
+                    },
+                },
+            },
+            Stage::AwaitRequest { shared, mut sealed } => {
+                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+                if opened.is_empty() {
+                    return Ok((Stage::AwaitRequest { shared, sealed }, false));
+                }
+                let mut decoder = Decoder::new();
+                decoder.push(opened.clone());
+                let Ok(Some(Item::Message(Message::Request(request)))) = decoder.next_item() else {
+                    return Err(Refused::Garbled);
+                };
+                if !shared.bind(request.transfer, &sealed.keys) {
+                    return Err(Refused::Stranger);
+                }
+                append(plain, opened);
+                (Stage::Sealed(sealed), true)
+            }
+            Stage::AwaitProof { join, mut sealed } => {
+                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+                if opened.is_empty() {
+                    return Ok((Stage::AwaitProof { join, sealed }, false));
+                }
+                // The sender repeats what the gateway says for it: the gateway can change nothing.
+                if !opened.starts_with(&join_octets(join)) {
+                    return Err(Refused::Tampered);
+                }
+                if !sealed.keys.take(join.session) {
+                    return Err(Refused::Replayed);
+                }
+                append(plain, opened);
+                (Stage::Sealed(sealed), true)
+            }
+        })
+    }
+}
+
+/// Without a copy where there was nothing.
+fn append(plain: &mut BytesMut, octets: Bytes) {
+    match plain.is_empty() {
+        true => *plain = octets.try_into_mut().unwrap_or_else(|octets| BytesMut::from(&octets[..])),
+        false => plain.extend_from_slice(&octets),
+    }
+}
+
+/// A greeting, once it is whole.
+fn take_greeting(frames: &mut Frames) -> Result<Option<(Pattern, BytesMut)>, Refused> {
+    let Some(&octet) = frames.peek().first() else { return Ok(None) };
+    let Beginning::Greeting(pattern) = greeting::beginning(octet) else { return Err(Refused::Garbled) };
+    // The octet stays until the rest is there.
+    let length = frames.peek().get(1..3).map(|l| usize::from(u16::from_be_bytes([l[0], l[1]])));
+    match length {
+        None => Ok(None),
+        Some(length) if length == 0 || length > MAX_GREETING => Err(Refused::Garbled),
+        Some(length) if frames.peek().len() < 3 + length => Ok(None),
+        Some(length) => {
+            frames.skip(3);
+            Ok(Some((pattern, frames.skip(length))))
+        }
+    }
+}
+
+/// A JOIN, once it is whole.
+fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
+    const JOIN: usize = 11;
+    if frames.peek().len() < JOIN {
+        let first = frames.peek().first().map(|octet| octet >> 4);
+        return if first.is_none_or(|kind| kind == 5) { Ok(None) } else { Err(Refused::Garbled) };
+    }
+    let mut decoder = Decoder::new();
+    decoder.push(frames.skip(JOIN).freeze());
+    match decoder.next_item() {
+        Ok(Some(Item::Message(Message::Join(join)))) if join.session != CONTROL => Ok(Some(join)),
+        _ => Err(Refused::Garbled),
+    }
+}
+
+/// A gateway reads a greeting: the SETSYN in it is for the relay.
+fn welcome(door: &Doorkeeper, message: &[u8], plain: &mut BytesMut) -> Result<Box<HandshakeState>, Refused> {
+    let mut noise = Box::new(greeting::respond(Purpose::Hop, Own::Known(&door.own), None)?);
+    let payload = greeting::read(&mut noise, message)?;
+    let sender = noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
+    let (Some(sender), Some((number, setsyn))) = (sender, payload.split_first_chunk()) else {
+        return Err(Refused::Stranger);
+    };
+    if !is_setsyn(setsyn) {
+        return Err(Refused::Garbled);
+    }
+    match door.admit(sender, u64::from_be_bytes(*number)) {
+        Welcome::Yes => {
+            plain.extend_from_slice(setsyn);
+            Ok(noise)
+        }
+        Welcome::Again => Err(Refused::Replayed),
+        Welcome::Stranger => Err(Refused::Stranger),
+    }
+}
+
+/// A node answers a greeting.
+fn answer(
+    shared: &NodeKeys,
+    pattern: Pattern,
+    message: &[u8],
+    ephemeral: Option<&[u8]>,
+) -> Result<(TransferKeys, Bytes), Refused> {
+    let own = match (pattern, &shared.who.own, &shared.who.shared) {
+        (Pattern::Known, Some(own), _) => Own::Known(own),
+        (Pattern::Shared, _, Some(key)) => Own::Shared(key),
+        _ => return Err(Refused::Stranger),
+    };
+    let mut noise = greeting::respond(Purpose::Transfer, own, ephemeral)?;
+    greeting::read(&mut noise, message)?;
+    if pattern == Pattern::Known {
+        let sender = noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
+        if !sender.is_some_and(|sender| shared.who.senders.contains(&sender)) {
+            return Err(Refused::Stranger);
+        }
+    }
+    let answer = greeting::message(&mut noise, &[])?;
+    Ok((TransferKeys::new(noise)?, answer))
+}
+
+fn is_setsyn(octets: &[u8]) -> bool {
+    octets.first().is_some_and(|octet| octet >> 4 == 4)
+}
+
+fn join_octets(join: Join) -> Bytes {
+    let mut octets = Vec::with_capacity(11);
+    encode(&Message::Join(join), &mut octets);
+    octets.into()
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stage = match &self.stage {
+            Stage::Passing => "Passing",
+            Stage::Sealed(_) => "Sealed",
+            Stage::AwaitNode { .. } => "AwaitNode",
+            Stage::BeforeSetSyn { .. } => "BeforeSetSyn",
+            Stage::AwaitGateway { .. } => "AwaitGateway",
+            Stage::AwaitSender(_) => "AwaitSender",
+            Stage::AwaitSetAck(_) => "AwaitSetAck",
+            Stage::AwaitCaller(_) => "AwaitCaller",
+            Stage::AwaitRequest { .. } => "AwaitRequest",
+            Stage::AwaitProof { .. } => "AwaitProof",
+            Stage::Over => "Over",
+        };
+        f.debug_struct("Guard").field("stage", &stage).field("waiting", &self.waiting()).finish()
+    }
+}

@@ -1,0 +1,326 @@
+//! Guards against each other, and against somebody in between.
+
+use anabranch_wire::set::{Plan, Request, SetAck, SetAckStatus, SetSyn, TransferId, VERSION};
+use proptest::prelude::*;
+
+use super::*;
+use crate::keys::{SecretKey, SharedKey};
+use crate::node::WhoMay;
+use crate::sender::Acquaintance;
+
+const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);
+
+fn key(octet: u8) -> SecretKey {
+    SecretKey::from_octets([octet; 32])
+}
+
+fn octets(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    encode(message, &mut octets);
+    octets.into()
+}
+
+fn request() -> Bytes {
+    octets(&Message::Request(Request {
+        version: VERSION,
+        transfer: TRANSFER,
+        length: 129_000,
+        plan: Plan::Stripe,
+    }))
+}
+
+fn join(session: u8) -> Join {
+    Join { transfer: TRANSFER, session, sessions: 3, plan: Plan::Stripe }
+}
+
+fn setsyn(session: u8) -> Bytes {
+    let destination = "[fd00::2]:47200".parse().unwrap();
+    octets(&Message::SetSyn(SetSyn { join: join(session), destination }))
+}
+
+/// All that a guard has for its socket.
+fn sent(guard: &mut Guard) -> Bytes {
+    let mut all = BytesMut::new();
+    while let Some(octets) = guard.poll_transmit() {
+        all.extend_from_slice(&octets);
+    }
+    all.freeze()
+}
+
+/// A sender, a gateway and a node that know each other.
+struct World {
+    sender: Arc<SenderKeys>,
+    door: Arc<Doorkeeper>,
+    node: Arc<NodeKeys>,
+}
+
+impl World {
+    fn new() -> Self {
+        let (sender, gateway, node) = (key(1), key(2), key(3));
+        let who = WhoMay { own: Some(node.clone()), senders: vec![sender.public()], shared: None };
+        Self {
+            door: Doorkeeper::new(gateway, [sender.public()]),
+            sender: SenderKeys::new(sender, Acquaintance::Known(node.public()), 1),
+            node: NodeKeys::new(who),
+        }
+    }
+
+    /// The control stream, up to the request.
+    fn greet(&self) -> (Guard, Guard) {
+        let (mut a, mut b) = (Guard::control(&self.sender).unwrap(), Guard::node(&self.node));
+        a.write(request()).unwrap();
+        assert_eq!(b.read(sent(&mut a)), Ok(None));
+        assert_eq!(a.read(sent(&mut b)), Ok(None));
+        assert_eq!(b.read(sent(&mut a)), Ok(Some(request())));
+        (a, b)
+    }
+
+    /// A session's three guards; `told` is what the gateway says to the node.
+    fn session(&self, number: u8) -> (Guard, Guard, Guard) {
+        let mut a = Guard::session(&self.sender, key(2).public()).unwrap();
+        a.write(setsyn(number)).unwrap();
+        (a, Guard::gateway(&self.door), Guard::node(&self.node))
+    }
+}
+
+fn setack() -> Bytes {
+    octets(&Message::SetAck(SetAck { session: 0, status: SetAckStatus::Open }))
+}
+
+#[test]
+fn a_transfer_passes_through_a_gateway_that_has_no_key_for_it() {
+    let world = World::new();
+    let (mut a, mut b) = world.greet();
+    b.write(Bytes::from_static(b"accept")).unwrap();
+    assert_eq!(a.read(sent(&mut b)), Ok(Some(Bytes::from_static(b"accept"))));
+
+    let (mut sender, mut gateway, mut node) = world.session(0);
+    sender.write(Bytes::from_static(b"the first ")).unwrap();
+    sender.write(Bytes::from_static(b"chunks")).unwrap();
+    let at_gateway = gateway.read(sent(&mut sender)).unwrap().unwrap();
+    assert!(at_gateway.starts_with(&setsyn(0)));
+    let ahead = at_gateway.slice(setsyn(0).len()..);
+    assert!(!ahead.windows(6).any(|window| window == b"chunks"));
+    gateway.write(setack()).unwrap();
+    assert!(gateway.is_passing());
+    assert_eq!(sender.read(sent(&mut gateway)), Ok(Some(setack())));
+
+    let mut wireless = BytesMut::from(&join_octets(join(0))[..]);
+    wireless.extend_from_slice(&ahead);
+    let expected = [&join_octets(join(0))[..], b"the first chunks"].concat();
+    assert_eq!(node.read(wireless.freeze()).unwrap().unwrap(), expected);
+    assert!(node.is_proven());
+
+    node.write(Bytes::from_static(b"ack")).unwrap();
+    let up = gateway.read(sent(&mut node)).unwrap().unwrap();
+    assert_eq!(sender.read(up), Ok(Some(Bytes::from_static(b"ack"))));
+    assert_eq!((sender.end(), node.end()), (Ok(()), Ok(())));
+}
+
+#[test]
+fn a_shared_key_serves_as_well_and_another_does_not() {
+    let shared = SharedKey::from_octets([9; 32]);
+    let node = NodeKeys::new(WhoMay { shared: Some(shared.clone()), ..WhoMay::default() });
+    let greet = |shared: SharedKey| {
+        let sender = SenderKeys::new(key(1), Acquaintance::Shared(shared), 1);
+        let (mut a, mut b) = (Guard::control(&sender).unwrap(), Guard::node(&node));
+        b.read(sent(&mut a))?;
+        a.read(sent(&mut b))?;
+        a.write(request()).unwrap();
+        b.read(sent(&mut a))
+    };
+    assert_eq!(greet(shared), Ok(Some(request())));
+    assert_eq!(greet(SharedKey::from_octets([8; 32])), Err(Refused::Stranger));
+    // A key pair does not help where only a shared key is known.
+    let world = World::new();
+    let mut b = Guard::node(&node);
+    assert_eq!(b.read(sent(&mut Guard::control(&world.sender).unwrap())), Err(Refused::Stranger));
+}
+
+#[test]
+fn strangers_are_refused_by_node_and_gateway_alike() {
+    let world = World::new();
+    world.greet();
+    let stranger = SenderKeys::new(key(7), Acquaintance::Known(key(3).public()), 1);
+    let mut a = Guard::control(&stranger).unwrap();
+    assert_eq!(Guard::node(&world.node).read(sent(&mut a)), Err(Refused::Stranger));
+    // Somebody who takes another node for ours.
+    let lost = SenderKeys::new(key(1), Acquaintance::Known(key(4).public()), 1);
+    assert_eq!(
+        Guard::node(&world.node).read(sent(&mut Guard::control(&lost).unwrap())),
+        Err(Refused::Stranger)
+    );
+    // A greeting for a node is none for a gateway, even where both have the same key.
+    let same = Doorkeeper::new(key(3), [key(1).public()]);
+    assert_eq!(
+        Guard::gateway(&same).read(sent(&mut Guard::control(&world.sender).unwrap())),
+        Err(Refused::Stranger)
+    );
+    let other = Doorkeeper::new(key(2), [key(7).public()]);
+    let (mut sender, ..) = world.session(0);
+    assert_eq!(Guard::gateway(&other).read(sent(&mut sender)), Err(Refused::Stranger));
+    let wrong = Doorkeeper::new(key(5), [key(1).public()]);
+    let (mut sender, ..) = world.session(0);
+    assert_eq!(Guard::gateway(&wrong).read(sent(&mut sender)), Err(Refused::Stranger));
+}
+
+#[test]
+fn plaintext_is_refused_where_encryption_was_agreed() {
+    let world = World::new();
+    assert_eq!(Guard::node(&world.node).read(request()), Err(Refused::Garbled));
+    assert_eq!(Guard::gateway(&world.door).read(setsyn(0)), Err(Refused::Garbled));
+    assert_eq!(Guard::node(&world.node).read(join_octets(join(0))), Err(Refused::Unasked));
+    // An old node that answers in plaintext is no node of ours.
+    let mut a = Guard::control(&world.sender).unwrap();
+    assert!(a.read(Bytes::from_static(&[0x20, 0x50, 0, 0])).is_err());
+}
+
+#[test]
+fn what_was_said_once_does_not_count_again() {
+    let world = World::new();
+    let (mut sender, mut gateway, _) = {
+        world.greet();
+        world.session(0)
+    };
+    let greeting = sent(&mut sender);
+    let wired = gateway.read(greeting.clone()).unwrap().unwrap();
+    assert_eq!(Guard::gateway(&world.door).read(greeting), Err(Refused::Replayed));
+    // The same session on a second stream, and under another number.
+    let ahead = wired.slice(setsyn(0).len()..);
+    let told = |join: Join| [&join_octets(join)[..], &ahead].concat();
+    let mut node = Guard::node(&world.node);
+    assert!(node.read(told(join(0)).into()).is_ok());
+    assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Replayed));
+    assert_eq!(Guard::node(&world.node).read(told(join(1)).into()), Err(Refused::Tampered));
+    // A gateway that says otherwise of the session than its sender.
+    let other = Join { sessions: 15, ..join(0) };
+    assert_eq!(Guard::node(&world.node).read(told(other).into()), Err(Refused::Tampered));
+    // Under the keys of another handshake, which the same sender has made since.
+    world.greet();
+    assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Tampered));
+}
+
+#[test]
+fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
+    let (one, two, node) = (key(1), key(6), key(3));
+    let who = WhoMay { own: Some(node.clone()), senders: vec![one.public(), two.public()], shared: None };
+    let keys = NodeKeys::new(who);
+    let ask = |own: SecretKey| {
+        let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+        let (mut a, mut b) = (Guard::control(&sender).unwrap(), Guard::node(&keys));
+        b.read(sent(&mut a))?;
+        a.read(sent(&mut b))?;
+        a.write(request()).unwrap();
+        b.read(sent(&mut a))
+    };
+    assert!(ask(one.clone()).is_ok());
+    assert_eq!(ask(two), Err(Refused::Stranger));
+    assert!(ask(one).is_ok());
+}
+
+#[test]
+fn a_setsyn_that_is_repeated_has_no_place() {
+    let world = World::new();
+    world.greet();
+    let (mut sender, mut gateway, _) = world.session(0);
+    sender.write(setsyn(0)).unwrap();
+    let wired = gateway.read(sent(&mut sender)).unwrap().unwrap();
+    sender.write(setsyn(0)).unwrap();
+    assert_eq!(sent(&mut sender), Bytes::new());
+    assert_eq!(wired.len(), setsyn(0).len() + join_octets(join(0)).len() + record::OVERHEAD);
+}
+
+#[test]
+fn a_stream_that_ends_within_a_record_is_cut_short() {
+    let world = World::new();
+    let (mut a, mut b) = world.greet();
+    a.write(Bytes::from_static(b"something")).unwrap();
+    let record = sent(&mut a);
+    assert_eq!(b.read(record.slice(..record.len() - 1)), Ok(None));
+    assert_eq!(b.end(), Err(Refused::Truncated));
+}
+
+/// All that a sender puts on a session, whole: greeting and records.
+fn recorded(pieces: &[usize]) -> (World, Bytes, Vec<u8>) {
+    let world = World::new();
+    world.greet();
+    let (mut sender, ..) = world.session(0);
+    let mut plain = join_octets(join(0)).to_vec();
+    let mut wire = BytesMut::from(&sent(&mut sender)[..]);
+    for (i, n) in pieces.iter().enumerate() {
+        let piece = vec![i as u8; *n];
+        plain.extend_from_slice(&piece);
+        sender.write(piece.into()).unwrap();
+        wire.extend_from_slice(&sent(&mut sender));
+    }
+    (world, wire.freeze(), plain)
+}
+
+/// What the node's machine gets of what the sender has sent, cut into pieces at `cuts`.
+fn received(world: &World, wire: &Bytes, cuts: &[usize]) -> (Vec<u8>, Result<(), Refused>) {
+    let (mut gateway, mut node) = (Guard::gateway(&world.door), Guard::node(&world.node));
+    let mut plain = Vec::new();
+    let mut first = true;
+    let mut at = 0;
+    for cut in cuts.iter().map(|cut| cut % (wire.len() + 1)).chain([wire.len()]) {
+        if cut <= at {
+            continue;
+        }
+        let piece = wire.slice(at..cut);
+        at = cut;
+        let passed = match gateway.read(piece) {
+            Ok(passed) => passed,
+            Err(refused) => return (plain, Err(refused)),
+        };
+        let Some(mut passed) = passed else { continue };
+        if std::mem::take(&mut first) {
+            let rest = passed.split_off(setsyn(0).len().min(passed.len()));
+            passed = [&join_octets(join(0))[..], &rest].concat().into();
+        }
+        match node.read(passed) {
+            Ok(octets) => plain.extend_from_slice(&octets.unwrap_or_default()),
+            Err(refused) => return (plain, Err(refused)),
+        }
+    }
+    (plain, gateway.end().and(node.end()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn octets_arrive_however_the_network_cuts_them(
+        pieces in prop::collection::vec(1_usize..40_000, 0..6),
+        mut cuts in prop::collection::vec(any::<usize>(), 0..40),
+    ) {
+        let (world, wire, plain) = recorded(&pieces);
+        cuts.iter_mut().for_each(|cut| *cut %= wire.len() + 1);
+        cuts.sort_unstable();
+        prop_assert_eq!(received(&world, &wire, &cuts), (plain, Ok(())));
+    }
+
+    /// Whatever is changed, the node never gets an octet that the sender has not written in this place.
+    #[test]
+    fn what_is_changed_is_refused(
+        pieces in prop::collection::vec(1_usize..2_000, 1..5),
+        at in any::<prop::sample::Index>(),
+        bit in 0_u32..8,
+        deed in 0..4,
+    ) {
+        let (world, wire, plain) = recorded(&pieces);
+        let mut changed = wire.to_vec();
+        let at = at.index(changed.len());
+        match deed {
+            0 => changed[at] ^= 1 << bit,
+            1 => { changed.remove(at); }
+            2 => changed.insert(at, bit as u8),
+            _ => changed.truncate(at),
+        }
+        if changed == wire {
+            return Ok(());
+        }
+        let (got, ended) = received(&world, &changed.into(), &[]);
+        prop_assert!(plain.starts_with(&got));
+        prop_assert!(ended.is_err() || got.len() < plain.len(), "{:?}", ended);
+    }
+}

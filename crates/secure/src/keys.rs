@@ -1,0 +1,323 @@
+//! Keys, and how they are written down.
+//!
+//! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys has one to a line; lines that
+//! are empty or begin with `#` say nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use snow::params::DHChoice;
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+
+use crate::signature::{SigningKey, VerifyingKey};
+
+/// Octets of each key.
+pub(crate) const KEY: usize = 32;
+
+/// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
+#[derive(Clone)]
+pub struct SecretKey([u8; KEY]);
+
+/// What others may know of a [`SecretKey`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey(pub [u8; KEY]);
+
+/// A secret that two have. It is not shown by `Debug`, and is overwritten when it goes.
+#[derive(Clone)]
+pub struct SharedKey([u8; KEY]);
+
+impl SecretKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The host has no entropy to give.
+    pub fn generate() -> Result<Self, NoEntropy> {
+        random().map(Self)
+    }
+
+    /// Of these octets, which X25519 clamps.
+    pub const fn from_octets(octets: [u8; KEY]) -> Self {
+        Self(octets)
+    }
+
+    /// What others may know.
+    pub fn public(&self) -> PublicKey {
+        let mut public = PublicKey([0; KEY]);
+        // The resolver is asked for the curve that this crate is built with.
+        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
+            dh.set(&self.0);
+            public.0.copy_from_slice(dh.pubkey());
+        }
+        public
+    }
+
+    pub(crate) const fn octets(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+impl SharedKey {
+    /// A new one.
+    ///
+    /// # Errors
+    /// The host has no entropy to give.
+    pub fn generate() -> Result<Self, NoEntropy> {
+        random().map(Self)
+    }
+
+    /// Of these octets.
+    pub const fn from_octets(octets: [u8; KEY]) -> Self {
+        Self(octets)
+    }
+
+    pub(crate) const fn octets(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+/// The host gives no random numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the host has no random numbers to give")]
+pub struct NoEntropy;
+
+/// Random octets for a key.
+pub(crate) fn random() -> Result<[u8; KEY], NoEntropy> {
+    let mut octets = [0; KEY];
+    let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
+    random.try_fill_bytes(&mut octets).map_err(|_| NoEntropy)?;
+    Ok(octets)
+}
+
+/// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
+fn overwrite(octets: &mut [u8; KEY]) {
+    *octets = [0; KEY];
+    std::hint::black_box(octets);
+}
+
+impl Drop for SecretKey {
+    fn drop(&mut self) {
+        overwrite(&mut self.0);
+    }
+}
+
+impl Drop for SharedKey {
+    fn drop(&mut self) {
+        overwrite(&mut self.0);
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey of {}", self.public())
+    }
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedKey")
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", kind::PUBLIC, Hex(&self.0))
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        match text.parse()? {
+            KeyText::Public(key) => Ok(key),
+            other => Err(BadKey::Other { wanted: kind::PUBLIC, is: other.kind() }),
+        }
+    }
+}
+
+/// The words before the colon.
+mod kind {
+    pub(super) const SECRET: &str = "x25519-secret";
+    pub(super) const PUBLIC: &str = "x25519";
+    pub(super) const SHARED: &str = "psk";
+    pub(super) const SIGNING: &str = "ed25519-secret";
+    pub(super) const VERIFYING: &str = "ed25519";
+}
+
+/// Any key, as it stands in a file.
+#[derive(Clone, Debug)]
+pub enum KeyText {
+    /// `x25519-secret:…`
+    Secret(SecretKey),
+    /// `x25519:…`
+    Public(PublicKey),
+    /// `psk:…`
+    Shared(SharedKey),
+    /// `ed25519-secret:…`
+    Signing(SigningKey),
+    /// `ed25519:…`
+    Verifying(VerifyingKey),
+}
+
+/// A text that is no key, or not the one that is wanted. It does not repeat the text, which may be a secret.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadKey {
+    /// No such word before the colon.
+    #[error("a key begins with x25519:, x25519-secret:, psk:, ed25519: or ed25519-secret:")]
+    Kind,
+    /// Not the octets of a key.
+    #[error("a key is 64 hexadecimal digits after the colon")]
+    Digits,
+    /// No point of the curve.
+    #[error("these digits are no Ed25519 key")]
+    Point,
+    /// A key, but another one.
+    #[error("this is a key of the kind `{is}`; `{wanted}` is needed here")]
+    Other {
+        /// The kind that is needed.
+        wanted: &'static str,
+        /// The kind that it is.
+        is: &'static str,
+    },
+}
+
+impl KeyText {
+    /// The word before the colon.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Secret(_) => kind::SECRET,
+            Self::Public(_) => kind::PUBLIC,
+            Self::Shared(_) => kind::SHARED,
+            Self::Signing(_) => kind::SIGNING,
+            Self::Verifying(_) => kind::VERIFYING,
+        }
+    }
+
+    /// It is nobody else's business.
+    pub const fn is_secret(&self) -> bool {
+        match self {
+            Self::Secret(_) | Self::Shared(_) | Self::Signing(_) => true,
+            Self::Public(_) | Self::Verifying(_) => false,
+        }
+    }
+
+    /// What others may know of it, if it is the secret part of a pair.
+    pub fn public(&self) -> Option<Self> {
+        match self {
+            Self::Secret(key) => Some(Self::Public(key.public())),
+            Self::Signing(key) => Some(Self::Verifying(key.verifying())),
+            Self::Public(_) | Self::Shared(_) | Self::Verifying(_) => None,
+        }
+    }
+
+    /// The line that stands in a file. It is not `Display`, so that no secret is printed by mistake.
+    pub fn to_line(&self) -> String {
+        let octets = match self {
+            Self::Secret(key) => *key.octets(),
+            Self::Public(key) => key.0,
+            Self::Shared(key) => *key.octets(),
+            Self::Signing(key) => key.octets(),
+            Self::Verifying(key) => key.octets(),
+        };
+        format!("{}:{}", self.kind(), Hex(&octets))
+    }
+
+    /// All keys of a file's text.
+    ///
+    /// # Errors
+    /// The number of the line that is no key, from 1, and why.
+    pub fn all(text: &str) -> Result<Vec<Self>, (usize, BadKey)> {
+        let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
+        let keys = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+        keys.map(|(number, line)| line.parse().map_err(|error| (number, error))).collect()
+    }
+}
+
+impl FromStr for KeyText {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        let (word, digits) = text.trim().split_once(':').ok_or(BadKey::Kind)?;
+        let octets = || from_hex(digits).ok_or(BadKey::Digits);
+        Ok(match word {
+            kind::SECRET => Self::Secret(SecretKey(octets()?)),
+            kind::PUBLIC => Self::Public(PublicKey(octets()?)),
+            kind::SHARED => Self::Shared(SharedKey(octets()?)),
+            kind::SIGNING => Self::Signing(SigningKey::from_octets(octets()?)),
+            kind::VERIFYING => Self::Verifying(VerifyingKey::from_octets(&octets()?).ok_or(BadKey::Point)?),
+            _ => return Err(BadKey::Kind),
+        })
+    }
+}
+
+/// Octets in hexadecimal.
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+fn from_hex(digits: &str) -> Option<[u8; KEY]> {
+    let mut octets = [0; KEY];
+    if digits.len() != 2 * KEY || !digits.is_ascii() {
+        return None;
+    }
+    for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        let digit = |d: u8| char::from(d).to_digit(16);
+        *octet = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7748 section 6.1.
+    #[test]
+    fn a_public_key_is_that_of_the_standard() {
+        let private = "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a";
+        let public = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
+        let key: KeyText = format!("x25519-secret:{private}").parse().unwrap();
+        assert_eq!(key.public().unwrap().to_line(), format!("x25519:{public}"));
+    }
+
+    #[test]
+    fn every_kind_is_read_as_it_was_written() {
+        let secret = SecretKey::generate().unwrap();
+        let signing = SigningKey::generate().unwrap();
+        let keys = [
+            KeyText::Public(secret.public()),
+            KeyText::Secret(secret),
+            KeyText::Shared(SharedKey::generate().unwrap()),
+            KeyText::Verifying(signing.verifying()),
+            KeyText::Signing(signing),
+        ];
+        let file = keys.iter().map(|key| format!("# a key\n\n {} \n", key.to_line())).collect::<String>();
+        let read = KeyText::all(&file).unwrap();
+        let lines = |keys: &[KeyText]| keys.iter().map(KeyText::to_line).collect::<Vec<_>>();
+        assert_eq!(lines(&read), lines(&keys));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_with_its_line_and_without_its_text() {
+        let bad = |text: &str| KeyText::all(text).unwrap_err();
+        assert_eq!(bad("# one\nx25519:00"), (2, BadKey::Digits));
+        assert_eq!(bad(&format!("\n\nrsa:{}", "0".repeat(64))), (3, BadKey::Kind));
+        assert_eq!(bad("secret"), (1, BadKey::Kind));
+        assert_eq!(bad(&format!("x25519:{}", "é".repeat(32))), (1, BadKey::Digits));
+        let secret = SecretKey::generate().unwrap();
+        let line = KeyText::Secret(secret.clone()).to_line();
+        let error = line.parse::<PublicKey>().unwrap_err();
+        assert!(!error.to_string().contains(&line[20..]));
+        assert!(!format!("{secret:?}").contains(&line[14..]));
+    }
+}
