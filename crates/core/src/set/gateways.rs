@@ -46,6 +46,7 @@ mod tests {
         Gateway {
             id,
             address: "10.0.0.1:7".parse().unwrap(),
+            key: None,
             energy: Energy::High,
             hops,
             neighbours: neighbours.iter().map(|&(id, energy)| Neighbour { id, energy }).collect(),

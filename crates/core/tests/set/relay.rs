@@ -105,6 +105,7 @@ fn named_gateways_go_before_the_table() {
     let gateway = |id, address: &str| Gateway {
         id,
         address: address.parse().expect("an address"),
+        key: None,
         energy: Energy::High,
         hops: 1,
         neighbours: Vec::new(),

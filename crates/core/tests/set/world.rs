@@ -96,6 +96,7 @@ impl World {
             .map(|i| Gateway {
                 id: i as u16 + 1,
                 address: gateway_address(i),
+                key: None,
                 energy: Energy::High,
                 hops: 1,
                 neighbours: Vec::new(),

@@ -146,5 +146,5 @@ impl Push {
 
 /// A gateway of which nothing is known but its address.
 pub(super) fn named(id: u16, address: SocketAddr) -> Gateway {
-    Gateway { id, address, energy: Energy::High, hops: 1, neighbours: Vec::new() }
+    Gateway { id, address, key: None, energy: Energy::High, hops: 1, neighbours: Vec::new() }
 }

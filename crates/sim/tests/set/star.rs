@@ -112,6 +112,7 @@ impl Star {
         let table = gateways.iter().enumerate().map(|(i, gw)| Gateway {
             id: i as u16 + 1,
             address: (address_of(ip, *gw), GATEWAY_PORT).into(),
+            key: None,
             energy: Energy::High,
             hops: 1,
             neighbours: Vec::new(),

@@ -11,9 +11,9 @@ use super::message::{
 };
 use super::varint;
 
-/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses. Nothing that is longer
+/// The longest header: an acceptance with 15 rows of 15 neighbours at IPv6 addresses, with keys. Nothing that is longer
 /// can be well-formed, so no peer can make a decoder hold more.
-const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 30 + 2);
+const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
 /// What is wrong with a stream. Nothing after it can be understood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -247,6 +247,7 @@ fn gateway(cursor: &mut Cursor<'_>) -> Result<Gateway, Stop> {
         return Err(Stop::Bad("hop count of a gateway"));
     }
     let address = cursor.address(flags & 1 != 0)?;
+    let key = if flags & 4 == 0 { None } else { Some(cursor.take()?) };
     let ids = (0..flags >> 4).map(|_| cursor.u16()).collect::<Result<Vec<_>, _>>()?;
     let energies = cursor.u16()?;
     let neighbours = ids
@@ -254,7 +255,7 @@ fn gateway(cursor: &mut Cursor<'_>) -> Result<Gateway, Stop> {
         .enumerate()
         .map(|(i, &id)| Neighbour { id, energy: energy(energies >> i & 1 != 0) })
         .collect();
-    Ok(Gateway { id, address, energy: energy(flags & 2 != 0), hops, neighbours })
+    Ok(Gateway { id, address, key, energy: energy(flags & 2 != 0), hops, neighbours })
 }
 
 const fn energy(low: bool) -> Energy {

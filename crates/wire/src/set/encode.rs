@@ -100,10 +100,14 @@ fn put_join(out: &mut Vec<u8>, join: &Join) {
 
 fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
     let neighbours = &row.neighbours[..row.neighbours.len().min(MAX_NEIGHBOURS)];
-    out.push(family_flag(&row.address) | energy_flag(row.energy) << 1 | (neighbours.len() as u8) << 4);
+    let key = u8::from(row.key.is_some()) << 2;
+    out.push(
+        family_flag(&row.address) | energy_flag(row.energy) << 1 | key | (neighbours.len() as u8) << 4,
+    );
     out.extend_from_slice(&row.id.to_be_bytes());
     out.push(row.hops);
     put_address(out, &row.address);
+    out.extend_from_slice(row.key.as_ref().map_or(&[], |key| &key[..]));
     for neighbour in neighbours {
         out.extend_from_slice(&neighbour.id.to_be_bytes());
     }

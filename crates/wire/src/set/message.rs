@@ -86,6 +86,8 @@ pub struct Gateway {
     pub id: u16,
     /// Where the gateway takes SET sessions.
     pub address: SocketAddr,
+    /// The gateway's X25519 public key, where gateways are known by one: the paper's table has none.
+    pub key: Option<[u8; 32]>,
     /// Energy level of the gateway itself.
     pub energy: Energy,
     /// HC: hops between the gateway and the node, at least 1.

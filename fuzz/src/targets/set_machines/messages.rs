@@ -65,6 +65,7 @@ fn gateway(octets: &mut Unstructured<'_>) -> Result<Gateway> {
     Ok(Gateway {
         id: octets.int_in_range(0..=5)?,
         address: address(octets)?,
+        key: octets.arbitrary()?,
         energy: energy(octets)?,
         hops: octets.int_in_range(1..=4)?,
         neighbours,

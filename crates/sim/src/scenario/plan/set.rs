@@ -125,6 +125,7 @@ impl Scenario {
         Gateway {
             id: id.0 as u16,
             address: (address_of(self.network.ip, id), GATEWAY_PORT).into(),
+            key: None,
             energy: energy(spec.energy),
             hops,
             neighbours: spec.neighbours.iter().map(neighbour).collect(),
