@@ -5,7 +5,8 @@
 //! that its owner awaits, on a runtime of any kind; whoever drops it resets nothing and closes all. A task owns its machine
 //! and all of its sockets.
 //!
-//! Nothing is encrypted and nobody is authenticated: this is for networks whose every host is trusted.
+//! With keys ([`anabranch_secure`]) sender and node know each other and encrypt from end to end, and a gateway serves only whom it
+//! knows. Without, nothing is encrypted and nobody is authenticated: that is for networks whose every host is trusted.
 
 mod allow;
 mod driver;
@@ -15,6 +16,7 @@ mod machine;
 mod node;
 mod options;
 mod push;
+mod security;
 mod window;
 
 pub use self::allow::{Allow, BadAllow};
@@ -23,16 +25,48 @@ pub use self::gateway::{Gateway, GatewayConfig, GatewayEvent};
 pub use self::node::{Node, NodeConfig, NodeEvent, Sink};
 pub use self::options::SocketOptions;
 pub use self::push::{Push, PushConfig};
+pub use self::security::RefusedCounters;
 
 use std::io;
 use std::net::SocketAddr;
 
+use anabranch_core::set::Energy;
+use anabranch_secure::PublicKey;
 use tokio::net::{TcpListener, TcpSocket};
 
 /// The port on which a node takes requests and sessions, unless told otherwise.
 pub const NODE_PORT: u16 = 47_200;
 /// The port on which a gateway takes sessions, unless told otherwise.
 pub const GATEWAY_PORT: u16 = 47_201;
+
+/// A gateway of which we know where it is and perhaps its key, nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownGateway {
+    /// Where it takes sessions.
+    pub address: SocketAddr,
+    /// Its public key.
+    pub key: Option<PublicKey>,
+}
+
+impl KnownGateway {
+    /// A row of the gateway table.
+    fn row(&self, id: u16) -> anabranch_core::set::Gateway {
+        anabranch_core::set::Gateway {
+            id,
+            address: self.address,
+            key: self.key.map(|key| key.0),
+            energy: Energy::High,
+            hops: 1,
+            neighbours: Vec::new(),
+        }
+    }
+}
+
+impl From<SocketAddr> for KnownGateway {
+    fn from(address: SocketAddr) -> Self {
+        Self { address, key: None }
+    }
+}
 
 /// Calls that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 1024;

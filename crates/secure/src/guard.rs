@@ -102,9 +102,10 @@ pub struct Guard {
     stage: Stage,
     /// What the machine has written and nobody has sealed.
     plain: VecDeque<Bytes>,
-    waiting: usize,
     /// What is ready for the socket.
     ready: VecDeque<Bytes>,
+    /// Octets in both.
+    waiting: usize,
     frames: Frames,
 }
 
@@ -126,7 +127,7 @@ impl Guard {
         let mut noise = Box::new(greeting::begin(Purpose::Transfer, shared.proof(), ephemeral)?);
         let first = greeting::first(shared.pattern(), &mut noise, &[])?;
         let mut guard = Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) });
-        guard.ready.push_back(first);
+        guard.hand_out(first);
         Ok(guard)
     }
 
@@ -175,7 +176,7 @@ impl Guard {
 
     /// Octets that the machine has written and [`Guard::poll_transmit`] has not handed out.
     pub fn waiting(&self) -> usize {
-        self.waiting + self.ready.iter().map(Bytes::len).sum::<usize>()
+        self.waiting
     }
 
     /// The machine writes.
@@ -184,11 +185,11 @@ impl Guard {
     /// It does not write what its place demands, or a handshake fails on our side.
     pub fn write(&mut self, octets: Bytes) -> Result<(), Refused> {
         match &mut self.stage {
-            Stage::Passing => self.ready.push_back(octets),
+            Stage::Passing => self.hand_out(octets),
             Stage::Over => {}
             Stage::AwaitSetAck(noise) => {
                 let answer = greeting::message(noise, &octets)?;
-                self.ready.push_back(answer);
+                self.hand_out(answer);
                 self.stage = Stage::Passing;
             }
             Stage::BeforeSetSyn { .. } => self.greet(&octets)?,
@@ -206,6 +207,11 @@ impl Guard {
             | Stage::AwaitProof { .. } => self.keep(octets),
         }
         Ok(())
+    }
+
+    fn hand_out(&mut self, octets: Bytes) {
+        self.waiting += octets.len();
+        self.ready.push_back(octets);
     }
 
     fn keep(&mut self, octets: Bytes) {
@@ -229,7 +235,7 @@ impl Guard {
         let mut payload = BytesMut::new();
         payload.put_u64(shared.next_number());
         payload.extend_from_slice(setsyn);
-        self.ready.push_back(greeting::first(Pattern::Known, &mut noise, &payload)?);
+        self.hand_out(greeting::first(Pattern::Known, &mut noise, &payload)?);
         let sealed = Sealed::new(keys, message.join.session);
         self.stage = Stage::AwaitGateway { noise, sealed, begun: false };
         self.keep(join_octets(message.join));
@@ -240,7 +246,11 @@ impl Guard {
     /// what waits here longer shares a record.
     pub fn poll_transmit(&mut self) -> Option<Bytes> {
         if let Some(octets) = self.ready.pop_front() {
+            self.waiting -= octets.len();
             return Some(octets);
+        }
+        if self.plain.is_empty() {
+            return None;
         }
         let (Stage::Sealed(sealed) | Stage::AwaitGateway { sealed, .. } | Stage::AwaitRequest { sealed, .. }) =
             &mut self.stage
@@ -353,6 +363,7 @@ impl Guard {
                         None => (Stage::AwaitCaller(shared), false),
                         Some((pattern, message)) => {
                             let (keys, answer) = answer(&shared, pattern, &message, None)?;
+                            self.waiting += answer.len();
                             self.ready.push_back(answer);
                             let sealed = Sealed::new(Arc::new(keys), CONTROL);
                             (Stage::AwaitRequest { shared, sealed }, true)

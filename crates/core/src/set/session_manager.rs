@@ -298,6 +298,11 @@ impl Sender {
         self.delivered
     }
 
+    /// The gateway that a session's stream leads to.
+    pub fn gateway_of(&self, stream: StreamId) -> Option<&Gateway> {
+        self.sessions.iter().find(|session| session.stream == stream).map(|session| &session.gateway)
+    }
+
     /// What each session did, in the order of calls.
     pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
         self.sessions.iter().map(|s| SessionReport {

@@ -17,6 +17,7 @@ use tokio::time::{Sleep, sleep};
 use super::line::{Line, Moved};
 use super::machine::{Held, OverSockets};
 use super::options::SocketOptions;
+use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
 /// After an error of the listener (too many descriptors), it is left alone for so long.
@@ -44,6 +45,7 @@ pub(super) struct Driver<M> {
     listener: Option<TcpListener>,
     accept_after: Instant,
     permit: Permit,
+    security: Security,
     lines: BTreeMap<StreamId, Line>,
     /// Whose turn it is: the line after the last that moved.
     turn: StreamId,
@@ -54,7 +56,9 @@ pub(super) struct Driver<M> {
     /// The last error.
     pub(super) error: Option<LineError>,
     /// Connections that were one too many.
-    pub(super) refused: u64,
+    pub(super) surplus: u64,
+    /// Streams that were reset because of what came on them.
+    pub(super) refused: RefusedCounters,
 }
 
 impl<M: OverSockets> Driver<M> {
@@ -66,13 +70,15 @@ impl<M: OverSockets> Driver<M> {
             listener: None,
             accept_after: Instant::ZERO,
             permit: Box::new(|_| true),
+            security: Security::None,
             lines: BTreeMap::new(),
             turn: StreamId(0),
             timer: Box::pin(sleep(time::Duration::ZERO)),
             armed: Instant::ZERO,
             past: Vec::new(),
             error: None,
-            refused: 0,
+            surplus: 0,
+            refused: RefusedCounters::default(),
         }
     }
 
@@ -84,6 +90,11 @@ impl<M: OverSockets> Driver<M> {
     /// With calls only to those whom `permit` says.
     pub(super) fn permitting(self, permit: Permit) -> Self {
         Self { permit, ..self }
+    }
+
+    /// With streams that are guarded so.
+    pub(super) fn secured(self, security: Security) -> Self {
+        Self { security, ..self }
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -101,15 +112,18 @@ impl<M: OverSockets> Driver<M> {
         self.lines.get(&stream).map(|line| line.retransmissions).or_else(past).unwrap_or(0)
     }
 
-    /// Somebody has called.
+    /// Somebody has called. Where there are as many as there may be, whoever has waited longest without having shown who it is
+    /// makes way.
     pub(super) fn accept(&mut self, stream: TcpStream, peer: SocketAddr) {
         let now = self.now();
-        let callers = self.lines.values().filter(|line| line.leg.is_none()).count();
-        let line = Line::accepted(now, stream, peer, &self.options);
+        let line = Line::accepted(now, stream, peer, self.security.accepted(), &self.options);
         let Ok(line) = line else { return };
-        if callers >= self.options.connections {
-            self.refused += 1;
-            return line.abort();
+        let callers = || self.lines.iter().filter(|(_, line)| line.leg.is_none());
+        if callers().count() >= self.options.connections {
+            self.surplus += 1;
+            let idler = callers().filter(|(_, line)| !line.is_proven()).min_by_key(|(_, line)| line.since);
+            let Some((&idler, _)) = idler else { return line.abort() };
+            self.handle(now, idler, Moved::Closed(StreamClose::TimedOut));
         }
         if let Some(stream) = self.machine.handle_accepted(now) {
             self.lines.insert(stream, line);
@@ -147,10 +161,16 @@ impl<M: OverSockets> Driver<M> {
             Effect::Dial { stream, to, leg } => {
                 // An IPv4 address in IPv6's clothes is an IPv4 address, to whoever permits it and to the kernel.
                 let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-                if (self.permit)(to) {
-                    self.lines.insert(stream, Line::dial(now, to, leg, &self.options));
-                } else {
-                    self.machine.handle_stream(now, stream, StreamEvent::Closed(StreamClose::Forbidden));
+                match self.security.dialled(&self.machine, stream, leg) {
+                    Ok(guard) if (self.permit)(to) => {
+                        self.lines.insert(stream, Line::dial(now, to, leg, guard, &self.options));
+                    }
+                    guarded => {
+                        if let Err(error) = guarded {
+                            self.error = Some(LineError { peer: to, leg: Some(leg), error });
+                        }
+                        self.machine.handle_stream(now, stream, StreamEvent::Closed(StreamClose::Forbidden));
+                    }
                 }
             }
             Effect::Write { stream, octets } => self.with(stream, |line| line.write(octets)),
@@ -234,7 +254,7 @@ impl<M: OverSockets> Driver<M> {
     fn handle(&mut self, now: Instant, stream: StreamId, moved: Moved) {
         self.with(stream, |line| line.dirty = true);
         match moved {
-            Moved::Written => {}
+            Moved::Stirred => {}
             Moved::Data(octets) => self.machine.handle_stream(now, stream, StreamEvent::Data(octets)),
             Moved::Ended => self.machine.handle_stream(now, stream, StreamEvent::Ended),
             Moved::Opened => {
@@ -263,18 +283,26 @@ impl<M: OverSockets> Driver<M> {
         for line in self.lines.values_mut() {
             line.dirty |= line.is_due(now);
         }
-        let Some(idle) = self.options.idle else { return };
-        while let Some((stream, _)) = self.lines.iter().find(|(_, line)| line.moved + idle <= now) {
+        while let Some((stream, _)) =
+            self.lines.iter().find(|(_, line)| self.patience(line).is_some_and(|at| at <= now))
+        {
             self.handle(now, *stream, Moved::Closed(StreamClose::TimedOut));
         }
+    }
+
+    /// When a line has had enough time.
+    fn patience(&self, line: &Line) -> Option<Instant> {
+        let idle = self.options.idle.map(|idle| line.moved + idle);
+        let silent = line.leg.is_none() && !line.is_proven();
+        let greeting = silent.then(|| line.since + self.options.greeting_timeout);
+        [idle, greeting].into_iter().flatten().min()
     }
 
     /// Sets the timer to the first of all times.
     fn arm(&mut self) {
         let now = self.now();
-        let idle = self.options.idle;
         let lines = self.lines.values();
-        let times = lines.flat_map(|line| [line.next_timeout(), idle.map(|idle| line.moved + idle)]);
+        let times = lines.flat_map(|line| [line.next_timeout(), self.patience(line)]);
         let accept = (now < self.accept_after).then_some(self.accept_after);
         let due = times.chain([self.machine.next_timeout(), accept]).flatten().min();
         let due = due.unwrap_or(now + Duration::from_secs(3600));
@@ -298,6 +326,7 @@ impl<M: OverSockets> Driver<M> {
             self.past.push((stream, line.retransmissions));
         }
         if let Some(error) = line.error.take() {
+            self.refused.count(&error);
             self.error = Some(LineError { peer: line.peer, leg: line.leg, error });
         }
         Some(line)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anabranch_core::set::{Relay, RelayConfig, RelayCounters};
 use anabranch_core::time::Duration;
+use anabranch_secure::Doorkeeper;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -13,6 +14,7 @@ use super::allow::Allow;
 use super::driver::{Driver, LineError};
 use super::listen;
 use super::options::SocketOptions;
+use super::security::Security;
 use crate::clock::Clock;
 
 /// The least that one session may hold for its node, octets: half of its part of the memory.
@@ -23,10 +25,12 @@ const MOST: u64 = 4 << 20;
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Options of a [`Gateway`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct GatewayConfig {
     /// Where senders call.
     pub listen: SocketAddr,
+    /// Who it is, and whom it serves. `None`: anybody.
+    pub door: Option<Arc<Doorkeeper>>,
     /// Whom it may call for them. Nobody if there is no rule.
     pub allow: Vec<Allow>,
     /// Sessions at once; further senders are reset.
@@ -47,6 +51,7 @@ impl GatewayConfig {
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
+            door: None,
             allow: Vec::new(),
             connections: 256,
             memory: 256 << 20,
@@ -151,8 +156,10 @@ async fn serve(config: Arc<GatewayConfig>, stream: TcpStream, peer: SocketAddr) 
         queue: buffer.saturating_add(super::line::READ as u32),
         ..SocketOptions::default()
     };
+    let security = config.door.clone().map_or(Security::None, Security::Gateway);
     let permit = move |to| config.allow.iter().any(|rule| rule.permits(to));
-    let mut driver = Driver::new(Clock::start(), Relay::new(relay), sockets).permitting(Box::new(permit));
+    let driver = Driver::new(Clock::start(), Relay::new(relay), sockets);
+    let mut driver = driver.permitting(Box::new(permit)).secured(security);
     driver.accept(stream, peer);
     loop {
         let octets = driver.pump();

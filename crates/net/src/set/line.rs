@@ -10,12 +10,14 @@ use std::task::{Context, Poll};
 
 use anabranch_core::set::{Leg, StreamClose, StreamStatus};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_secure::{Guard, OVERHEAD};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use rustix::net::Shutdown;
 use rustix::net::sockopt::set_tcp_congestion;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::options::SocketOptions;
+use super::security::{HungUp, refused};
 use super::window::{self, Clamp};
 use crate::buffers;
 use crate::tcp_info::TcpInfo;
@@ -24,6 +26,8 @@ use crate::tcp_info::TcpInfo;
 pub(super) const READ: usize = 64 << 10;
 /// What is smaller is copied, so that a few octets which somebody keeps do not keep a large buffer.
 const COPIED: usize = READ / 4;
+/// Octets of records that are made ahead.
+const FILLED: usize = READ / 2;
 /// Pieces written at once, at most.
 const PIECES: usize = 64;
 /// How often a stream with something on its way is looked at: every quarter of its round trip, within these bounds.
@@ -40,8 +44,8 @@ pub(super) enum Moved {
     Ended,
     /// It is gone.
     Closed(StreamClose),
-    /// Some of what waited is written.
-    Written,
+    /// Something that the machine need not know: octets were written, or a guard has its own to write.
+    Stirred,
 }
 
 type Call = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
@@ -58,8 +62,15 @@ pub(super) struct Line {
     pub(super) peer: SocketAddr,
     /// Which part of the way, if we have dialled; `None` if others have.
     pub(super) leg: Option<Leg>,
+    /// What stands between the socket and the machine.
+    guard: Guard,
+    /// What the guard has handed out for the socket.
     queue: VecDeque<Bytes>,
     queued: usize,
+    /// When it was dialled or accepted.
+    pub(super) since: Instant,
+    /// Octets have come that were for the machine.
+    spoken: bool,
     /// No more will be written.
     closing: bool,
     /// The kernel has been told so.
@@ -85,7 +96,13 @@ pub(super) struct Line {
 
 impl Line {
     /// Calls `to`.
-    pub(super) fn dial(now: Instant, to: SocketAddr, leg: Leg, options: &SocketOptions) -> Self {
+    pub(super) fn dial(
+        now: Instant,
+        to: SocketAddr,
+        leg: Leg,
+        guard: Guard,
+        options: &SocketOptions,
+    ) -> Self {
         let options = *options;
         let call = Box::pin(async move {
             let socket = if to.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
@@ -98,7 +115,7 @@ impl Line {
             Ok(stream)
         });
         let socket = Socket::Calling { call, deadline: now + options.dial_timeout };
-        Self::new(now, socket, to, Some(leg), &options)
+        Self::new(now, socket, (to, Some(leg)), guard, &options)
     }
 
     /// Somebody has called.
@@ -106,25 +123,29 @@ impl Line {
         now: Instant,
         stream: TcpStream,
         peer: SocketAddr,
+        guard: Guard,
         options: &SocketOptions,
     ) -> io::Result<Self> {
         prepare(&stream, options)?;
-        Ok(Self::new(now, Socket::Open(stream), peer, None, options))
+        Ok(Self::new(now, Socket::Open(stream), (peer, None), guard, options))
     }
 
     fn new(
         now: Instant,
         socket: Socket,
-        peer: SocketAddr,
-        leg: Option<Leg>,
+        (peer, leg): (SocketAddr, Option<Leg>),
+        guard: Guard,
         options: &SocketOptions,
     ) -> Self {
         Self {
             socket,
             peer,
             leg,
+            guard,
             queue: VecDeque::new(),
             queued: 0,
+            since: now,
+            spoken: false,
             closing: false,
             shut: false,
             ended: false,
@@ -142,16 +163,33 @@ impl Line {
 
     /// Octets that wait here for the kernel.
     pub(super) fn queued(&self) -> usize {
-        self.queued
+        self.queued + self.guard.waiting()
+    }
+
+    /// The other end has shown who it is, where it has to, and has said something.
+    pub(super) fn is_proven(&self) -> bool {
+        self.spoken && self.guard.is_proven()
     }
 
     /// More to write, after what was.
     pub(super) fn write(&mut self, octets: Bytes) {
-        if self.broken.is_none() && !octets.is_empty() {
+        if self.broken.is_none()
+            && !octets.is_empty()
+            && let Err(why) = self.guard.write(octets)
+        {
+            self.broken = Some(note(&mut self.error, refused(why)));
+        }
+        self.dirty = true;
+    }
+
+    /// Takes over what the guard has, when there is nothing left to write: what waits there longer shares a record.
+    fn fill(&mut self) {
+        while (self.queue.is_empty() || self.guard.is_passing() || self.queued < FILLED)
+            && let Some(octets) = self.guard.poll_transmit()
+        {
             self.queued += octets.len();
             self.queue.push_back(octets);
         }
-        self.dirty = true;
     }
 
     /// No more to write.
@@ -203,24 +241,26 @@ impl Line {
 
     /// What has happened, if anything. With `reading` it may read.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant, reading: bool) -> Option<Moved> {
-        let stream = match &mut self.socket {
-            Socket::Open(stream) => stream,
-            Socket::Calling { call, deadline } => {
-                return match call.as_mut().poll(cx) {
-                    Poll::Pending => (now >= *deadline).then_some(Moved::Closed(StreamClose::TimedOut)),
-                    Poll::Ready(Ok(stream)) => {
-                        self.socket = Socket::Open(stream);
-                        self.moved = now;
-                        Some(Moved::Opened)
-                    }
-                    Poll::Ready(Err(error)) => Some(Moved::Closed(self.fail(error))),
-                };
-            }
-        };
+        if let Socket::Calling { call, deadline } = &mut self.socket {
+            return match call.as_mut().poll(cx) {
+                Poll::Pending => (now >= *deadline).then_some(Moved::Closed(StreamClose::TimedOut)),
+                Poll::Ready(Ok(stream)) => {
+                    self.socket = Socket::Open(stream);
+                    self.moved = now;
+                    Some(Moved::Opened)
+                }
+                Poll::Ready(Err(error)) => Some(Moved::Closed(self.fail(error))),
+            };
+        }
         if self.shut && self.ended {
             return Some(Moved::Closed(StreamClose::Graceful));
         }
-        while !self.queue.is_empty() && self.broken.is_none() {
+        loop {
+            self.fill();
+            let Socket::Open(stream) = &self.socket else { break };
+            if self.queue.is_empty() || self.broken.is_some() {
+                break;
+            }
             let Poll::Ready(ready) = stream.poll_write_ready(cx) else { break };
             let before = self.queued;
             match ready {
@@ -230,7 +270,7 @@ impl Line {
             }
             if self.queued < before {
                 self.moved = now;
-                return Some(Moved::Written);
+                return Some(Moved::Stirred);
             }
         }
         let may_read = reading && self.clamp.wanted() > 0 && !self.ended;
@@ -250,34 +290,62 @@ impl Line {
             match ready.and_then(|()| read(stream, at_most)) {
                 Ok(Some(octets)) => {
                     self.moved = now;
-                    return Some(Moved::Data(octets));
+                    return Some(match self.guard.read(octets) {
+                        Ok(Some(octets)) => {
+                            self.spoken = true;
+                            Moved::Data(octets)
+                        }
+                        Ok(None) => Moved::Stirred,
+                        Err(why) => Moved::Closed(self.fail(refused(why))),
+                    });
                 }
                 Ok(None) => {
                     self.ended = true;
+                    if self.is_greeting() {
+                        return Some(Moved::Closed(self.fail(hung_up())));
+                    }
+                    if let Err(why) = self.guard.end() {
+                        return Some(Moved::Closed(self.fail(refused(why))));
+                    }
                     return Some(self.broken.map_or(Moved::Ended, Moved::Closed));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) if self.is_greeting() => return Some(Moved::Closed(self.fail(hung_up()))),
                 Err(error) => return Some(Moved::Closed(self.fail(error))),
             }
         }
     }
 
+    /// We have said who we are, and have no answer yet.
+    fn is_greeting(&self) -> bool {
+        self.leg.is_some() && !self.guard.is_proven()
+    }
+
     /// Gives the kernel what it takes, and the end after it.
     pub(super) fn flush(&mut self, now: Instant) {
-        let Socket::Open(stream) = &self.socket else { return };
-        let before = self.queued;
-        if self.broken.is_none()
-            && let Err(error) = write_queue(stream, &mut self.queue, &mut self.queued)
-        {
-            self.broken = Some(note(&mut self.error, error));
+        let before = self.queued();
+        let Socket::Open(_) = &self.socket else { return };
+        loop {
+            self.fill();
+            let Socket::Open(stream) = &self.socket else { return };
+            if self.queue.is_empty() || self.broken.is_some() {
+                break;
+            }
+            if let Err(error) = write_queue(stream, &mut self.queue, &mut self.queued) {
+                self.broken = Some(note(&mut self.error, error));
+            }
+            if !self.queue.is_empty() {
+                break;
+            }
         }
         if self.broken.is_some() {
             self.queue.clear();
             self.queued = 0;
-        } else if self.queued < before {
+        } else if self.queued() < before {
             self.moved = now;
         }
-        if self.closing && !self.shut && self.queue.is_empty() {
+        let Socket::Open(stream) = &self.socket else { return };
+        if self.closing && !self.shut && self.queued() == 0 {
             // A connection that is gone already says so when it is read.
             let _ = rustix::net::shutdown(stream, Shutdown::Write);
             self.shut = true;
@@ -292,18 +360,20 @@ impl Line {
         let info = TcpInfo::read(stream).ok()?;
         self.retransmissions = info.total_retrans;
         let octets = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-        let mut unsent = octets(self.queued as u64).saturating_add(info.notsent_bytes.unwrap_or(0));
+        let mut unsent = octets(self.queued() as u64).saturating_add(info.notsent_bytes.unwrap_or(0));
         if self.leg == Some(Leg::Wired) {
             // So much shall always be there for the next acknowledgement to find.
             unsent = unsent.saturating_sub(self.unsent.saturating_add(2 * info.snd_mss));
         }
+        // A chunk of one segment has to fit into it with its record.
+        let record = OVERHEAD as u32;
         let status = StreamStatus {
             cwnd: octets(info.window()),
             // A kernel that does not say leaves the congestion window to decide.
             peer_window: info.snd_wnd.unwrap_or(u32::MAX),
             in_flight: octets(u64::from(info.in_flight()) * u64::from(info.snd_mss)),
             unsent,
-            mss: info.snd_mss,
+            mss: if self.guard.is_passing() { info.snd_mss } else { info.snd_mss.saturating_sub(record) },
             srtt: info.rtt,
         };
         let waits = |s: &StreamStatus| (s.in_flight, s.unsent);
@@ -331,6 +401,10 @@ fn note(kept: &mut Option<io::Error>, error: io::Error) -> StreamClose {
     };
     *kept = Some(error);
     why
+}
+
+fn hung_up() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, HungUp)
 }
 
 fn prepare(stream: &TcpStream, options: &SocketOptions) -> io::Result<()> {

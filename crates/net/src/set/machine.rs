@@ -1,6 +1,6 @@
 //! What sockets need to know of a machine, beside what `core::set` has.
 
-use anabranch_core::set::{Machine, Receiver, Relay, Sender};
+use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, StreamId};
 
 /// Which streams stop reading while much waits to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,10 +15,19 @@ pub(super) enum Held {
 pub(super) trait OverSockets: Machine {
     /// See [`Held`].
     const HELD: Held;
+
+    /// The gateway that a stream leads to, if it leads to one.
+    fn gateway_of(&self, _stream: StreamId) -> Option<&Gateway> {
+        None
+    }
 }
 
 impl OverSockets for Sender {
     const HELD: Held = Held::Own;
+
+    fn gateway_of(&self, stream: StreamId) -> Option<&Gateway> {
+        Self::gateway_of(self, stream)
+    }
 }
 
 impl OverSockets for Relay {

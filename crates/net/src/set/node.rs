@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 
 use anabranch_core::set::{Receiver, ReceiverConfig, TransferId};
 use anabranch_core::time::Duration;
+use anabranch_secure::{NodeKeys, WhoMay};
 use bytes::Bytes;
 use tokio::net::TcpListener;
 
 use super::driver::Driver;
-use super::listen;
 use super::options::SocketOptions;
-use super::push::named;
+use super::security::{RefusedCounters, Security};
+use super::{KnownGateway, listen};
 use crate::clock::Clock;
 
 /// Where a node's octets go. While a method's future is pending, nothing is read from the network and nothing
@@ -29,12 +30,14 @@ pub trait Sink {
 }
 
 /// Options of a [`Node`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct NodeConfig {
     /// Where senders and gateways call.
     pub listen: SocketAddr,
+    /// Whom it takes files from, by their keys. `None`: from anybody, and nothing is encrypted.
+    pub who: Option<WhoMay>,
     /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
-    pub gateways: Vec<SocketAddr>,
+    pub gateways: Vec<KnownGateway>,
     /// Octets that may wait out of order. What paths of very different delays carry meanwhile must fit: the sum of their
     /// rates times the longest delay.
     pub buffer: u32,
@@ -47,14 +50,21 @@ pub struct NodeConfig {
 impl NodeConfig {
     /// A node with a buffer of 4 MiB, at `listen`, that announces no gateway yet.
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, gateways: Vec::new(), buffer: 4 << 20, connections: 64, idle: Duration::from_secs(60) }
+        Self {
+            listen,
+            who: None,
+            gateways: Vec::new(),
+            buffer: 4 << 20,
+            connections: 64,
+            idle: Duration::from_secs(60),
+        }
     }
 
     fn machine(&self) -> Receiver {
         Receiver::new(ReceiverConfig {
             buffer: self.buffer,
             first_window: self.buffer.min(FIRST_WINDOW),
-            gateways: (1..).zip(&self.gateways).map(|(id, address)| named(id, *address)).collect(),
+            gateways: (1..).zip(&self.gateways).map(|(id, gateway)| gateway.row(id)).collect(),
             ack_delay: ACK_DELAY,
             idle: self.idle,
             ..ReceiverConfig::default()
@@ -132,7 +142,9 @@ impl<S: Sink> Node<S> {
             connections: config.connections,
             ..SocketOptions::default()
         };
-        let driver = Driver::new(Clock::start(), config.machine(), sockets).listening(listener);
+        let security = config.who.clone().map_or(Security::None, |who| Security::Node(NodeKeys::new(who)));
+        let driver = Driver::new(Clock::start(), config.machine(), sockets);
+        let driver = driver.listening(listener).secured(security);
         Ok(Self { config, driver, address, sink, current: None, events: Vec::new() })
     }
 
@@ -149,6 +161,11 @@ impl<S: Sink> Node<S> {
     /// Nobody is connected.
     pub fn is_idle(&self) -> bool {
         self.driver.is_idle()
+    }
+
+    /// What was refused so far, for want of a key or because somebody has meddled with it.
+    pub fn refused(&self) -> RefusedCounters {
+        self.driver.refused
     }
 
     /// Octets of the present transfer that the sink has.

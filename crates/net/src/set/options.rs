@@ -14,6 +14,8 @@ pub struct SocketOptions {
     pub congestion: Option<&'static str>,
     /// A call that is not answered for so long is given up.
     pub dial_timeout: Duration,
+    /// Whoever has called has to say something within this time, and who it is, where that matters.
+    pub greeting_timeout: Duration,
     /// A connection that was accepted and on which nothing moves for so long is reset. `None`: never.
     pub idle: Option<Duration>,
     /// Octets that may wait in a line to be written before reading stops.
@@ -29,6 +31,7 @@ impl Default for SocketOptions {
             receive_buffer: 1 << 20,
             congestion: None,
             dial_timeout: Duration::from_secs(10),
+            greeting_timeout: Duration::from_secs(10),
             idle: Some(Duration::from_secs(120)),
             queue: 1 << 20,
             connections: 64,

@@ -1,15 +1,17 @@
 //! The sender: one file to one node.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use anabranch_core::set::{
-    Energy, Gateway, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId,
-};
+use anabranch_core::set::{Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_secure::SenderKeys;
 use bytes::Bytes;
 
+use super::KnownGateway;
 use super::driver::{Driver, LineError};
 use super::options::SocketOptions;
+use super::security::Security;
 use crate::clock::Clock;
 
 /// How long the end of connections may take once the outcome is known.
@@ -24,7 +26,9 @@ pub struct PushConfig {
     /// The node.
     pub node: SocketAddr,
     /// Gateways to go through; those of the node's table if there are none.
-    pub via: Vec<SocketAddr>,
+    pub via: Vec<KnownGateway>,
+    /// Who we are and how we know the node. `None`: nothing is encrypted.
+    pub keys: Option<Arc<SenderKeys>>,
     /// Drawn at random: it tells this transfer from all others.
     pub transfer: TransferId,
     /// Options of the session manager.
@@ -39,6 +43,7 @@ impl PushConfig {
         Self {
             node,
             via: Vec::new(),
+            keys: None,
             transfer,
             set: SenderConfig { spare_chunks: SPARE_CHUNKS, ..SenderConfig::default() },
             sockets: SocketOptions { idle: None, ..SocketOptions::default() },
@@ -60,8 +65,9 @@ impl Push {
         let clock = Clock::start();
         let started = clock.now();
         let mut sender = Sender::new(started, config.set, config.node, config.transfer, file);
-        sender.go_through((1..).zip(config.via).map(|(id, address)| named(id, address)).collect());
-        let driver = Driver::new(clock, sender, config.sockets);
+        sender.go_through((1..).zip(&config.via).map(|(id, gateway)| gateway.row(id)).collect());
+        let security = config.keys.map_or(Security::None, Security::Sender);
+        let driver = Driver::new(clock, sender, config.sockets).secured(security);
         Self { driver, started, established: None, finished: None }
     }
 
@@ -142,9 +148,4 @@ impl Push {
             self.finished.get_or_insert(now);
         }
     }
-}
-
-/// A gateway of which nothing is known but its address.
-pub(super) fn named(id: u16, address: SocketAddr) -> Gateway {
-    Gateway { id, address, key: None, energy: Energy::High, hops: 1, neighbours: Vec::new() }
 }

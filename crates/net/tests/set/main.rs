@@ -2,5 +2,7 @@
 
 mod faults;
 mod goodput;
+mod keys;
+mod security;
 mod transfers;
 mod world;

@@ -77,7 +77,7 @@ fn named_gateways_replace_the_table() {
         let (named, announced) = (gateway(V4), gateway(V4));
         let node = node(V4, &[&announced]);
         let mut config = config(node.address);
-        config.via = vec![named.address];
+        config.via = vec![named.known()];
         let (outcome, push) = run(Push::new(config, contents(5_000)), |_| {}).await;
         assert_eq!(outcome, Outcome::Delivered);
         let through: Vec<_> = push.sessions().map(|session| session.address).collect();

@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use anabranch_core::set::{Outcome, TransferId};
 use anabranch_net::set::{
-    Allow, Gateway, GatewayConfig, GatewayEvent, Node, NodeConfig, NodeEvent, Push, PushConfig, Sink,
+    Allow, Gateway, GatewayConfig, GatewayEvent, KnownGateway, Node, NodeConfig, NodeEvent, Push, PushConfig,
+    Sink,
 };
 use bytes::Bytes;
 use tokio::task::JoinHandle;
+
+use crate::keys;
 
 /// Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -80,6 +83,13 @@ pub(crate) struct Running {
     pub(crate) events: Arc<Mutex<Vec<GatewayEvent>>>,
 }
 
+impl Running {
+    /// As a table names it, with the key that it has in a world with keys.
+    pub(crate) fn known(&self) -> KnownGateway {
+        KnownGateway { address: self.address, key: Some(keys::gateway().public()) }
+    }
+}
+
 /// A gateway that may call nodes at `ip`.
 pub(crate) fn gateway(ip: IpAddr) -> Running {
     gateway_with(ip, |config| {
@@ -89,6 +99,7 @@ pub(crate) fn gateway(ip: IpAddr) -> Running {
 
 pub(crate) fn gateway_with(ip: IpAddr, change: impl FnOnce(&mut GatewayConfig)) -> Running {
     let mut config = GatewayConfig::new((ip, 0).into());
+    keys::of_gateway(&mut config);
     change(&mut config);
     let gateway = Gateway::bind(config).expect("a port");
     let address = gateway.address().expect("it is bound");
@@ -125,7 +136,8 @@ pub(crate) fn node_with(
     change: impl FnOnce(&mut NodeConfig),
 ) -> Receiving {
     let mut config = NodeConfig::new((ip, 0).into());
-    config.gateways = gateways.iter().map(|gateway| gateway.address).collect();
+    keys::of_node(&mut config);
+    config.gateways = gateways.iter().map(|gateway| gateway.known()).collect();
     change(&mut config);
     let sink = Memory::default();
     let mut node = Node::bind(config, sink.clone()).expect("a port");
@@ -142,11 +154,13 @@ pub(crate) fn node_with(
     Receiving { address, sink, task, events }
 }
 
-/// The usual options, with time-outs for a test.
+/// The usual options.
 pub(crate) fn config(node: SocketAddr) -> PushConfig {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    PushConfig::new(node, TransferId(id))
+    let mut config = PushConfig::new(node, TransferId(id));
+    keys::of_push(&mut config);
+    config
 }
 
 /// Runs a push to its outcome; `look` sees it after each step.

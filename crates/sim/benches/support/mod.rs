@@ -93,7 +93,14 @@ impl Star {
             builder.cable(gw, sn, link);
             builder.app(gw, Instant::ZERO, SetRelay::new(relay, wired, wireless));
             let address = (address_of(ip, gw), GATEWAY_PORT).into();
-            gateways.push(Gateway { id, address, key: None, energy: Energy::High, hops: 1, neighbours: Vec::new() });
+            gateways.push(Gateway {
+                id,
+                address,
+                key: None,
+                energy: Energy::High,
+                hops: 1,
+                neighbours: Vec::new(),
+            });
         }
         let receiver = ReceiverConfig { gateways, ..ReceiverConfig::default() };
         let node = builder.app(sn, Instant::ZERO, SetNode::new(receiver, wired));

@@ -101,9 +101,7 @@ fn put_join(out: &mut Vec<u8>, join: &Join) {
 fn put_gateway(out: &mut Vec<u8>, row: &Gateway) {
     let neighbours = &row.neighbours[..row.neighbours.len().min(MAX_NEIGHBOURS)];
     let key = u8::from(row.key.is_some()) << 2;
-    out.push(
-        family_flag(&row.address) | energy_flag(row.energy) << 1 | key | (neighbours.len() as u8) << 4,
-    );
+    out.push(family_flag(&row.address) | energy_flag(row.energy) << 1 | key | (neighbours.len() as u8) << 4);
     out.extend_from_slice(&row.id.to_be_bytes());
     out.push(row.hops);
     put_address(out, &row.address);

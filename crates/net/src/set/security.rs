@@ -1,0 +1,107 @@
+//! Which guard a stream gets, and how often guards had to refuse.
+
+use std::io;
+use std::sync::Arc;
+
+use anabranch_core::set::{Leg, StreamId};
+use anabranch_secure::{Doorkeeper, Guard, NodeKeys, PublicKey, Refused, SenderKeys};
+
+use super::machine::OverSockets;
+
+/// Whom the streams of one machine have to convince, and who has to convince them.
+#[derive(Clone, Debug)]
+pub(super) enum Security {
+    /// Nobody: nothing is encrypted.
+    None,
+    /// The streams of a sender.
+    Sender(Arc<SenderKeys>),
+    /// The streams of a gateway.
+    Gateway(Arc<Doorkeeper>),
+    /// The streams of a node.
+    Node(Arc<NodeKeys>),
+}
+
+impl Security {
+    /// Of a stream that the machine has dialled.
+    pub(super) fn dialled(
+        &self,
+        machine: &impl OverSockets,
+        stream: StreamId,
+        leg: Leg,
+    ) -> io::Result<Guard> {
+        match (self, leg) {
+            (Self::Sender(keys), Leg::Control) => Guard::control(keys).map_err(refused),
+            (Self::Sender(keys), Leg::Wired) => {
+                let key = machine.gateway_of(stream).and_then(|gateway| gateway.key);
+                let key = key.ok_or_else(|| io::Error::new(io::ErrorKind::PermissionDenied, NoKey))?;
+                Guard::session(keys, PublicKey(key)).map_err(refused)
+            }
+            (Self::None | Self::Gateway(_) | Self::Node(_), _) | (Self::Sender(_), Leg::Wireless) => {
+                Ok(Guard::passing())
+            }
+        }
+    }
+
+    /// Of a stream on which somebody has called.
+    pub(super) fn accepted(&self) -> Guard {
+        match self {
+            Self::None | Self::Sender(_) => Guard::passing(),
+            Self::Gateway(door) => Guard::gateway(door),
+            Self::Node(keys) => Guard::node(keys),
+        }
+    }
+}
+
+/// Nobody has told us a gateway's key.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("its key is not known: neither the node's table nor --via names it")]
+struct NoKey;
+
+/// Somebody hung up before it had shown who it is.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("it hung up on our greeting: it does not know our key, or has another than we were told")]
+pub(super) struct HungUp;
+
+/// An error of a socket that is none of the kernel's.
+pub(super) fn refused(refused: Refused) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, refused)
+}
+
+/// What was refused, by the reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RefusedCounters {
+    /// Somebody who has not shown a key that is known.
+    pub strangers: u64,
+    /// Something that was said before.
+    pub replayed: u64,
+    /// A record that does not open.
+    pub tampered: u64,
+    /// No greeting, no record.
+    pub garbled: u64,
+    /// A stream that ended within a record.
+    pub truncated: u64,
+    /// A session of a transfer that nobody has asked for.
+    pub unasked: u64,
+}
+
+impl RefusedCounters {
+    /// Counts an error of a stream, if it is one of these.
+    pub(super) fn count(&mut self, error: &io::Error) {
+        let refused = error.get_ref().and_then(|inner| inner.downcast_ref::<Refused>());
+        let Some(refused) = refused else { return };
+        *match refused {
+            Refused::Stranger => &mut self.strangers,
+            Refused::Replayed => &mut self.replayed,
+            Refused::Tampered => &mut self.tampered,
+            Refused::Garbled => &mut self.garbled,
+            Refused::Truncated => &mut self.truncated,
+            Refused::Unasked => &mut self.unasked,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let Self { strangers, replayed, tampered, garbled, truncated, unasked } = *self;
+        strangers + replayed + tampered + garbled + truncated + unasked
+    }
+}

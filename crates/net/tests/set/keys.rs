@@ -1,0 +1,43 @@
+//! The keys of everybody in these tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_net::set::{GatewayConfig, NodeConfig, PushConfig};
+use anabranch_secure::{Acquaintance, Doorkeeper, SecretKey, SenderKeys, WhoMay};
+
+pub(crate) fn sender() -> SecretKey {
+    SecretKey::from_octets([1; 32])
+}
+
+pub(crate) fn gateway() -> SecretKey {
+    SecretKey::from_octets([2; 32])
+}
+
+pub(crate) fn node() -> SecretKey {
+    SecretKey::from_octets([3; 32])
+}
+
+/// Somebody whom nobody knows.
+pub(crate) fn stranger() -> SecretKey {
+    SecretKey::from_octets([4; 32])
+}
+
+/// What `own` has to show to the node whose key is `node`.
+pub(crate) fn shown(own: SecretKey, node: &SecretKey) -> Arc<SenderKeys> {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    let number = NUMBER.fetch_add(1_000, Ordering::Relaxed);
+    SenderKeys::new(own, Acquaintance::Known(node.public()), number)
+}
+
+pub(crate) fn of_push(config: &mut PushConfig) {
+    config.keys = Some(shown(sender(), &node()));
+}
+
+pub(crate) fn of_gateway(config: &mut GatewayConfig) {
+    config.door = Some(Doorkeeper::new(gateway(), [sender().public()]));
+}
+
+pub(crate) fn of_node(config: &mut NodeConfig) {
+    config.who = Some(WhoMay { own: Some(node()), senders: vec![sender().public()], shared: None });
+}
