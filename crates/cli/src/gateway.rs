@@ -7,11 +7,12 @@ use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::keys::OfGateway;
 use crate::service::{self, Signals};
 
 /// Options of `gateway`.
 ///
-/// Nothing is encrypted and no sender is authenticated yet: run it in trusted networks only.
+/// It serves senders whose keys it knows, and passes on what it can neither read nor change.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Where senders call
@@ -21,6 +22,8 @@ pub(crate) struct Arguments {
     /// may be repeated. Without any, it relays nowhere
     #[arg(long, value_name = "PREFIX[:PORTS]")]
     allow: Vec<Allow>,
+    #[command(flatten)]
+    keys: OfGateway,
     /// Sessions at once; further senders are reset
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
@@ -43,10 +46,11 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { listen, allow, connections, memory: Size(memory), idle, quiet } = arguments;
+    let door = arguments.keys.door()?;
+    let Arguments { listen, allow, keys: _, connections, memory: Size(memory), idle, quiet } = arguments;
     let address = listen.resolve(GATEWAY_PORT)?;
     let connections = connections as usize;
-    let config = GatewayConfig { allow, connections, memory, idle, ..GatewayConfig::new(address) };
+    let config = GatewayConfig { door, allow, connections, memory, idle, ..GatewayConfig::new(address) };
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
@@ -56,6 +60,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
             return Err(Error::input(message)
                 .with_hint(format!("give {part} octets for each, or fewer --connections")));
         }
+        let insecure = config.door.is_none();
         let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
         let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
         eprintln!("gateway: listening on {address}");
@@ -63,7 +68,9 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
             true => eprintln!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
             false => eprintln!("gateway: relays to {}", rules.join(", ")),
         }
-        eprintln!("gateway: nothing is encrypted and nobody authenticated; for trusted networks only");
+        if insecure {
+            eprintln!("gateway: it serves anybody; for trusted networks only");
+        }
         let tell = |event| {
             if !quiet {
                 say(&event);

@@ -11,6 +11,8 @@ mod endpoint;
 mod error;
 mod files;
 mod gateway;
+mod key;
+mod keys;
 mod lab;
 mod node;
 mod output;
@@ -44,6 +46,9 @@ enum Command {
     Gateway(gateway::Arguments),
     /// Receive files from senders, through gateways
     Node(node::Arguments),
+    /// Make keys of senders, gateways and nodes, and sign files
+    #[command(subcommand)]
+    Key(key::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
@@ -61,6 +66,7 @@ fn main() -> ExitCode {
         Command::Push(arguments) => push::main(&arguments),
         Command::Gateway(arguments) => gateway::main(arguments),
         Command::Node(arguments) => node::main(arguments),
+        Command::Key(command) => key::main(&command),
         Command::Run(arguments) => run::main(&arguments),
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),

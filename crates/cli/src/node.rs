@@ -16,6 +16,7 @@ use self::sink::Output;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::positive;
+use crate::keys::{GatewayName, OfNode};
 use crate::output;
 use crate::service::{self, Signals};
 
@@ -24,7 +25,7 @@ const FAREWELL: time::Duration = time::Duration::from_secs(2);
 
 /// Options of `node`.
 ///
-/// Nothing is encrypted and no sender is authenticated yet: run it in trusted networks only.
+/// It takes files from senders whose keys it knows, encrypted from end to end.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Where senders and gateways call
@@ -37,9 +38,11 @@ pub(crate) struct Arguments {
     /// the file is there when the command has ended well
     #[arg(long, value_name = "CMD")]
     pipe: Option<String>,
-    /// Gateways to announce to senders, at most 15
-    #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',')]
-    gateways: Vec<Endpoint>,
+    #[command(flatten)]
+    keys: OfNode,
+    /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
+    #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
+    gateways: Vec<GatewayName>,
     /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest delay
     #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
     buffer: Size,
@@ -79,7 +82,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         let mut signals = Signals::catch()?;
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
         eprintln!("node: listening on {}", node.address());
-        if !arguments.quiet {
+        if !arguments.quiet && arguments.keys.who()?.is_none() {
             eprintln!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
         }
         tokio::select! {
@@ -99,6 +102,7 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
         .ok_or_else(|| Error::input(format!("--buffer {} is not from 1 kB to 1 GiB", arguments.buffer.0)))?;
     let gateways = arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT));
     Ok(NodeConfig {
+        who: arguments.keys.who()?,
         gateways: gateways.collect::<Result<_, _>>()?,
         buffer,
         connections: arguments.connections as usize,

@@ -28,6 +28,7 @@ use crate::best;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{check_writable, read, write_whole};
+use crate::keys::{GatewayName, OfSender};
 use crate::output;
 
 /// Simulated time between two looks at the progress.
@@ -38,13 +39,14 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Arguments {
     /// The file to deliver
     file: PathBuf,
-    /// Deliver to the node that listens there, over this host's network; without, to a node of a simulated network. Not
-    /// encrypted: for trusted networks only
+    /// Deliver to the node that listens there, over this host's network; without, to a node of a simulated network
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["network", "out", "compare", "fail", "seed", "pcap"])]
     to: Option<Endpoint>,
     /// Go through these gateways, instead of those that the node announces
-    #[arg(long, value_name = "HOST[:PORT],...", value_delimiter = ',', requires = "to")]
-    via: Vec<Endpoint>,
+    #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
+    via: Vec<GatewayName>,
+    #[command(flatten)]
+    keys: OfSender,
     /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
     /// three gateways
     #[arg(long, value_name = "FILE.toml")]

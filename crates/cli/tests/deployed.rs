@@ -17,8 +17,20 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch"));
-    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    command.current_dir(folder).args(arguments).args(keys_for(arguments)).stdin(Stdio::null());
     command
+}
+
+/// Everybody has keys where nothing else is said.
+fn keys_for(arguments: &[&str]) -> &'static [&'static str] {
+    let said = |flag: &str| arguments.contains(&flag);
+    match arguments[0] {
+        _ if said("--insecure") || said("--key") || said("--psk") => &[],
+        "node" => &["--key", "node.key", "--senders", "sender.pub"],
+        "gateway" => &["--key", "gateway.key", "--senders", "sender.pub"],
+        "push" if said("--to") => &["--key", "sender.key", "--node-key", "node.pub"],
+        _ => &[],
+    }
 }
 
 fn push(folder: &Path, arguments: &[&str]) -> Output {
@@ -47,6 +59,11 @@ impl Daemon {
         let line = daemon.says("listening on ");
         daemon.address = line.split("listening on ").nth(1).expect("it says where").to_owned();
         daemon
+    }
+
+    /// A gateway with its key, as it is named to others.
+    fn known(&self) -> String {
+        format!("{}=gateway.pub", self.address)
     }
 
     /// Waits for a line that contains `text`.
@@ -97,6 +114,8 @@ fn contents(octets: usize) -> Vec<u8> {
 fn folder(octets: usize) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("file"), contents(octets)).expect("it can be written");
+    let made = command(folder.path(), &["key", "new", "sender", "gateway", "node"]).output();
+    assert!(made.expect("the program starts").status.success());
     folder
 }
 
@@ -118,7 +137,7 @@ fn keys(value: &Value) -> Vec<String> {
 fn a_file_goes_through_three_gateways_into_a_file() {
     let folder = folder(3_000_000);
     let gateways = [gateway(folder.path()), gateway(folder.path()), gateway(folder.path())];
-    let table = gateways.each_ref().map(|gateway| gateway.address.as_str()).join(",");
+    let table = gateways.each_ref().map(Daemon::known).join(",");
     let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--once", "--json", "--gateways", &table];
     let mut node = Daemon::start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--json", "--quiet"]);
@@ -147,7 +166,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     let gateway = gateway(folder.path());
     let listen = ["node", "--listen", "127.0.0.1:0", "--once", "--pipe"];
     let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; echo done > end"]].concat());
-    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.address, "--quiet"]);
+    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     // What the sender was told is true by now.
     assert_eq!(fs::read_to_string(folder.path().join("end")).expect("the command has ended"), "done\n");
@@ -155,7 +174,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     assert_eq!(node.ended().0, Some(0));
 
     let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; exit 3"]].concat());
-    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.address, "--quiet"]);
+    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(1), "the command has not taken it");
     assert_eq!(node.ended().0, Some(1));
     node.says("it ended with exit status: 3");
@@ -166,7 +185,7 @@ fn an_interrupt_ends_each_of_them() {
     let folder = folder(1_000_000);
     let mut gateway = gateway(folder.path());
     let slow =
-        ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.address, "--pipe", "sleep 60; cat > got"];
+        ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--pipe", "sleep 60; cat > got"];
     let mut node = Daemon::start(folder.path(), &slow);
     let push =
         command(folder.path(), &["push", "file", "--to", &node.address]).stderr(Stdio::piped()).spawn();
@@ -194,7 +213,7 @@ fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
     let folder = folder(1_000);
     let gateway = Daemon::start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
     gateway.says("relays nowhere");
-    let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.address, "--out", "got"];
+    let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = Daemon::start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
     assert_eq!(run.status.code(), Some(1));

@@ -52,10 +52,12 @@ fn the_three_terminals_of_the_readme() {
     let section = readme.split("## Five minutes with real sockets").nth(1).expect("the section is there");
     let block = section.split("```").nth(1).expect("its commands are there");
     let lines: Vec<&str> = block.lines().filter(|line| !line.is_empty()).collect();
-    let [node, gateway, push] = &lines[..] else { panic!("three commands, not {lines:?}") };
+    let [key, node, gateway, push] = &lines[..] else { panic!("four commands, not {lines:?}") };
 
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("README.md"), readme).expect("it can be written");
+    let made = command(folder.path(), key).output().expect("the program starts");
+    assert_eq!(made.status.code(), Some(0));
     let _node = daemon(folder.path(), node);
     let _gateway = daemon(folder.path(), gateway);
     let run = command(folder.path(), push).output().expect("the program starts");

@@ -4,6 +4,12 @@
 
 use anabranch_core::time::Instant;
 
+/// A number for a sender's greetings that is more than any before, on any host whose clock is right: microseconds since 1970.
+pub fn greeting_number() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// A clock that began at time zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {

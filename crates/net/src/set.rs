@@ -19,6 +19,8 @@ mod push;
 mod security;
 mod window;
 
+pub use crate::clock::greeting_number;
+
 pub use self::allow::{Allow, BadAllow};
 pub use self::driver::LineError;
 pub use self::gateway::{Gateway, GatewayConfig, GatewayEvent};

@@ -25,6 +25,7 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
     let mut config = PushConfig::new(node.resolve(NODE_PORT)?, transfer()?);
     config.via =
         arguments.via.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect::<Result<_, _>>()?;
+    config.keys = arguments.keys.keys()?;
     config.set.request_timeout = REQUEST_TIMEOUT;
     config.set.request_tries = REQUEST_TRIES;
     config.set.gateways = match arguments.gateways {
