@@ -9,6 +9,7 @@ mod rdca_machines;
 mod rdca_wire;
 mod rpl;
 mod scenario;
+mod set_guard;
 mod set_header;
 mod set_machines;
 mod sockbuf;
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "aodv", run: aodv::run, max_len: 512 },
     Target { name: "mptcp_options", run: mptcp_options::run, max_len: 64 },
     Target { name: "tcp_input", run: tcp_input::run, max_len: 2048 },
+    Target { name: "set_guard", run: set_guard::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
     Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },

@@ -55,6 +55,11 @@ fn tcp_input() {
 }
 
 #[test]
+fn set_guard() {
+    short_run("set_guard", 2_000);
+}
+
+#[test]
 fn set_header() {
     short_run("set_header", 20_000);
 }

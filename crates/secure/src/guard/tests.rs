@@ -324,3 +324,29 @@ proptest! {
         prop_assert!(ended.is_err() || got.len() < plain.len(), "{:?}", ended);
     }
 }
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// The worked example of docs/set-security.md.
+#[test]
+fn the_documented_example_holds() {
+    let document: String =
+        include_str!("../../../../docs/set-security.md").split_whitespace().collect::<String>();
+    let world = World::new();
+    let mut a = Guard::control_with(&world.sender, Some(&[0x11; 32])).unwrap();
+    let first = sent(&mut a);
+    let (keys, answer) = answer(&world.node, Pattern::Known, &first[3..], Some(&[0x22; 32])).unwrap();
+    assert_eq!(a.read(answer.clone()), Ok(None));
+    a.write(request()).unwrap();
+    let record = sent(&mut a);
+    let mut b = Guard::at(Stage::AwaitRequest {
+        shared: Arc::clone(&world.node),
+        sealed: Sealed::new(Arc::new(keys), CONTROL),
+    });
+    assert_eq!(b.read(record.clone()), Ok(Some(request())));
+    for octets in [&first, &answer, &record] {
+        assert!(document.contains(&hex(octets)), "not in the page: {}", hex(octets));
+    }
+}
