@@ -27,6 +27,12 @@ pub(crate) struct Arguments {
     /// Sessions at once; further senders are reset
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
+    /// Sessions at once of one host, which over IPv6 is a /64
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    per_host: Option<u32>,
+    /// Senders at once that have not said who they are and whom they want; the one that has waited longest makes way
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    half_open: u32,
     /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
     /// to 8 MiB
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
@@ -47,10 +53,29 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
     let door = arguments.keys.door()?;
-    let Arguments { listen, allow, keys: _, connections, memory: Size(memory), idle, quiet } = arguments;
+    let Arguments {
+        listen,
+        allow,
+        keys: _,
+        connections,
+        per_host,
+        half_open,
+        memory: Size(memory),
+        idle,
+        quiet,
+    } = arguments;
     let address = listen.resolve(GATEWAY_PORT)?;
     let connections = connections as usize;
-    let config = GatewayConfig { door, allow, connections, memory, idle, ..GatewayConfig::new(address) };
+    let config = GatewayConfig {
+        door,
+        allow,
+        connections,
+        per_host: per_host.map_or(usize::MAX, |n| n as usize),
+        half_open: half_open as usize,
+        memory,
+        idle,
+        ..GatewayConfig::new(address)
+    };
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
@@ -85,12 +110,21 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
 
 fn say(event: &GatewayEvent) {
     match event {
-        GatewayEvent::Full { peer } => eprintln!("gateway: {peer} reset: --connections are all in use"),
-        GatewayEvent::Ended { peer, counters, error } => {
+        GatewayEvent::Full { peer, of_one_host: false } => {
+            eprintln!("gateway: {peer} reset: --connections are all in use");
+        }
+        GatewayEvent::Full { peer, of_one_host: true } => {
+            eprintln!("gateway: {peer} reset: its host has all that --per-host allows");
+        }
+        GatewayEvent::Evicted { peer } => {
+            eprintln!("gateway: {peer} reset: it had said nothing while others called");
+        }
+        GatewayEvent::Ended { peer, counters, refused, error } => {
             let RelayCounters { opened, forbidden, rejected, octets_down, octets_up, .. } = *counters;
             let what = match (opened, forbidden, rejected) {
                 (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
                 (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
+                (0, 0, _) if refused.total() > 0 => "reset".to_owned(),
                 (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
                 (0, 0, 0) => "the node was not reached".to_owned(),
             };

@@ -46,7 +46,8 @@ pub(super) struct Driver<M> {
     accept_after: Instant,
     permit: Permit,
     security: Security,
-    lines: BTreeMap<StreamId, Line>,
+    /// Boxed: a map has room for eleven at least.
+    lines: BTreeMap<StreamId, Box<Line>>,
     /// Whose turn it is: the line after the last that moved.
     turn: StreamId,
     timer: Pin<Box<Sleep>>,
@@ -106,6 +107,11 @@ impl<M: OverSockets> Driver<M> {
         self.lines.is_empty()
     }
 
+    /// Somebody was called, and the call is not over.
+    pub(super) fn has_dialled(&self) -> bool {
+        self.lines.values().any(|line| line.leg.is_some())
+    }
+
     /// Segments of a stream that TCP has sent again.
     pub(super) fn retransmissions(&self, stream: StreamId) -> u32 {
         let past = || self.past.iter().find(|(id, _)| *id == stream).map(|(_, n)| *n);
@@ -126,13 +132,13 @@ impl<M: OverSockets> Driver<M> {
             self.handle(now, idler, Moved::Closed(StreamClose::TimedOut));
         }
         if let Some(stream) = self.machine.handle_accepted(now) {
-            self.lines.insert(stream, line);
+            self.lines.insert(stream, Box::new(line));
         }
     }
 
     /// Forgets all streams without a word to the machine, which is about to go.
     pub(super) fn abort_all(&mut self) {
-        std::mem::take(&mut self.lines).into_values().for_each(Line::abort);
+        std::mem::take(&mut self.lines).into_values().for_each(|line| line.abort());
     }
 
     /// Carries out what the machine wants until it wants nothing more, or has octets for its owner.
@@ -163,7 +169,8 @@ impl<M: OverSockets> Driver<M> {
                 let to = SocketAddr::new(to.ip().to_canonical(), to.port());
                 match self.security.dialled(&self.machine, stream, leg) {
                     Ok(guard) if (self.permit)(to) => {
-                        self.lines.insert(stream, Line::dial(now, to, leg, guard, &self.options));
+                        let line = Line::dial(now, to, leg, guard, &self.options);
+                        self.lines.insert(stream, Box::new(line));
                     }
                     guarded => {
                         if let Err(error) = guarded {
@@ -235,8 +242,8 @@ impl<M: OverSockets> Driver<M> {
     /// One line that has moved, in turn.
     fn poll_lines(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let limit = self.options.queue as usize;
-        let held: usize = self.lines.values().map(Line::queued).sum();
-        let mut poll = |(stream, line): (&StreamId, &mut Line)| {
+        let held: usize = self.lines.values().map(|line| line.queued()).sum();
+        let mut poll = |(stream, line): (&StreamId, &mut Box<Line>)| {
             let reading = match M::HELD {
                 Held::Own => line.queued() <= limit,
                 Held::All => held <= limit,
@@ -320,7 +327,7 @@ impl<M: OverSockets> Driver<M> {
         }
     }
 
-    fn forget(&mut self, stream: StreamId) -> Option<Line> {
+    fn forget(&mut self, stream: StreamId) -> Option<Box<Line>> {
         let mut line = self.lines.remove(&stream)?;
         if line.leg.is_some() {
             self.past.push((stream, line.retransmissions));

@@ -1,20 +1,23 @@
 //! The gateway: a relay for each sender that connects, to those whom its operator allows.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_core::set::{Relay, RelayConfig, RelayCounters};
 use anabranch_core::time::Duration;
 use anabranch_secure::Doorkeeper;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use super::allow::Allow;
 use super::driver::{Driver, LineError};
 use super::listen;
 use super::options::SocketOptions;
-use super::security::Security;
+use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
 /// The least that one session may hold for its node, octets: half of its part of the memory.
@@ -35,6 +38,11 @@ pub struct GatewayConfig {
     pub allow: Vec<Allow>,
     /// Sessions at once; further senders are reset.
     pub connections: usize,
+    /// Sessions at once of one host (of one /64, over IPv6).
+    pub per_host: usize,
+    /// Senders at once that have not said who they are and whom they want: where there is one more, the one that has waited
+    /// longest is reset.
+    pub half_open: usize,
     /// Octets of payload that all sessions together may hold, here and in the kernel. Each may have its part of it: half
     /// for what waits to be read and half for what waits for the node.
     pub memory: u64,
@@ -54,6 +62,8 @@ impl GatewayConfig {
             door: None,
             allow: Vec::new(),
             connections: 256,
+            per_host: usize::MAX,
+            half_open: 64,
             memory: 256 << 20,
             idle: Duration::from_secs(120),
             setsyn_timeout: Duration::from_secs(10),
@@ -77,11 +87,20 @@ pub enum GatewayEvent {
         peer: SocketAddr,
         /// What the relay did for it.
         counters: RelayCounters,
+        /// What was refused, for want of a key or because it had been here before.
+        refused: RefusedCounters,
         /// What the kernel said last of a connection that failed, if one did.
         error: Option<LineError>,
     },
     /// A sender was reset: there are as many sessions as there may be.
     Full {
+        /// The sender.
+        peer: SocketAddr,
+        /// They are all of its host.
+        of_one_host: bool,
+    },
+    /// A sender has waited too long while others called.
+    Evicted {
         /// The sender.
         peer: SocketAddr,
     },
@@ -120,32 +139,114 @@ impl Gateway {
 
     /// Serves until it is dropped, and with it all sessions.
     pub async fn run(&self, mut tell: impl FnMut(GatewayEvent)) {
-        let mut sessions = JoinSet::new();
+        let mut sessions = Sessions::default();
         loop {
             tokio::select! {
-                Some(ended) = sessions.join_next() => {
+                Some(ended) = sessions.tasks.join_next_with_id() => {
                     // A session that has panicked is a fault of ours that ends this one alone.
-                    if let Ok(event) = ended {
+                    if let Some(event) = sessions.end(ended) {
                         tell(event);
                     }
                 }
                 called = self.accept() => match called {
-                    Ok((stream, peer)) if sessions.len() >= self.config.connections => {
-                        let _ = stream.set_zero_linger();
-                        tell(GatewayEvent::Full { peer });
-                    }
                     Ok((stream, peer)) => {
-                        sessions.spawn(serve(Arc::clone(&self.config), stream, peer));
+                        if let Some(event) = self.begin(&mut sessions, stream, peer) {
+                            tell(event);
+                        }
                     }
                     Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 },
             }
         }
     }
+
+    /// A sender has called.
+    fn begin(&self, sessions: &mut Sessions, stream: TcpStream, peer: SocketAddr) -> Option<GatewayEvent> {
+        let of_one_host = sessions.of(peer) >= self.config.per_host;
+        if of_one_host || sessions.tasks.len() >= self.config.connections {
+            let _ = stream.set_zero_linger();
+            return Some(GatewayEvent::Full { peer, of_one_host });
+        }
+        let known = Arc::new(AtomicBool::new(false));
+        let task = sessions.tasks.spawn(serve(Arc::clone(&self.config), stream, peer, Arc::clone(&known)));
+        sessions.begin(task, peer, known);
+        sessions.evict(self.config.half_open)
+    }
+}
+
+/// The sessions of a gateway.
+#[derive(Debug, Default)]
+struct Sessions {
+    tasks: JoinSet<GatewayEvent>,
+    peers: HashMap<Id, SocketAddr>,
+    /// Sessions of each host.
+    hosts: HashMap<Host, usize>,
+    /// Those that had not said what they want when they were last looked at, the oldest first.
+    half_open: VecDeque<(AbortHandle, Arc<AtomicBool>)>,
+}
+
+/// Where a sender is: an IPv4 address, or the first half of an IPv6 one, all of which one host may well have.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Host {
+    V4(Ipv4Addr),
+    V6(u64),
+}
+
+impl Host {
+    fn of(peer: SocketAddr) -> Self {
+        match peer.ip() {
+            IpAddr::V4(ip) => Self::V4(ip),
+            IpAddr::V6(ip) => Self::V6((u128::from(ip) >> 64) as u64),
+        }
+    }
+}
+
+impl Sessions {
+    fn of(&self, peer: SocketAddr) -> usize {
+        self.hosts.get(&Host::of(peer)).copied().unwrap_or(0)
+    }
+
+    fn begin(&mut self, task: AbortHandle, peer: SocketAddr, known: Arc<AtomicBool>) {
+        self.peers.insert(task.id(), peer);
+        *self.hosts.entry(Host::of(peer)).or_default() += 1;
+        self.half_open.push_back((task, known));
+    }
+
+    /// Makes room where too many have not said what they want.
+    fn evict(&mut self, most: usize) -> Option<GatewayEvent> {
+        if self.half_open.len() <= most {
+            return None;
+        }
+        self.half_open.retain(|(task, known)| !known.load(Ordering::Relaxed) && !task.is_finished());
+        if self.half_open.len() <= most {
+            return None;
+        }
+        let (task, _) = self.half_open.pop_front()?;
+        task.abort();
+        self.peers.get(&task.id()).map(|peer| GatewayEvent::Evicted { peer: *peer })
+    }
+
+    fn end(&mut self, ended: Result<(Id, GatewayEvent), JoinError>) -> Option<GatewayEvent> {
+        let (id, event) = ended.map_or_else(|error| (error.id(), None), |(id, event)| (id, Some(event)));
+        if let Some(peer) = self.peers.remove(&id)
+            && let Entry::Occupied(mut sessions) = self.hosts.entry(Host::of(peer))
+        {
+            *sessions.get_mut() -= 1;
+            if *sessions.get() == 0 {
+                sessions.remove();
+            }
+        }
+        event
+    }
 }
 
 /// One sender, until all is closed.
-async fn serve(config: Arc<GatewayConfig>, stream: TcpStream, peer: SocketAddr) -> GatewayEvent {
+async fn serve(
+    config: Arc<GatewayConfig>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    known: Arc<AtomicBool>,
+) -> GatewayEvent {
     let buffer = config.session_buffer();
     let relay = RelayConfig { buffer, setsyn_timeout: config.setsyn_timeout, ..RelayConfig::default() };
     let sockets = SocketOptions {
@@ -165,7 +266,11 @@ async fn serve(config: Arc<GatewayConfig>, stream: TcpStream, peer: SocketAddr) 
         let octets = driver.pump();
         debug_assert!(octets.is_none(), "a relay delivers nothing here");
         if driver.is_idle() {
-            return GatewayEvent::Ended { peer, counters: driver.machine.counters(), error: driver.error };
+            let counters = driver.machine.counters();
+            return GatewayEvent::Ended { peer, counters, refused: driver.refused, error: driver.error };
+        }
+        if driver.has_dialled() {
+            known.store(true, Ordering::Relaxed);
         }
         driver.next().await;
     }

@@ -1,0 +1,156 @@
+//! What deployed SET costs: processor time for each octet at the sender, beside a plain TCP copy with the same encryption, and
+//! at the gateway. Processes of their own, over the loop device; their time is what the kernel says.
+//!
+//! Prints a table. With an argument it is one of its own helpers.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use anabranch_secure::{Acquaintance, Guard, NodeKeys, SecretKey, SenderKeys, WhoMay};
+use tempfile::TempDir;
+
+/// Octets of each transfer.
+const OCTETS: usize = 1 << 30;
+/// Each is measured so often; the least counts, since whatever else runs here only adds.
+const RUNS: usize = 3;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("copy") => copy(arguments[2].parse().expect("an address")),
+        _ => measure(),
+    }
+}
+
+fn measure() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let path = folder.path();
+    fs::write(path.join("file"), vec![7; OCTETS]).expect("room for a gigabyte");
+    let made = program(path, &["key", "new", "sender", "gateway", "node"]).status();
+    assert!(made.expect("the program starts").success());
+    let copies: Vec<f64> = (0..RUNS).map(|_| copy_time(path)).collect();
+    println!("plain TCP copy, same encryption      {:.3} s of processor time per GB", least(&copies));
+    for gateways in [1, 3] {
+        let runs: Vec<[f64; 3]> = (0..RUNS).map(|_| push_times(path, gateways)).collect();
+        let each = |which: usize| least(&runs.iter().map(|run| run[which]).collect::<Vec<_>>());
+        println!(
+            "push through {gateways}: sender {:.3} s per GB ({:.2} of the copy), node {:.3}, gateways {:.3} ({:.2} GB/s per core)",
+            each(0),
+            each(0) / least(&copies),
+            each(1),
+            each(2),
+            1.0 / each(2),
+        );
+    }
+}
+
+fn least(seconds: &[f64]) -> f64 {
+    let gigabytes = OCTETS as f64 * 1e-9;
+    seconds.iter().copied().fold(f64::INFINITY, f64::min) / gigabytes
+}
+
+fn program(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Killed when it is over.
+struct Daemon(Child, String);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn daemon(folder: &Path, arguments: &[&str]) -> Daemon {
+    let mut child = program(folder, arguments).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| line.split("listening on ").nth(1).map(str::to_owned));
+    thread::spawn(move || lines.count());
+    Daemon(child, address.expect("it says where"))
+}
+
+/// Seconds of the processor that a process has had; of all children that have ended, if it is ours.
+fn processor_time(process: &str, children: bool) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it lives");
+    // The fields after the name, which is in brackets; times are in hundredths of a second.
+    let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().expect("a number");
+    let at = if children { 13 } else { 11 };
+    (ticks(at) + ticks(at + 1)) / 100.0
+}
+
+/// The processor time that a child which ends by itself has had.
+fn time_of(mut command: Command) -> f64 {
+    let before = processor_time("self", true);
+    let status = command.status().expect("it starts");
+    assert!(status.success());
+    processor_time("self", true) - before
+}
+
+/// A process that writes the file, sealed, to one socket.
+fn copy_time(folder: &Path) -> f64 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("it is bound").to_string();
+    let reader = thread::spawn(move || {
+        let mut socket = listener.accept().expect("somebody").0;
+        let mut octets = vec![0; 64 << 10];
+        while socket.read(&mut octets).expect("octets") > 0 {}
+    });
+    let mut command = Command::new(std::env::current_exe().expect("it runs"));
+    command.current_dir(folder).args(["copy", &to]);
+    let seconds = time_of(command);
+    reader.join().expect("it reads");
+    seconds
+}
+
+/// The helper: reads the file as the program does, seals it, writes it.
+fn copy(to: SocketAddr) {
+    let (own, node) = (SecretKey::from_octets([1; 32]), SecretKey::from_octets([3; 32]));
+    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: None };
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+    let mut far = Guard::node(&NodeKeys::new(who));
+    let mut guard = Guard::control(&sender).expect("keys");
+    far.read(guard.poll_transmit().expect("a greeting")).expect("it holds");
+    guard.read(far.poll_transmit().expect("an answer")).expect("it holds");
+    let file = bytes::Bytes::from(fs::read("file").expect("it is there"));
+    let mut socket = TcpStream::connect(to).expect("somebody listens");
+    guard.write(file).expect("it may write");
+    while let Some(record) = guard.poll_transmit() {
+        socket.write_all(&record).expect("it is read");
+    }
+}
+
+/// Processor time of the sender, the node and all gateways together.
+fn push_times(folder: &Path, gateways: usize) -> [f64; 3] {
+    let listen = ["--listen", "127.0.0.1:0", "--senders", "sender.pub", "--quiet"];
+    let gateway =
+        [&["gateway", "--key", "gateway.key", "--allow", "127.0.0.1:1-65535"][..], &listen].concat();
+    let gateways: Vec<Daemon> = (0..gateways).map(|_| daemon(folder, &gateway)).collect();
+    let node = daemon(folder, &[&["node", "--key", "node.key", "--out", "/dev/null"][..], &listen].concat());
+    let via: Vec<String> = gateways.iter().map(|gateway| format!("{}=gateway.pub", gateway.1)).collect();
+    let via = via.join(",");
+    let push = [
+        "push",
+        "file",
+        "--to",
+        &node.1,
+        "--via",
+        &via,
+        "--key",
+        "sender.key",
+        "--node-key",
+        "node.pub",
+        "--quiet",
+    ];
+    let sender = time_of(program(folder, &push));
+    let of = |daemon: &Daemon| processor_time(&daemon.0.id().to_string(), false);
+    [sender, of(&node), gateways.iter().map(of).sum()]
+}
