@@ -15,6 +15,7 @@ mod gateway;
 mod key;
 mod keys;
 mod lab;
+mod manual;
 mod node;
 mod output;
 mod plan;
@@ -60,6 +61,10 @@ enum Command {
     /// The closed-form models
     #[command(subcommand)]
     Plan(plan::Command),
+    /// Print the completions of a shell
+    Completions(manual::CompletionsArguments),
+    /// Write the manual pages into a folder
+    Man(manual::ManArguments),
 }
 
 fn main() -> ExitCode {
@@ -91,5 +96,7 @@ fn run() -> Result<(), Error> {
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),
+        Command::Completions(arguments) => manual::completions(&arguments, program()),
+        Command::Man(arguments) => manual::man(&arguments, program()),
     }
 }
