@@ -61,6 +61,17 @@ fn the_example_configurations_are_good() {
 }
 
 #[test]
+fn the_configuration_in_the_guide_is_good() {
+    let guide = read("../docs/operators-guide.md");
+    let (_, block) = guide.split_once("```toml\n").expect("there is one");
+    let (text, _) = block.split_once("```").expect("it ends");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("c.toml"), text).expect("a file");
+    let check = ["gateway", "--check", "--config", "c.toml", "--insecure"];
+    anabranch(folder.path(), &check).assert().success();
+}
+
+#[test]
 fn the_limits_of_the_units_are_enough_for_the_examples() {
     let (unit, config) = (unit("gateway"), config("gateway"));
     let number = |text: &str| text.parse::<u64>().expect("a number");
