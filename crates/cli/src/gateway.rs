@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// No line for each session
     #[arg(long, short)]
     quiet: bool,
+    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
+    #[arg(long)]
+    check: bool,
 }
 
 /// A time that is more than none.
@@ -63,6 +66,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         memory: Size(memory),
         idle,
         quiet,
+        check,
     } = arguments;
     let address = listen.resolve(GATEWAY_PORT)?;
     let connections = connections as usize;
@@ -76,15 +80,19 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         idle,
         ..GatewayConfig::new(address)
     };
+    let part = u64::from(config.session_buffer()) * 2;
+    if part.saturating_mul(config.connections as u64) > config.memory {
+        let message = format!("--memory {memory} is less than {} sessions need", config.connections);
+        return Err(
+            Error::input(message).with_hint(format!("give {part} octets for each, or fewer --connections"))
+        );
+    }
+    if check {
+        return service::checked("gateway");
+    }
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
-        let part = u64::from(config.session_buffer()) * 2;
-        if part.saturating_mul(config.connections as u64) > config.memory {
-            let message = format!("--memory {memory} is less than {} sessions need", config.connections);
-            return Err(Error::input(message)
-                .with_hint(format!("give {part} octets for each, or fewer --connections")));
-        }
         let insecure = config.door.is_none();
         let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
         let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
@@ -96,6 +104,7 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         if insecure {
             eprintln!("gateway: it serves anybody; for trusted networks only");
         }
+        service::ready();
         let tell = |event| {
             if !quiet {
                 say(&event);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod best;
+mod config;
 mod emulate;
 mod endpoint;
 mod error;
@@ -14,6 +15,7 @@ mod gateway;
 mod key;
 mod keys;
 mod lab;
+mod manual;
 mod node;
 mod output;
 mod plan;
@@ -23,7 +25,7 @@ mod service;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::Error;
 
@@ -59,10 +61,33 @@ enum Command {
     /// The closed-form models
     #[command(subcommand)]
     Plan(plan::Command),
+    /// Print the completions of a shell
+    Completions(manual::CompletionsArguments),
+    /// Write the manual pages into a folder
+    Man(manual::ManArguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Error::Pipe) => ExitCode::SUCCESS,
+        Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// The whole definition of the command line.
+fn program() -> clap::Command {
+    config::with_files(Arguments::command())
+}
+
+fn run() -> Result<(), Error> {
+    let matches = config::matches(&program(), std::env::args_os().collect())?;
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match arguments.command {
         Command::Push(arguments) => push::main(&arguments),
         Command::Gateway(arguments) => gateway::main(arguments),
         Command::Node(arguments) => node::main(arguments),
@@ -71,14 +96,7 @@ fn main() -> ExitCode {
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Pipe) => ExitCode::SUCCESS,
-        Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(error.code())
-        }
+        Command::Completions(arguments) => manual::completions(&arguments, program()),
+        Command::Man(arguments) => manual::man(&arguments, program()),
     }
 }

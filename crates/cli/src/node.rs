@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     /// Nothing on standard error but errors
     #[arg(long, short)]
     quiet: bool,
+    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened, nothing written
+    #[arg(long)]
+    check: bool,
 }
 
 /// A file that is there.
@@ -77,11 +80,15 @@ struct Received {
 pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
     let address = arguments.listen.resolve(NODE_PORT)?;
     let config = config(&arguments, address)?;
+    if arguments.check {
+        return service::checked("node");
+    }
     let output = Output::new(arguments.out.as_deref(), arguments.pipe.as_deref())?;
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
         eprintln!("node: listening on {}", node.address());
+        service::ready();
         if !arguments.quiet && arguments.keys.who()?.is_none() {
             eprintln!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
         }

@@ -1,14 +1,20 @@
 //! What the commands over this host's network have in common: a runtime, signals, errors of sockets.
 
+use std::env;
+use std::ffi::OsStr;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{self, UnixDatagram};
 use std::task::Poll;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
+use crate::output;
 
 /// One thread: a push, a gateway and a node are each a few tasks that mostly wait.
 pub(crate) fn runtime() -> Result<Runtime, Error> {
@@ -58,11 +64,38 @@ impl Signals {
 impl Stop {
     /// How a service that was stopped has ended.
     pub(crate) fn verdict(self) -> Result<(), Error> {
+        notify("STOPPING=1");
         match self {
             Self::Interrupted => Err(Error::Interrupted),
             Self::Asked => Ok(()),
         }
     }
+}
+
+/// What `--check` says when nothing is wrong.
+pub(crate) fn checked(program: &str) -> Result<(), Error> {
+    output::text(&format!("{program}: the options are good\n"))
+}
+
+/// Tells systemd, if it has started us, that whoever calls is answered from now on.
+pub(crate) fn ready() {
+    notify("READY=1");
+}
+
+/// One datagram to where NOTIFY_SOCKET says, as in sd_notify(3). Without the variable nobody wants to know; a service manager
+/// that cannot be reached finds out by its own time-out.
+fn notify(state: &str) {
+    let Some(path) = env::var_os("NOTIFY_SOCKET") else { return };
+    let _ = tell(&path, state);
+}
+
+fn tell(path: &OsStr, state: &str) -> io::Result<()> {
+    let address = match path.as_bytes() {
+        // An abstract name.
+        [b'@', name @ ..] => net::SocketAddr::from_abstract_name(name)?,
+        _ => net::SocketAddr::from_pathname(path)?,
+    };
+    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
 }
 
 /// Nobody can call there.

@@ -31,7 +31,7 @@ use crate::sim::Fault;
 pub use error::{Place, ScenarioError, nearest};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTransfer};
-pub use source::Source;
+pub use source::{Node, Source, Tree};
 pub use sweep::Point;
 
 /// A scenario that can run.

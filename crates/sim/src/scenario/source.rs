@@ -36,9 +36,9 @@ impl From<usize> for Step {
 }
 
 /// The tree.
-pub(super) type Tree<'s> = Spanned<DeTable<'s>>;
+pub type Tree<'s> = Spanned<DeTable<'s>>;
 /// A value in the tree.
-pub(super) type Node<'s> = Spanned<DeValue<'s>>;
+pub type Node<'s> = Spanned<DeValue<'s>>;
 
 impl Source {
     /// A scenario's text; `name` is what errors call it.
@@ -58,8 +58,11 @@ impl Source {
         &self.text
     }
 
-    /// Parses the text and applies the overrides.
-    pub(super) fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
+    /// Parses the text and applies the overrides. What its keys mean is the caller's to say.
+    ///
+    /// # Errors
+    /// If it is not TOML, or an override does not fit.
+    pub fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
         let mut tree = DeTable::parse(&self.text).map_err(|e| self.error_at_span(&e))?;
         let mut offset = self.text.len() + 1;
         for assignment in &self.overrides {
@@ -129,7 +132,8 @@ impl Source {
         Place::Whole { name: self.name.clone() }
     }
 
-    fn place(&self, span: Range<usize>) -> Place {
+    /// Where a part of the tree was written.
+    pub fn place(&self, span: Range<usize>) -> Place {
         let mut offset = self.text.len() + 1;
         if span.start < offset {
             let before = self.text.get(..span.start).unwrap_or(&self.text);

@@ -1,0 +1,105 @@
+//! The units and example configurations under `packaging`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anabranch_testkit::debian;
+use assert_cmd::prelude::*;
+
+const PROGRAMS: [&str; 2] = ["node", "gateway"];
+
+fn packaging() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging")
+}
+
+fn anabranch(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch"));
+    command.current_dir(folder).args(arguments);
+    command
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(packaging().join(path)).expect("it is part of the repository")
+}
+
+fn config(program: &str) -> String {
+    read(format!("config/{program}.toml"))
+}
+
+fn unit(program: &str) -> String {
+    read(format!("systemd/anabranch-{program}.service"))
+}
+
+/// What a line `key = value` or `key=value` says.
+#[track_caller]
+fn value<'t>(text: &'t str, key: &str) -> &'t str {
+    let of = |line: &'t str| line.strip_prefix(key)?.trim_start().strip_prefix('=').map(str::trim);
+    text.lines().find_map(of).expect("it is there")
+}
+
+#[test]
+fn the_example_configurations_are_good() {
+    let folder = tempfile::tempdir().expect("a folder");
+    anabranch(folder.path(), &["key", "new", "me"]).assert().success();
+    for program in PROGRAMS {
+        // Once as it stands, once with all that is commented out.
+        let text = config(program);
+        let example = |line: &str| {
+            let key = line.strip_prefix("# ")?.split_once(" = ")?.0;
+            key.chars().all(|c| c.is_ascii_lowercase() || c == '-').then(|| line[2..].to_owned())
+        };
+        let all: Vec<String> = text.lines().map(|line| example(line).unwrap_or(line.to_owned())).collect();
+        assert_ne!(all.join("\n"), text.trim_end());
+        for text in [text, all.join("\n")] {
+            fs::write(folder.path().join("c.toml"), text).expect("a file");
+            // Keys are where they are.
+            let check = [program, "--check", "--config", "c.toml", "--key", "me.key", "--senders", "me.pub"];
+            anabranch(folder.path(), &check).assert().success();
+        }
+    }
+}
+
+#[test]
+fn the_configuration_in_the_guide_is_good() {
+    let guide = read("../docs/operators-guide.md");
+    let (_, block) = guide.split_once("```toml\n").expect("there is one");
+    let (text, _) = block.split_once("```").expect("it ends");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("c.toml"), text).expect("a file");
+    let check = ["gateway", "--check", "--config", "c.toml", "--insecure"];
+    anabranch(folder.path(), &check).assert().success();
+}
+
+#[test]
+fn the_limits_of_the_units_are_enough_for_the_examples() {
+    let (unit, config) = (unit("gateway"), config("gateway"));
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    let connections = number(value(&config, "connections"));
+    assert!(number(value(&unit, "LimitNOFILE")) > 2 * connections, "two descriptors for each session");
+    let memory = number(value(&config, "memory").trim_matches('"').strip_suffix(" MiB").expect("MiB"));
+    assert!(memory * 16 >= connections, "64 KiB for each session");
+    let most = number(value(&unit, "MemoryMax").strip_suffix('G').expect("GiB")) * 1024;
+    assert!(most >= memory * 3 / 2, "and the program beside");
+}
+
+#[test]
+fn systemd_takes_the_units_and_finds_them_safe() {
+    let Some(analyze) = debian::find_or_install("systemd-analyze", "systemd") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = assert_cmd::cargo::cargo_bin!("anabranch");
+    for name in PROGRAMS {
+        // systemd looks for the program where programs are installed.
+        let unit = unit(name).replace("=anabranch ", &format!("={} ", program.display()));
+        let path = folder.path().join(format!("anabranch-{name}.service"));
+        fs::write(&path, unit).expect("a file");
+        let verified =
+            Command::new(&analyze).args(["verify", "--man=no"]).arg(&path).output().expect("it starts");
+        let said = String::from_utf8_lossy(&verified.stderr);
+        assert!(verified.status.success() && said.is_empty(), "{name}: {said}");
+        // Exposure of at most 2.0 of 10: systemd's own summary of what a unit may do.
+        let security = ["security", "--offline=true", "--no-pager", "--threshold=20"];
+        let judged = Command::new(&analyze).args(security).arg(&path).output().expect("it starts");
+        assert!(judged.status.success(), "{name}: {}", String::from_utf8_lossy(&judged.stdout));
+    }
+}
