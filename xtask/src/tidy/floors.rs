@@ -14,6 +14,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: "core", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
+    Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "model"] },
     Floor { name: "net", may_know: &["wire", "core"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },

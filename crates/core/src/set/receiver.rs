@@ -148,6 +148,9 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// Octets of state for one stream, beside a header that is not all there.
+    pub const STREAM_OCTETS: usize = size_of::<(StreamId, Role)>();
+
     /// A node without a transfer.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
@@ -298,6 +301,7 @@ impl Receiver {
             self.streams.remove(&stream);
             self.effects.push_back(Effect::Abort { stream });
         }
+        self.transfer = None;
         self.waiting.clear();
         let reorder = Reorder::new(request.length, &self.config);
         self.transfer =
@@ -438,7 +442,8 @@ impl Receiver {
     }
 
     fn send(&mut self, stream: StreamId, message: &Message) {
-        let mut octets = Vec::with_capacity(16);
+        let ranges = if let Message::Ack(ack) = message { ack.held.len() } else { 0 };
+        let mut octets = Vec::with_capacity(16 + 16 * ranges);
         wire::encode(message, &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }
