@@ -1,4 +1,4 @@
-/* Receives one file by SET and writes it to standard output as it comes: receive PORT [GATEWAY-ADDRESS:PORT]...
+/* Receives one file by SET and writes it to standard output as it comes: receive ADDRESS:PORT [GATEWAY:PORT]...
  *
  * A stand-in for a small node: POSIX sockets are its TCP stack, everything else is static. Says on standard error where it
  * listens, and at the end what it took. IPv4, to be short. */
@@ -18,7 +18,7 @@
 
 #include "anabranch_node.h"
 
-enum { CONNECTIONS = 4, READ = 512, MEMORY = 12 * 1024, GATEWAYS = 3 };
+enum { CONNECTIONS = 4, READ = 256, MEMORY = 11520, GATEWAYS = 3 };
 
 /* All that the node has: its memory, one buffer to read into, and its connections. */
 static unsigned char memory[MEMORY];
@@ -215,34 +215,37 @@ static size_t stack_used(void)
     return PAINTED - clean;
 }
 
-static int listen_on(int port)
+/* Four octets and a port. */
+static int address_of(const char *text, uint8_t octets[4], uint16_t *port)
+{
+    unsigned a, b, c, d, p;
+    if (sscanf(text, "%u.%u.%u.%u:%u", &a, &b, &c, &d, &p) != 5)
+        return -1;
+    octets[0] = (uint8_t)a, octets[1] = (uint8_t)b, octets[2] = (uint8_t)c, octets[3] = (uint8_t)d;
+    *port = (uint16_t)p;
+    return 0;
+}
+
+static int listen_on(const char *text)
 {
     struct sockaddr_in address;
     socklen_t length = sizeof address;
+    uint16_t port;
+    uint8_t octets[4];
     int yes = 1;
+    if (address_of(text, octets, &port) != 0)
+        return -1;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
-    address.sin_port = htons((uint16_t)port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    memcpy(&address.sin_addr, octets, sizeof octets);
     listener = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, CONNECTIONS) != 0)
         return -1;
     getsockname(listener, (struct sockaddr *)&address, &length);
-    fprintf(stderr, "listening on 127.0.0.1:%d\n", ntohs(address.sin_port));
-    return 0;
-}
-
-static int gateway(const char *text, anabranch_node_gateway *g, int id)
-{
-    unsigned a, b, c, d, port;
-    if (sscanf(text, "%u.%u.%u.%u:%u", &a, &b, &c, &d, &port) != 5)
-        return -1;
-    g->address[0] = (uint8_t)a, g->address[1] = (uint8_t)b;
-    g->address[2] = (uint8_t)c, g->address[3] = (uint8_t)d;
-    g->port = (uint16_t)port;
-    g->id = (uint16_t)id;
-    g->hops = 1;
+    fprintf(stderr, "listening on %u.%u.%u.%u:%u\n", octets[0], octets[1], octets[2], octets[3],
+            ntohs(address.sin_port));
     return 0;
 }
 
@@ -254,19 +257,23 @@ int main(int argc, char **argv)
     int failed;
 
     if (argc < 2 || argc > 2 + GATEWAYS) {
-        fprintf(stderr, "usage: receive PORT [GATEWAY:PORT]...\n");
+        fprintf(stderr, "usage: receive ADDRESS:PORT [GATEWAY:PORT]...\n");
         return 2;
     }
     anabranch_node_defaults(&config);
     config.connections = CONNECTIONS;
     config.read = READ;
     config.gateways = gateways;
-    for (int i = 2; i < argc; i++)
-        if (gateway(argv[i], &gateways[config.gateway_count++], i) != 0)
+    for (int i = 2; i < argc; i++) {
+        anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
+        gateway->id = (uint16_t)i;
+        gateway->hops = 1;
+        if (address_of(argv[i], gateway->address, &gateway->port) != 0)
             return 2;
+    }
     for (int i = 0; i < CONNECTIONS; i++)
         connections[i].socket = -1;
-    if (anabranch_node_version() != ANABRANCH_NODE_VERSION || listen_on(atoi(argv[1])) != 0)
+    if (anabranch_node_version() != ANABRANCH_NODE_VERSION || listen_on(argv[1]) != 0)
         return 1;
     if (anabranch_node_init(&node, memory, sizeof memory, &config) != ANABRANCH_NODE_OK) {
         fprintf(stderr, "the node wants %zu octets of memory\n", anabranch_node_memory(&config));
