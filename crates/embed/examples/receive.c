@@ -18,7 +18,10 @@
 
 #include "anabranch_node.h"
 
-enum { CONNECTIONS = 4, READ = 256, MEMORY = 11520, GATEWAYS = 3 };
+enum { CONNECTIONS = 4, READ = 256, MEMORY = 11520, GATEWAYS = 3, SECOND = 1000 };
+
+/* A minute, in nanoseconds. */
+#define SILENCE UINT64_C(60000000000)
 
 /* All that the node has: its memory, one buffer to read into, and its connections. */
 static unsigned char memory[MEMORY];
@@ -27,7 +30,7 @@ static anabranch_node_gateway gateways[GATEWAYS];
 static struct connection {
     int socket; /* -1: none */
     uint32_t stream;
-    int ended;
+    uint64_t heard; /* when something last came */
 } connections[CONNECTIONS];
 static int listener = -1;
 
@@ -127,7 +130,7 @@ static int accept_one(anabranch_node *node)
             break;
         fcntl(socket, F_SETFL, O_NONBLOCK);
         c->socket = socket;
-        c->ended = 0;
+        c->heard = now();
         return carry_out(node);
     }
     close(socket);
@@ -139,10 +142,10 @@ static int read_one(anabranch_node *node, struct connection *c)
     uint32_t stream = c->stream;
     ssize_t n = recv(c->socket, scratch, sizeof scratch, 0);
     if (n > 0) {
+        c->heard = now();
         anabranch_node_data(node, now(), stream, scratch, (size_t)n);
     } else if (n == 0) {
         /* Our own direction is closed in answer, and that is the end of both. */
-        c->ended = 1;
         anabranch_node_ended(node, now(), stream);
         if (carry_out(node) != 0)
             return -1;
@@ -154,6 +157,22 @@ static int read_one(anabranch_node *node, struct connection *c)
         anabranch_node_closed(node, now(), stream);
     }
     return carry_out(node);
+}
+
+/* Whoever connects and then says nothing shall not keep the place of one who would. */
+static int drop_silent(anabranch_node *node)
+{
+    uint64_t t = now();
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct connection *c = &connections[i];
+        if (c->socket >= 0 && t - c->heard > SILENCE) {
+            drop(c, 1);
+            anabranch_node_closed(node, t, c->stream);
+            if (carry_out(node) != 0)
+                return -1;
+        }
+    }
+    return 0;
 }
 
 static int busy(void)
@@ -170,19 +189,19 @@ static int receive(anabranch_node *node)
     while (!anabranch_node_complete(node) || busy()) {
         struct pollfd fds[CONNECTIONS + 1];
         uint64_t due, t = now();
-        int wait = -1;
+        int wait = SECOND;
         for (int i = 0; i < CONNECTIONS; i++) {
             fds[i].fd = connections[i].socket;
             fds[i].events = POLLIN;
         }
         fds[CONNECTIONS].fd = listener;
         fds[CONNECTIONS].events = POLLIN;
-        if (anabranch_node_next_timeout(node, &due))
+        if (anabranch_node_next_timeout(node, &due) && due < t + SECOND * UINT64_C(1000000))
             wait = due > t ? (int)((due - t) / 1000000) + 1 : 0;
         if (poll(fds, CONNECTIONS + 1, wait) < 0 && errno != EINTR)
             return -1;
         anabranch_node_timeout(node, now());
-        if (carry_out(node) != 0)
+        if (carry_out(node) != 0 || drop_silent(node) != 0)
             return -1;
         for (int i = 0; i < CONNECTIONS; i++)
             if (fds[i].revents != 0 && connections[i].socket == fds[i].fd && fds[i].fd >= 0)
