@@ -34,7 +34,7 @@ pub use anabranch_wire::set::{
 };
 pub use machine::Machine;
 pub use ranges::RangeSet;
-pub use receiver::{Receiver, ReceiverConfig, Striping as NodeStriping};
+pub use receiver::{Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
     Failure, OpenWhen, Outcome, Reinjection, Sender, SenderConfig, SessionReport, Start, StripingPolicy,

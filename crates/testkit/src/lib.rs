@@ -7,6 +7,7 @@
 //! * [`rdca`]: senders, a sink, and a channel with faults.
 //! * [`notation`]: segments as text, both ways.
 //! * [`counting`]: an allocator that counts.
+//! * [`embedded`]: the static library for C, and C programs with it.
 //! * [`debian`]: programs of others, to hold our bytes against.
 //! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
@@ -14,6 +15,7 @@
 
 pub mod counting;
 pub mod debian;
+pub mod embedded;
 pub mod netns;
 pub mod notation;
 pub mod pair;

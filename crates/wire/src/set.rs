@@ -14,7 +14,7 @@ mod encode;
 mod message;
 mod varint;
 
-pub use decode::{DecodeError, Decoder, Item};
+pub use decode::{DecodeError, Decoder, Item, MAX_NODE_HEADER};
 pub use encode::{data_header, encode};
 pub use message::{
     Accept, Ack, Energy, Gateway, Join, Layout, MAX_GATEWAYS, MAX_NEIGHBOURS, MAX_RANGES, Message, Neighbour,

@@ -204,3 +204,27 @@ fn nonsense_names_its_field_and_place() {
     assert_eq!((error.field, error.offset), ("type of the message", 1));
     assert_eq!(error.to_string(), "octet 1 of the stream: type of the message is not valid");
 }
+
+#[test]
+fn a_bounded_decoder_holds_no_more_than_its_bound() {
+    let transfer = TransferId(u64::MAX);
+    let longest =
+        Message::Request(Request { version: VERSION, transfer, length: (1 << 62) - 1, plan: Plan::Split });
+    let mut octets = Vec::new();
+    encode(&longest, &mut octets);
+    assert!(octets.len() <= MAX_NODE_HEADER);
+    let mut decoder = Decoder::bounded(MAX_NODE_HEADER);
+    for octet in octets {
+        assert_eq!(decoder.next_item(), Ok(None));
+        decoder.push(Bytes::from(vec![octet]));
+    }
+    assert_eq!(decoder.next_item(), Ok(Some(Item::Message(longest))));
+
+    // An acceptance of many rows, octet by octet, as nobody sends it to a node.
+    decoder.push(Bytes::from_static(&[0x2f]));
+    let refused = (1..200).find(|_| {
+        decoder.push(Bytes::from_static(&[1]));
+        decoder.next_item().is_err()
+    });
+    assert_eq!(refused, Some(MAX_NODE_HEADER - 1));
+}

@@ -15,6 +15,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: "secure", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
+    Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },

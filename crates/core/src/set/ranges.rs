@@ -18,6 +18,11 @@ impl RangeSet {
         Self { ranges: Vec::new(), octets: 0 }
     }
 
+    /// No octet, and room for so many ranges without another allocation.
+    pub fn with_capacity(ranges: usize) -> Self {
+        Self { ranges: Vec::with_capacity(ranges), octets: 0 }
+    }
+
     /// How many octets.
     pub const fn octets(&self) -> u64 {
         self.octets
@@ -84,6 +89,12 @@ impl RangeSet {
         start >= end || self.range_at(start).is_some_and(|r| end <= r.end)
     }
 
+    /// `start..end` overlaps a range or lies beside one: added, it would not be a range of its own.
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        let i = self.ranges.partition_point(|r| r.end < start);
+        self.ranges.get(i).is_some_and(|r| r.start <= end)
+    }
+
     /// The range that holds `at`.
     pub fn range_at(&self, at: u64) -> Option<Range> {
         let i = self.ranges.partition_point(|r| r.end <= at);
@@ -140,6 +151,10 @@ mod tests {
                 };
                 prop_assert_eq!(changed, expected as u64);
                 prop_assert_eq!(set.octets(), bitmap.iter().filter(|b| **b).count() as u64);
+                for i in 1..99 {
+                    let near = bitmap[i as usize - 1..=i as usize + 1].contains(&true);
+                    prop_assert_eq!(set.touches(i, i + 1), near);
+                }
                 for i in 0..100 {
                     prop_assert_eq!(set.covers(i, i + 1), bitmap[i as usize]);
                     let next = (i..100).find(|j| bitmap[*j as usize]);

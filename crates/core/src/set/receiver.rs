@@ -10,12 +10,13 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Accept, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, Refuse, RefuseReason,
-    Request, TransferId, VERSION,
+    self as wire, Accept, Ack, Decoder, Gateway, Item, Join, MAX_NODE_HEADER, MAX_RANGES, Message, Plan,
+    Refuse, RefuseReason, Request, TransferId, VERSION,
 };
 use bytes::Bytes;
 
-use self::reorder::Reorder;
+pub use self::reorder::Holding;
+use self::reorder::{Reorder, Waiting};
 use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
@@ -39,6 +40,10 @@ pub struct ReceiverConfig {
     pub buffer: u32,
     /// Octets that a stream may send before it has said what it is for.
     pub first_window: u32,
+    /// How octets are kept that wait for others before them.
+    pub holding: Holding,
+    /// Separate pieces that may wait, about: whoever sends one more is reset, unless it is what is next.
+    pub pieces: usize,
     /// The gateway table (Table 1).
     pub gateways: Vec<Gateway>,
     /// Whether the node takes SET sessions.
@@ -58,6 +63,9 @@ impl Default for ReceiverConfig {
         Self {
             buffer: 64_000,
             first_window: 1_000,
+            holding: Holding::Pieces,
+            // As many as chunks of 128 octets in a buffer of 4 MB.
+            pieces: 32_768,
             gateways: Vec::new(),
             striping: Striping::Supported,
             share: ShareConfig {
@@ -133,15 +141,20 @@ pub struct Receiver {
     config: ReceiverConfig,
     streams: BTreeMap<StreamId, Role>,
     transfer: Option<Transfer>,
+    waiting: Waiting,
     next_stream: u32,
     effects: VecDeque<Effect>,
     counters: ReceiverCounters,
 }
 
 impl Receiver {
+    /// Octets of state for one stream, beside a header that is not all there.
+    pub const STREAM_OCTETS: usize = size_of::<(StreamId, Role)>();
+
     /// A node without a transfer.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
+            waiting: Waiting::new(config.holding, config.buffer),
             config,
             streams: BTreeMap::new(),
             transfer: None,
@@ -155,7 +168,7 @@ impl Receiver {
     pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
-        self.streams.insert(stream, Role::Fresh(Decoder::new()));
+        self.streams.insert(stream, Role::Fresh(Decoder::bounded(MAX_NODE_HEADER)));
         let octets = self.config.first_window.min(self.config.buffer);
         self.effects.push_back(Effect::LimitReceive { stream, octets });
         stream
@@ -201,7 +214,8 @@ impl Receiver {
 
     /// The next thing that the driver shall do.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        // What a ring holds goes out before whatever was said of it.
+        self.pop_waiting().or_else(|| self.effects.pop_front())
     }
 
     /// The present transfer and the octets of it delivered in order.
@@ -287,7 +301,9 @@ impl Receiver {
             self.streams.remove(&stream);
             self.effects.push_back(Effect::Abort { stream });
         }
-        let reorder = Reorder::new(request.length, u64::from(self.config.buffer));
+        self.transfer = None;
+        self.waiting.clear();
+        let reorder = Reorder::new(request.length, &self.config);
         self.transfer =
             Some(Transfer { id: request.transfer, reorder, sessions: 1, news: now, next_share: now });
     }
@@ -349,13 +365,20 @@ impl Receiver {
         let Some(transfer) = &mut self.transfer else { return false };
         let length = octets.len() as u64;
         transfer.news = now;
-        let Some(new) = transfer.reorder.insert(offset, octets) else { return false };
+        let Some(new) = transfer.reorder.insert(&mut self.waiting, offset, octets) else { return false };
         self.counters.duplicate_octets += length - new;
-        while let Some(octets) = transfer.reorder.pop() {
-            self.effects.push_back(Effect::Deliver { octets });
-        }
         self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
+        if self.config.holding == Holding::Pieces {
+            while let Some(effect) = self.pop_waiting() {
+                self.effects.push_back(effect);
+            }
+        }
         true
+    }
+
+    fn pop_waiting(&mut self) -> Option<Effect> {
+        let octets = self.transfer.as_mut()?.reorder.pop(&mut self.waiting)?;
+        Some(Effect::Deliver { octets })
     }
 
     fn consider_ack(&mut self, now: Instant, stream: StreamId) {
@@ -419,7 +442,8 @@ impl Receiver {
     }
 
     fn send(&mut self, stream: StreamId, message: &Message) {
-        let mut octets = Vec::with_capacity(16);
+        let ranges = if let Message::Ack(ack) = message { ack.held.len() } else { 0 };
+        let mut octets = Vec::with_capacity(16 + 16 * ranges);
         wire::encode(message, &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }

@@ -97,8 +97,10 @@ fn the_paper_s_sessions_open_one_after_another_after_the_setack() {
 
 #[test]
 fn a_small_node_buffer_is_never_overrun() {
-    for buffer in [500, 1_500, 4_000] {
-        let node = ReceiverConfig { buffer, ..ReceiverConfig::default() };
+    for (buffer, holding) in
+        [500, 1_500, 4_000].into_iter().flat_map(|b| [(b, Holding::Pieces), (b, Holding::Ring)])
+    {
+        let node = ReceiverConfig { buffer, holding, pieces: 32, ..ReceiverConfig::default() };
         let (world, _) =
             deliver(&[path(18_000, 25), path(4_000, 100)], 50_000, SenderConfig::default(), node);
         assert!(world.node.counters().held_peak <= u64::from(buffer));

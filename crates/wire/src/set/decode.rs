@@ -15,6 +15,9 @@ use super::varint;
 /// can be well-formed, so no peer can make a decoder hold more.
 const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
+/// The longest header that anybody has reason to send to a node, with room to spare: requests, joins, chunks.
+pub const MAX_NODE_HEADER: usize = 64;
+
 /// What is wrong with a stream. Nothing after it can be understood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("octet {offset} of the stream: {field} is not valid")]
@@ -40,14 +43,22 @@ pub enum Item {
 }
 
 /// Cuts a stream into [`Item`]s. Holds at most one header; payload passes through without a copy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
     header: Vec<u8>,
+    /// Octets of a header, at most.
+    longest: usize,
     input: Bytes,
     /// Octets of the present chunk that have not come, and where the next of them belongs.
     chunk_left: u64,
     next_offset: u64,
     consumed: u64,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A header that is not all there, or one that cannot be.
@@ -59,7 +70,12 @@ enum Stop {
 impl Decoder {
     /// A decoder at the start of a stream.
     pub const fn new() -> Self {
-        Self { header: Vec::new(), input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
+        Self::bounded(MAX_HEADER)
+    }
+
+    /// A decoder that holds at most `longest` octets: a longer header is an error.
+    pub const fn bounded(longest: usize) -> Self {
+        Self { header: Vec::new(), longest, input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
     }
 
     /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before the next
@@ -131,7 +147,7 @@ impl Decoder {
     /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
     fn take_header(&mut self) -> Result<Option<Message>, Stop> {
         let held = self.header.len();
-        let look = (MAX_HEADER - held.min(MAX_HEADER)).min(self.input.len());
+        let look = self.longest.saturating_sub(held).min(self.input.len());
         // The usual case costs no copy: the whole header lies in one piece.
         let parsed = if held == 0 {
             parse(&self.input[..look], self.next_offset)
@@ -153,7 +169,7 @@ impl Decoder {
                     }
                 })
             }
-            Err(Stop::NeedMore) if held + look >= MAX_HEADER => Err(Stop::Bad("length of the message")),
+            Err(Stop::NeedMore) if held + look >= self.longest => Err(Stop::Bad("length of the message")),
             Err(Stop::NeedMore) => {
                 if held == 0 {
                     self.header.extend_from_slice(&self.input);

@@ -1,27 +1,116 @@
 //! The node's one receive buffer: pieces of a file from anywhere, out in order.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec;
 
 use anabranch_wire::set::Range;
 use bytes::Bytes;
 
+use super::ReceiverConfig;
 use crate::set::ranges::RangeSet;
 
-/// Pieces that wait for what comes before them.
+/// Octets that come out of a ring at once, at most: what is copied for it is soon gone again.
+const FROM_RING: u64 = 256;
+
+/// How octets are kept that wait for those before them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holding {
+    /// Each piece as it came, without a copy. A small one may keep alive all that was read with it.
+    Pieces,
+    /// In a ring as large as the buffer, allocated once and for all transfers: however small its pieces are, nobody
+    /// makes it take more. What comes out is a copy, made when the driver asks for it; until it has, the ring is
+    /// as full as it was, so that a driver polls until nothing is left before it hands in more.
+    Ring,
+}
+
+/// The octets themselves; where they belong is in [`Reorder`].
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// By offset; pieces do not overlap.
+    Pieces(BTreeMap<u64, Bytes>),
+    /// The octet at offset `i` of the file is at `i` modulo the length.
+    Ring(Box<[u8]>),
+}
+
+impl Waiting {
+    pub(super) fn new(holding: Holding, buffer: u32) -> Self {
+        match holding {
+            Holding::Pieces => Self::Pieces(BTreeMap::new()),
+            Holding::Ring => Self::Ring(vec![0; buffer as usize].into_boxed_slice()),
+        }
+    }
+
+    /// Another file begins.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Pieces(pieces) => pieces.clear(),
+            // What is in it is not known to be: nobody reads it.
+            Self::Ring(_) => {}
+        }
+    }
+
+    fn put(&mut self, at: u64, piece: Bytes) {
+        match self {
+            Self::Pieces(pieces) => {
+                pieces.insert(at, piece);
+            }
+            Self::Ring(ring) => {
+                let (head, tail) = parts(ring, at, piece.len());
+                let (first, second) = piece.split_at(head.len());
+                ring[head].copy_from_slice(first);
+                ring[tail].copy_from_slice(second);
+            }
+        }
+    }
+
+    /// The octets from `at` on, at least one and not past `end`.
+    fn take(&mut self, at: u64, end: u64) -> Option<Bytes> {
+        match self {
+            Self::Pieces(pieces) => {
+                pieces.first_entry().filter(|e| *e.key() == at).map(|entry| entry.remove())
+            }
+            Self::Ring(ring) => {
+                let n = end.saturating_sub(at).min(FROM_RING);
+                let (head, _) = parts(ring, at, n as usize);
+                (n > 0).then(|| Bytes::copy_from_slice(&ring[head]))
+            }
+        }
+    }
+}
+
+/// Where `n` octets from `at` on lie in a ring, which has room for them: up to its end, and from its beginning.
+fn parts(ring: &[u8], at: u64, n: usize) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
+    let size = ring.len();
+    let start = at.checked_rem(size as u64).unwrap_or(0) as usize;
+    let head = n.min(size - start);
+    (start..start + head, 0..(n - head).min(start))
+}
+
+/// What has come of one file, and what may.
 #[derive(Debug)]
 pub(super) struct Reorder {
     length: u64,
     buffer: u64,
+    /// Separate pieces, at most.
+    pieces: usize,
     /// All that has come, delivered or not.
     arrived: RangeSet,
-    /// What waits, by offset; pieces do not overlap.
-    pieces: BTreeMap<u64, Bytes>,
+    /// All before this octet has come.
     delivered: u64,
+    /// All before this octet has been popped.
+    popped: u64,
 }
 
 impl Reorder {
-    pub(super) fn new(length: u64, buffer: u64) -> Self {
-        Self { length, buffer, arrived: RangeSet::new(), pieces: BTreeMap::new(), delivered: 0 }
+    pub(super) fn new(length: u64, config: &ReceiverConfig) -> Self {
+        let arrived = match config.holding {
+            Holding::Pieces => RangeSet::new(),
+            // Those that wait, what has been delivered, and the one that shows that there are too many.
+            Holding::Ring => RangeSet::with_capacity(config.pieces + 2),
+        };
+        let (buffer, pieces) = (u64::from(config.buffer), config.pieces);
+        Self { length, buffer, pieces, arrived, delivered: 0, popped: 0 }
     }
 
     pub(super) fn length(&self) -> u64 {
@@ -47,10 +136,13 @@ impl Reorder {
     }
 
     /// Takes `octets` at `offset` and returns how many were new; `None`, and nothing taken, if they reach
-    /// past the file or the buffer.
-    pub(super) fn insert(&mut self, offset: u64, octets: Bytes) -> Option<u64> {
+    /// past the file or the buffer, or if they are one piece too many.
+    pub(super) fn insert(&mut self, waiting: &mut Waiting, offset: u64, octets: Bytes) -> Option<u64> {
         let end = offset.checked_add(octets.len() as u64)?;
-        if end > self.length || end > self.delivered.saturating_add(self.buffer) {
+        if end > self.length || end > self.popped.saturating_add(self.buffer) {
+            return None;
+        }
+        if offset > self.delivered && self.is_full(waiting, offset, end) {
             return None;
         }
         let before = self.arrived.octets();
@@ -62,19 +154,27 @@ impl Reorder {
                 continue;
             }
             let stop = self.arrived.next_from(at).map_or(end, |r| r.start.min(end));
-            let piece = octets.slice((at - offset) as usize..(stop - offset) as usize);
-            self.pieces.insert(at, piece);
+            waiting.put(at, octets.slice((at - offset) as usize..(stop - offset) as usize));
             self.arrived.insert(at, stop);
             at = stop;
         }
+        self.delivered = self.arrived.prefix();
         Some(self.arrived.octets() - before)
     }
 
-    /// The next piece in order.
-    pub(super) fn pop(&mut self) -> Option<Bytes> {
-        let entry = self.pieces.first_entry().filter(|e| *e.key() == self.delivered)?;
-        let piece = entry.remove();
-        self.delivered += piece.len() as u64;
+    /// Whether `offset..end` would be one piece too many. One that fills several gaps may bring as many pieces as there are
+    /// gaps, so that twice the bound is never passed.
+    fn is_full(&self, waiting: &Waiting, offset: u64, end: u64) -> bool {
+        match waiting {
+            Waiting::Pieces(pieces) => pieces.len() >= self.pieces,
+            Waiting::Ring(_) => !self.arrived.touches(offset, end) && self.ranges().count() >= self.pieces,
+        }
+    }
+
+    /// The next octets in order.
+    pub(super) fn pop(&mut self, waiting: &mut Waiting) -> Option<Bytes> {
+        let piece = waiting.take(self.popped, self.delivered)?;
+        self.popped += piece.len() as u64;
         Some(piece)
     }
 }
@@ -85,20 +185,32 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
+    fn new(length: u64, buffer: u32, holding: Holding) -> (Reorder, Waiting) {
+        let config = ReceiverConfig { buffer, holding, pieces: 100, ..ReceiverConfig::default() };
+        (Reorder::new(length, &config), Waiting::new(holding, buffer))
+    }
+
+    fn either() -> impl Strategy<Value = Holding> {
+        any::<bool>().prop_map(|ring| if ring { Holding::Ring } else { Holding::Pieces })
+    }
+
     proptest! {
         #[test]
         fn any_overlapping_pieces_come_out_as_the_file(
-            starts in proptest::collection::vec((0usize..500, 1usize..80), 1..80)
+            starts in proptest::collection::vec((0usize..500, 1usize..80), 1..80),
+            holding in either(),
+            buffer in 60u32..600,
         ) {
             let file: Vec<u8> = (0..500u32).map(|i| (i * 7) as u8).collect();
-            let mut reorder = Reorder::new(500, 500);
+            let (mut reorder, mut waiting) = new(500, buffer, holding);
             let mut out = Vec::new();
             let all = starts.into_iter().chain((0..10).map(|i| (i * 50, 50)));
             for (start, n) in all {
                 let end = (start + n).min(500);
-                let new = reorder.insert(start as u64, Bytes::copy_from_slice(&file[start..end]));
-                prop_assert!(new.is_some());
-                while let Some(piece) = reorder.pop() {
+                let octets = Bytes::copy_from_slice(&file[start..end]);
+                let new = reorder.insert(&mut waiting, start as u64, octets);
+                prop_assert_eq!(new.is_some(), end <= out.len() + buffer as usize);
+                while let Some(piece) = reorder.pop(&mut waiting) {
                     out.extend_from_slice(&piece);
                 }
                 prop_assert_eq!(reorder.delivered(), out.len() as u64);
@@ -107,14 +219,54 @@ mod tests {
             prop_assert!(reorder.is_complete());
             prop_assert_eq!(reorder.held(), 0);
         }
+
+        /// Octets one by one, anywhere: what is held stays bounded, and the file comes nevertheless.
+        #[test]
+        fn no_more_pieces_wait_than_may(
+            starts in proptest::collection::vec((0u64..500, 1usize..4), 1..600),
+            holding in either(),
+        ) {
+            let config = ReceiverConfig { buffer: 500, holding, pieces: 7, ..ReceiverConfig::default() };
+            let (mut reorder, mut waiting) = (Reorder::new(500, &config), Waiting::new(holding, 500));
+            let mut out = 0;
+            for (start, n) in starts.into_iter().chain((0..500).map(|i| (i, 1))) {
+                let octets = Bytes::from(vec![0; n.min((500 - start) as usize)]);
+                let taken = reorder.insert(&mut waiting, start, octets);
+                prop_assert!(taken.is_some() || start > out, "what is next is always taken");
+                while let Some(piece) = reorder.pop(&mut waiting) {
+                    out += piece.len() as u64;
+                }
+                match &waiting {
+                    Waiting::Pieces(pieces) => prop_assert!(pieces.len() <= 2 * 7),
+                    Waiting::Ring(ring) => prop_assert!(ring.len() == 500 && reorder.ranges().count() <= 7),
+                }
+                prop_assert!(reorder.arrived.as_slice().len() <= 2 * 7 + 1);
+            }
+            prop_assert!(reorder.is_complete());
+        }
     }
 
     #[test]
     fn nothing_past_the_file_or_the_buffer_is_taken() {
-        let mut reorder = Reorder::new(100, 20);
-        assert_eq!(reorder.insert(10, Bytes::from_static(&[0; 11])), None);
-        assert_eq!(reorder.insert(90, Bytes::from_static(&[0; 11])), None);
-        assert_eq!(reorder.insert(10, Bytes::from_static(&[0; 10])), Some(10));
-        assert_eq!(reorder.held(), 10);
+        for holding in [Holding::Pieces, Holding::Ring] {
+            let (mut reorder, mut waiting) = new(100, 20, holding);
+            let mut insert = |at, n| reorder.insert(&mut waiting, at, Bytes::from(vec![0; n]));
+            assert_eq!(insert(10, 11), None);
+            assert_eq!(insert(90, 11), None);
+            assert_eq!(insert(u64::MAX, 1), None);
+            assert_eq!(insert(10, 10), Some(10));
+            assert_eq!(reorder.held(), 10);
+        }
+    }
+
+    #[test]
+    fn a_ring_is_as_full_as_it_was_until_it_is_popped() {
+        let (mut reorder, mut waiting) = new(100, 20, Holding::Ring);
+        assert_eq!(reorder.insert(&mut waiting, 0, Bytes::from_static(&[1; 20])), Some(20));
+        assert_eq!((reorder.delivered(), reorder.held()), (20, 0));
+        assert_eq!(reorder.insert(&mut waiting, 20, Bytes::from_static(&[2; 1])), None);
+        assert_eq!(reorder.pop(&mut waiting).as_deref(), Some(&[1; 20][..]));
+        assert_eq!(reorder.pop(&mut waiting), None);
+        assert_eq!(reorder.insert(&mut waiting, 20, Bytes::from_static(&[2; 1])), Some(1));
     }
 }

@@ -1,0 +1,164 @@
+/* The receiver of SET (docs/set-protocol.md) for programs with a TCP stack, a clock, and little memory.
+ *
+ * The library does no input and no output. The program listens on a TCP port, tells the node what its connections do, and
+ * does what the node wants. The order of calls, for ever:
+ *
+ *     anabranch_node_accepted, _data, _ended, _closed or _timeout     what has happened: one of them
+ *     anabranch_node_poll until it returns 0                          what to do about it
+ *     anabranch_node_next_timeout                                     when to call _timeout
+ *
+ * Times are nanoseconds since a beginning of the program's choice. All that a node keeps is in the memory that it was given;
+ * nodes share nothing. One thread at a time may be in the library, whichever node it calls.
+ *
+ * Nothing that comes from outside makes the library fail: it is accepted, or its connection is reset and counted.
+ */
+#ifndef ANABRANCH_NODE_H
+#define ANABRANCH_NODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What anabranch_node_version returns, if header and library belong together. */
+#define ANABRANCH_NODE_VERSION 1
+
+enum {
+    /* Done. */
+    ANABRANCH_NODE_OK = 0,
+    /* A null pointer, or a configuration out of range. */
+    ANABRANCH_NODE_ARGUMENT = -1,
+    /* Too little memory. From anabranch_node_init: size is less than anabranch_node_memory says. From others: see
+     * restarts in anabranch_node_counters; poll. */
+    ANABRANCH_NODE_MEMORY = -2,
+    /* There are effects that have not been polled: nothing was done. */
+    ANABRANCH_NODE_POLL = -3,
+    /* There is no such stream: it has been reset or closed. */
+    ANABRANCH_NODE_STREAM = -4,
+    /* There are as many connections as there may be: close the new one. */
+    ANABRANCH_NODE_FULL = -5
+};
+
+/* One gateway, as senders are told of it. */
+typedef struct anabranch_node_gateway {
+    /* An IPv6 address, or an IPv4 address in the first four octets. */
+    uint8_t address[16];
+    /* In the machine's order of octets. */
+    uint16_t port;
+    /* Its number in the table. */
+    uint16_t id;
+    /* Hops from the node to it, at least 1. */
+    uint8_t hops;
+    /* 1 for IPv6, 0 for IPv4. */
+    uint8_t ipv6;
+} anabranch_node_gateway;
+
+typedef struct anabranch_node_config {
+    /* Octets that may wait for others before them: 256 to 2^20. The sender has no more than that on its way. */
+    uint32_t buffer;
+    /* A transfer without news for so many milliseconds makes way for another. */
+    uint32_t idle_ms;
+    /* Separate pieces that may wait, 1 to 1024: whoever sends one more is reset. */
+    uint16_t pieces;
+    /* Octets that anabranch_node_data takes at once, 16 to 4096. */
+    uint16_t read;
+    /* Connections at once, 1 to 8: one for each gateway and one for requests. */
+    uint8_t connections;
+    /* Entries of gateways, at most 15. */
+    uint8_t gateway_count;
+    /* Must stay where they are as long as there is the node. */
+    const anabranch_node_gateway *gateways;
+} anabranch_node_config;
+
+/* What the program is to do. */
+enum {
+    /* Send octets on the stream, after whatever was written before. They are gone with the next call. */
+    ANABRANCH_NODE_WRITE = 1,
+    /* Offer a receive window of at most n octets on the stream, and no less than a segment. */
+    ANABRANCH_NODE_LIMIT = 2,
+    /* Nothing more will be written on the stream: close that direction after what was. */
+    ANABRANCH_NODE_SHUTDOWN = 3,
+    /* Reset the stream. It is forgotten: anabranch_node_closed is not to be called. */
+    ANABRANCH_NODE_ABORT = 4,
+    /* The next octets of the file. They are gone with the next call. */
+    ANABRANCH_NODE_DELIVER = 5
+};
+
+typedef struct anabranch_node_effect {
+    /* One of the five. */
+    uint32_t kind;
+    uint32_t stream;
+    const uint8_t *octets;
+    size_t n;
+} anabranch_node_effect;
+
+typedef struct anabranch_node_counters {
+    /* Octets that came more than once. */
+    uint64_t duplicate_octets;
+    /* Octets held out of order, at most. */
+    uint64_t held_peak;
+    /* Streams that were reset because of what came on them. */
+    uint64_t rejected;
+    /* Connections that were refused because there were too many. */
+    uint64_t refused;
+    /* Times that memory was short, so that the node reset all streams, gave up its transfer, and began anew. The size that
+     * anabranch_node_memory asks for leaves no room for that: please report it. */
+    uint64_t restarts;
+} anabranch_node_counters;
+
+typedef struct anabranch_node anabranch_node;
+
+/* The program's own: what to do when the library finds itself wrong. It must not return. */
+void anabranch_node_panicked(void);
+
+uint32_t anabranch_node_version(void);
+
+/* Fills in defaults: a buffer of 4096, 32 pieces, reads of 512, 4 connections, a minute, no gateway. */
+void anabranch_node_defaults(anabranch_node_config *config);
+
+/* Octets of memory that a node takes; 0 if it is not possible. Only the numbers of the configuration are read. */
+size_t anabranch_node_memory(const anabranch_node_config *config);
+
+/* Makes a node in size octets of memory, which are its own from then on; nothing needs to be aligned or cleared. When the
+ * program does not need it any more, it may use the memory for something else. */
+int anabranch_node_init(anabranch_node **node, void *memory, size_t size, const anabranch_node_config *config);
+
+/* Somebody has connected: the connection's name is in *stream. */
+int anabranch_node_accepted(anabranch_node *node, uint64_t now, uint32_t *stream);
+
+/* Octets have come, in order. Returns how many were taken, or an error: poll, and hand in the rest. */
+int anabranch_node_data(anabranch_node *node, uint64_t now, uint32_t stream, const void *octets, size_t n);
+
+/* The other side will send no more. */
+int anabranch_node_ended(anabranch_node *node, uint64_t now, uint32_t stream);
+
+/* The connection is gone, whether both sides have closed it, it was reset, or the program did not want it any more. */
+int anabranch_node_closed(anabranch_node *node, uint64_t now, uint32_t stream);
+
+/* Time has passed. Too early does no harm. */
+int anabranch_node_timeout(anabranch_node *node, uint64_t now);
+
+/* 1, and *at is when anabranch_node_timeout wants to be called; 0 if it does not. */
+int anabranch_node_next_timeout(anabranch_node *node, uint64_t *at);
+
+/* 1, and *effect is what to do next; 0 if that is all. */
+int anabranch_node_poll(anabranch_node *node, anabranch_node_effect *effect);
+
+/* Octets of the present transfer that have come in order. */
+uint64_t anabranch_node_delivered(anabranch_node *node);
+
+/* 1 if the present transfer is complete, and all about it has been polled; 0 otherwise. */
+int anabranch_node_complete(anabranch_node *node);
+
+/* Octets of the heap that were in use, at most so far. */
+size_t anabranch_node_peak(anabranch_node *node);
+
+void anabranch_node_counters_of(anabranch_node *node, anabranch_node_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

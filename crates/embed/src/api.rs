@@ -1,0 +1,99 @@
+//! The types of `include/anabranch_node.h`, field by field; a test holds both against each other.
+
+use core::ffi::c_int;
+
+/// Changes with the header: a program compares `ANABRANCH_NODE_VERSION` with what the library says.
+pub const VERSION: u32 = 1;
+
+/// Done.
+pub const OK: c_int = 0;
+/// A null pointer, or a configuration out of range.
+pub const ARGUMENT: c_int = -1;
+/// Too little memory.
+pub const MEMORY: c_int = -2;
+/// There are effects to be polled first.
+pub const POLL: c_int = -3;
+/// No such stream.
+pub const STREAM: c_int = -4;
+/// As many connections as there may be.
+pub const FULL: c_int = -5;
+
+/// What a [`Effect`] is.
+pub mod kind {
+    /// Send octets.
+    pub const WRITE: u32 = 1;
+    /// Offer a receive window.
+    pub const LIMIT: u32 = 2;
+    /// Close our direction.
+    pub const SHUTDOWN: u32 = 3;
+    /// Reset the connection.
+    pub const ABORT: u32 = 4;
+    /// Octets of the file.
+    pub const DELIVER: u32 = 5;
+}
+
+/// `anabranch_node_gateway`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gateway {
+    /// An IPv6 address, or an IPv4 address in the first four octets.
+    pub address: [u8; 16],
+    /// In the machine's order of octets.
+    pub port: u16,
+    /// Its number in the table.
+    pub id: u16,
+    /// Hops from the node to it, at least 1.
+    pub hops: u8,
+    /// 1 for IPv6, 0 for IPv4.
+    pub ipv6: u8,
+}
+
+/// `anabranch_node_config`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Octets that wait out of order, at most.
+    pub buffer: u32,
+    /// A transfer without news for so long makes way for another.
+    pub idle_ms: u32,
+    /// Separate pieces that wait, at most.
+    pub pieces: u16,
+    /// Octets that are taken at once, at most.
+    pub read: u16,
+    /// Connections at once, at most.
+    pub connections: u8,
+    /// Entries of `gateways`.
+    pub gateway_count: u8,
+    /// The gateways that senders are told of.
+    pub gateways: *const Gateway,
+}
+
+/// `anabranch_node_effect`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Effect {
+    /// One of [`kind`].
+    pub kind: u32,
+    /// Of which stream.
+    pub stream: u32,
+    /// What to write or deliver.
+    pub octets: *const u8,
+    /// How many, or how large a window.
+    pub n: usize,
+}
+
+/// `anabranch_node_counters`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Octets that came more than once.
+    pub duplicate_octets: u64,
+    /// Octets held out of order, at most.
+    pub held_peak: u64,
+    /// Streams that were reset because of what came on them.
+    pub rejected: u64,
+    /// Connections that were refused because there were too many.
+    pub refused: u64,
+    /// Times that memory was short and the node began anew.
+    pub restarts: u64,
+}

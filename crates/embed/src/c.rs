@@ -1,0 +1,398 @@
+//! The functions of `include/anabranch_node.h`, and what a program without Rust's library needs beside them.
+//!
+//! A node and its heap lie in one piece of memory, the caller's. Rust has one allocator for all: ours serves whichever node
+//! is being called, [`CURRENT`], and nothing outside of calls. So nodes share nothing, and one thread at a time may be in
+//! the library.
+
+#![allow(unsafe_code, reason = "C's pointers, and an allocator over C's memory")]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::{c_int, c_void};
+use core::panic::PanicInfo;
+use core::ptr::{self, NonNull};
+use core::slice;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use anabranch_core::set::{Effect, StreamId};
+use anabranch_core::time::{Duration, Instant};
+use linked_list_allocator::Heap;
+
+use crate::api::{self, kind};
+use crate::node::{Config, Error, Node};
+use crate::sizes::Sizes;
+
+/// The heap of one node.
+struct Arena {
+    heap: Heap,
+    /// Octets in use, at most.
+    peak: usize,
+}
+
+impl Arena {
+    fn allocate(&mut self, layout: Layout) -> *mut u8 {
+        let octets = self.heap.allocate_first_fit(layout).map_or(ptr::null_mut(), NonNull::as_ptr);
+        self.peak = self.peak.max(self.heap.used());
+        octets
+    }
+
+    /// Whether so many octets are free in one piece.
+    fn has_room(&mut self, octets: usize) -> bool {
+        let Ok(layout) = Layout::from_size_align(octets, align_of::<usize>()) else { return false };
+        match self.heap.allocate_first_fit(layout) {
+            Ok(piece) => {
+                // SAFETY: it was allocated just now, with this layout.
+                unsafe { self.heap.deallocate(piece, layout) };
+                true
+            }
+            Err(()) => false,
+        }
+    }
+}
+
+/// `anabranch_node`: what lies at the beginning of the caller's memory.
+struct Handle {
+    arena: Arena,
+    /// There from the end of [`anabranch_node_init`] on.
+    node: Option<Node>,
+    /// What the last effect points to.
+    polled: Option<Effect>,
+}
+
+/// The heap of the node that is being called.
+static CURRENT: AtomicPtr<Arena> = AtomicPtr::new(ptr::null_mut());
+
+struct Allocator;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+// SAFETY: `Heap` keeps to the contract; a null pointer is how it is said that there is nothing.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: it is null or the arena of the node that is being called, to which no reference is held meanwhile.
+        let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
+        arena.map_or(ptr::null_mut(), |arena| arena.allocate(layout))
+    }
+
+    unsafe fn dealloc(&self, octets: *mut u8, layout: Layout) {
+        // SAFETY: as in `alloc`.
+        let arena = unsafe { CURRENT.load(Ordering::Relaxed).as_mut() };
+        if let (Some(arena), Some(octets)) = (arena, NonNull::new(octets)) {
+            // SAFETY: a node frees only what it has allocated, in calls of its own: it came from this heap.
+            unsafe { arena.heap.deallocate(octets, layout) };
+        }
+    }
+}
+
+unsafe extern "C" {
+    /// The program's: it does not return.
+    fn anabranch_node_panicked() -> !;
+}
+
+#[panic_handler]
+fn panicked(_: &PanicInfo<'_>) -> ! {
+    // SAFETY: it takes nothing and does not return; the program has it, or it would not have been linked.
+    unsafe { anabranch_node_panicked() }
+}
+
+/// One call: allocations are the node's until it is dropped.
+struct Call<'a> {
+    node: &'a mut Node,
+    polled: &'a mut Option<Effect>,
+    arena: *mut Arena,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+}
+
+impl<'a> Call<'a> {
+    /// SAFETY: `handle` is null or from [`anabranch_node_init`], and nobody else uses it during the call.
+    unsafe fn begin(handle: *mut Handle) -> Option<Self> {
+        // SAFETY: the pointers go to different fields of a handle that is there.
+        let (arena, node, polled) = unsafe {
+            let handle = NonNull::new(handle)?.as_ptr();
+            (&raw mut (*handle).arena, &mut (*handle).node, &mut (*handle).polled)
+        };
+        let node = node.as_mut()?;
+        CURRENT.store(arena, Ordering::Relaxed);
+        Some(Self { node, polled, arena })
+    }
+
+    /// The same, for what allocates: with so much room that nothing of it can fail.
+    unsafe fn with_room(handle: *mut Handle) -> Result<Self, c_int> {
+        // SAFETY: the caller's promise is that of `begin`.
+        let call = unsafe { Self::begin(handle) }.ok_or(api::ARGUMENT)?;
+        if !call.node.is_settled() {
+            return Err(api::POLL);
+        }
+        // SAFETY: the arena is there, and no reference to it is held.
+        if unsafe { (*call.arena).has_room(call.node.needs()) } {
+            return Ok(call);
+        }
+        call.node.restart();
+        Err(api::MEMORY)
+    }
+}
+
+/// What a call has come to, for C.
+fn code(outcome: Result<c_int, Error>) -> c_int {
+    match outcome {
+        Ok(n) => n,
+        Err(Error::Poll) => api::POLL,
+        Err(Error::Stream) => api::STREAM,
+        Err(Error::Full) => api::FULL,
+    }
+}
+
+fn at(nanoseconds: u64) -> Instant {
+    Instant::from_nanos(nanoseconds)
+}
+
+impl From<&api::Config> for Sizes {
+    fn from(config: &api::Config) -> Self {
+        Self {
+            buffer: config.buffer,
+            pieces: config.pieces,
+            read: config.read,
+            connections: config.connections,
+            gateways: config.gateway_count,
+        }
+    }
+}
+
+/// Octets of memory for a node of these sizes, wherever it begins.
+fn memory(sizes: &Sizes) -> usize {
+    align_of::<Handle>() - 1 + size_of::<Handle>() + sizes.heap()
+}
+
+/// The library's [`api::VERSION`].
+#[unsafe(no_mangle)]
+extern "C" fn anabranch_node_version() -> u32 {
+    api::VERSION
+}
+
+/// Fills in the defaults, which name no gateway.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
+    let Some(config) = NonNull::new(config) else { return };
+    let sizes = Sizes::default();
+    let defaults = api::Config {
+        buffer: sizes.buffer,
+        idle_ms: 60_000,
+        pieces: sizes.pieces,
+        read: sizes.read,
+        connections: sizes.connections,
+        gateway_count: 0,
+        gateways: ptr::null(),
+    };
+    // SAFETY: the caller has room for a configuration there.
+    unsafe { config.write(defaults) }
+}
+
+/// Octets of memory that a node takes; 0 if there can be none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_memory(config: *const api::Config) -> usize {
+    // SAFETY: it is null or the caller's configuration.
+    let Some(config) = (unsafe { config.as_ref() }) else { return 0 };
+    let sizes = Sizes::from(config);
+    if sizes.are_possible() { memory(&sizes) } else { 0 }
+}
+
+/// Makes a node.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_init(
+    node: *mut *mut Handle,
+    octets: *mut c_void,
+    size: usize,
+    config: *const api::Config,
+) -> c_int {
+    // SAFETY: it is null or the caller's configuration.
+    let config = unsafe { config.as_ref() };
+    let (Some(node), Some(octets), Some(config)) = (NonNull::new(node), NonNull::new(octets), config) else {
+        return api::ARGUMENT;
+    };
+    let sizes = Sizes::from(config);
+    if !sizes.are_possible() || config.gateway_count > 0 && config.gateways.is_null() {
+        return api::ARGUMENT;
+    }
+    if size < memory(&sizes) {
+        return api::MEMORY;
+    }
+    let gateways = match config.gateway_count {
+        0 => &[][..],
+        // SAFETY: the caller has so many there, as long as there is the node.
+        n => unsafe { slice::from_raw_parts(config.gateways, usize::from(n)) },
+    };
+    let skipped = octets.as_ptr().align_offset(align_of::<Handle>());
+    let Some(for_heap) = size.checked_sub(skipped + size_of::<Handle>()) else { return api::MEMORY };
+    // SAFETY: the caller gives `size` octets and does not touch them again; `memory` has counted what is used of them. The handle
+    // lies at its beginning, aligned, and the heap behind it.
+    unsafe {
+        let handle = octets.as_ptr().cast::<u8>().add(skipped).cast::<Handle>();
+        let heap = Heap::new(handle.add(1).cast(), for_heap);
+        handle.write(Handle { arena: Arena { heap, peak: 0 }, node: None, polled: None });
+        let options = Config { sizes, idle: Duration::from_millis(config.idle_ms.into()), gateways };
+        CURRENT.store(&raw mut (*handle).arena, Ordering::Relaxed);
+        (*handle).node = Node::new(options);
+        CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
+        if (*handle).node.is_none() {
+            return api::ARGUMENT;
+        }
+        node.write(handle);
+    }
+    api::OK
+}
+
+/// Somebody has connected.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_accepted(node: *mut Handle, now: u64, stream: *mut u32) -> c_int {
+    let Some(out) = NonNull::new(stream) else { return api::ARGUMENT };
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.accepted(at(now)).map(|stream| {
+        // SAFETY: the caller has room for it there.
+        unsafe { out.write(stream.0) };
+        api::OK
+    }))
+}
+
+/// Octets have come: how many were taken, or an error.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_data(
+    node: *mut Handle,
+    now: u64,
+    stream: u32,
+    octets: *const c_void,
+    n: usize,
+) -> c_int {
+    if octets.is_null() || n == 0 {
+        return if n == 0 { api::OK } else { api::ARGUMENT };
+    }
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    // SAFETY: the caller has `n` octets there.
+    let octets = unsafe { slice::from_raw_parts(octets.cast(), n.min(usize::from(u16::MAX))) };
+    code(call.node.data(at(now), StreamId(stream), octets).map(|n| n as c_int))
+}
+
+/// The other side will send no more.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_ended(node: *mut Handle, now: u64, stream: u32) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.ended(at(now), StreamId(stream)).map(|()| api::OK))
+}
+
+/// The connection is gone.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_closed(node: *mut Handle, now: u64, stream: u32) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.closed(at(now), StreamId(stream)).map(|()| api::OK))
+}
+
+/// Time has passed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_timeout(node: *mut Handle, now: u64) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.timeout(at(now)).map(|()| api::OK))
+}
+
+/// 1 and when the next time-out is, or 0 if there is none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_next_timeout(node: *mut Handle, out: *mut u64) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
+        return api::ARGUMENT;
+    };
+    match call.node.next_timeout() {
+        Some(due) => {
+            // SAFETY: the caller has room for it there.
+            unsafe { out.write(due.as_nanos()) };
+            1
+        }
+        None => 0,
+    }
+}
+
+/// 1 and the next effect, or 0 if there is none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effect) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
+        return api::ARGUMENT;
+    };
+    *call.polled = None;
+    let effect = loop {
+        match call.node.poll() {
+            // A receiver dials nobody.
+            Some(Effect::Dial { .. }) => {}
+            Some(effect) => break effect,
+            None => return 0,
+        }
+    };
+    let simple = |kind, stream: StreamId, n| api::Effect { kind, stream: stream.0, octets: ptr::null(), n };
+    let told = match call.polled.insert(effect) {
+        Effect::Write { stream, octets } => {
+            api::Effect { octets: octets.as_ptr(), ..simple(kind::WRITE, *stream, octets.len()) }
+        }
+        Effect::Deliver { octets } => {
+            api::Effect { octets: octets.as_ptr(), ..simple(kind::DELIVER, StreamId(0), octets.len()) }
+        }
+        Effect::LimitReceive { stream, octets } => simple(kind::LIMIT, *stream, *octets as usize),
+        Effect::Shutdown { stream } => simple(kind::SHUTDOWN, *stream, 0),
+        Effect::Abort { stream } | Effect::Dial { stream, .. } => simple(kind::ABORT, *stream, 0),
+    };
+    // SAFETY: the caller has room for it there.
+    unsafe { out.write(told) };
+    1
+}
+
+/// Octets of the present transfer that have come in order.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_delivered(node: *mut Handle) -> u64 {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    unsafe { Call::begin(node) }.map_or(0, |call| call.node.delivered())
+}
+
+/// 1 once the present transfer is complete and all about it has been polled.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_complete(node: *mut Handle) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    unsafe { Call::begin(node) }.map_or(0, |call| call.node.is_complete().into())
+}
+
+/// Octets of the heap in use, at most so far.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_peak(node: *mut Handle) -> usize {
+    // SAFETY: the node is the caller's, and it is in no other call; no reference to its arena is held.
+    unsafe { Call::begin(node) }.map_or(0, |call| unsafe { (*call.arena).peak })
+}
+
+/// What has happened so far.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_counters_of(node: *mut Handle, out: *mut api::Counters) {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else { return };
+    // SAFETY: the caller has room for them there.
+    unsafe { out.write(call.node.counters()) }
+}

@@ -1,0 +1,136 @@
+//! How much memory a node takes: its state, and a heap that does not run out.
+//!
+//! What lives on the heap from one call to the next is bounded by the configuration: [`Sizes::lasting`]. What one call allocates
+//! beside that, all of it together, is bounded too: [`Sizes::needs`]; and a call begins only where so much is free in one
+//! piece, so that no allocation within it can fail, wherever the allocator puts it.
+//!
+//! That such a piece is always there follows from first fit: what lasts is put at the lowest place that is free, so it
+//! ends up no further than what lasts, what the same call had allocated before, and holes too small for it; and behind
+//! that [`Sizes::needs`] are left. If this were wrong, the node would begin anew, and count it: tests have never seen it.
+
+use alloc::vec::Vec;
+
+use anabranch_core::set::{Effect, Gateway, Receiver, ReceiverConfig};
+use anabranch_core::time::Duration;
+
+/// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
+pub const MAX_CONNECTIONS: u8 = 8;
+
+/// Entries of a B-tree's node.
+const ENTRIES: usize = 11;
+/// A header that is not all there: a vector that has grown past 64 octets.
+const HEADER: usize = 128;
+/// The same with all that it has outgrown.
+const GROWN_HEADER: usize = 8 + 16 + 32 + 64 + HEADER;
+/// One range of octets.
+const RANGE: usize = 16;
+/// Ranges in an acknowledgement: a vector that grows to 4, to 8, to 16.
+const ACK_RANGES: usize = (4 + 8 + 16) * RANGE;
+/// An acknowledgement with 15 ranges, and its copy without what was too much.
+const ACK: usize = 2 * 272;
+/// An acknowledgement without ranges, that has grown once, and its copy.
+const SHORT_ACK: usize = 16 + 32 + 32;
+/// Lists of streams.
+const LISTS: usize = 3 * (16 + 32);
+/// Gateways that fit into one bounded header that nobody has reason to send: a vector that grows to 4, to 8; and neighbours.
+const STRANGE_ROWS: usize = 4 + 8;
+const STRANGE_NEIGHBOURS: usize = 160;
+/// What is copied out of the ring for one effect.
+const DELIVERED: usize = 256;
+/// Whatever an allocator rounds up.
+const ROUNDING: usize = 256;
+
+/// The bounds of one node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    /// Octets that wait out of order, at most; senders are told.
+    pub buffer: u32,
+    /// Separate pieces of them, at most.
+    pub pieces: u16,
+    /// Octets that are taken at once, at most.
+    pub read: u16,
+    /// Connections at once, at most.
+    pub connections: u8,
+    /// Gateways in the table.
+    pub gateways: u8,
+}
+
+impl Default for Sizes {
+    /// Three sessions, and a fourth connection for requests.
+    fn default() -> Self {
+        Self { buffer: 4096, pieces: 32, read: 512, connections: 4, gateways: 3 }
+    }
+}
+
+impl Sizes {
+    /// Whether a node can have these.
+    pub fn are_possible(&self) -> bool {
+        (256..=1 << 20).contains(&self.buffer)
+            && (1..=1024).contains(&self.pieces)
+            && (16..=4096).contains(&self.read)
+            && (1..=MAX_CONNECTIONS).contains(&self.connections)
+            && self.gateways <= 15
+    }
+
+    /// Octets of the heap that one call takes, and then one effect: all that they allocate together.
+    pub fn needs(&self) -> usize {
+        let connections = usize::from(self.connections);
+        let gateways = usize::from(self.gateways);
+        let table = 9 + 24 * gateways;
+        let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
+        let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS;
+        let begin = self.arrived() + LISTS + accept;
+        let strange = STRANGE_ROWS * size_of::<Gateway>() + STRANGE_NEIGHBOURS;
+        self.passed() + GROWN_HEADER + acks.max(begin).max(strange) + DELIVERED + ROUNDING
+    }
+
+    /// Octets of the heap that last from call to call.
+    pub fn lasting(&self) -> usize {
+        let connections = usize::from(self.connections);
+        self.buffer as usize
+            + self.arrived()
+            + ENTRIES * Receiver::STREAM_OCTETS
+            + 2 * size_of::<usize>()
+            + self.effects().next_power_of_two() * size_of::<Effect>()
+            + usize::from(self.gateways) * size_of::<Gateway>()
+            + connections * HEADER
+    }
+
+    /// Octets of heap with which no call runs out.
+    pub fn heap(&self) -> usize {
+        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header that has grown;
+        // and holes that are too small for a header are as many as what lasts.
+        let holes = (usize::from(self.connections) + 4) * 16;
+        self.lasting() + self.passed() + GROWN_HEADER + self.needs() + holes
+    }
+
+    /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends a transfer.
+    pub(crate) fn effects(&self) -> usize {
+        2 * usize::from(self.connections) + 4
+    }
+
+    /// What came, and what shares it.
+    fn passed(&self) -> usize {
+        usize::from(self.read) + 4 * size_of::<usize>()
+    }
+
+    fn arrived(&self) -> usize {
+        (usize::from(self.pieces) + 2) * RANGE
+    }
+
+    /// The receiver with these bounds.
+    pub(crate) fn receiver(&self, idle: Duration, gateways: Vec<Gateway>) -> ReceiverConfig {
+        let default = ReceiverConfig::default();
+        ReceiverConfig {
+            buffer: self.buffer,
+            first_window: default.first_window.min(self.buffer),
+            holding: anabranch_core::set::Holding::Ring,
+            pieces: usize::from(self.pieces),
+            gateways,
+            // Four times in a buffer, so that its sender never waits for the last of it.
+            ack_every: (self.buffer / 4).min(default.ack_every),
+            idle,
+            ..default
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Whatever comes, no call allocates more than its bound, what lasts stays within its own, and nothing panics: on this the
+//! library rests where an allocation that fails would be the end. One test, since its allocator counts for all.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use anabranch_core::set::{Effect, StreamId};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_node::api;
+use anabranch_node::node::{Config, Error, Node};
+use anabranch_node::sizes::Sizes;
+use anabranch_testkit::counting::{Counting, in_use, octets};
+use anabranch_wire::set::{
+    self as wire, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
+};
+use proptest::prelude::*;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+static GATEWAYS: [api::Gateway; 15] =
+    [api::Gateway { address: [9; 16], port: 1, id: 2, hops: 1, ipv6: 1 }; 15];
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
+/// What somebody says on a connection.
+#[derive(Clone, Debug)]
+enum Say {
+    Request {
+        transfer: u64,
+        length: u64,
+        plan: Plan,
+    },
+    Join {
+        transfer: u64,
+        session: u8,
+        plan: Plan,
+    },
+    /// So many octets from so far behind what has been delivered.
+    Chunk {
+        ahead: u64,
+        n: usize,
+    },
+    /// Chunks of one octet, apart from each other.
+    Crumbs {
+        ahead: u64,
+        gap: u64,
+        count: u64,
+    },
+    /// A message of a node, with rows and neighbours, to its end or not.
+    Strange(Vec<u8>),
+    Garbage(Vec<u8>),
+    Cancel,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Accept,
+    /// What, on which connection, and cut into pieces of how many octets.
+    Say(Say, usize, usize),
+    End(usize),
+    Close(usize),
+    Wait(u64),
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    prop_oneof![6 => Just(Plan::Stripe), 1 => Just(Plan::EndToEnd), 1 => Just(Plan::Split)]
+}
+
+fn say() -> impl Strategy<Value = Say> {
+    prop_oneof![
+        2 => (0u64..2, prop_oneof![Just(0), Just(3000), Just(60_000)], plan())
+            .prop_map(|(transfer, length, plan)| Say::Request { transfer, length, plan }),
+        4 => (0u64..2, 0u8..3, plan()).prop_map(|(transfer, session, plan)| Say::Join { transfer, session, plan }),
+        6 => (prop_oneof![Just(0), 0u64..6000], 1usize..1500).prop_map(|(ahead, n)| Say::Chunk { ahead, n }),
+        4 => (0u64..3000, 2u64..60, 1u64..80).prop_map(|(ahead, gap, count)| Say::Crumbs { ahead, gap, count }),
+        1 => proptest::collection::vec(1u8..3, 1..90).prop_map(Say::Strange),
+        1 => proptest::collection::vec(any::<u8>(), 1..600).prop_map(Say::Garbage),
+        1 => Just(Say::Cancel),
+    ]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => Just(Op::Accept),
+        12 => (say(), 0usize..8, prop_oneof![Just(1usize), Just(7), Just(5000)])
+            .prop_map(|(say, stream, cut)| Op::Say(say, stream, cut)),
+        1 => (0usize..8).prop_map(Op::End),
+        1 => (0usize..8).prop_map(Op::Close),
+        2 => prop_oneof![0u64..100, Just(70_000)].prop_map(Op::Wait),
+    ]
+}
+
+fn chunk(at: u64, n: usize, out: &mut Vec<u8>) {
+    let nowhere = PaperAddresses { intermediate: NOWHERE, last: NOWHERE };
+    wire::data_header(Layout::Compact, &nowhere, at, u64::MAX, n as u64, out);
+    out.extend((at..).take(n).map(content));
+}
+
+fn content(at: u64) -> u8 {
+    (at.wrapping_mul(2_654_435_761) >> 13) as u8
+}
+
+impl Say {
+    fn octets(&self, delivered: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::Request { transfer, length, plan } => {
+                let transfer = TransferId(*transfer);
+                let request = Request { version: VERSION, transfer, length: *length, plan: *plan };
+                wire::encode(&Message::Request(request), &mut out);
+            }
+            Self::Join { transfer, session, plan } => {
+                let join =
+                    Join { transfer: TransferId(*transfer), session: *session, sessions: 3, plan: *plan };
+                wire::encode(&Message::Join(join), &mut out);
+            }
+            Self::Chunk { ahead, n } => chunk(delivered + ahead, *n, &mut out),
+            Self::Crumbs { ahead, gap, count } => {
+                (0..*count).for_each(|i| chunk(delivered + ahead + i * gap, 1, &mut out));
+            }
+            Self::Strange(rest) => {
+                out.push(0x2f);
+                out.extend_from_slice(rest);
+            }
+            Self::Garbage(garbage) => out.extend_from_slice(garbage),
+            Self::Cancel => wire::encode(&Message::Cancel, &mut out),
+        }
+        out
+    }
+}
+
+/// A node, its connections, and what it may take.
+struct World {
+    node: Node,
+    sizes: Sizes,
+    streams: Vec<StreamId>,
+    now: Instant,
+    /// In use before there was a node.
+    before: i64,
+}
+
+impl World {
+    fn new(sizes: Sizes) -> Self {
+        let gateways = &GATEWAYS[..usize::from(sizes.gateways)];
+        let streams = Vec::with_capacity(64);
+        let before = in_use();
+        let node = Node::new(Config { sizes, idle: Duration::from_secs(60), gateways });
+        let node = node.expect("these are possible");
+        Self { node, sizes, streams, now: Instant::ZERO, before }
+    }
+
+    /// One call and its effects, within their bounds.
+    fn call<T>(&mut self, call: impl FnOnce(&mut Node, Instant) -> Result<T, Error>) -> Option<T> {
+        let before = octets();
+        let outcome = call(&mut self.node, self.now);
+        let taken = octets() - before;
+        assert!(taken + 256 <= self.sizes.needs() as u64, "{taken} octets in one call");
+        assert_ne!(outcome.as_ref().err(), Some(&Error::Poll));
+        loop {
+            let before = octets();
+            let effect = self.node.poll();
+            assert!(octets() - before <= 256);
+            match effect {
+                None => break,
+                Some(Effect::Abort { stream }) => self.streams.retain(|s| *s != stream),
+                Some(_) => {}
+            }
+        }
+        let lasts = in_use() - self.before;
+        assert!(lasts <= self.sizes.lasting() as i64, "{lasts} octets last, {} may", self.sizes.lasting());
+        outcome.ok()
+    }
+
+    fn apply(&mut self, op: &Op) {
+        let pick = |which: usize| self.streams.get(which % self.streams.len().max(1)).copied();
+        match op {
+            Op::Accept => {
+                if let Some(stream) = self.call(Node::accepted) {
+                    self.streams.push(stream);
+                }
+            }
+            Op::Say(say, which, cut) => {
+                let Some(stream) = pick(*which) else { return };
+                let before = in_use();
+                let said = say.octets(self.node.delivered());
+                self.before += in_use() - before;
+                for piece in said.chunks(*cut) {
+                    let mut piece = piece;
+                    while let Some(n) = self.call(|node, now| node.data(now, stream, piece)) {
+                        piece = &piece[n..];
+                        if piece.is_empty() {
+                            break;
+                        }
+                    }
+                }
+                let before = in_use();
+                drop(said);
+                self.before += in_use() - before;
+            }
+            Op::End(which) => {
+                let Some(stream) = pick(*which) else { return };
+                self.call(|node, now| node.ended(now, stream));
+            }
+            Op::Close(which) => {
+                let Some(stream) = pick(*which) else { return };
+                self.call(|node, now| node.closed(now, stream));
+                self.streams.retain(|s| *s != stream);
+            }
+            Op::Wait(milliseconds) => {
+                self.now += Duration::from_millis(*milliseconds);
+                self.call(Node::timeout);
+            }
+        }
+        assert!(self.streams.len() <= usize::from(self.sizes.connections));
+    }
+}
+
+fn sizes() -> impl Strategy<Value = Sizes> {
+    (256u32..8000, 1u16..64, 16u16..1024, 1u8..=8, 0u8..=15).prop_map(
+        |(buffer, pieces, read, connections, gateways)| Sizes { buffer, pieces, read, connections, gateways },
+    )
+}
+
+/// A transfer that has begun, so that what follows is about something.
+fn beginning() -> Vec<Op> {
+    let request = Say::Request { transfer: 0, length: 60_000, plan: Plan::Stripe };
+    let join = |session| Say::Join { transfer: 0, session, plan: Plan::Stripe };
+    let mut ops = vec![Op::Accept, Op::Say(request, 0, 5000), Op::Close(0)];
+    for i in 0..3 {
+        ops.extend([Op::Accept, Op::Say(join(i), usize::from(i), 5000)]);
+    }
+    ops
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn no_call_takes_more_than_its_bound_whatever_comes(
+        sizes in prop_oneof![Just(Sizes::default()), sizes()],
+        ops in proptest::collection::vec(op(), 1..80),
+    ) {
+        // Made before the node, whose allocations are counted.
+        let beginning = beginning();
+        let mut world = World::new(sizes);
+        for op in beginning.iter().chain(&ops) {
+            world.apply(op);
+        }
+        // When memory is short nevertheless, all is given back, and a transfer can begin.
+        world.node.restart();
+        world.call(|_, _| Ok(()));
+        prop_assert!(world.streams.is_empty());
+        prop_assert_eq!((world.node.counters().restarts, world.node.delivered()), (1, 0));
+        beginning.iter().for_each(|op| world.apply(op));
+        prop_assert!(!world.streams.is_empty());
+    }
+}

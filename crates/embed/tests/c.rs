@@ -1,0 +1,109 @@
+//! The library as C sees it: its header, its enemies, its size without an operating system.
+
+use std::fs;
+use std::mem::{offset_of, size_of};
+use std::process::Command;
+
+use anabranch_node::api::{self, kind};
+use anabranch_testkit::embedded::{bare_metal, file, program};
+
+/// The names after `before` in a text, in alphabetical order, each once.
+fn names(text: &str, before: &str) -> Vec<String> {
+    let name = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        rest[end..].starts_with('(').then(|| format!("anabranch_node_{}", &rest[..end]))
+    };
+    let mut names: Vec<String> = text.split(before).skip(1).filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What the library has, as its source says.
+fn functions() -> Vec<String> {
+    let source = fs::read_to_string(file("src/c.rs")).expect("it is there");
+    names(&source.replace("fn anabranch_node_panicked", ""), "fn anabranch_node_")
+}
+
+#[test]
+fn the_header_names_what_the_library_has() {
+    let header = fs::read_to_string(file("include/anabranch_node.h")).expect("it is there");
+    // Outside of comments; and one function is the program's.
+    let code: String =
+        header.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, code)| code)).collect();
+    let mut declared = names(&code, "anabranch_node_");
+    declared.retain(|name| name != "anabranch_node_panicked");
+    assert_eq!(declared, functions());
+}
+
+#[test]
+fn the_header_lays_out_what_the_library_reads() {
+    let mut checks = String::from("#include \"anabranch_node.h\"\n");
+    let mut check =
+        |what: &str, is: usize| checks += &format!("_Static_assert({what} == {is}, \"{what}\");\n");
+    macro_rules! layout {
+        ($name:literal, $type:ty, $($field:ident),+) => {
+            check(&format!("sizeof({})", $name), size_of::<$type>());
+            $(check(&format!("offsetof({}, {})", $name, stringify!($field)), offset_of!($type, $field));)+
+        };
+    }
+    layout!("anabranch_node_gateway", api::Gateway, address, port, id, hops, ipv6);
+    layout!(
+        "anabranch_node_config",
+        api::Config,
+        buffer,
+        idle_ms,
+        pieces,
+        read,
+        connections,
+        gateway_count,
+        gateways
+    );
+    layout!("anabranch_node_effect", api::Effect, kind, stream, octets, n);
+    layout!(
+        "anabranch_node_counters",
+        api::Counters,
+        duplicate_octets,
+        held_peak,
+        rejected,
+        refused,
+        restarts
+    );
+    for (name, is) in [("VERSION", api::VERSION), ("WRITE", kind::WRITE), ("LIMIT", kind::LIMIT)] {
+        check(&format!("ANABRANCH_NODE_{name}"), is as usize);
+    }
+    for (name, is) in [("SHUTDOWN", kind::SHUTDOWN), ("ABORT", kind::ABORT), ("DELIVER", kind::DELIVER)] {
+        check(&format!("ANABRANCH_NODE_{name}"), is as usize);
+    }
+    let errors = [("ARGUMENT", api::ARGUMENT), ("MEMORY", api::MEMORY), ("POLL", api::POLL)];
+    for (name, is) in errors.into_iter().chain([("STREAM", api::STREAM), ("FULL", api::FULL)]) {
+        check(&format!("-ANABRANCH_NODE_{name}"), -is as usize);
+    }
+    checks +=
+        "void anabranch_node_panicked(void) { for (;;) ; }\nint main(void) { return ANABRANCH_NODE_OK; }\n";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let source = folder.path().join("layout.c");
+    fs::write(&source, checks).expect("it can be written");
+    program(&source, &folder.path().join("layout"));
+}
+
+#[test]
+fn enemies_find_no_way_out_of_the_memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let hostile = folder.path().join("hostile");
+    let Some(()) = program(&file("tests/hostile.c"), &hostile) else { return };
+    for seed in ["1", "2", "3"] {
+        let run = Command::new(&hostile).args(["60", seed]).output().expect("it starts");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert_eq!(run.status.code(), Some(0), "seed {seed}: {said}");
+        println!("seed {seed}: {}", said.lines().last().unwrap_or_default());
+    }
+}
+
+#[test]
+fn the_library_stands_without_an_operating_system() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let Some(sizes) = bare_metal(&functions(), &folder.path().join("node")) else { return };
+    println!("for bare metal: text {} data {} bss {}", sizes.text, sizes.data, sizes.bss);
+    assert!(sizes.text < 64 << 10 && sizes.data + sizes.bss < 64, "{sizes:?}");
+}

@@ -1,0 +1,196 @@
+/* A node among enemies: random and not so random octets on many connections, straight into the library, in a heap that is no
+ * larger than anabranch_node_memory says: hostile ROUNDS SEED. Nothing may be written outside of its memory, and the node may
+ * never have to begin anew. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "anabranch_node.h"
+
+enum { GUARD = 64, READ = 512 };
+
+static unsigned char memory[64 * 1024];
+static uint64_t seed, now;
+static uint32_t streams[16];
+static int count;
+static uint64_t delivered, taken, refused;
+static anabranch_node_gateway gateways[3];
+
+void anabranch_node_panicked(void)
+{
+    puts("panicked");
+    exit(3);
+}
+
+static uint32_t draw(uint32_t n)
+{
+    seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+    return (uint32_t)(seed >> 32) % n;
+}
+
+static void fail(const char *why)
+{
+    puts(why);
+    exit(1);
+}
+
+static void forget(uint32_t stream)
+{
+    for (int i = 0; i < count; i++)
+        if (streams[i] == stream)
+            streams[i] = streams[--count];
+}
+
+static void carry_out(anabranch_node *node)
+{
+    anabranch_node_effect effect;
+    while (anabranch_node_poll(node, &effect)) {
+        if (effect.kind == ANABRANCH_NODE_ABORT)
+            forget(effect.stream);
+        if (effect.kind == ANABRANCH_NODE_DELIVER)
+            delivered += effect.n;
+        if (effect.kind < ANABRANCH_NODE_WRITE || effect.kind > ANABRANCH_NODE_DELIVER)
+            fail("a strange effect");
+        /* Whatever is called now does nothing. */
+        if (draw(16) == 0 && anabranch_node_timeout(node, now) != ANABRANCH_NODE_POLL)
+            fail("a call between effects");
+    }
+}
+
+/* Octets of a stream: well-formed beginnings, and chunks of one octet here and there, garbage sometimes. */
+static size_t compose(unsigned char *out, int style, uint64_t next)
+{
+    static const unsigned char request[] = {0x10, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0, 0};
+    static const unsigned char join[] = {0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 3};
+    size_t n = 0;
+    switch (style) {
+    case 0:
+        memcpy(out, request, sizeof request);
+        out[9] = (unsigned char)draw(3);
+        return sizeof request;
+    case 1:
+        memcpy(out, join, sizeof join);
+        out[8] = (unsigned char)draw(3);
+        return sizeof join;
+    case 2: /* Chunks of one octet, each apart from the others. */
+        for (uint32_t at = (uint32_t)next + draw(64), i = 0; i < 80 && n + 8 < READ; i++, at += 2 + draw(100)) {
+            out[n++] = 0x71, out[n++] = (unsigned char)(0x40 | (at >> 8 & 0x3f)), out[n++] = (unsigned char)at;
+            out[n++] = 1, out[n++] = 0xee;
+        }
+        return n;
+    case 3: /* The file's beginning, in chunks of its own. */
+        out[n++] = 0x71, out[n++] = 0x80, out[n++] = 0;
+        out[n++] = (unsigned char)(next >> 8), out[n++] = (unsigned char)next, out[n++] = 0x41, out[n++] = 0;
+        while (n < 7 + 256)
+            out[n++] = 0x55;
+        return n;
+    case 4: /* The table of a node, never to its end. */
+        out[n++] = 0x2f, out[n++] = 1;
+        while (n < 1 + draw(80))
+            out[n++] = 1;
+        return n;
+    case 5:
+        out[n++] = 0x90;
+        return n;
+    default:
+        for (size_t length = 1 + draw(READ); n < length; n++)
+            out[n] = (unsigned char)draw(256);
+        return n;
+    }
+}
+
+static void step(anabranch_node *node)
+{
+    unsigned char octets[READ + 400];
+    uint32_t stream;
+    now += draw(50) * UINT64_C(1000000);
+    if (count == 0 || draw(8) == 0) {
+        int said = anabranch_node_accepted(node, now, &stream);
+        if (said == ANABRANCH_NODE_OK)
+            streams[count++] = stream;
+        else if (said == ANABRANCH_NODE_FULL)
+            refused++;
+        else
+            fail("not accepted");
+        return;
+    }
+    stream = draw(20) == 0 ? draw(1000) : streams[draw((uint32_t)count)];
+    switch (draw(24)) {
+    case 0:
+        anabranch_node_ended(node, now, stream);
+        return;
+    case 1:
+        if (anabranch_node_closed(node, now, stream) == ANABRANCH_NODE_OK)
+            forget(stream);
+        return;
+    case 2:
+        anabranch_node_timeout(node, now);
+        return;
+    default: {
+        /* Cancelling ends what is of interest: seldom. */
+        int style = (int)draw(8), few = draw(4) == 0;
+        size_t n = compose(octets, style == 5 && draw(8) != 0 ? 2 : style, anabranch_node_delivered(node)), at = 0;
+        while (at < n) {
+            size_t some = few ? 1 + draw(3) : n - at;
+            int said = anabranch_node_data(node, now, stream, octets + at, some < n - at ? some : n - at);
+            carry_out(node);
+            if (said < 0 && said != ANABRANCH_NODE_STREAM)
+                fail("no room for octets");
+            if (said <= 0)
+                return;
+            at += (size_t)said, taken += (uint64_t)said;
+        }
+    }
+    }
+}
+
+static void one(unsigned connections, unsigned pieces)
+{
+    anabranch_node_config config;
+    anabranch_node_counters counters;
+    anabranch_node *node;
+    unsigned char *begin = memory + GUARD + draw(16);
+    size_t size;
+
+    anabranch_node_defaults(&config);
+    config.connections = (uint8_t)connections;
+    config.pieces = (uint16_t)pieces;
+    config.gateway_count = 3;
+    config.gateways = gateways;
+    size = anabranch_node_memory(&config);
+    if (size == 0 || size + 2 * GUARD + 16 > sizeof memory)
+        fail("too large");
+    memset(memory, 0xa5, sizeof memory);
+    if (anabranch_node_init(&node, begin, size - 1, &config) != ANABRANCH_NODE_MEMORY)
+        fail("made in too little memory");
+    if (anabranch_node_init(&node, begin, size, &config) != ANABRANCH_NODE_OK)
+        fail("not made");
+    count = 0, now = 0;
+    for (int i = 0; i < 3000; i++) {
+        step(node);
+        carry_out(node);
+    }
+    anabranch_node_counters_of(node, &counters);
+    for (size_t i = 0; i < sizeof memory; i++)
+        if ((memory + i < begin || memory + i >= begin + size) && memory[i] != 0xa5)
+            fail("something outside was written");
+    if (counters.restarts != 0)
+        fail("memory was short");
+    if (anabranch_node_peak(node) > size)
+        fail("more than there is");
+    printf("connections %u pieces %u memory %zu heap_peak %zu rejected %llu refused %llu\n", connections, pieces, size,
+           anabranch_node_peak(node), (unsigned long long)counters.rejected, (unsigned long long)counters.refused);
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 10;
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    for (int i = 0; i < 3; i++)
+        gateways[i].hops = 1;
+    for (int i = 0; i < rounds; i++)
+        one(1 + draw(8), 1 + draw(64));
+    printf("octets taken %llu, delivered %llu, connections refused %llu\n", (unsigned long long)taken,
+           (unsigned long long)delivered, (unsigned long long)refused);
+    return 0;
+}

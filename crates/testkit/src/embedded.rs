@@ -1,0 +1,100 @@
+//! The static library for C programs (`crates/embed`), built as its users build it, and C programs linked with it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use crate::debian::{find_or_install, skipped};
+
+/// A machine without an operating system.
+pub const BARE_METAL: &str = "thumbv7em-none-eabihf";
+
+/// What a program takes, in octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sections {
+    /// Code and constants.
+    pub text: u64,
+    /// Variables with a value at the beginning.
+    pub data: u64,
+    /// Those that begin as zero.
+    pub bss: u64,
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `crates/embed/` and what follows.
+pub fn file(path: &str) -> PathBuf {
+    root().join("crates/embed").join(path)
+}
+
+/// Builds the archive, for this machine or for another target.
+///
+/// # Panics
+///
+/// If it does not build.
+pub fn library(target: Option<&str>) -> PathBuf {
+    // A directory of its own: whoever runs these tests holds the other one's lock.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from).join("for-c");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(root()).arg("rustc").arg("--target-dir").arg(&built);
+    cargo.args(["--quiet", "--locked", "--package", "anabranch-embed", "--lib", "--crate-type", "staticlib"]);
+    cargo.args(["--features", "c", "--profile", "embedded"]);
+    cargo.args(target.iter().flat_map(|target| ["--target", target]));
+    let output = cargo.output().expect("cargo starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    built.join(target.unwrap_or_default()).join("embedded/libanabranch_node.a")
+}
+
+/// Compiles a C program with the library; `None` without a C compiler, and says so.
+///
+/// # Panics
+///
+/// If it does not compile without a warning.
+pub fn program(source: &Path, program: &Path) -> Option<()> {
+    let compiler = find_or_install("cc", "gcc")?;
+    let mut cc = Command::new(compiler);
+    cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(file("include"));
+    cc.arg(source).arg(library(None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
+    let output = cc.output().expect("the compiler starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+/// Links the whole library for [`BARE_METAL`] and returns what it takes; `None` without that target, and says so.
+///
+/// # Panics
+///
+/// If it does not build.
+pub fn bare_metal(functions: &[String], program: &Path) -> Option<Sections> {
+    let asked = |arguments: &[&str]| Command::new("rustc").args(arguments).output().ok().map(|o| o.stdout);
+    let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).trim().to_owned();
+    let sysroot = asked(&["--print", "sysroot"]).map(text).map(PathBuf::from)?;
+    let host = asked(&["--print", "host-tuple"]).map(text)?;
+    let targets = sysroot.join("lib/rustlib");
+    let linker = targets.join(host).join("bin/rust-lld");
+    if !targets.join(BARE_METAL).join("lib").is_dir() || !linker.is_file() {
+        skipped(&format!("a build for bare metal: rustup target add {BARE_METAL}, then run this test again"));
+        return None;
+    }
+    let mut lld = Command::new(linker);
+    lld.args(["-flavor", "gnu", "--gc-sections", "--defsym=anabranch_node_panicked=0", "-e", &functions[0]]);
+    lld.args(functions.iter().flat_map(|name| ["-u", name]));
+    lld.arg(library(Some(BARE_METAL))).arg("-o").arg(program);
+    let output = lld.output().expect("the linker starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    sections(program)
+}
+
+/// What a program takes, as `size` says; `None` without it, and says so.
+pub fn sections(program: &Path) -> Option<Sections> {
+    let output = Command::new(find_or_install("size", "binutils")?).arg(program).output().ok()?;
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut numbers = table.lines().nth(1)?.split_whitespace().map_while(|word| word.parse().ok());
+    Some(Sections { text: numbers.next()?, data: numbers.next()?, bss: numbers.next()? })
+}
