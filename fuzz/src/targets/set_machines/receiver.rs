@@ -98,6 +98,7 @@ impl Node {
                 transfer,
                 length: self.length,
                 plan: messages::plan(octets)?,
+                file: messages::identity(octets)?,
             })
         } else {
             let join = messages::join(octets)?;

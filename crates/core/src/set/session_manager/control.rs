@@ -94,6 +94,7 @@ impl Sender {
             transfer: self.transfer,
             length: self.length(),
             plan: self.config.plan,
+            file: None,
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
