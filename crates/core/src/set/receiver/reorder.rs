@@ -20,12 +20,12 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    pub(super) fn new(length: u64, buffer: u64) -> Self {
-        Self { length, buffer, arrived: RangeSet::new(), pieces: BTreeMap::new(), delivered: 0 }
-    }
-
-    pub(super) fn length(&self) -> u64 {
-        self.length
+    /// Of a file whose octets before `from` are there already.
+    pub(super) fn resume(length: u64, buffer: u64, from: u64) -> Self {
+        let delivered = from.min(length);
+        let mut arrived = RangeSet::new();
+        arrived.insert(0, delivered);
+        Self { length, buffer, arrived, pieces: BTreeMap::new(), delivered }
     }
 
     pub(super) fn delivered(&self) -> u64 {
@@ -88,11 +88,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_overlapping_pieces_come_out_as_the_file(
-            starts in proptest::collection::vec((0usize..500, 1usize..80), 1..80)
+            starts in proptest::collection::vec((0usize..500, 1usize..80), 1..80),
+            from in 0u64..=500,
         ) {
             let file: Vec<u8> = (0..500u32).map(|i| (i * 7) as u8).collect();
-            let mut reorder = Reorder::new(500, 500);
-            let mut out = Vec::new();
+            let mut reorder = Reorder::resume(500, 500, from);
+            let mut out = file[..from as usize].to_vec();
             let all = starts.into_iter().chain((0..10).map(|i| (i * 50, 50)));
             for (start, n) in all {
                 let end = (start + n).min(500);
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn nothing_past_the_file_or_the_buffer_is_taken() {
-        let mut reorder = Reorder::new(100, 20);
+        let mut reorder = Reorder::resume(100, 20, 0);
         assert_eq!(reorder.insert(10, Bytes::from_static(&[0; 11])), None);
         assert_eq!(reorder.insert(90, Bytes::from_static(&[0; 11])), None);
         assert_eq!(reorder.insert(10, Bytes::from_static(&[0; 10])), Some(10));
