@@ -111,7 +111,8 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
     loop {
         let Some(event) = node.next().await else { continue };
         match event {
-            NodeEvent::Began { transfer } => {
+            NodeEvent::Declined { .. } => {}
+            NodeEvent::Began { transfer, .. } => {
                 if !arguments.quiet {
                     eprintln!("node: transfer {:016x} has begun", transfer.0);
                 }

@@ -6,8 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anabranch_core::set::TransferId;
-use anabranch_net::set::Sink;
+use anabranch_net::set::{Offer, Sink, Verdict};
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
@@ -85,7 +84,7 @@ impl Output {
 }
 
 impl Sink for Output {
-    async fn begin(&mut self, transfer: TransferId) -> io::Result<()> {
+    async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         self.sha256 = Sha256::new();
         match &mut self.to {
             To::File { path, unfinished } => *unfinished = Some(NamedTempFile::new_in(folder(path))?),
@@ -93,11 +92,11 @@ impl Sink for Output {
             To::Stdout => {}
             To::Command { text, running } => {
                 let mut command = Command::new("sh");
-                command.args(["-c", text]).env("ANABRANCH_TRANSFER", format!("{:016x}", transfer.0));
+                command.args(["-c", text]).env("ANABRANCH_TRANSFER", format!("{:016x}", offer.transfer.0));
                 *running = Some(Running(command.stdin(Stdio::piped()).process_group(0).spawn()?));
             }
         }
-        Ok(())
+        Ok(Verdict::From(0))
     }
 
     async fn write(&mut self, octets: Bytes) -> io::Result<()> {

@@ -2,5 +2,6 @@
 
 mod faults;
 mod goodput;
+mod resume;
 mod transfers;
 mod world;
