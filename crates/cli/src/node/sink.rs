@@ -64,19 +64,27 @@ enum Coming {
 struct Partial {
     journal: Journal<Beside>,
     subject: Subject,
+    /// When the last checkpoint was over, and how long it took.
     checkpoint: Instant,
+    took: Duration,
 }
 
 /// So many octets, or what came in so long, may have to be sent again after a power cut.
 const CHECKPOINT_EVERY: u64 = 1 << 20;
 const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
+/// A slow disk has so many times as long for what comes as for making it certain.
+const CHECKPOINT_PART: u32 = 8;
 
 impl Partial {
     fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         self.journal.write(octets)?;
-        if self.journal.uncertain() >= CHECKPOINT_EVERY || self.checkpoint.elapsed() >= CHECKPOINT_AFTER {
-            self.checkpoint = Instant::now();
+        let since = self.checkpoint.elapsed();
+        let much = self.journal.uncertain() >= CHECKPOINT_EVERY && since >= self.took * CHECKPOINT_PART;
+        if much || since >= CHECKPOINT_AFTER {
+            let began = Instant::now();
             self.journal.checkpoint()?;
+            self.checkpoint = Instant::now();
+            self.took = self.checkpoint.saturating_duration_since(began);
         }
         Ok(())
     }
@@ -156,14 +164,11 @@ impl Output {
         if matches!(found, Found::Done | Found::Placed) {
             let there = match &place {
                 // It may have been replaced since.
-                Some(place) => match hash(place, offer.length).await {
-                    Ok(sha256) => {
-                        self.sha256 = sha256;
-                        self.sha256.clone().finalize()[..] == offer.digest
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-                    Err(error) => return Err(error),
-                },
+                Some(place) => {
+                    let as_long = place.metadata().is_ok_and(|file| file.len() == offer.length);
+                    self.sha256 = if as_long { hash(place, offer.length).await? } else { Sha256::new() };
+                    as_long && self.sha256.clone().finalize()[..] == offer.digest
+                }
                 // A command has ended well, or it has not been told.
                 None => found == Found::Done,
             };
@@ -182,7 +187,12 @@ impl Output {
             Found::Done | Found::Placed => 0,
         };
         self.sha256 = if from > 0 { hash(&part, from).await? } else { Sha256::new() };
-        self.coming = Some(Coming::Kept(Partial { journal, subject: offer, checkpoint: Instant::now() }));
+        self.coming = Some(Coming::Kept(Partial {
+            journal,
+            subject: offer,
+            checkpoint: Instant::now(),
+            took: Duration::ZERO,
+        }));
         Ok(Verdict::From(from))
     }
 }
