@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -185,24 +184,16 @@ fn a_push_to_a_busy_node_waits_in_line() {
     assert!(fs::read(place.path().join("got")).expect("it is there") == b"other");
 }
 
-/// The sender is told nothing: its connections are cut when the node has everything. So it asks again.
+/// What a push that has not heard remembers is what it remembered when it was under way.
 #[test]
 fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
-    let mut place = Place::new(200_000);
-    // The state of a push that has not heard is that of one that was killed: kept here, and brought back.
-    place.kill_node();
+    let mut place = Place::new(OCTETS);
     let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
-    let mut push = push.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
-    let states = place.path().join("state/anabranch");
-    let state = loop {
-        let first = fs::read_dir(&states).ok().and_then(|mut all| all.find_map(Result::ok));
-        match first.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "json")) {
-            Some(path) => break path,
-            None => thread::sleep(Duration::from_millis(2)),
-        }
-    };
+    let mut push = push.stdout(Stdio::null()).spawn().expect("the program starts");
+    place.node().says("has begun");
+    let mut states = fs::read_dir(place.path().join("state/anabranch")).expect("it is there");
+    let state = states.next().expect("there is one").expect("it can be read").path();
     let kept = fs::read(&state).expect("it is there");
-    place.start(&["--out", "got"]);
     assert_eq!(push.wait().expect("it is ours").code(), Some(0));
     assert!(!state.exists());
     fs::write(&state, kept).expect("it can be written");
@@ -212,9 +203,9 @@ fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
     let run = place.push(&[]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
-    assert_eq!((&report["resumed_from"], &report["delivered_bytes"]), (&200_000.into(), &200_000.into()));
+    assert_eq!((&report["resumed_from"], &report["delivered_bytes"]), (&OCTETS.into(), &OCTETS.into()));
     assert_eq!(report["gateways"].as_array().map(Vec::len), Some(0), "nothing was sent");
-    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(200_000));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
 }
 
 #[test]
