@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::journal::Disk;
@@ -52,7 +52,7 @@ impl Beside {
     fn part_file(&mut self) -> io::Result<&File> {
         if self.part_file.is_none() {
             let mut options = File::options();
-            let file = options.create(true).truncate(false).write(true).open(&self.part)?;
+            let file = options.create(true).truncate(false).write(true).mode(MODE).open(&self.part)?;
             self.part_file = Some(file);
         }
         self.part_file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
@@ -60,11 +60,15 @@ impl Beside {
 
     fn journal_file(&mut self) -> io::Result<&mut File> {
         if self.journal_file.is_none() {
-            self.journal_file = Some(File::options().create(true).append(true).open(&self.journal)?);
+            self.journal_file =
+                Some(File::options().create(true).append(true).mode(MODE).open(&self.journal)?);
         }
         self.journal_file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
     }
 }
+
+/// What comes is its owner's alone, until the owner says otherwise.
+const MODE: u32 = 0o600;
 
 impl Disk for Beside {
     fn read_journal(&mut self) -> io::Result<Vec<u8>> {

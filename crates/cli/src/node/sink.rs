@@ -328,3 +328,6 @@ impl fmt::Display for Output {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
