@@ -1,5 +1,6 @@
 //! A part and its journal in a folder.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -20,9 +21,13 @@ pub(super) struct Beside {
 
 impl Beside {
     pub(super) fn new(place: &Path) -> Self {
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let beside = |end: &str| folder(place).join(format!(".{name}.{end}"));
-        Self { part: beside("part"), journal: beside("journal"), part_file: None, journal_file: None }
+        let beside = |end: &str| {
+            let mut name = OsString::from(".");
+            name.push(place.file_name().unwrap_or_default());
+            name.push(end);
+            folder(place).join(name)
+        };
+        Self { part: beside(".part"), journal: beside(".journal"), part_file: None, journal_file: None }
     }
 
     /// The part's place.
@@ -88,10 +93,12 @@ impl Disk for Beside {
 
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
         self.journal_file = None;
-        let mut file = tempfile::NamedTempFile::new_in(folder(&self.journal))?;
+        // Always the same name: one that a power cut has left is written over.
+        let new = self.journal.with_added_extension("new");
+        let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
         file.write_all(octets)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.journal)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.journal)?;
         self.sync_names()
     }
 
