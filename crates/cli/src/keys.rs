@@ -13,6 +13,7 @@ use anabranch_secure::{
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::key::read_signature;
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -131,12 +132,20 @@ pub(crate) struct OfSender {
     /// The pre-shared key that the node has too, in a file
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
+    /// The signature of the file, for nodes that take only what is signed: a file that `anabranch key sign` has made
+    #[arg(long, value_name = "FILE", requires = "to")]
+    signature: Option<PathBuf>,
     /// Encrypt nothing: for networks whose every host is trusted
     #[arg(long, requires = "to", conflicts_with_all = ["key", "node_key", "psk"])]
     insecure: bool,
 }
 
 impl OfSender {
+    /// The file's signature, if there is one.
+    pub(crate) fn signature(&self) -> Result<Option<[u8; 64]>, Error> {
+        self.signature.as_deref().map(|path| read_signature(path).map(|signature| signature.0)).transpose()
+    }
+
     /// `None` if nothing is encrypted.
     pub(crate) fn keys(&self) -> Result<Option<Arc<SenderKeys>>, Error> {
         if self.insecure {

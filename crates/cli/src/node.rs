@@ -1,12 +1,14 @@
 //! `anabranch node`: receive files from senders, through gateways.
 
+mod disk;
+mod journal;
 mod sink;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time;
 
-use anabranch_core::set::MAX_GATEWAYS;
+use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent};
 use anabranch_sim::scenario::units::Size;
@@ -40,6 +42,10 @@ pub(crate) struct Arguments {
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
+    /// Put a file together in this folder before the command is started. A push that is interrupted then goes on where it
+    /// was; without, it begins anew
+    #[arg(long, value_name = "DIR", requires = "pipe")]
+    spool: Option<PathBuf>,
     /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
     gateways: Vec<GatewayName>,
@@ -83,7 +89,9 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
     if arguments.check {
         return service::checked("node");
     }
-    let output = Output::new(arguments.out.as_deref(), arguments.pipe.as_deref())?;
+    let output =
+        Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
+            .signed_by(arguments.keys.signers()?)?;
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
@@ -122,10 +130,17 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
     loop {
         let Some(event) = node.next().await else { continue };
         match event {
-            NodeEvent::Began { transfer } => {
+            NodeEvent::Began { transfer, from } => {
                 if !arguments.quiet {
-                    eprintln!("node: transfer {:016x} has begun", transfer.0);
+                    let id = transfer.0;
+                    match from {
+                        0 => eprintln!("node: transfer {id:016x} has begun"),
+                        _ => eprintln!("node: transfer {id:016x} goes on from octet {from}"),
+                    }
                 }
+            }
+            NodeEvent::Declined { transfer, reason, delivered } => {
+                eprintln!("node: transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
             }
             NodeEvent::Finished { transfer, octets } => {
                 let received = Received {
@@ -153,6 +168,16 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 eprintln!("{error}");
             }
         }
+    }
+}
+
+/// Why a transfer may not begin.
+fn why(reason: RefuseReason, delivered: u64) -> String {
+    match reason {
+        RefuseReason::Unfinished => {
+            format!("{delivered} octets of another file are here and wait for the rest")
+        }
+        _ => "there is no place for it".to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@ mod faults;
 mod network;
 mod progress;
 mod report;
+mod state;
 
 use std::fs;
 use std::io::BufWriter;
@@ -28,6 +29,7 @@ use crate::best;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{check_writable, read, write_whole};
+use crate::gateway::positive;
 use crate::keys::{GatewayName, OfSender};
 use crate::output;
 
@@ -47,6 +49,19 @@ pub(crate) struct Arguments {
     via: Vec<GatewayName>,
     #[command(flatten)]
     keys: OfSender,
+    /// If the node is busy, wait in line for so long [default: do not wait]
+    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
+    wait: Option<Duration>,
+    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
+    /// which is thrown away
+    #[arg(long, requires = "to")]
+    restart: bool,
+    /// Remember here what was not delivered yet [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    #[arg(long, value_name = "DIR", requires = "to")]
+    state: Option<PathBuf>,
+    /// Remember nothing
+    #[arg(long, requires = "to", conflicts_with = "state")]
+    no_resume: bool,
     /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
     /// three gateways
     #[arg(long, value_name = "FILE.toml")]

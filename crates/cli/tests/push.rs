@@ -116,6 +116,8 @@ fn the_json_has_the_documented_fields() {
         "compare",
         // Not in issue 2's list: how far a transfer got that failed.
         "delivered_bytes",
+        // What a push that was interrupted does not send again.
+        "resumed_from",
     ];
     fields.sort_unstable();
     assert_eq!(keys(&report), fields);

@@ -30,11 +30,12 @@ pub mod striping;
 pub mod tcp_manager;
 
 pub use anabranch_wire::set::{
-    Energy, Gateway, Layout, MAX_GATEWAYS, Neighbour, Plan, RefuseReason, SetAckStatus, TransferId,
+    Energy, FileIdentity, Gateway, Layout, MAX_GATEWAYS, Neighbour, Plan, RefuseReason, Request,
+    SetAckStatus, TransferId,
 };
 pub use machine::Machine;
 pub use ranges::RangeSet;
-pub use receiver::{Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};
+pub use receiver::{Grant, Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
     Failure, OpenWhen, Outcome, Reinjection, Sender, SenderConfig, SessionReport, Start, StripingPolicy,

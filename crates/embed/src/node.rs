@@ -232,6 +232,7 @@ fn row(row: &api::Gateway) -> Gateway {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     Gateway {
+        key: None,
         id: row.id,
         address: SocketAddr::new(ip, row.port),
         energy: Energy::High,

@@ -32,9 +32,9 @@ const ACK: usize = 2 * 272;
 const SHORT_ACK: usize = 16 + 32 + 32;
 /// Lists of streams.
 const LISTS: usize = 3 * (16 + 32);
-/// Gateways that fit into one bounded header that nobody has reason to send: a vector that grows to 4, to 8; and neighbours.
-const STRANGE_ROWS: usize = 4 + 8;
-const STRANGE_NEIGHBOURS: usize = 160;
+/// Gateways that fit into one bounded header that nobody has reason to send: a vector that grows to 4, to 8, to 16; and neighbours.
+const STRANGE_ROWS: usize = 4 + 8 + 16;
+const STRANGE_NEIGHBOURS: usize = 320;
 /// What is copied out of the ring for one effect.
 const DELIVERED: usize = 256;
 /// Whatever an allocator rounds up.

@@ -10,7 +10,7 @@ use anabranch_node::node::{Config, Error, Node};
 use anabranch_node::sizes::Sizes;
 use anabranch_testkit::counting::{Counting, in_use, octets};
 use anabranch_wire::set::{
-    self as wire, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
+    self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
 };
 use proptest::prelude::*;
 
@@ -106,7 +106,9 @@ impl Say {
         match self {
             Self::Request { transfer, length, plan } => {
                 let transfer = TransferId(*transfer);
-                let request = Request { version: VERSION, transfer, length: *length, plan: *plan };
+                // As long as can be.
+                let file = Some(FileIdentity { digest: [7; 32], signature: Some([9; 64]), discard: false });
+                let request = Request { version: VERSION, transfer, length: *length, plan: *plan, file };
                 wire::encode(&Message::Request(request), &mut out);
             }
             Self::Join { transfer, session, plan } => {

@@ -51,16 +51,33 @@ fn ack() -> impl Strategy<Value = Ack> {
     })
 }
 
+fn identity() -> impl Strategy<Value = FileIdentity> {
+    let signature = any::<[[u8; 32]; 2]>().prop_map(|halves| {
+        let mut signature = [0; 64];
+        signature.copy_from_slice(halves.as_flattened());
+        signature
+    });
+    (any::<[u8; 32]>(), proptest::option::of(signature), any::<bool>())
+        .prop_map(|(digest, signature, discard)| FileIdentity { digest, signature, discard })
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let size = 0u64..1 << 62;
-    let reason =
-        prop_oneof![Just(RefuseReason::NoStriping), Just(RefuseReason::Busy), Just(RefuseReason::Version)];
+    let reason = proptest::sample::select(vec![
+        RefuseReason::NoStriping,
+        RefuseReason::Busy,
+        RefuseReason::Version,
+        RefuseReason::Unfinished,
+        RefuseReason::Unwanted,
+    ]);
     let status =
         prop_oneof![Just(SetAckStatus::Open), Just(SetAckStatus::Unreachable), Just(SetAckStatus::Forbidden)];
     prop_oneof![
-        (any::<u8>(), any::<u64>(), size.clone(), plan()).prop_map(|(version, id, length, plan)| {
-            Message::Request(Request { version, transfer: TransferId(id), length, plan })
-        }),
+        (any::<u8>(), any::<u64>(), size.clone(), plan(), proptest::option::of(identity())).prop_map(
+            |(version, id, length, plan, file)| {
+                Message::Request(Request { version, transfer: TransferId(id), length, plan, file })
+            }
+        ),
         (size.clone(), proptest::collection::vec(gateway(), 0..=MAX_GATEWAYS))
             .prop_map(|(buffer, gateways)| Message::Accept(Accept { buffer, gateways })),
         (reason, size).prop_map(|(reason, delivered)| Message::Refuse(Refuse { reason, delivered })),
@@ -173,10 +190,33 @@ fn the_documented_examples_hold() {
             transfer: TransferId(0x0102_0304_0506_0708),
             length: 129_000,
             plan: Plan::Stripe,
+            file: None,
         }),
         &mut out,
     );
     assert_eq!(out, [0x10, 1, 1, 2, 3, 4, 5, 6, 7, 8, 0x80, 0x01, 0xf7, 0xe8]);
+
+    out.clear();
+    // SHA-256 of the three octets "abc", the first example of FIPS 180-4.
+    let digest = [
+        0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23, 0xb0,
+        0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad,
+    ];
+    let transfer = TransferId(0x0102_0304_0506_0708);
+    let file = Some(FileIdentity { digest, signature: None, discard: true });
+    let request = Request { version: 1, transfer, length: 3, plan: Plan::Stripe, file };
+    encode(&Message::Request(request), &mut out);
+    assert_eq!(out[..12], [0x14, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 2]);
+    assert_eq!(out[12..], digest);
+    out.clear();
+    let file = Some(FileIdentity { digest, signature: Some([7; 64]), discard: false });
+    encode(&Message::Request(Request { file, ..request }), &mut out);
+    assert_eq!(out[..12], [0x14, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 1]);
+    assert_eq!((&out[12..44], &out[44..]), (&digest[..], &[7; 64][..]));
+
+    out.clear();
+    encode(&Message::Refuse(Refuse { reason: RefuseReason::Unfinished, delivered: 100 }), &mut out);
+    assert_eq!(out, [0x33, 0x40, 0x64]);
 
     out.clear();
     data_header(Layout::Compact, &addresses(), 1296, 1296, 1272, &mut out);
@@ -195,6 +235,20 @@ fn the_documented_examples_hold() {
     assert_eq!(out, [0x81, 0x49, 0xf0, 60, 0x41, 0xc8, 0x40, 0x64]);
 }
 
+/// What is kept for later is no request of today.
+#[test]
+fn a_request_with_bits_that_mean_nothing_yet_is_refused() {
+    for (octets, field) in [
+        (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], "plan of a request"),
+        (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], "plan of a request"),
+        (&[0x14, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4], "options of a file"),
+    ] {
+        let mut decoder = Decoder::new();
+        decoder.push(Bytes::from_static(octets));
+        assert_eq!(decoder.next_item().unwrap_err().field, field);
+    }
+}
+
 #[test]
 fn nonsense_names_its_field_and_place() {
     let mut decoder = Decoder::new();
@@ -208,8 +262,9 @@ fn nonsense_names_its_field_and_place() {
 #[test]
 fn a_bounded_decoder_holds_no_more_than_its_bound() {
     let transfer = TransferId(u64::MAX);
-    let longest =
-        Message::Request(Request { version: VERSION, transfer, length: (1 << 62) - 1, plan: Plan::Split });
+    let file = Some(FileIdentity { digest: [7; 32], signature: Some([9; 64]), discard: true });
+    let length = (1 << 62) - 1;
+    let longest = Message::Request(Request { version: VERSION, transfer, length, plan: Plan::Split, file });
     let mut octets = Vec::new();
     encode(&longest, &mut octets);
     assert!(octets.len() <= MAX_NODE_HEADER);

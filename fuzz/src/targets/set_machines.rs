@@ -31,6 +31,7 @@ fn close(octets: &mut Unstructured<'_>) -> Result<StreamClose> {
         StreamClose::Reset,
         StreamClose::Refused,
         StreamClose::TimedOut,
+        StreamClose::Forbidden,
     ])?)
 }
 

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::io::Read;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, Outcome, RefuseReason, SetAckStatus, TransferId};
+use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus, TransferId};
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig};
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
 use super::network::Wanted;
-use super::report::Report;
+use super::report::{Report, hex};
+use super::state::Memory;
 use super::{Arguments, progress};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -22,7 +24,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
 pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Result<(), Error> {
-    let mut config = PushConfig::new(node.resolve(NODE_PORT)?, transfer()?);
+    let address = node.resolve(NODE_PORT)?;
+    let mut config = PushConfig::new(address, transfer()?);
     config.via =
         arguments.via.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect::<Result<_, _>>()?;
     config.keys = arguments.keys.keys()?;
@@ -36,6 +39,15 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
                 .with_hint("give a number, or leave it out: SET finds out which are good"));
         }
     };
+    let digest = Sha256::digest(&file);
+    let identity = (hex(&digest), file.len() as u64);
+    let said = (identity.0.as_str(), identity.1);
+    let (state, transfer) = Memory::open(arguments, address, said, config.transfer)?;
+    config.transfer = transfer;
+    let discard = arguments.restart;
+    let signature = arguments.keys.signature()?;
+    config.set.file = Some(FileIdentity { digest: digest.into(), signature, discard });
+    config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
     // Gateways that were named have the names that they were given; those of a table have ids that are the node's.
     let mut names = Vec::new();
     if !arguments.via.is_empty() {
@@ -59,10 +71,19 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
         }
         push.close().await;
         if stop.is_some() {
-            eprintln!("interrupted: {} of {} octets were delivered", push.delivered(), file.len());
+            let next = if state.remembers() { "; the same command goes on from there" } else { "" };
+            eprintln!("interrupted: {} of {} octets were delivered{next}", push.delivered(), file.len());
             return Err(Error::Interrupted);
         }
-        let report = Report::of_deployed(&push, node.text().to_owned(), &file, &names);
+        match push.outcome() {
+            Some(Outcome::Delivered) => state.forget(),
+            // It was not let in.
+            Some(Outcome::Failed(
+                Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
+            )) => state.forget_if_fresh(),
+            Some(Outcome::Failed(_)) | None => {}
+        }
+        let report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
         if arguments.json {
             output::json(&report)?
         } else {
@@ -91,13 +112,21 @@ fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
         Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
         Failure::NoGateway => "name some with --via, or start the node with --gateways",
         Failure::Refused(RefuseReason::Busy) => {
-            "wait until the other transfer has ended; an abandoned one makes way after the node's --idle"
+            "`--wait 5min` waits for its turn; a transfer that was abandoned makes way after the node's --idle"
+        }
+        Failure::Refused(RefuseReason::Unwanted) => {
+            "the node says why: is its disk full, does it want a --signature?"
+        }
+        Failure::Unfinished(_) => {
+            "let that push come to its end, or throw those octets away with `--restart`"
         }
         Failure::Refused(_) => "use the same version of anabranch on both sides",
         Failure::GatewaysLost if forbidden => {
             "a gateway may not call this node: its operator has to start it with --allow"
         }
-        Failure::GatewaysLost => "is `anabranch gateway` running there, and does it reach the node?",
+        Failure::GatewaysLost => {
+            "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
+        }
         Failure::Stalled => "does the node's disk or command still take what it gets?",
         _ => "try again",
     };

@@ -22,6 +22,8 @@ pub(super) struct Report {
     pub(super) delivered_bytes: u64,
     /// Of these; `None` of a deployed node, which does not say.
     delivered_sha256: Option<String>,
+    /// Octets of these that the node had already.
+    resumed_from: u64,
     /// The node has the file, octet by octet; `None` if that is the node's word alone.
     pub(super) verified: Option<bool>,
     network: String,
@@ -72,6 +74,7 @@ impl Report {
             sha256: sha256(file),
             delivered_bytes: delivered.len() as u64,
             delivered_sha256: Some(sha256(delivered)),
+            resumed_from: 0,
             verified: Some(delivered == file && figures.latency.is_some()),
             network: scenario.name.clone(),
             latency_s: figures.latency.map(|d| d.as_secs_f64()),
@@ -83,8 +86,15 @@ impl Report {
     }
 
     /// Of a transfer to a deployed node: `names` are those of gateways, by id.
-    pub(super) fn of_deployed(push: &net::Push, network: String, file: &[u8], names: &[String]) -> Self {
+    pub(super) fn of_deployed(
+        push: &net::Push,
+        network: String,
+        file: (&str, u64),
+        names: &[String],
+    ) -> Self {
+        let (sha256, bytes) = file;
         let latency_s = push.latency().map(|d| d.as_secs_f64());
+        let carried = push.delivered().saturating_sub(push.resumed_from());
         let name = |id: u16| names.get(usize::from(id)).cloned();
         let gateways = push.sessions().map(|session| GatewayLine {
             name: name(session.gateway).unwrap_or_else(|| session.address.to_string()),
@@ -94,15 +104,16 @@ impl Report {
             retransmissions: u64::from(push.retransmissions(session.stream)),
         });
         Self {
-            bytes: file.len() as u64,
-            sha256: sha256(file),
+            bytes,
+            sha256: sha256.to_owned(),
             delivered_bytes: push.delivered(),
             delivered_sha256: None,
+            resumed_from: push.resumed_from(),
             verified: None,
             network,
             latency_s,
             establishment_s: push.establishment().map(|d| d.as_secs_f64()),
-            goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| push.delivered() as f64 * 8.0 / s),
+            goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| carried as f64 * 8.0 / s),
             gateways: gateways.collect(),
             compare: Vec::new(),
         }
@@ -142,7 +153,11 @@ fn state_name(state: State) -> &'static str {
 }
 
 fn sha256(octets: &[u8]) -> String {
-    Sha256::digest(octets).iter().map(|o| format!("{o:02x}")).collect()
+    hex(&Sha256::digest(octets))
+}
+
+pub(super) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|o| format!("{o:02x}")).collect()
 }
 
 impl fmt::Display for Report {
@@ -162,6 +177,9 @@ impl fmt::Display for Report {
                 )?;
             }
             None => writeln!(f, "{} of {} octets delivered", self.delivered_bytes, self.bytes)?,
+        }
+        if self.resumed_from > 0 {
+            writeln!(f, "{} of them were there already", self.resumed_from)?;
         }
         writeln!(f, "network: {}", self.network)?;
         let width = self.gateways.iter().map(|g| g.name.len()).max().unwrap_or(0).max(12);

@@ -4,19 +4,23 @@
 //! Holds at most the buffer's octets out of order, whatever the sender does: a chunk that would end further
 //! ahead is a breach of the protocol and resets its stream.
 
+mod queue;
 mod reorder;
+mod request;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Accept, Ack, Decoder, Gateway, Item, Join, MAX_NODE_HEADER, MAX_RANGES, Message, Plan,
-    Refuse, RefuseReason, Request, TransferId, VERSION,
+    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_NODE_HEADER, MAX_RANGES, Message, Plan, Request,
+    TransferId,
 };
 use bytes::Bytes;
 
+use self::queue::Queue;
 pub use self::reorder::Holding;
 use self::reorder::{Reorder, Waiting};
+use self::request::Asking;
 use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
@@ -31,6 +35,15 @@ pub enum Striping {
     Supported,
     /// It answers NACK, and the octets come as plain TCP.
     Refused,
+}
+
+/// Who lets a new transfer begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grant {
+    /// Nobody has to: it begins at octet 0.
+    AtOnce,
+    /// The node's owner, who says from which octet on: see [`Receiver::asked`].
+    Ask,
 }
 
 /// Options of a [`Receiver`].
@@ -48,6 +61,8 @@ pub struct ReceiverConfig {
     pub gateways: Vec<Gateway>,
     /// Whether the node takes SET sessions.
     pub striping: Striping,
+    /// Who lets a new transfer begin.
+    pub grant: Grant,
     /// How the buffer is shared.
     pub share: ShareConfig,
     /// Octets on one session after which it is acknowledged at once.
@@ -68,6 +83,7 @@ impl Default for ReceiverConfig {
             pieces: 32_768,
             gateways: Vec::new(),
             striping: Striping::Supported,
+            grant: Grant::AtOnce,
             share: ShareConfig {
                 sharing: Sharing::Overcommitted,
                 period: Duration::from_millis(250),
@@ -105,6 +121,8 @@ pub struct ReceiverCounters {
 enum Role {
     /// Its first message has not come.
     Fresh(Decoder),
+    /// A request that waits for the owner's answer.
+    Asking,
     /// A SET session.
     Session(Session),
     /// The rest of the file as plain octets, from here on.
@@ -127,7 +145,8 @@ struct Session {
 
 #[derive(Debug)]
 struct Transfer {
-    id: TransferId,
+    /// What it began with.
+    request: Request,
     reorder: Reorder,
     /// Sessions that the sender means to open.
     sessions: usize,
@@ -142,6 +161,11 @@ pub struct Receiver {
     streams: BTreeMap<StreamId, Role>,
     transfer: Option<Transfer>,
     waiting: Waiting,
+    /// A transfer that the owner has not let in yet.
+    asking: Option<Asking>,
+    queue: Queue,
+    /// Since then there is no transfer.
+    freed: Instant,
     next_stream: u32,
     effects: VecDeque<Effect>,
     counters: ReceiverCounters,
@@ -158,6 +182,9 @@ impl Receiver {
             config,
             streams: BTreeMap::new(),
             transfer: None,
+            asking: None,
+            queue: Queue::default(),
+            freed: Instant::ZERO,
             next_stream: 0,
             effects: VecDeque::new(),
             counters: ReceiverCounters::default(),
@@ -220,7 +247,7 @@ impl Receiver {
 
     /// The present transfer and the octets of it delivered in order.
     pub fn delivered(&self) -> Option<(TransferId, u64)> {
-        self.transfer.as_ref().map(|t| (t.id, t.reorder.delivered()))
+        self.transfer.as_ref().map(|t| (t.request.transfer, t.reorder.delivered()))
     }
 
     /// The present transfer is complete.
@@ -236,13 +263,15 @@ impl Receiver {
     fn ack_times(&self) -> impl Iterator<Item = (StreamId, Instant)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
-            Role::Fresh(_) | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_) | Role::Asking | Role::Plain { .. } | Role::Ending => None,
         })
     }
 
     fn read(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
         match self.streams.get_mut(&stream) {
             None | Some(Role::Ending) => {}
+            // Nobody speaks before there is an answer.
+            Some(Role::Asking) => self.reject(stream),
             Some(Role::Plain { at }) => {
                 let start = *at;
                 *at += octets.len() as u64;
@@ -266,56 +295,8 @@ impl Receiver {
         }
     }
 
-    fn handle_request(&mut self, now: Instant, stream: StreamId, request: Request) {
-        let busy = self.transfer.as_ref().is_some_and(|t| {
-            t.id != request.transfer && !t.reorder.is_complete() && now < t.news + self.config.idle
-        });
-        if request.version != VERSION || busy {
-            let reason = if busy { RefuseReason::Busy } else { RefuseReason::Version };
-            return self.refuse(stream, reason, Role::Ending);
-        }
-        if self.transfer.as_ref().is_none_or(|t| t.id != request.transfer) {
-            self.start(now, &request, stream);
-        }
-        let Some(transfer) = &mut self.transfer else { return };
-        if transfer.reorder.length() != request.length {
-            return self.reject(stream);
-        }
-        transfer.news = now;
-        let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
-        if plain {
-            let at = transfer.reorder.delivered();
-            self.refuse(stream, RefuseReason::NoStriping, Role::Plain { at });
-            self.limit(stream, self.config.buffer);
-            return self.finish_plain(stream);
-        }
-        let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
-        self.send(stream, &Message::Accept(accept));
-        self.streams.insert(stream, Role::Ending);
-    }
-
-    /// A new transfer: whatever was before has made way.
-    fn start(&mut self, now: Instant, request: &Request, control: StreamId) {
-        let old: Vec<StreamId> = self.streams.keys().copied().filter(|s| *s != control).collect();
-        for stream in old {
-            self.streams.remove(&stream);
-            self.effects.push_back(Effect::Abort { stream });
-        }
-        self.transfer = None;
-        self.waiting.clear();
-        let reorder = Reorder::new(request.length, &self.config);
-        self.transfer =
-            Some(Transfer { id: request.transfer, reorder, sessions: 1, news: now, next_share: now });
-    }
-
-    fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
-        let delivered = self.transfer.as_ref().map_or(0, |t| t.reorder.delivered());
-        self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
-        self.streams.insert(stream, next);
-    }
-
     fn handle_join(&mut self, now: Instant, stream: StreamId, join: Join) {
-        let Some(transfer) = self.transfer.as_mut().filter(|t| t.id == join.transfer) else {
+        let Some(transfer) = self.transfer.as_mut().filter(|t| t.request.transfer == join.transfer) else {
             return self.reject(stream);
         };
         transfer.sessions = transfer.sessions.max(usize::from(join.sessions));
@@ -353,7 +334,7 @@ impl Receiver {
                         return self.reject(stream);
                     }
                 }
-                Ok(Some(Item::Message(Message::Cancel))) => return self.cancel(),
+                Ok(Some(Item::Message(Message::Cancel))) => return self.forget(now),
                 Ok(Some(Item::Message(_))) | Err(_) => return self.reject(stream),
             }
         }
@@ -428,13 +409,6 @@ impl Receiver {
         }
     }
 
-    fn cancel(&mut self) {
-        self.transfer = None;
-        let all: Vec<StreamId> = self.streams.keys().copied().collect();
-        self.streams.clear();
-        self.effects.extend(all.into_iter().map(|stream| Effect::Abort { stream }));
-    }
-
     fn reject(&mut self, stream: StreamId) {
         self.counters.rejected += 1;
         self.streams.remove(&stream);
@@ -455,7 +429,7 @@ impl Receiver {
     fn sessions(&self) -> impl Iterator<Item = (StreamId, &Session)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => Some((*stream, session)),
-            Role::Fresh(_) | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_) | Role::Asking | Role::Plain { .. } | Role::Ending => None,
         })
     }
 

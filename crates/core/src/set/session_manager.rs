@@ -14,7 +14,7 @@ use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, Transf
 use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start, StripingPolicy};
-use self::control::Control;
+use self::control::{Busy, Control, ack_end};
 use super::gateways;
 use super::ranges::RangeSet;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
@@ -32,6 +32,9 @@ pub enum Failure {
     /// The node refused, and plain TCP would not help.
     #[error("the node refused the transfer: {0:?}")]
     Refused(RefuseReason),
+    /// The node has so many octets of another file, which is to come first or to be thrown away.
+    #[error("the node has {0} octets of another file that is unfinished")]
+    Unfinished(u64),
     /// The node knows no gateway.
     #[error("the node knows no gateway")]
     NoGateway,
@@ -124,10 +127,14 @@ pub struct Sender {
     acknowledged: RangeSet,
     /// Octets that the node has delivered in order.
     delivered: u64,
+    /// Octets that the node had in order before this sender sent any.
+    resumed_from: u64,
     /// Octets of the node's receive buffer (`B_2`).
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
+    /// The node has said that it is busy.
+    busy: Option<Busy>,
     /// When something was last delivered, as far as we know.
     progress: Instant,
     /// The next session may be called then even if the last has not answered.
@@ -167,6 +174,8 @@ impl Sender {
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
+            resumed_from: 0,
+            busy: None,
             buffer: 0,
             next_stream: 0,
             effects: VecDeque::new(),
@@ -303,6 +312,11 @@ impl Sender {
         self.sessions.iter().find(|session| session.stream == stream).map(|session| &session.gateway)
     }
 
+    /// Octets that the node had in order before this sender sent any.
+    pub fn resumed_from(&self) -> u64 {
+        self.resumed_from
+    }
+
     /// What each session did, in the order of calls.
     pub fn sessions(&self) -> impl Iterator<Item = SessionReport> + '_ {
         self.sessions.iter().map(|s| SessionReport {
@@ -350,20 +364,26 @@ impl Sender {
         }
     }
 
-    /// The node's answer: sessions it is.
-    fn start_sessions(&mut self, now: Instant, accept: Accept) {
+    /// The node's answer: sessions it is, for what it has not got yet.
+    fn start_sessions(&mut self, now: Instant, accept: Accept, has: &Ack) {
         self.progress = now;
         self.buffer = accept.buffer.max(1);
         self.phase = Phase::Sessions;
+        self.unassigned.insert(0, self.length());
+        self.acknowledged = RangeSet::new();
+        self.delivered = 0;
+        self.acknowledge(now, has);
+        self.resumed_from = self.delivered;
+        if self.is_over() {
+            return;
+        }
         let count = match self.config.plan {
             Plan::Split => 1,
             Plan::Stripe | Plan::EndToEnd => self.config.gateways,
         };
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
         let chosen = gateways::select(&table, count);
-        if self.length() == 0 {
-            self.finish(Outcome::Delivered);
-        } else if chosen.is_empty() {
+        if chosen.is_empty() {
             self.fail(Failure::NoGateway);
         } else {
             self.selected = chosen.len();
@@ -442,8 +462,7 @@ impl Sender {
     }
 
     fn acknowledge(&mut self, now: Instant, ack: &Ack) {
-        let end = ack.held.last().map_or(ack.delivered, |r| r.end);
-        if end > self.length() {
+        if ack_end(ack) > self.length() {
             self.fail(Failure::Protocol);
             return;
         }

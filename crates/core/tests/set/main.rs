@@ -2,5 +2,6 @@
 
 mod faults;
 mod relay;
+mod resume;
 mod transfer;
 mod world;

@@ -76,6 +76,7 @@ pub(crate) struct World {
     pub(crate) delivered: BytesMut,
     pub(crate) completed: Option<Instant>,
     paths: Vec<Path>,
+    gateways: Vec<Gateway>,
     alive: Vec<Option<Death>>,
     halves: BTreeMap<End, Half>,
     events: BTreeMap<(Instant, u64), Event>,
@@ -107,15 +108,55 @@ impl World {
         Self {
             now: Instant::ZERO,
             sender,
+            node: Receiver::new(node.clone()),
             relays: paths.iter().map(|_| Relay::new(RelayConfig::default())).collect(),
-            node: Receiver::new(node),
             delivered: BytesMut::new(),
             completed: None,
             paths: paths.to_vec(),
+            gateways: node.gateways.clone(),
             alive: vec![None; paths.len()],
             halves: BTreeMap::new(),
             events: BTreeMap::new(),
             sequence: 0,
+        }
+    }
+
+    /// The node's owner has the first octets already.
+    pub(crate) fn has(&mut self, octets: &[u8]) {
+        self.delivered = octets.into();
+    }
+
+    /// The sender is killed, and another started for the same transfer. Whom it was connected to learns that at once.
+    pub(crate) fn restart_sender(&mut self, file: Bytes, config: SenderConfig) {
+        self.cut(Who::Sender);
+        let node = NODE.parse().expect("an address");
+        self.sender = Sender::new(self.now, config, node, TransferId(7), file);
+    }
+
+    /// The node is killed and started again: its owner has what was delivered.
+    pub(crate) fn restart_node(&mut self, mut config: ReceiverConfig) {
+        config.gateways = self.gateways.clone();
+        self.cut(Who::Node);
+        self.node = Receiver::new(config);
+    }
+
+    /// All streams of `who` are reset.
+    fn cut(&mut self, who: Who) {
+        let its = |end: &End| end.0 == who;
+        self.events.retain(|_, event| match event {
+            Event::Opened(end)
+            | Event::Arrived(end, _)
+            | Event::Acked(end, _)
+            | Event::Ended(end)
+            | Event::Closed(end, _) => !its(end),
+            Event::Die(..) => true,
+        });
+        let mine: Vec<End> = self.halves.keys().copied().filter(its).collect();
+        for end in mine {
+            let half = self.halves.remove(&end).expect("it was just there");
+            if self.halves.remove(&half.peer).is_some() {
+                self.tell(half.peer, StreamEvent::Closed(StreamClose::Reset));
+            }
         }
     }
 
@@ -262,6 +303,10 @@ impl World {
             while let Some(effect) = self.node.poll_effect() {
                 any = true;
                 self.act(Who::Node, effect);
+            }
+            if let Some(transfer) = self.node.asked().map(|request| request.transfer) {
+                any = true;
+                self.node.grant(self.now, transfer, self.delivered.len() as u64);
             }
             if self.completed.is_none() && self.node.is_complete() {
                 self.completed = Some(self.now);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 
-use anabranch_core::set::{Receiver, ReceiverConfig, TransferId};
+use anabranch_core::set::{FileIdentity, Grant, Receiver, ReceiverConfig, RefuseReason, TransferId};
 use anabranch_core::time::Duration;
 use anabranch_secure::{NodeKeys, WhoMay};
 use bytes::Bytes;
@@ -16,16 +16,36 @@ use super::security::{RefusedCounters, Security};
 use super::{KnownGateway, listen};
 use crate::clock::Clock;
 
+/// What a sender would send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// Which transfer.
+    pub transfer: TransferId,
+    /// Octets of the file.
+    pub length: u64,
+    /// Which file, if the sender has said so.
+    pub file: Option<FileIdentity>,
+}
+
+/// What a sink says to an [`Offer`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The octets from there on are wanted; those before it are here.
+    From(u64),
+    /// It is not wanted, and the node has so many octets of what is unfinished.
+    Refuse(RefuseReason, u64),
+}
+
 /// Where a node's octets go. While a method's future is pending, nothing is read from the network and nothing
 /// acknowledged: the sender waits.
 pub trait Sink {
-    /// A transfer begins.
-    fn begin(&mut self, transfer: TransferId) -> impl Future<Output = io::Result<()>> + Send;
+    /// A transfer would begin. Nothing else is under way: what was unfinished was abandoned.
+    fn begin(&mut self, offer: &Offer) -> impl Future<Output = io::Result<Verdict>> + Send;
     /// Its next octets. They are acknowledged once this is done.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
     /// That was all. The sender is told so once this is done.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
-    /// The rest of it will not come.
+    /// The rest of it will not come for now, or something has failed.
     fn abandon(&mut self);
 }
 
@@ -67,6 +87,7 @@ impl NodeConfig {
             gateways: (1..).zip(&self.gateways).map(|(id, gateway)| gateway.row(id)).collect(),
             ack_delay: ACK_DELAY,
             idle: self.idle,
+            grant: Grant::Ask,
             ..ReceiverConfig::default()
         })
     }
@@ -84,6 +105,17 @@ pub enum NodeEvent {
     Began {
         /// Which.
         transfer: TransferId,
+        /// Its octets before this one were here already.
+        from: u64,
+    },
+    /// The sink does not want a transfer.
+    Declined {
+        /// Which.
+        transfer: TransferId,
+        /// What its sender was told.
+        reason: RefuseReason,
+        /// Octets of what is unfinished here.
+        delivered: u64,
     },
     /// A file is there, and the sink has finished with it.
     Finished {
@@ -188,9 +220,9 @@ impl<S: Sink> Node<S> {
     /// Carries out what the machine wants. Nothing is said to the sender before the sink has done what it speaks of.
     async fn pump(&mut self) -> io::Result<()> {
         loop {
-            self.settle().await?;
+            self.finish().await?;
             let Some(effect) = self.driver.poll_effect() else {
-                if self.driver.flush() {
+                if self.settle().await? || self.driver.flush() {
                     continue;
                 }
                 return Ok(());
@@ -205,27 +237,49 @@ impl<S: Sink> Node<S> {
         }
     }
 
-    /// Tells the sink of a transfer's beginning and end.
-    async fn settle(&mut self) -> io::Result<()> {
-        let now = self.driver.machine.delivered();
-        let same = matches!((now, self.current), (Some((id, _)), Some(current)) if current.transfer == id);
-        if !same {
-            if let Some(Current { transfer, taken: octets, finished: false }) = self.current.take() {
-                self.sink.abandon();
-                self.events.push(NodeEvent::Abandoned { transfer, octets });
-            }
-            let Some((transfer, _)) = now else { return Ok(()) };
-            self.current = Some(Current { transfer, taken: 0, finished: false });
-            self.events.push(NodeEvent::Began { transfer });
-            self.sink.begin(transfer).await?;
-        }
-        let (Some((_, delivered)), Some(current)) = (now, &mut self.current) else { return Ok(()) };
-        if self.driver.machine.is_complete() && current.taken == delivered && !current.finished {
+    /// Tells the sink that it has everything.
+    async fn finish(&mut self) -> io::Result<()> {
+        let Some(current) = self.current.as_mut().filter(|current| !current.finished) else { return Ok(()) };
+        let all = (current.transfer, current.taken);
+        if self.driver.machine.is_complete() && self.driver.machine.delivered() == Some(all) {
             self.sink.finish().await?;
             current.finished = true;
-            self.events.push(NodeEvent::Finished { transfer: current.transfer, octets: delivered });
+            self.events.push(NodeEvent::Finished { transfer: current.transfer, octets: current.taken });
         }
         Ok(())
+    }
+
+    /// Tells the sink that a transfer is over, and asks it about one that would begin, once it has what was delivered until
+    /// then; false if there was none.
+    async fn settle(&mut self) -> io::Result<bool> {
+        let under_way = self.driver.machine.delivered().map(|(transfer, _)| transfer);
+        if let Some(current) = self.current.take_if(|current| Some(current.transfer) != under_way)
+            && !current.finished
+        {
+            self.sink.abandon();
+            let Current { transfer, taken: octets, .. } = current;
+            self.events.push(NodeEvent::Abandoned { transfer, octets });
+        }
+        let Some(request) = self.driver.machine.asked().copied() else { return Ok(false) };
+        let offer = Offer { transfer: request.transfer, length: request.length, file: request.file };
+        let transfer = offer.transfer;
+        let before = self.current.replace(Current { transfer, taken: 0, finished: false });
+        let verdict = self.sink.begin(&offer).await?;
+        let now = self.driver.now();
+        match verdict {
+            Verdict::From(from) => {
+                let from = from.min(offer.length);
+                self.current = Some(Current { transfer, taken: from, finished: false });
+                self.driver.machine.grant(now, transfer, from);
+                self.events.push(NodeEvent::Began { transfer, from });
+            }
+            Verdict::Refuse(reason, delivered) => {
+                self.current = before;
+                self.driver.machine.decline(now, transfer, reason, delivered);
+                self.events.push(NodeEvent::Declined { transfer, reason, delivered });
+            }
+        }
+        Ok(true)
     }
 
     /// What the sink has not taken was not delivered. The machine believes so: there is a new one from here on.

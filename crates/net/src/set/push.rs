@@ -31,7 +31,7 @@ pub struct PushConfig {
     pub keys: Option<Arc<SenderKeys>>,
     /// Drawn at random: it tells this transfer from all others.
     pub transfer: TransferId,
-    /// Options of the session manager.
+    /// Options of the session manager, among them which file it is.
     pub set: SenderConfig,
     /// Options of its sockets.
     pub sockets: SocketOptions,
@@ -109,6 +109,11 @@ impl Push {
     /// Octets that the node is known to have delivered in order.
     pub fn delivered(&self) -> u64 {
         self.driver.machine.delivered()
+    }
+
+    /// Octets that the node had already.
+    pub fn resumed_from(&self) -> u64 {
+        self.driver.machine.resumed_from()
     }
 
     /// From the beginning until the node had everything; `None` if it never had.

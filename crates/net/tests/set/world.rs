@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch_core::set::{Outcome, TransferId};
+use anabranch_core::set::{Outcome, RefuseReason, TransferId};
 use anabranch_net::set::{
-    Allow, Gateway, GatewayConfig, GatewayEvent, KnownGateway, Node, NodeConfig, NodeEvent, Push, PushConfig,
-    Sink,
+    Allow, Gateway, GatewayConfig, GatewayEvent, KnownGateway, Node, NodeConfig, NodeEvent, Offer, Push,
+    PushConfig, Sink, Verdict,
 };
 use bytes::Bytes;
 use tokio::task::JoinHandle;
@@ -26,6 +26,10 @@ pub(crate) struct Kept {
     pub(crate) begun: u32,
     pub(crate) finished: u32,
     pub(crate) abandoned: u32,
+    /// Of the file that has begun to come.
+    pub(crate) digest: Option<[u8; 32]>,
+    /// It takes nothing.
+    pub(crate) refuses: Option<RefuseReason>,
     /// It fails once it has so many octets.
     pub(crate) fails_at: Option<usize>,
     /// It takes so long once, when it has 1 MB.
@@ -43,11 +47,18 @@ impl Memory {
 }
 
 impl Sink for Memory {
-    async fn begin(&mut self, _transfer: TransferId) -> io::Result<()> {
+    async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         let mut kept = self.look();
         kept.begun += 1;
-        kept.octets.clear();
-        Ok(())
+        if let Some(reason) = kept.refuses {
+            return Ok(Verdict::Refuse(reason, kept.octets.len() as u64));
+        }
+        // Whoever says which file it is finds what came of it.
+        if offer.file.is_none() || offer.file.map(|file| file.digest) != kept.digest {
+            kept.octets.clear();
+        }
+        kept.digest = offer.file.map(|file| file.digest);
+        Ok(Verdict::From(kept.octets.len() as u64))
     }
 
     async fn write(&mut self, octets: Bytes) -> io::Result<()> {

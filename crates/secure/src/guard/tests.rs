@@ -26,6 +26,7 @@ fn request() -> Bytes {
         transfer: TRANSFER,
         length: 129_000,
         plan: Plan::Stripe,
+        file: None,
     }))
 }
 

@@ -6,8 +6,9 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use bytes::Bytes;
 
 use super::message::{
-    Accept, Ack, DATA_HAS_OFFSET, Energy, Gateway, Join, Message, Neighbour, PAPER_HEADER, Plan, Range,
-    Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, kind,
+    Accept, Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join,
+    Message, Neighbour, PAPER_HEADER, Plan, REQUEST_HAS_FILE, Range, Refuse, RefuseReason, Request, SetAck,
+    SetAckStatus, SetSyn, TransferId, kind,
 };
 use super::varint;
 
@@ -16,7 +17,7 @@ use super::varint;
 const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
 /// The longest header that anybody has reason to send to a node, with room to spare: requests, joins, chunks.
-pub const MAX_NODE_HEADER: usize = 64;
+pub const MAX_NODE_HEADER: usize = 120;
 
 /// What is wrong with a stream. Nothing after it can be understood.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -240,12 +241,25 @@ fn unwrap_sequence(sequence: u32, expected: u64) -> u64 {
 }
 
 fn request(cursor: &mut Cursor<'_>, flags: u8) -> Result<Request, Stop> {
-    let plan = Plan::from_code(flags).ok_or(Stop::Bad("plan of a request"))?;
+    let plan = Plan::from_code(flags & !REQUEST_HAS_FILE).ok_or(Stop::Bad("plan of a request"))?;
     Ok(Request {
         plan,
         version: cursor.u8()?,
         transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
         length: cursor.varint()?,
+        file: if flags & REQUEST_HAS_FILE != 0 { Some(file(cursor)?) } else { None },
+    })
+}
+
+fn file(cursor: &mut Cursor<'_>) -> Result<FileIdentity, Stop> {
+    let options = cursor.u8()?;
+    if options & !(FILE_HAS_SIGNATURE | FILE_DISCARD) != 0 {
+        return Err(Stop::Bad("options of a file"));
+    }
+    Ok(FileIdentity {
+        digest: cursor.take()?,
+        signature: if options & FILE_HAS_SIGNATURE != 0 { Some(cursor.take()?) } else { None },
+        discard: options & FILE_DISCARD != 0,
     })
 }
 

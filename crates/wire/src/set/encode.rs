@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use super::message::{
-    Ack, DATA_HAS_OFFSET, Energy, Gateway, Join, Layout, MAX_GATEWAYS, MAX_NEIGHBOURS, MAX_RANGES, Message,
-    PaperAddresses, kind,
+    Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join, Layout,
+    MAX_GATEWAYS, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, REQUEST_HAS_FILE, kind,
 };
 use super::varint;
 
@@ -13,10 +13,14 @@ use super::varint;
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
-            out.push(kind::REQUEST << 4 | m.plan.code());
+            let file = if m.file.is_some() { REQUEST_HAS_FILE } else { 0 };
+            out.push(kind::REQUEST << 4 | file | m.plan.code());
             out.push(m.version);
             out.extend_from_slice(&m.transfer.0.to_be_bytes());
             varint::put(out, m.length);
+            if let Some(file) = &m.file {
+                put_file(out, file);
+            }
         }
         Message::Accept(m) => {
             let rows = m.gateways.len().min(MAX_GATEWAYS);
@@ -77,6 +81,13 @@ pub fn data_header(
             out.extend_from_slice(&addresses.last.port().to_be_bytes());
         }
     }
+}
+
+fn put_file(out: &mut Vec<u8>, file: &FileIdentity) {
+    let signature = if file.signature.is_some() { FILE_HAS_SIGNATURE } else { 0 };
+    out.push(signature | if file.discard { FILE_DISCARD } else { 0 });
+    out.extend_from_slice(&file.digest);
+    out.extend(file.signature.iter().flatten());
 }
 
 fn put_ack(out: &mut Vec<u8>, ack: &Ack) {

@@ -11,6 +11,10 @@ pub const MAX_GATEWAYS: usize = 15;
 pub const MAX_NEIGHBOURS: usize = 15;
 /// Ranges in one acknowledgement, at most.
 pub const MAX_RANGES: usize = 15;
+/// Octets of a file's digest.
+pub(super) const DIGEST: usize = 32;
+/// Octets of a signature.
+pub(super) const SIGNATURE: usize = 64;
 
 /// Names one transfer between its sender and its receiver; drawn at random by the sender.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -58,6 +62,19 @@ pub struct Request {
     pub length: u64,
     /// How the sender means to move it.
     pub plan: Plan,
+    /// Which file it is; without, what came of it once is no use to another transfer.
+    pub file: Option<FileIdentity>,
+}
+
+/// What tells a file from all others, beside its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileIdentity {
+    /// SHA-256 of the whole file.
+    pub digest: [u8; DIGEST],
+    /// Somebody's signature, which the node's owner may ask for; nothing here reads it.
+    pub signature: Option<[u8; SIGNATURE]>,
+    /// What the node has of another file, or of this one, is to be thrown away.
+    pub discard: bool,
 }
 
 /// Two levels of energy, as the paper's Table 1 has them.
@@ -114,6 +131,10 @@ pub enum RefuseReason {
     Busy,
     /// The request's version is not spoken here.
     Version,
+    /// Another file is unfinished here; `delivered` says how far it has come.
+    Unfinished,
+    /// The node's owner does not take it: a signature is missing or does not hold, or there is no place for it.
+    Unwanted,
 }
 
 /// Node to sender: no SET sessions (the paper's NACK).
@@ -226,6 +247,12 @@ pub(super) mod kind {
 
 /// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the session's last.
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
+/// Flag of [`kind::REQUEST`]: a [`FileIdentity`] follows.
+pub(super) const REQUEST_HAS_FILE: u8 = 0x4;
+/// Option of a [`FileIdentity`]: its signature follows.
+pub(super) const FILE_HAS_SIGNATURE: u8 = 0x1;
+/// Option of a [`FileIdentity`]: see [`FileIdentity::discard`].
+pub(super) const FILE_DISCARD: u8 = 0x2;
 /// Octets of the paper's header.
 pub(super) const PAPER_HEADER: usize = 20;
 
@@ -254,6 +281,8 @@ impl RefuseReason {
             Self::NoStriping => 0,
             Self::Busy => 1,
             Self::Version => 2,
+            Self::Unfinished => 3,
+            Self::Unwanted => 4,
         }
     }
 
@@ -262,6 +291,8 @@ impl RefuseReason {
             0 => Some(Self::NoStriping),
             1 => Some(Self::Busy),
             2 => Some(Self::Version),
+            3 => Some(Self::Unfinished),
+            4 => Some(Self::Unwanted),
             _ => None,
         }
     }

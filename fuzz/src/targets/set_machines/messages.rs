@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_wire::set::{
-    self as wire, Accept, Ack, Energy, Gateway, Join, Layout, Message, Neighbour, PaperAddresses, Plan,
-    Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, VERSION,
+    self as wire, Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, Message, Neighbour,
+    PaperAddresses, Plan, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId,
+    VERSION,
 };
 use arbitrary::{Result, Unstructured};
 
@@ -30,10 +31,17 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
             transfer: transfer(octets)?,
             length: if octets.ratio(1, 16)? { near(octets, length)? } else { length },
             plan: plan(octets)?,
+            file: identity(octets)?,
         }),
         2 | 3 => Message::Accept(accept(octets)?),
         4 => Message::Refuse(Refuse {
-            reason: *octets.choose(&[RefuseReason::NoStriping, RefuseReason::Busy, RefuseReason::Version])?,
+            reason: *octets.choose(&[
+                RefuseReason::NoStriping,
+                RefuseReason::Busy,
+                RefuseReason::Version,
+                RefuseReason::Unfinished,
+                RefuseReason::Unwanted,
+            ])?,
             delivered: near(octets, length)?,
         }),
         5 => Message::SetSyn(SetSyn { join: join(octets)?, destination: address(octets)? }),
@@ -50,6 +58,16 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
         8..=10 => Message::Ack(ack(octets, length)?),
         _ => Message::Cancel,
     })
+}
+
+/// Mostly the one file, if any.
+pub(super) fn identity(octets: &mut Unstructured<'_>) -> Result<Option<FileIdentity>> {
+    if octets.arbitrary()? {
+        return Ok(None);
+    }
+    let digest = [u8::from(octets.ratio(1, 8)?); 32];
+    let signature = if octets.ratio(1, 8)? { Some([octets.arbitrary()?; 64]) } else { None };
+    Ok(Some(FileIdentity { digest, signature, discard: octets.ratio(1, 8)? }))
 }
 
 /// The answer that begins a transfer.

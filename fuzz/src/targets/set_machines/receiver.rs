@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::set::{Effect, NodeStriping, Receiver, ReceiverConfig, StreamEvent, StreamId};
+use anabranch_core::set::{
+    Effect, Grant, NodeStriping, Receiver, ReceiverConfig, RefuseReason, StreamEvent, StreamId,
+};
 use anabranch_core::time::Instant;
 use anabranch_wire::set::{self as wire, Join, Message, Plan, Request, VERSION};
 use arbitrary::{Result, Unstructured};
@@ -21,6 +23,8 @@ struct Node {
     expected: BTreeMap<StreamId, u64>,
     /// Only well-formed chunks of the one file were sent.
     is_honest: bool,
+    /// Where in the file the delivered octets begin.
+    from: u64,
     delivered: Vec<u8>,
 }
 
@@ -28,7 +32,9 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     let base = if octets.arbitrary()? { ReceiverConfig::default() } else { ReceiverConfig::paper() };
     let striping = if octets.ratio(1, 8)? { NodeStriping::Refused } else { NodeStriping::Supported };
     let buffer = *octets.choose(&[0, 1, 81, 1000, 5000, 64_000])?;
-    let config = ReceiverConfig { buffer, striping, gateways: messages::accept(octets)?.gateways, ..base };
+    let grant = *octets.choose(&[Grant::AtOnce, Grant::Ask])?;
+    let gateways = messages::accept(octets)?.gateways;
+    let config = ReceiverConfig { buffer, striping, grant, gateways, ..base };
     let mut node = Node {
         receiver: Receiver::new(config),
         streams: Streams::default(),
@@ -36,6 +42,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
         buffer,
         expected: BTreeMap::new(),
         is_honest: striping == NodeStriping::Supported,
+        from: 0,
         delivered: Vec::new(),
     };
     let mut now = Instant::ZERO;
@@ -58,6 +65,7 @@ impl Node {
                 *now = self.receiver.next_timeout().unwrap_or(*now).max(*now);
                 return Ok(());
             }
+            2 | 5 | 6 if self.receiver.asked().is_some() => return self.own(octets, *now, probe),
             2 => StreamEvent::Ended,
             3 if octets.ratio(1, 2)? => StreamEvent::Closed(close(octets)?),
             4 if octets.ratio(1, 4)? => {
@@ -88,6 +96,27 @@ impl Node {
         Ok(())
     }
 
+    /// The owner lets a transfer in, or does not.
+    fn own(&mut self, octets: &mut Unstructured<'_>, now: Instant, probe: &mut Probe) -> Result<()> {
+        let Some(request) = self.receiver.asked().copied() else { return Ok(()) };
+        let from = octets.int_in_range(0..=request.length.min(self.length))?;
+        probe.say(|| format!("{now} the owner is asked for {request:?}, and has {from}"));
+        if octets.ratio(1, 4)? {
+            let before = self.receiver.delivered();
+            self.receiver.decline(now, request.transfer, RefuseReason::Unfinished, from);
+            assert_eq!(self.receiver.delivered(), before);
+        } else {
+            // What the transfer before it had delivered is not this one's.
+            self.poll(probe);
+            self.receiver.grant(now, request.transfer, from);
+            assert_eq!(self.receiver.delivered(), Some((request.transfer, from)));
+            self.from = from;
+            self.delivered.clear();
+        }
+        assert_eq!(self.receiver.asked(), None);
+        Ok(())
+    }
+
     fn accept(&mut self, octets: &mut Unstructured<'_>, now: Instant, probe: &mut Probe) -> Result<()> {
         let stream = self.receiver.handle_accepted(now);
         self.streams.accepted(stream);
@@ -98,6 +127,7 @@ impl Node {
                 transfer,
                 length: self.length,
                 plan: messages::plan(octets)?,
+                file: messages::identity(octets)?,
             })
         } else {
             let join = messages::join(octets)?;
@@ -141,7 +171,7 @@ impl Node {
         let counters = self.receiver.counters();
         assert!(counters.held_peak <= u64::from(self.buffer), "more is held than the buffer has");
         if self.is_honest {
-            let right = |(i, octet): (usize, &u8)| *octet == messages::octet_at(i as u64);
+            let right = |(i, octet): (usize, &u8)| *octet == messages::octet_at(self.from + i as u64);
             // A transfer that begins anew begins at octet 0.
             assert!(self.delivered.iter().enumerate().all(right) || self.receiver.delivered().is_none());
         }

@@ -30,7 +30,7 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
         if !octets.ratio(1, 8)? {
             poll(&mut sender, now, &mut streams, probe);
         }
-        assert!(sender.delivered() <= length);
+        assert!(sender.delivered() <= length && sender.resumed_from() <= length);
         ended = check_outcome(&sender, ended, length, probe);
     }
     Ok(())
@@ -52,6 +52,8 @@ fn config(octets: &mut Unstructured<'_>) -> Result<SenderConfig> {
         silence: span(octets)?,
         request_tries: octets.int_in_range(1..=8)?,
         redials: octets.int_in_range(0..=3)?,
+        busy_patience: span(octets)?,
+        file: messages::identity(octets)?,
         ..base
     })
 }

@@ -103,18 +103,17 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    pub(super) fn new(length: u64, config: &ReceiverConfig) -> Self {
-        let arrived = match config.holding {
+    /// Of a file whose octets before `from` are there already.
+    pub(super) fn resume(length: u64, config: &ReceiverConfig, from: u64) -> Self {
+        let mut arrived = match config.holding {
             Holding::Pieces => RangeSet::new(),
             // Those that wait, what has been delivered, and the one that shows that there are too many.
             Holding::Ring => RangeSet::with_capacity(config.pieces + 2),
         };
+        let delivered = from.min(length);
+        arrived.insert(0, delivered);
         let (buffer, pieces) = (u64::from(config.buffer), config.pieces);
-        Self { length, buffer, pieces, arrived, delivered: 0, popped: 0 }
-    }
-
-    pub(super) fn length(&self) -> u64 {
-        self.length
+        Self { length, buffer, pieces, arrived, delivered, popped: delivered }
     }
 
     pub(super) fn delivered(&self) -> u64 {
@@ -185,9 +184,9 @@ mod tests {
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
-    fn new(length: u64, buffer: u32, holding: Holding) -> (Reorder, Waiting) {
+    fn new(length: u64, buffer: u32, holding: Holding, from: u64) -> (Reorder, Waiting) {
         let config = ReceiverConfig { buffer, holding, pieces: 100, ..ReceiverConfig::default() };
-        (Reorder::new(length, &config), Waiting::new(holding, buffer))
+        (Reorder::resume(length, &config, from), Waiting::new(holding, buffer))
     }
 
     fn either() -> impl Strategy<Value = Holding> {
@@ -198,12 +197,13 @@ mod tests {
         #[test]
         fn any_overlapping_pieces_come_out_as_the_file(
             starts in proptest::collection::vec((0usize..500, 1usize..80), 1..80),
+            from in 0u64..=500,
             holding in either(),
             buffer in 60u32..600,
         ) {
             let file: Vec<u8> = (0..500u32).map(|i| (i * 7) as u8).collect();
-            let (mut reorder, mut waiting) = new(500, buffer, holding);
-            let mut out = Vec::new();
+            let (mut reorder, mut waiting) = new(500, buffer, holding, from);
+            let mut out = file[..from as usize].to_vec();
             let all = starts.into_iter().chain((0..10).map(|i| (i * 50, 50)));
             for (start, n) in all {
                 let end = (start + n).min(500);
@@ -227,7 +227,7 @@ mod tests {
             holding in either(),
         ) {
             let config = ReceiverConfig { buffer: 500, holding, pieces: 7, ..ReceiverConfig::default() };
-            let (mut reorder, mut waiting) = (Reorder::new(500, &config), Waiting::new(holding, 500));
+            let (mut reorder, mut waiting) = (Reorder::resume(500, &config, 0), Waiting::new(holding, 500));
             let mut out = 0;
             for (start, n) in starts.into_iter().chain((0..500).map(|i| (i, 1))) {
                 let octets = Bytes::from(vec![0; n.min((500 - start) as usize)]);
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn nothing_past_the_file_or_the_buffer_is_taken() {
         for holding in [Holding::Pieces, Holding::Ring] {
-            let (mut reorder, mut waiting) = new(100, 20, holding);
+            let (mut reorder, mut waiting) = new(100, 20, holding, 0);
             let mut insert = |at, n| reorder.insert(&mut waiting, at, Bytes::from(vec![0; n]));
             assert_eq!(insert(10, 11), None);
             assert_eq!(insert(90, 11), None);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_ring_is_as_full_as_it_was_until_it_is_popped() {
-        let (mut reorder, mut waiting) = new(100, 20, Holding::Ring);
+        let (mut reorder, mut waiting) = new(100, 20, Holding::Ring, 0);
         assert_eq!(reorder.insert(&mut waiting, 0, Bytes::from_static(&[1; 20])), Some(20));
         assert_eq!((reorder.delivered(), reorder.held()), (20, 0));
         assert_eq!(reorder.insert(&mut waiting, 20, Bytes::from_static(&[2; 1])), None);

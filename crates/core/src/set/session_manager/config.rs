@@ -1,6 +1,6 @@
 //! The sender's options.
 
-use anabranch_wire::set::{Layout, Plan};
+use anabranch_wire::set::{FileIdentity, Layout, Plan};
 
 use crate::time::Duration;
 
@@ -80,6 +80,10 @@ pub struct SenderConfig {
     pub request_tries: u32,
     /// How often a lost gateway is called again, when no session is left.
     pub redials: usize,
+    /// A node that is busy is asked again, more and more seldom, until so long after it first said so.
+    pub busy_patience: Duration,
+    /// Which file it is: only who says so can go on where a transfer was interrupted.
+    pub file: Option<FileIdentity>,
 }
 
 impl Default for SenderConfig {
@@ -101,6 +105,8 @@ impl Default for SenderConfig {
             request_timeout: Duration::from_secs(15),
             request_tries: 8,
             redials: 2,
+            busy_patience: Duration::ZERO,
+            file: None,
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use alloc::vec::Vec;
 
-use anabranch_wire::set::{self as wire, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION};
+use anabranch_wire::set::{
+    self as wire, Ack, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION,
+};
 
 use super::{Failure, Outcome, Phase, Sender};
 use crate::set::stream::{Effect, Leg, StreamEvent, StreamId, StreamStatus};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// One try at the control stream.
 #[derive(Debug)]
@@ -19,12 +21,23 @@ pub(super) struct Control {
     deadline: Instant,
     /// Octets that TCP has not got rid of.
     backlog: u32,
+    /// What the node has said on this stream that it has already.
+    has: Option<Ack>,
+}
+
+/// A node that is busy.
+#[derive(Debug)]
+pub(super) struct Busy {
+    /// When it first said so.
+    since: Instant,
+    /// How long to wait before the next request.
+    pause: Duration,
 }
 
 impl Control {
     /// No try yet.
     pub(super) fn idle(now: Instant) -> Self {
-        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0 }
+        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0, has: None }
     }
 }
 
@@ -56,13 +69,8 @@ impl Sender {
         let stream = self.new_stream();
         let deadline = now + self.config.request_timeout;
         self.request_started = now;
-        self.phase = Phase::Requesting(Control {
-            stream: Some(stream),
-            decoder: Decoder::new(),
-            tries,
-            deadline,
-            backlog: 0,
-        });
+        self.phase =
+            Phase::Requesting(Control { stream: Some(stream), tries, deadline, ..Control::idle(now) });
         self.effects.push_back(Effect::Dial { stream, to: self.node, leg: Leg::Control });
     }
 
@@ -88,12 +96,13 @@ impl Sender {
 
     fn send_request(&mut self) {
         let Some(stream) = self.control_stream() else { return };
-        let mut octets = Vec::with_capacity(24);
+        let mut octets = Vec::with_capacity(128);
         let request = Request {
             version: VERSION,
             transfer: self.transfer,
             length: self.length(),
             plan: self.config.plan,
+            file: self.config.file,
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
@@ -110,11 +119,18 @@ impl Sender {
             match message {
                 Message::Accept(accept) if requesting => {
                     self.request_time = now.saturating_since(self.request_started);
+                    let has = self.control_mut().and_then(|control| control.has.take());
                     self.hang_up();
-                    self.start_sessions(now, accept);
+                    self.start_sessions(now, accept, &has.unwrap_or_default());
                 }
                 Message::Refuse(refuse) if requesting => self.handle_refusal(now, refuse),
                 Message::Ack(ack) if !requesting => self.acknowledge(now, &ack),
+                // What is there already. Only the ACCEPT after it makes it count: the next try may find less.
+                Message::Ack(ack) if self.config.file.is_some() && ack_end(&ack) <= self.length() => {
+                    if let Some(control) = self.control_mut() {
+                        control.has = Some(ack);
+                    }
+                }
                 Message::Request(_)
                 | Message::Accept(_)
                 | Message::Refuse(_)
@@ -128,8 +144,13 @@ impl Sender {
     }
 
     fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
-        if refuse.reason != RefuseReason::NoStriping {
-            return self.fail(Failure::Refused(refuse.reason));
+        match refuse.reason {
+            RefuseReason::NoStriping => {}
+            RefuseReason::Busy => return self.wait_for_turn(now),
+            RefuseReason::Unfinished => return self.fail(Failure::Unfinished(refuse.delivered)),
+            RefuseReason::Version | RefuseReason::Unwanted => {
+                return self.fail(Failure::Refused(refuse.reason));
+            }
         }
         if refuse.delivered > self.length() {
             return self.fail(Failure::Protocol);
@@ -139,14 +160,31 @@ impl Sender {
         let decoder = core::mem::take(&mut control.decoder);
         self.progress = now;
         self.delivered = refuse.delivered;
+        self.resumed_from = refuse.delivered;
         let octets = self.file.slice(refuse.delivered as usize..);
         let deadline = Instant::FAR_FUTURE;
+        let backlog = u32::MAX;
         self.phase =
-            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog: u32::MAX });
+            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog, has: None });
         if !octets.is_empty() {
             self.effects.push_back(Effect::Write { stream, octets });
         }
         self.effects.push_back(Effect::Shutdown { stream });
+    }
+
+    /// The node serves somebody else: ask again later, if the owner has the patience.
+    fn wait_for_turn(&mut self, now: Instant) {
+        let busy = self.busy.get_or_insert(Busy { since: now, pause: FIRST_PAUSE });
+        let end = busy.since + self.config.busy_patience;
+        if now >= end {
+            return self.fail(Failure::Refused(RefuseReason::Busy));
+        }
+        let deadline = (now + busy.pause).min(end);
+        busy.pause = (busy.pause * 2).min(LONGEST_PAUSE);
+        // A node that says so is there.
+        self.progress = now;
+        self.hang_up();
+        self.phase = Phase::Requesting(Control { deadline, ..Control::idle(now) });
     }
 
     /// The answer is here: the control stream has done its work.
@@ -197,3 +235,12 @@ impl Sender {
         self.control().map(|c| c.deadline)
     }
 }
+
+/// One past the last octet that an acknowledgement speaks of.
+pub(super) fn ack_end(ack: &Ack) -> u64 {
+    ack.held.last().map_or(ack.delivered, |range| range.end)
+}
+
+/// How long a node that is busy is left alone, at first and at most. A free node keeps its first place longer than that.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -1,0 +1,128 @@
+//! A part and its journal in a folder.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::journal::Disk;
+use crate::files::folder;
+
+/// `.NAME.part` and `.NAME.journal`, beside the place where the file shall be.
+#[derive(Debug)]
+pub(super) struct Beside {
+    part: PathBuf,
+    journal: PathBuf,
+    /// Open once something was written.
+    part_file: Option<File>,
+    journal_file: Option<File>,
+}
+
+impl Beside {
+    pub(super) fn new(place: &Path) -> Self {
+        let beside = |end: &str| {
+            let mut name = OsString::from(".");
+            name.push(place.file_name().unwrap_or_default());
+            name.push(end);
+            folder(place).join(name)
+        };
+        Self { part: beside(".part"), journal: beside(".journal"), part_file: None, journal_file: None }
+    }
+
+    /// The part's place.
+    pub(super) fn part(&self) -> &Path {
+        &self.part
+    }
+
+    /// The part becomes the file.
+    pub(super) fn place(&mut self, place: &Path) -> io::Result<()> {
+        self.part_file()?.sync_all()?;
+        fs::rename(&self.part, place)?;
+        self.part_file = None;
+        self.sync_names()
+    }
+
+    /// The part is not needed any more.
+    pub(super) fn remove_part(&mut self) -> io::Result<()> {
+        self.part_file = None;
+        fs::remove_file(&self.part)
+    }
+
+    /// A name is there after a power cut once its folder is written.
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(folder(&self.part))?.sync_all()
+    }
+
+    fn part_file(&mut self) -> io::Result<&File> {
+        if self.part_file.is_none() {
+            let mut options = File::options();
+            let file = options.create(true).truncate(false).write(true).mode(MODE).open(&self.part)?;
+            self.part_file = Some(file);
+        }
+        self.part_file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    fn journal_file(&mut self) -> io::Result<&mut File> {
+        if self.journal_file.is_none() {
+            self.journal_file =
+                Some(File::options().create(true).append(true).mode(MODE).open(&self.journal)?);
+        }
+        self.journal_file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+}
+
+/// What comes is its owner's alone, until the owner says otherwise.
+const MODE: u32 = 0o600;
+
+impl Disk for Beside {
+    fn read_journal(&mut self) -> io::Result<Vec<u8>> {
+        match fs::read(&self.journal) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            read => read,
+        }
+    }
+
+    fn append_journal(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.journal_file()?.write_all(octets)
+    }
+
+    fn sync_journal(&mut self) -> io::Result<()> {
+        self.journal_file()?.sync_data()
+    }
+
+    fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.journal_file = None;
+        // Always the same name: one that a power cut has left is written over.
+        let new = self.journal.with_added_extension("new");
+        let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
+        file.write_all(octets)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.journal)?;
+        self.sync_names()
+    }
+
+    fn part_length(&mut self) -> io::Result<u64> {
+        match fs::metadata(&self.part) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn make_part(&mut self) -> io::Result<()> {
+        self.part_file().map(drop)
+    }
+
+    fn write_part(&mut self, at: u64, octets: &[u8]) -> io::Result<()> {
+        self.part_file()?.write_all_at(octets, at)
+    }
+
+    fn sync_part(&mut self) -> io::Result<()> {
+        self.part_file()?.sync_data()
+    }
+
+    fn truncate_part(&mut self, to: u64) -> io::Result<()> {
+        self.part_file()?.set_len(to)
+    }
+}

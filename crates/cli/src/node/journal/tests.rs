@@ -1,0 +1,323 @@
+//! Power cuts at every write. What a disk has not synced it may keep, lose or keep in part.
+
+use super::*;
+
+/// One thing that was asked of the disk.
+#[derive(Clone, Debug)]
+enum Op {
+    AppendJournal(Vec<u8>),
+    SyncJournal,
+    ReplaceJournal(Vec<u8>),
+    MakePart,
+    WritePart(u64, Vec<u8>),
+    SyncPart,
+    TruncatePart(u64),
+    Place,
+}
+
+/// What would be found.
+#[derive(Clone, Default, Debug)]
+struct Contents {
+    journal: Vec<u8>,
+    part: Option<Vec<u8>>,
+    place: Option<Vec<u8>>,
+}
+
+/// A disk that remembers what was done to it.
+#[derive(Clone, Default, Debug)]
+struct Simulated {
+    now: Contents,
+    before: Contents,
+    ops: Vec<Op>,
+    /// Octets of the part beyond which it is full.
+    room: Option<u64>,
+}
+
+fn write(part: &mut Option<Vec<u8>>, at: u64, octets: &[u8]) {
+    let part = part.get_or_insert_default();
+    let end = at as usize + octets.len();
+    if part.len() < end {
+        part.resize(end, 0);
+    }
+    part[at as usize..end].copy_from_slice(octets);
+}
+
+impl Contents {
+    fn act(&mut self, op: &Op) {
+        match op {
+            Op::AppendJournal(octets) => self.journal.extend_from_slice(octets),
+            Op::ReplaceJournal(octets) => self.journal.clone_from(octets),
+            Op::SyncJournal | Op::SyncPart => {}
+            Op::MakePart => drop(self.part.get_or_insert_default()),
+            Op::WritePart(at, octets) => write(&mut self.part, *at, octets),
+            Op::TruncatePart(to) => self.part.get_or_insert_default().resize(*to as usize, 0),
+            Op::Place => self.place = self.part.take(),
+        }
+    }
+}
+
+impl Simulated {
+    fn with(contents: Contents) -> Self {
+        Self { now: contents.clone(), before: contents, ops: Vec::new(), room: None }
+    }
+
+    fn act(&mut self, op: Op) -> io::Result<()> {
+        self.now.act(&op);
+        self.ops.push(op);
+        Ok(())
+    }
+
+    /// What may be found if the power goes after the first `n` operations.
+    fn after(&self, n: usize) -> Vec<Contents> {
+        let mut certain = self.before.clone();
+        let mut journal: Vec<&Op> = Vec::new();
+        let mut part: Vec<&Op> = Vec::new();
+        for op in &self.ops[..n] {
+            match op {
+                Op::AppendJournal(_) => journal.push(op),
+                Op::WritePart(..) | Op::TruncatePart(_) => part.push(op),
+                Op::SyncJournal => journal.drain(..).for_each(|op| certain.act(op)),
+                Op::SyncPart => part.drain(..).for_each(|op| certain.act(op)),
+                // It forces the names and itself, and nothing of the part.
+                Op::ReplaceJournal(_) | Op::MakePart => {
+                    journal.clear();
+                    certain.act(op);
+                }
+                Op::Place => {
+                    part.drain(..).for_each(|op| certain.act(op));
+                    certain.act(op);
+                }
+            }
+        }
+        let mut journals = vec![certain.journal.clone()];
+        for op in journal {
+            let Op::AppendJournal(octets) = op else { continue };
+            // Torn at any octet, or as long as it should be with nothing in its second half.
+            journals.extend((1..=octets.len()).map(|n| [&certain.journal[..], &octets[..n]].concat()));
+            let half = [&octets[..octets.len() / 2], &vec![0; octets.len() / 2]].concat();
+            journals.push([&certain.journal[..], &half].concat());
+        }
+        let mut parts = vec![certain.part.clone()];
+        for skipped in 0..part.len() {
+            // All but one in the middle, or all up to one, of which half is there.
+            for torn in [false, true] {
+                let mut contents = certain.clone();
+                for (i, op) in part.iter().enumerate() {
+                    match (i == skipped, torn, op) {
+                        (false, true, _) if i > skipped => {}
+                        (false, _, _) => contents.act(op),
+                        (true, true, Op::WritePart(at, octets)) => {
+                            write(&mut contents.part, *at, &octets[..octets.len() / 2])
+                        }
+                        (true, ..) => {}
+                    }
+                }
+                parts.push(contents.part);
+            }
+        }
+        let mut all = certain.clone();
+        part.iter().for_each(|op| all.act(op));
+        parts.push(all.part);
+        let place = certain.place;
+        journals
+            .iter()
+            .flat_map(|journal| parts.iter().map(move |part| (journal.clone(), part.clone())))
+            .map(|(journal, part)| Contents { journal, part, place: place.clone() })
+            .collect()
+    }
+}
+
+impl Disk for Simulated {
+    fn read_journal(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.now.journal.clone())
+    }
+    fn append_journal(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.act(Op::AppendJournal(octets.to_vec()))
+    }
+    fn sync_journal(&mut self) -> io::Result<()> {
+        self.act(Op::SyncJournal)
+    }
+    fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.act(Op::ReplaceJournal(octets.to_vec()))
+    }
+    fn part_length(&mut self) -> io::Result<u64> {
+        Ok(self.now.part.as_ref().map_or(0, |part| part.len() as u64))
+    }
+    fn make_part(&mut self) -> io::Result<()> {
+        self.act(Op::MakePart)
+    }
+    fn write_part(&mut self, at: u64, octets: &[u8]) -> io::Result<()> {
+        let room = self.room.map_or(u64::MAX, |room| room.saturating_sub(at)).min(octets.len() as u64);
+        self.act(Op::WritePart(at, octets[..room as usize].to_vec()))?;
+        if room < octets.len() as u64 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+    fn sync_part(&mut self) -> io::Result<()> {
+        self.act(Op::SyncPart)
+    }
+    fn truncate_part(&mut self, to: u64) -> io::Result<()> {
+        self.act(Op::TruncatePart(to))
+    }
+}
+
+/// A file whose octets are those of no other.
+fn file(seed: u8, length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i as u8).wrapping_mul(31) ^ seed | 1).collect()
+}
+
+fn subject(octets: &[u8], transfer: u64) -> Subject {
+    Subject { digest: Sha256::digest(octets).into(), length: octets.len() as u64, transfer }
+}
+
+/// Writes the rest of `octets` in pieces with a checkpoint after every third, and puts it into its place.
+fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
+    for (i, piece) in octets[from as usize..].chunks(40).enumerate() {
+        journal.write(piece).expect("there is room");
+        if i % 3 == 2 {
+            journal.checkpoint().expect("a disk");
+        }
+    }
+    journal.checkpoint().expect("a disk");
+    journal.disk().act(Op::Place).expect("a disk");
+    journal.done().expect("a disk");
+}
+
+/// What counts after the first `n` operations for certain: the last record that was synced.
+fn certain(disk: &Simulated, n: usize) -> u64 {
+    let mut journal = disk.before.journal.clone();
+    let mut pending = Vec::new();
+    for op in &disk.ops[..n] {
+        match op {
+            Op::AppendJournal(octets) => pending.extend_from_slice(octets),
+            Op::SyncJournal => journal.append(&mut pending),
+            Op::ReplaceJournal(octets) => journal.clone_from(octets),
+            _ => {}
+        }
+    }
+    let records = journal.chunks_exact(RECORD).filter_map(Record::read);
+    records.max_by_key(|r| r.sequence).map_or(0, |r| r.delivered)
+}
+
+/// After a cut at any point of `disk`'s life, what is claimed of `octets` is true, nothing that was certain is lost, and the
+/// transfer that goes on ends with the file. `again` cuts that one as well.
+fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
+    let mut cuts = 0;
+    for n in 0..=disk.ops.len() {
+        let all = disk.after(n);
+        let last = all.len() - 1;
+        for (i, contents) in all.into_iter().enumerate() {
+            cuts += 1;
+            let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
+            match journal.begin(subject(octets, 1), false).expect("a disk") {
+                Found::From(from) => {
+                    let part = contents.part.as_deref().unwrap_or_default();
+                    assert!(part[..from as usize] == octets[..from as usize], "after {n} operations");
+                    assert!(from >= certain(disk, n), "after {n} operations {from} are left");
+                    assert_eq!(journal.disk().now.part.as_ref().map(Vec::len), Some(from as usize));
+                    transfer(&mut journal, octets, from);
+                    if again && (i == 0 || i == last) {
+                        cut_everywhere(journal.disk(), octets, false);
+                    }
+                }
+                Found::Done | Found::Placed => {}
+                Found::Unfinished(_) => panic!("it is the same file"),
+            }
+            assert!(journal.disk().now.place.as_deref() == Some(octets), "after {n} operations");
+        }
+    }
+    cuts
+}
+
+#[test]
+fn after_a_power_cut_at_any_write_what_the_journal_claims_is_true() {
+    let octets = file(2, 300);
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(0));
+    transfer(&mut journal, &octets, 0);
+    let cuts = cut_everywhere(journal.disk(), &octets, true);
+    assert!(cuts > 500, "{cuts}");
+}
+
+/// A part of one file is never taken for another's.
+#[test]
+fn a_power_cut_while_one_file_makes_way_for_another() {
+    let (old, new) = (file(2, 300), file(4, 400));
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    journal.begin(subject(&old, 9), false).expect("a disk");
+    journal.write(&old[..250]).expect("there is room");
+    journal.checkpoint().expect("a disk");
+    let found = journal.begin(subject(&new, 1), false).expect("a disk");
+    assert_eq!(found, Found::Unfinished(250));
+    let before = journal.disk().now.clone();
+    let mut journal = Journal::open(Simulated::with(before)).expect("a disk");
+    assert_eq!(journal.begin(subject(&new, 1), true).expect("a disk"), Found::From(0));
+    transfer(&mut journal, &new, 0);
+    let disk = journal.disk();
+    for n in 1..=disk.ops.len() {
+        for contents in disk.after(n) {
+            let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
+            let found = journal.begin(subject(&new, 1), false).expect("a disk");
+            let part = contents.part.unwrap_or_default();
+            match found {
+                Found::From(from) => assert!(part[..from as usize] == new[..from as usize]),
+                Found::Done | Found::Placed => assert!(contents.place.as_deref() == Some(&new[..])),
+                Found::Unfinished(held) => assert!(held == 250 && part[..250] == old[..250]),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_done_is_known_to_its_transfer_and_to_no_other() {
+    let octets = file(2, 100);
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    journal.begin(subject(&octets, 1), false).expect("a disk");
+    transfer(&mut journal, &octets, 0);
+    let contents = journal.disk().now.clone();
+    let found = |transfer, octets: &[u8]| {
+        let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
+        journal.begin(subject(octets, transfer), false).expect("a disk")
+    };
+    assert_eq!(found(1, &octets), Found::Done);
+    assert_eq!(found(2, &octets), Found::From(0), "its sender wants it sent again");
+    assert_eq!(found(1, &file(4, 100)), Found::From(0));
+}
+
+#[test]
+fn a_disk_that_is_full_keeps_what_was_synced() {
+    let octets = file(2, 1000);
+    let mut journal = Journal::open(Simulated { room: Some(500), ..Simulated::default() }).expect("a disk");
+    journal.begin(subject(&octets, 1), false).expect("a disk");
+    journal.write(&octets[..480]).expect("there is room");
+    let error = journal.write(&octets[480..]).expect_err("there is no room");
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    journal.checkpoint().expect("a disk");
+    let mut journal = Journal::open(Simulated::with(journal.disk().now.clone())).expect("a disk");
+    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(480));
+}
+
+#[test]
+fn a_part_that_somebody_has_cut_counts_for_nothing() {
+    let octets = file(2, 1000);
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    journal.begin(subject(&octets, 1), false).expect("a disk");
+    journal.write(&octets[..480]).expect("there is room");
+    journal.checkpoint().expect("a disk");
+    let mut contents = journal.disk().now.clone();
+    contents.part.as_mut().expect("a part").truncate(400);
+    let mut journal = Journal::open(Simulated::with(contents)).expect("a disk");
+    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(0));
+}
+
+#[test]
+fn a_journal_does_not_grow_for_ever() {
+    let octets = file(2, 100_000);
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    journal.begin(subject(&octets, 1), false).expect("a disk");
+    for piece in octets.chunks(50) {
+        journal.write(piece).expect("there is room");
+        journal.checkpoint().expect("a disk");
+        assert!(journal.disk().now.journal.len() <= LONGEST);
+    }
+    let mut journal = Journal::open(Simulated::with(journal.disk().now.clone())).expect("a disk");
+    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(100_000));
+}

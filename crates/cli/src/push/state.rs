@@ -1,0 +1,122 @@
+//! What a push remembers until its file is delivered: which file was to go where, under which transfer's number.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anabranch_core::set::TransferId;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Arguments;
+use crate::error::Error;
+use crate::files::write_whole;
+
+/// A push that has not come to its end.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Pending {
+    node: String,
+    path: PathBuf,
+    sha256: String,
+    bytes: u64,
+    /// In hexadecimal.
+    transfer: String,
+}
+
+/// The file that remembers one push. Without a place, nothing is remembered.
+#[derive(Debug)]
+pub(super) struct Memory {
+    place: Option<PathBuf>,
+    /// There was none before this push.
+    fresh: bool,
+}
+
+impl Memory {
+    /// Remembers the push of `arguments.file` to `node`; the number under which it goes on, if it was interrupted.
+    pub(super) fn open(
+        arguments: &Arguments,
+        node: SocketAddr,
+        (sha256, bytes): (&str, u64),
+        new: TransferId,
+    ) -> Result<(Self, TransferId), Error> {
+        let nowhere = Self { place: None, fresh: true };
+        // Standard input cannot be read again.
+        if arguments.no_resume || arguments.file == Path::new("-") {
+            return Ok((nowhere, new));
+        }
+        let Some(folder) = arguments.state.clone().or_else(usual_folder) else { return Ok((nowhere, new)) };
+        let file = &arguments.file;
+        let path = fs::canonicalize(file).map_err(|e| Error::unreadable(file, &e))?;
+        let node = node.to_string();
+        let name = Sha256::digest([node.as_bytes(), b"\0", path.as_os_str().as_encoded_bytes()].concat());
+        let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();
+        let place = folder.join(format!("push-{name}.json"));
+        let pending = read(&place).map_err(|e| Error::unreadable(&place, &e))?;
+        let pending = pending.filter(|pending| pending.node == node && pending.path == path);
+        if let (Some(pending), false) = (pending, arguments.restart) {
+            if (pending.sha256.as_str(), pending.bytes) != (sha256, bytes) {
+                let message = format!("{} has changed since a push of it was interrupted", path.display());
+                let hint = "`--restart` begins anew with what it is now; or bring back what it was";
+                return Err(Error::input(message).with_hint(hint));
+            }
+            if let Ok(id) = u64::from_str_radix(&pending.transfer, 16) {
+                return Ok((Self { place: Some(place), fresh: false }, TransferId(id)));
+            }
+        }
+        let transfer = format!("{:016x}", new.0);
+        let pending = Pending { node, path, sha256: sha256.to_owned(), bytes, transfer };
+        match write(&place, &pending) {
+            Ok(()) => Ok((Self { place: Some(place), fresh: true }, new)),
+            Err(error) if arguments.state.is_some() => Err(error),
+            // Nobody has asked for it.
+            Err(error) => {
+                if !arguments.quiet {
+                    eprintln!("an interrupted push will not be remembered: {error}");
+                }
+                Ok((nowhere, new))
+            }
+        }
+    }
+
+    /// There is nothing to go on with.
+    pub(super) fn forget(&self) {
+        if let Some(place) = &self.place {
+            let _ = fs::remove_file(place);
+        }
+    }
+
+    /// Nothing of this file can have come there. An earlier push of it may have left something.
+    pub(super) fn forget_if_fresh(&self) {
+        if self.fresh {
+            self.forget();
+        }
+    }
+
+    /// An interrupted push can go on.
+    pub(super) fn remembers(&self) -> bool {
+        self.place.is_some()
+    }
+}
+
+fn read(place: &Path) -> io::Result<Option<Pending>> {
+    match fs::read(place) {
+        // One that we did not write tells nothing.
+        Ok(octets) => Ok(serde_json::from_slice(&octets).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(place: &Path, pending: &Pending) -> Result<(), Error> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
+    write_whole(place, &serde_json::to_vec(pending).expect("plain data"))
+}
+
+/// `$XDG_STATE_HOME/anabranch`, or where that is if nobody has said.
+fn usual_folder() -> Option<PathBuf> {
+    let said = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = said("XDG_STATE_HOME").or_else(|| said("HOME").map(|home| home.join(".local/state")))?;
+    Some(base.join("anabranch"))
+}

@@ -1,0 +1,5 @@
+//! `anabranch node`, `gateway` and `push --to` as processes of their own, through the loop device.
+
+mod resume;
+mod transfers;
+mod world;

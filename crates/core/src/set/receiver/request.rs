@@ -1,0 +1,183 @@
+//! Requests: who may begin, who goes on, and who comes again later.
+
+use alloc::vec::Vec;
+
+use anabranch_wire::set::{Accept, Message, Plan, Refuse, RefuseReason, Request, TransferId, VERSION};
+
+use super::reorder::Reorder;
+use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer};
+use crate::time::Instant;
+
+/// A request that waits for the owner's answer.
+#[derive(Debug)]
+pub(super) struct Asking {
+    request: Request,
+    stream: StreamId,
+}
+
+/// What becomes of a request.
+enum Fate {
+    /// It is the present transfer's.
+    Join,
+    /// It is the one that the owner is asked about.
+    Repeat,
+    /// A transfer of the same number is of another file.
+    Contradict,
+    /// Another time.
+    Busy,
+    /// It is new, and may begin.
+    Begin,
+}
+
+impl Receiver {
+    /// With [`Grant::Ask`]: a transfer that waits to be let in. The owner answers with [`Receiver::grant`] or
+    /// [`Receiver::decline`]; until then nobody else may begin.
+    pub fn asked(&self) -> Option<&Request> {
+        self.asking.as_ref().map(|asking| &asking.request)
+    }
+
+    /// The owner lets `transfer` in and has its octets before `from` already: none of them is delivered. Nothing happens if
+    /// it is not the one that waits.
+    pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
+        let Some(Asking { request, stream }) = self.take_asking(transfer) else { return };
+        self.start(now, &request, stream, from);
+        if matches!(self.streams.get(&stream), Some(Role::Asking)) {
+            self.answer(now, stream, &request);
+        }
+    }
+
+    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has.
+    pub fn decline(&mut self, now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
+        let Some(Asking { stream, .. }) = self.take_asking(transfer) else { return };
+        self.freed = now;
+        if matches!(self.streams.get(&stream), Some(Role::Asking)) {
+            self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
+            self.streams.insert(stream, Role::Ending);
+        }
+    }
+
+    pub(super) fn handle_request(&mut self, now: Instant, stream: StreamId, request: Request) {
+        if request.version != VERSION {
+            return self.refuse(stream, RefuseReason::Version, Role::Ending);
+        }
+        match self.fate(now, &request) {
+            Fate::Join => self.answer(now, stream, &request),
+            Fate::Repeat => self.ask(stream, request),
+            Fate::Contradict => self.refuse(stream, RefuseReason::Unwanted, Role::Ending),
+            Fate::Busy => self.refuse(stream, RefuseReason::Busy, Role::Ending),
+            Fate::Begin if self.config.grant == Grant::Ask => {
+                // What is unfinished has had no news for too long. What is finished stays until it is replaced: its sender
+                // may not have heard.
+                if !self.is_complete() {
+                    self.clear(stream);
+                }
+                self.ask(stream, request);
+            }
+            Fate::Begin => {
+                self.start(now, &request, stream, 0);
+                self.answer(now, stream, &request);
+            }
+        }
+    }
+
+    fn fate(&mut self, now: Instant, request: &Request) -> Fate {
+        let id = request.transfer;
+        if let Some(transfer) = self.transfer.as_ref().filter(|t| t.request.transfer == id) {
+            return if is_same(&transfer.request, request) { Fate::Join } else { Fate::Contradict };
+        }
+        if let Some(asking) = self.asking.as_ref().filter(|a| a.request.transfer == id) {
+            return if is_same(&asking.request, request) { Fate::Repeat } else { Fate::Contradict };
+        }
+        let free = match &self.transfer {
+            None => self.freed,
+            Some(t) if t.reorder.is_complete() => t.news.max(self.freed),
+            Some(t) => t.news + self.config.idle,
+        };
+        if self.asking.is_some() || now < free {
+            self.queue.wait(now, id);
+            return Fate::Busy;
+        }
+        if self.queue.admit(now, free, id) { Fate::Begin } else { Fate::Busy }
+    }
+
+    /// The owner is asked; an earlier request of the same transfer was given up by its sender.
+    fn ask(&mut self, stream: StreamId, request: Request) {
+        self.streams.insert(stream, Role::Asking);
+        let earlier = self.asking.replace(Asking { request, stream });
+        if let Some(Asking { stream, .. }) = earlier
+            && self.streams.remove(&stream).is_some()
+        {
+            self.effects.push_back(Effect::Abort { stream });
+        }
+    }
+
+    fn take_asking(&mut self, transfer: TransferId) -> Option<Asking> {
+        self.asking.take_if(|asking| asking.request.transfer == transfer)
+    }
+
+    /// The answer to a request of the present transfer.
+    fn answer(&mut self, now: Instant, stream: StreamId, request: &Request) {
+        let Some(transfer) = &mut self.transfer else { return };
+        if !transfer.reorder.is_complete() {
+            transfer.news = now;
+        }
+        let at = transfer.reorder.delivered();
+        let has_something = at > 0 || transfer.reorder.held() > 0;
+        let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
+        if plain {
+            self.refuse(stream, RefuseReason::NoStriping, Role::Plain { at });
+            self.limit(stream, self.config.buffer);
+            return self.finish_plain(stream);
+        }
+        // A sender that says which file it has can be told what of it is here.
+        if has_something && request.file.is_some() {
+            self.acknowledge(stream);
+        }
+        let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
+        self.send(stream, &Message::Accept(accept));
+        self.streams.insert(stream, Role::Ending);
+    }
+
+    /// A new transfer: whatever was before has made way.
+    fn start(&mut self, now: Instant, request: &Request, control: StreamId, from: u64) {
+        self.clear(control);
+        let reorder = Reorder::resume(request.length, &self.config, from);
+        self.transfer =
+            Some(Transfer { request: *request, reorder, sessions: 1, news: now, next_share: now });
+    }
+
+    /// No transfer, and none of its streams; `kept` is another's. Where the owner is asked, there may be many who wait:
+    /// what they were told shall arrive.
+    fn clear(&mut self, kept: StreamId) {
+        self.transfer = None;
+        self.waiting.clear();
+        let all = self.config.grant == Grant::AtOnce;
+        let is_old = |role: &Role| all || matches!(role, Role::Session(_) | Role::Plain { .. });
+        let old = self.streams.iter().filter(|(stream, role)| **stream != kept && is_old(role));
+        let old: Vec<StreamId> = old.map(|(stream, _)| *stream).collect();
+        for stream in old {
+            self.streams.remove(&stream);
+            self.effects.push_back(Effect::Abort { stream });
+        }
+    }
+
+    /// The sender has given it up.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.freed = now;
+        // Streams are numbered upwards; nobody has the last number.
+        let kept = self.asking.as_ref().map_or(StreamId(u32::MAX), |asking| asking.stream);
+        self.clear(kept);
+    }
+
+    fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
+        let delivered = self.transfer.as_ref().map_or(0, |t| t.reorder.delivered());
+        self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
+        self.streams.insert(stream, next);
+    }
+}
+
+/// The same file, as far as both requests say. Who repeats a request may change its plan.
+fn is_same(known: &Request, request: &Request) -> bool {
+    let digest = |r: &Request| r.file.map(|file| file.digest);
+    known.length == request.length && digest(known) == digest(request)
+}

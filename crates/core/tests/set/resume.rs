@@ -1,0 +1,328 @@
+//! Transfers that go on where they were interrupted, and nodes that are busy.
+
+use anabranch_core::set::*;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::set::{self as wire, Ack, Decoder, Item, Message, Refuse, VERSION};
+use proptest::prelude::*;
+
+use super::world::*;
+
+const LENGTH: usize = 60_000;
+
+fn identity(digest: u8) -> Option<FileIdentity> {
+    Some(FileIdentity { digest: [digest; 32], signature: None, discard: false })
+}
+
+fn asks() -> ReceiverConfig {
+    ReceiverConfig { grant: Grant::Ask, ..ReceiverConfig::default() }
+}
+
+fn with_identity() -> SenderConfig {
+    SenderConfig { file: identity(7), ..SenderConfig::default() }
+}
+
+/// A transfer to a node that has the first octets, and of which no octet travels twice.
+fn resumed(from: usize, config: SenderConfig) -> World {
+    let config = SenderConfig { reinjection: Reinjection::Off, ..config };
+    let mut world = World::new(&[path(40_000, 20), path(20_000, 60)], file(LENGTH), config, asks());
+    world.has(&file(LENGTH)[..from]);
+    world.run(Duration::from_secs(600));
+    world
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_transfer_goes_on_from_any_octet(from in 0..=LENGTH) {
+        for plan in [Plan::Stripe, Plan::EndToEnd, Plan::Split] {
+            let world = resumed(from, SenderConfig { plan, ..with_identity() });
+            prop_assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+            prop_assert!(world.delivered == file(LENGTH));
+            prop_assert_eq!(world.sender.resumed_from(), from as u64);
+            let written: u64 = world.sender.sessions().map(|s| s.written).sum();
+            match plan {
+                Plan::Stripe => prop_assert_eq!(written, (LENGTH - from) as u64),
+                Plan::EndToEnd | Plan::Split => {}
+            }
+        }
+    }
+
+    /// The sender is killed and started again, and the node as well or not, until the file is there.
+    #[test]
+    fn however_often_it_is_interrupted_the_file_is_the_file(
+        lives in proptest::collection::vec((50u64..3000, any::<bool>(), 0usize..5000), 1..6)
+    ) {
+        let mut world = World::new(&[path(18_000, 25), path(9_000, 60)], file(LENGTH), with_identity(), asks());
+        for (life, node_too, lost) in lives {
+            world.run(world.now.saturating_since(Instant::ZERO) + Duration::from_millis(life));
+            if world.sender.outcome().is_some() {
+                break;
+            }
+            if node_too {
+                // What was not on its disk yet is gone.
+                let kept = world.delivered.len().saturating_sub(lost);
+                world.delivered.truncate(kept);
+                world.restart_node(asks());
+            }
+            let before = world.delivered.len() as u64;
+            world.restart_sender(file(LENGTH), with_identity());
+            world.run(world.now.saturating_since(Instant::ZERO) + Duration::from_millis(700));
+            // What stood in the node's buffer is known as well, so it may be a little more.
+            prop_assert!(world.sender.resumed_from() >= before.min(world.sender.delivered()));
+        }
+        world.run(Duration::from_secs(600));
+        prop_assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+        prop_assert!(world.delivered == file(LENGTH));
+    }
+}
+
+#[test]
+fn what_is_there_already_is_delivered_without_a_session() {
+    for (length, has) in [(0, 0), (5_000, 5_000)] {
+        let mut world = World::new(&[path(40_000, 20)], file(length), with_identity(), asks());
+        world.has(&file(has));
+        world.run(Duration::from_secs(10));
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+        assert_eq!(world.sender.sessions().count(), 0);
+    }
+}
+
+/// A sender of before, which says nothing of its file, is told nothing of what is there.
+#[test]
+fn a_sender_without_an_identity_sends_all() {
+    let world = resumed(1_000, SenderConfig::default());
+    assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+    assert!(world.delivered == file(LENGTH));
+    assert_eq!(world.sender.sessions().map(|s| s.written).sum::<u64>(), LENGTH as u64);
+}
+
+/// A node to which senders speak, message by message.
+struct Node {
+    machine: Receiver,
+    now: Instant,
+}
+
+impl Node {
+    fn new(config: ReceiverConfig) -> Self {
+        Self { machine: Receiver::new(config), now: Instant::ZERO }
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+    }
+
+    fn request(&mut self, transfer: u64, digest: u8) -> StreamId {
+        let stream = self.machine.handle_accepted(self.now);
+        let transfer = TransferId(transfer);
+        let file = identity(digest);
+        let request = Request { version: VERSION, transfer, length: 100, plan: Plan::Stripe, file };
+        self.say(stream, &Message::Request(request));
+        stream
+    }
+
+    fn say(&mut self, stream: StreamId, message: &Message) {
+        let mut octets = Vec::new();
+        wire::encode(message, &mut octets);
+        self.machine.handle_stream(self.now, stream, StreamEvent::Data(octets.into()));
+    }
+
+    /// A session of `transfer` brings so many octets.
+    fn bring(&mut self, transfer: u64, octets: std::ops::Range<u64>) -> StreamId {
+        let stream = self.machine.handle_accepted(self.now);
+        let transfer = TransferId(transfer);
+        self.say(
+            stream,
+            &Message::Join(wire::Join { transfer, session: 0, sessions: 1, plan: Plan::Stripe }),
+        );
+        let mut chunk = Vec::new();
+        let nowhere = "[::]:0".parse().expect("an address");
+        let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };
+        let length = octets.end - octets.start;
+        wire::data_header(Layout::Compact, &addresses, octets.start, u64::MAX, length, &mut chunk);
+        chunk.extend(octets.map(|i| i as u8));
+        self.machine.handle_stream(self.now, stream, StreamEvent::Data(chunk.into()));
+        stream
+    }
+
+    /// What it says on `stream`, and what it delivers.
+    fn says(&mut self, stream: StreamId) -> (Vec<Message>, u64) {
+        let (mut decoder, mut messages, mut delivered) = (Decoder::new(), Vec::new(), 0);
+        while let Some(effect) = self.machine.poll_effect() {
+            match effect {
+                Effect::Write { stream: to, octets } if to == stream => decoder.push(octets),
+                Effect::Deliver { octets } => delivered += octets.len() as u64,
+                _ => {}
+            }
+            while let Some(item) = decoder.next_item().expect("a message") {
+                let Item::Message(message) = item else { panic!("no node sends data") };
+                messages.push(message);
+            }
+        }
+        (messages, delivered)
+    }
+
+    /// The answer to a request, in a word.
+    fn answers(&mut self, transfer: u64, digest: u8) -> &'static str {
+        let stream = self.request(transfer, digest);
+        match &self.says(stream).0[..] {
+            [] => "waits",
+            [Message::Accept(_)] => "accept",
+            [Message::Ack(_), Message::Accept(_)] => "ack, accept",
+            [Message::Refuse(Refuse { reason: RefuseReason::Busy, .. })] => "busy",
+            [Message::Refuse(Refuse { reason: RefuseReason::Unwanted, .. })] => "unwanted",
+            [Message::Refuse(Refuse { reason: RefuseReason::Unfinished, .. })] => "unfinished",
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn grant(&mut self, transfer: u64, from: u64) {
+        self.machine.grant(self.now, TransferId(transfer), from);
+    }
+
+    fn cancel(&mut self, transfer: u64) {
+        let stream = self.bring(transfer, 0..1);
+        self.say(stream, &Message::Cancel);
+    }
+}
+
+#[test]
+fn the_owner_answers_and_nobody_else_begins_before() {
+    let mut node = Node::new(asks());
+    let stream = node.request(1, 1);
+    assert_eq!(node.says(stream).0, []);
+    assert_eq!(node.machine.asked().map(|r| (r.transfer, r.length)), Some((TransferId(1), 100)));
+    assert_eq!(node.answers(2, 2), "busy");
+    node.grant(2, 0);
+    assert_eq!(node.machine.delivered(), None, "2 is not the one that waits");
+    node.grant(1, 40);
+    let (said, delivered) = node.says(stream);
+    let has = Ack { delivered: 40, received: 40, held: Vec::new() };
+    assert!(matches!(&said[..], [Message::Ack(ack), Message::Accept(_)] if *ack == has), "{said:?}");
+    assert_eq!(delivered, 0, "the owner has them");
+    assert_eq!(node.machine.asked(), None);
+    let session = node.bring(1, 30..60);
+    assert_eq!(node.says(session).1, 20, "only what is beyond is delivered");
+}
+
+#[test]
+fn a_transfer_that_is_declined_leaves_no_trace() {
+    let mut node = Node::new(asks());
+    let stream = node.request(1, 1);
+    node.machine.decline(node.now, TransferId(1), RefuseReason::Unfinished, 55);
+    let refuse = Refuse { reason: RefuseReason::Unfinished, delivered: 55 };
+    assert_eq!(node.says(stream).0, [Message::Refuse(refuse)]);
+    assert_eq!((node.machine.asked(), node.machine.delivered()), (None, None));
+    assert_eq!(node.answers(2, 2), "waits");
+}
+
+#[test]
+fn who_asks_again_joins_and_is_told_what_is_there() {
+    let mut node = Node::new(asks());
+    assert_eq!(node.answers(1, 1), "waits");
+    assert_eq!(node.answers(1, 1), "waits", "the first try was given up");
+    node.grant(1, 0);
+    node.bring(1, 0..10);
+    node.bring(1, 20..30);
+    let again = node.request(1, 1);
+    let (said, _) = node.says(again);
+    let held = vec![wire::Range { start: 20, end: 30 }];
+    let has = Ack { delivered: 10, received: 10, held };
+    assert!(matches!(&said[..], [Message::Ack(ack), Message::Accept(_)] if *ack == has), "{said:?}");
+}
+
+#[test]
+fn another_file_under_the_same_number_is_not_taken_for_it() {
+    let mut node = Node::new(asks());
+    assert_eq!(node.answers(1, 1), "waits");
+    assert_eq!(node.answers(1, 2), "unwanted");
+    node.grant(1, 0);
+    assert_eq!(node.answers(1, 2), "unwanted");
+    assert_eq!(node.answers(1, 1), "accept");
+}
+
+#[test]
+fn a_cancelled_transfer_makes_way_at_once() {
+    let mut node = Node::new(asks());
+    assert_eq!(node.answers(1, 1), "waits");
+    node.grant(1, 0);
+    assert_eq!(node.answers(2, 2), "busy");
+    node.cancel(1);
+    assert_eq!(node.machine.delivered(), None);
+    assert_eq!(node.answers(2, 2), "waits");
+}
+
+#[test]
+fn a_silent_transfer_makes_way_when_its_time_is_over() {
+    let mut node = Node::new(asks());
+    assert_eq!(node.answers(1, 1), "waits");
+    node.grant(1, 0);
+    node.pass(59);
+    assert_eq!(node.answers(2, 2), "busy");
+    node.pass(1);
+    assert_eq!(node.answers(2, 2), "waits");
+    assert_eq!(node.machine.delivered(), None, "its owner is told before it is asked");
+}
+
+#[test]
+fn those_who_wait_are_served_in_order() {
+    let mut node = Node::new(asks());
+    assert_eq!(node.answers(1, 1), "waits");
+    node.grant(1, 0);
+    for _ in 0..2 {
+        assert_eq!((node.answers(2, 2), node.answers(3, 3)), ("busy", "busy"));
+        node.pass(1);
+    }
+    node.cancel(1);
+    assert_eq!(node.answers(4, 4), "busy", "two were there before");
+    assert_eq!(node.answers(3, 3), "busy");
+    assert_eq!(node.answers(2, 2), "waits");
+    node.grant(2, 100);
+    assert_eq!(node.answers(3, 3), "waits");
+    node.grant(3, 100);
+    // The fourth has asked once only, and never comes again.
+    assert_eq!(node.answers(5, 5), "waits");
+}
+
+#[test]
+fn a_busy_node_is_asked_again_for_as_long_as_its_sender_is_patient() {
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let mut busy = Vec::new();
+    wire::encode(&Message::Refuse(Refuse { reason: RefuseReason::Busy, delivered: 3 }), &mut busy);
+    let asked = |patience: u64| {
+        let busy_patience = Duration::from_secs(patience);
+        let config = SenderConfig { busy_patience, request_tries: 1, ..with_identity() };
+        let mut now = Instant::ZERO;
+        let mut sender = Sender::new(now, config, node, TransferId(7), file(1000));
+        let mut times = Vec::new();
+        while sender.outcome().is_none() {
+            while let Some(effect) = sender.poll_effect(now) {
+                let Effect::Dial { stream, .. } = effect else { continue };
+                times.push(now.as_secs_f64());
+                sender.handle_stream(now, stream, StreamEvent::Opened);
+                sender.handle_stream(now, stream, StreamEvent::Data(busy.clone().into()));
+            }
+            if let Some(at) = sender.next_timeout() {
+                now = at;
+                sender.handle_timeout(now);
+            }
+        }
+        assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Refused(RefuseReason::Busy))));
+        times
+    };
+    assert_eq!(asked(0), [0.0]);
+    assert_eq!(asked(10), [0.0, 1.0, 3.0, 7.0, 10.0]);
+    // Longer than the time after which a transfer that does not move is given up.
+    assert_eq!(asked(400).last(), Some(&400.0));
+}
+
+#[test]
+fn a_node_that_claims_more_than_the_file_has_breaks_the_protocol() {
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let mut sender = Sender::new(Instant::ZERO, with_identity(), node, TransferId(7), file(1000));
+    let mut octets = Vec::new();
+    wire::encode(&Message::Ack(Ack { delivered: 1001, ..Ack::default() }), &mut octets);
+    sender.handle_stream(Instant::ZERO, StreamId(0), StreamEvent::Opened);
+    sender.handle_stream(Instant::ZERO, StreamId(0), StreamEvent::Data(octets.into()));
+    assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Protocol)));
+}
