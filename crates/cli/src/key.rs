@@ -5,11 +5,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anabranch_secure::{FileDigest, KeyText, SecretKey, SharedKey, Signature, SigningKey, VerifyingKey};
+use anabranch_secure::{FileDigest, KeyText, SecretKey, SharedKey, SigningKey, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
-use crate::keys::{in_file, warn_if_open};
+use crate::keys::{in_file, read_signature, warn_if_open};
 use crate::output;
 
 /// Keys of senders, gateways and nodes.
@@ -174,23 +174,6 @@ fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sig");
     path.into()
-}
-
-/// A signature, as `key sign` has written it.
-pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch key sign` makes signatures"))?;
-    let digits = text.trim().as_bytes();
-    let mut signature = Signature([0; 64]);
-    let digit = |d: u8| char::from(d).to_digit(16).map(|d| d as u8);
-    let octets = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
-    let octets: Option<Vec<u8>> = octets.collect();
-    let octets = octets.filter(|octets| octets.len() == signature.0.len()).ok_or_else(|| {
-        Error::input(format!("{}: a signature is 128 hexadecimal digits", path.display()))
-            .with_hint("`anabranch key sign` makes signatures")
-    })?;
-    signature.0.copy_from_slice(&octets);
-    Ok(signature)
 }
 
 fn digest(path: &Path) -> Result<FileDigest, Error> {

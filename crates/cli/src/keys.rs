@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use anabranch_net::set::{KnownGateway, greeting_number};
 use anabranch_secure::{
-    Acquaintance, BadKey, Doorkeeper, KeyText, PublicKey, SecretKey, SenderKeys, SharedKey, VerifyingKey,
-    WhoMay,
+    Acquaintance, BadKey, Doorkeeper, KeyText, PublicKey, SecretKey, SenderKeys, SharedKey, Signature,
+    VerifyingKey, WhoMay,
 };
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::key::read_signature;
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -243,4 +242,21 @@ pub(crate) fn warn_if_open(path: &Path) {
     if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
         eprintln!("warning: others may read {}: `chmod 600` it", path.display());
     }
+}
+
+/// A signature, as `key sign` has written it.
+pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
+    let text = fs::read_to_string(path)
+        .map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch key sign` makes signatures"))?;
+    let digits = text.trim().as_bytes();
+    let mut signature = Signature([0; 64]);
+    let digit = |d: u8| char::from(d).to_digit(16).map(|d| d as u8);
+    let octets = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
+    let octets: Option<Vec<u8>> = octets.collect();
+    let octets = octets.filter(|octets| octets.len() == signature.0.len()).ok_or_else(|| {
+        Error::input(format!("{}: a signature is 128 hexadecimal digits", path.display()))
+            .with_hint("`anabranch key sign` makes signatures")
+    })?;
+    signature.0.copy_from_slice(&octets);
+    Ok(signature)
 }

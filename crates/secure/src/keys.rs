@@ -9,10 +9,8 @@ use std::str::FromStr;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
+use crate::octets::{Hex, KEY, NoEntropy, random};
 use crate::signature::{SigningKey, VerifyingKey};
-
-/// Octets of each key.
-pub(crate) const KEY: usize = 32;
 
 /// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
 #[derive(Clone)]
@@ -73,19 +71,6 @@ impl SharedKey {
     pub(crate) const fn octets(&self) -> &[u8; KEY] {
         &self.0
     }
-}
-
-/// The host gives no random numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the host has no random numbers to give")]
-pub struct NoEntropy;
-
-/// Random octets for a key.
-pub(crate) fn random() -> Result<[u8; KEY], NoEntropy> {
-    let mut octets = [0; KEY];
-    let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
-    random.try_fill_bytes(&mut octets).map_err(|_| NoEntropy)?;
-    Ok(octets)
 }
 
 /// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
@@ -253,15 +238,6 @@ impl FromStr for KeyText {
             kind::VERIFYING => Self::Verifying(VerifyingKey::from_octets(&octets()?).ok_or(BadKey::Point)?),
             _ => return Err(BadKey::Kind),
         })
-    }
-}
-
-/// Octets in hexadecimal.
-struct Hex<'a>(&'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use ed25519_dalek::Signer;
 
-use crate::keys::{KEY, NoEntropy, random};
+use crate::octets::{Hex, KEY, NoEntropy, random};
 
 /// Octets of a signature.
 const SIGNATURE: usize = 64;
@@ -100,7 +100,7 @@ impl fmt::Debug for SigningKey {
 
 impl fmt::Debug for VerifyingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::keys::KeyText::Verifying(*self).to_line())
+        write!(f, "ed25519:{}", Hex(self.0.as_bytes()))
     }
 }
 
