@@ -37,6 +37,8 @@ const STRANGE_ROWS: usize = 4 + 8 + 16;
 const STRANGE_NEIGHBOURS: usize = 320;
 /// What is copied out of the ring for one effect.
 const DELIVERED: usize = 256;
+/// Senders that may wait for a busy node.
+const QUEUE: usize = 4;
 /// Whatever an allocator rounds up.
 const ROUNDING: usize = 256;
 
@@ -78,7 +80,7 @@ impl Sizes {
         let gateways = usize::from(self.gateways);
         let table = 9 + 24 * gateways;
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
-        let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS;
+        let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
         let strange = STRANGE_ROWS * size_of::<Gateway>() + STRANGE_NEIGHBOURS;
         self.passed() + GROWN_HEADER + acks.max(begin).max(strange) + DELIVERED + ROUNDING
@@ -94,6 +96,7 @@ impl Sizes {
             + self.effects().next_power_of_two() * size_of::<Effect>()
             + usize::from(self.gateways) * size_of::<Gateway>()
             + connections * HEADER
+            + QUEUE * Receiver::WAITING_OCTETS
     }
 
     /// Octets of heap with which no call runs out.
@@ -127,6 +130,7 @@ impl Sizes {
             holding: anabranch_core::set::Holding::Ring,
             pieces: usize::from(self.pieces),
             gateways,
+            queue: QUEUE,
             // Four times in a buffer, so that its sender never waits for the last of it.
             ack_every: (self.buffer / 4).min(default.ack_every),
             idle,

@@ -63,6 +63,8 @@ pub struct ReceiverConfig {
     pub striping: Striping,
     /// Who lets a new transfer begin.
     pub grant: Grant,
+    /// Transfers that may wait while another is under way, and are let in in their order. Further ones have to be lucky.
+    pub queue: usize,
     /// How the buffer is shared.
     pub share: ShareConfig,
     /// Octets on one session after which it is acknowledged at once.
@@ -84,6 +86,7 @@ impl Default for ReceiverConfig {
             gateways: Vec::new(),
             striping: Striping::Supported,
             grant: Grant::AtOnce,
+            queue: 16,
             share: ShareConfig {
                 sharing: Sharing::Overcommitted,
                 period: Duration::from_millis(250),
@@ -175,15 +178,18 @@ impl Receiver {
     /// Octets of state for one stream, beside a header that is not all there.
     pub const STREAM_OCTETS: usize = size_of::<(StreamId, Role)>();
 
+    /// Octets of state for each who waits for a busy node.
+    pub const WAITING_OCTETS: usize = Queue::ENTRY;
+
     /// A node without a transfer.
     pub fn new(config: ReceiverConfig) -> Self {
         Self {
             waiting: Waiting::new(config.holding, config.buffer),
+            queue: Queue::new(config.queue),
             config,
             streams: BTreeMap::new(),
             transfer: None,
             asking: None,
-            queue: Queue::default(),
             freed: Instant::ZERO,
             next_stream: 0,
             effects: VecDeque::new(),

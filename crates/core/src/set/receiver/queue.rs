@@ -6,16 +6,16 @@ use anabranch_wire::set::TransferId;
 
 use crate::time::{Duration, Instant};
 
-/// Those who wait, at most; whoever comes then is not remembered.
-const MOST: usize = 16;
 /// Who has not asked for so long does not wait any more.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 /// A free node waits so long for the first in the queue: longer than the longest pause between two of its requests.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Transfers that were told to come again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
+    /// Those who wait, at most; whoever comes then is not remembered.
+    most: usize,
     waiting: VecDeque<Waiting>,
     /// The turn of the first began then, or when the node became free.
     turn: Instant,
@@ -31,13 +31,21 @@ struct Waiting {
 }
 
 impl Queue {
+    /// Octets for each who waits.
+    pub(super) const ENTRY: usize = size_of::<Waiting>();
+
+    /// For so many.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, waiting: VecDeque::new(), turn: Instant::ZERO }
+    }
+
     /// Somebody asks a node that is busy.
     pub(super) fn wait(&mut self, now: Instant, transfer: TransferId) {
         self.forget(now);
         if let Some(known) = self.waiting.iter_mut().find(|w| w.transfer == transfer) {
             known.asked = now;
             known.again = true;
-        } else if self.waiting.len() < MOST {
+        } else if self.waiting.len() < self.most {
             self.waiting.push_back(Waiting { transfer, asked: now, again: false });
         }
     }
@@ -80,7 +88,7 @@ mod tests {
 
     /// A and then B have asked twice each while the node was busy.
     fn two_wait() -> Queue {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(16);
         for second in [0, 1] {
             queue.wait(at(second), A);
             queue.wait(at(second), B);
@@ -103,7 +111,7 @@ mod tests {
 
     #[test]
     fn who_asks_once_keeps_nobody_out() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(16);
         queue.wait(at(0), A);
         assert!(queue.admit(at(1), at(1), B));
     }
@@ -125,10 +133,10 @@ mod tests {
 
     #[test]
     fn those_who_wait_are_no_more_than_can_be_remembered() {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(16);
         for second in [0, 1] {
             (0..100).for_each(|id| queue.wait(at(second), TransferId(id)));
         }
-        assert_eq!(queue.waiting.len(), MOST);
+        assert_eq!(queue.waiting.len(), 16);
     }
 }
