@@ -32,9 +32,6 @@ const ACK: usize = 2 * 272;
 const SHORT_ACK: usize = 16 + 32 + 32;
 /// Lists of streams.
 const LISTS: usize = 3 * (16 + 32);
-/// Gateways that fit into one bounded header that nobody has reason to send: a vector that grows to 4, to 8, to 16; and neighbours.
-const STRANGE_ROWS: usize = 4 + 8 + 16;
-const STRANGE_NEIGHBOURS: usize = 320;
 /// What is copied out of the ring for one effect.
 const DELIVERED: usize = 256;
 /// Senders that may wait for a busy node.
@@ -82,8 +79,7 @@ impl Sizes {
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
-        let strange = STRANGE_ROWS * size_of::<Gateway>() + STRANGE_NEIGHBOURS;
-        self.passed() + GROWN_HEADER + acks.max(begin).max(strange) + DELIVERED + ROUNDING
+        self.passed() + GROWN_HEADER + acks.max(begin) + DELIVERED + ROUNDING
     }
 
     /// Octets of the heap that last from call to call.

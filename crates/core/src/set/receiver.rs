@@ -12,8 +12,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_NODE_HEADER, MAX_RANGES, Message, Plan, Request,
-    TransferId,
+    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, Request, TransferId,
 };
 use bytes::Bytes;
 
@@ -201,7 +200,7 @@ impl Receiver {
     pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
-        self.streams.insert(stream, Role::Fresh(Decoder::bounded(MAX_NODE_HEADER)));
+        self.streams.insert(stream, Role::Fresh(Decoder::of_node()));
         let octets = self.config.first_window.min(self.config.buffer);
         self.effects.push_back(Effect::LimitReceive { stream, octets });
         stream

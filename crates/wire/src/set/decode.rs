@@ -71,11 +71,16 @@ enum Stop {
 impl Decoder {
     /// A decoder at the start of a stream.
     pub const fn new() -> Self {
-        Self::bounded(MAX_HEADER)
+        Self::holding(MAX_HEADER)
     }
 
-    /// A decoder that holds at most `longest` octets: a longer header is an error.
-    pub const fn bounded(longest: usize) -> Self {
+    /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and so is a message that a node
+    /// says and nobody says to it. Nothing that it reads takes memory of its own.
+    pub const fn of_node() -> Self {
+        Self::holding(MAX_NODE_HEADER)
+    }
+
+    const fn holding(longest: usize) -> Self {
         Self { header: Vec::new(), longest, input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
     }
 
@@ -148,6 +153,12 @@ impl Decoder {
     /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
     fn take_header(&mut self) -> Result<Option<Message>, Stop> {
         let held = self.header.len();
+        let first = self.header.first().or(self.input.first());
+        if self.longest == MAX_NODE_HEADER
+            && first.is_some_and(|octet| matches!(octet >> 4, kind::ACCEPT | kind::REFUSE | kind::ACK))
+        {
+            return Err(Stop::Bad("type of the message"));
+        }
         let look = self.longest.saturating_sub(held).min(self.input.len());
         // The usual case costs no copy: the whole header lies in one piece.
         let parsed = if held == 0 {
