@@ -21,7 +21,7 @@ local PLANS = { [0] = "sessions", [1] = "end to end", [2] = "split" }
 local REASONS = {
     [0] = "no striping", [1] = "busy", [2] = "version not spoken", [3] = "another file is unfinished", [4] = "unwanted",
 }
-local STATUSES = { [0] = "open", [1] = "unreachable", [2] = "forbidden" }
+local STATUSES = { [0] = "open", [1] = "unreachable", [2] = "forbidden", [3] = "congested" }
 -- A stream of an encrypted transfer begins with 0xb0 and one of these, and the length of what Noise says.
 local PATTERNS = { [0] = "known keys (Noise IK)", [1] = "a shared key (Noise NNpsk0)" }
 local GREETING, LONGEST_GREETING = 0xb0, 256

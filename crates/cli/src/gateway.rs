@@ -3,7 +3,7 @@
 use anabranch_core::set::RelayCounters;
 use anabranch_core::time::Duration;
 use anabranch_net::set::{Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent};
-use anabranch_sim::scenario::units::{Size, Span};
+use anabranch_sim::scenario::units::{Rate, Size, Span};
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -30,6 +30,15 @@ pub(crate) struct Arguments {
     /// Sessions at once of one host, which over IPv6 is a /64
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     per_host: Option<u32>,
+    /// Sessions at once with one node; senders of further ones are told that it is congested, and call again later
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    per_node: u32,
+    /// Pass on at most so much to all nodes together, as in "40 kbit/s" [default: as much as comes]
+    #[arg(long, value_name = "RATE")]
+    rate_mesh: Option<Rate>,
+    /// Pass on at most so much to each node [default: as much as comes]
+    #[arg(long, value_name = "RATE")]
+    rate_node: Option<Rate>,
     /// Senders at once that have not said who they are and whom they want; the one that has waited longest makes way
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     half_open: u32,
@@ -62,6 +71,9 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         keys: _,
         connections,
         per_host,
+        per_node,
+        rate_mesh,
+        rate_node,
         half_open,
         memory: Size(memory),
         idle,
@@ -75,6 +87,9 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
         allow,
         connections,
         per_host: per_host.map_or(usize::MAX, |n| n as usize),
+        per_node: per_node as usize,
+        rate_mesh: rate_mesh.map(|Rate(rate)| rate),
+        rate_node: rate_node.map(|Rate(rate)| rate),
         half_open: half_open as usize,
         memory,
         idle,
@@ -129,10 +144,12 @@ fn say(event: &GatewayEvent) {
             eprintln!("gateway: {peer} reset: it had said nothing while others called");
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
-            let RelayCounters { opened, forbidden, rejected, octets_down, octets_up, .. } = *counters;
+            let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
+                *counters;
             let what = match (opened, forbidden, rejected) {
                 (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
                 (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
+                (0, 0, _) if congested > 0 => "was told to call later: there is no room".to_owned(),
                 (0, 0, _) if refused.total() > 0 => "reset".to_owned(),
                 (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
                 (0, 0, 0) => "the node was not reached".to_owned(),

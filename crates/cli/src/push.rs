@@ -17,6 +17,7 @@ use anabranch_model::set::Best;
 use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::SetFigures;
+use anabranch_sim::scenario::units::Rate;
 use anabranch_sim::scenario::{Plan, Planned, Scenario};
 use anabranch_sim::sim::{Pause, Simulation};
 use bytes::Bytes;
@@ -49,7 +50,13 @@ pub(crate) struct Arguments {
     via: Vec<GatewayName>,
     #[command(flatten)]
     keys: OfSender,
-    /// If the node is busy, wait in line for so long [default: do not wait]
+    /// Send at most so much in all, as in "40 kbit/s" [default: as much as the paths take]
+    #[arg(long, value_name = "RATE", requires = "to")]
+    rate: Option<Rate>,
+    /// Send at most so much to each gateway [default: as much as its path takes]
+    #[arg(long, value_name = "RATE", requires = "to")]
+    rate_gateway: Option<Rate>,
+    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
     wait: Option<Duration>,
     /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,

@@ -58,6 +58,7 @@ fn every_kind_of_value_is_taken() {
     good("node", "out = \"x\"\ngateways = \"10.0.0.1,10.0.0.2\"\nconnections = 0x40", &[]);
     good("gateway", "allow = [\"10.1.0.0/16\", \"[fd00::/64]:47200-47210\"]\nmemory = \"1 GiB\"", &[]);
     good("gateway", "", &[]);
+    good("gateway", "rate-mesh = \"40 kbit/s\"\nrate-node = \"20 kbit/s\"\nper-node = 4", &[]);
 }
 
 #[test]

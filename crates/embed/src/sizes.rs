@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 
-use anabranch_core::set::{Effect, Gateway, Receiver, ReceiverConfig};
+use anabranch_core::set::{Effect, Gateway, MAX_NODE_HEADER, Receiver, ReceiverConfig};
 use anabranch_core::time::Duration;
 
 /// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
@@ -18,10 +18,8 @@ pub const MAX_CONNECTIONS: u8 = 8;
 
 /// Entries of a B-tree's node.
 const ENTRIES: usize = 11;
-/// A header that is not all there: a vector that has grown past 64 octets.
-const HEADER: usize = 128;
-/// The same with all that it has outgrown.
-const GROWN_HEADER: usize = 8 + 16 + 32 + 64 + HEADER;
+/// A header that is not all there.
+const HEADER: usize = MAX_NODE_HEADER;
 /// One range of octets.
 const RANGE: usize = 16;
 /// Ranges in an acknowledgement: a vector that grows to 4, to 8, to 16.
@@ -35,7 +33,7 @@ const LISTS: usize = 3 * (16 + 32);
 /// What is copied out of the ring for one effect.
 const DELIVERED: usize = 256;
 /// Senders that may wait for a busy node.
-const QUEUE: usize = 4;
+const QUEUE: usize = 2;
 /// Whatever an allocator rounds up.
 const ROUNDING: usize = 256;
 
@@ -79,7 +77,7 @@ impl Sizes {
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
-        self.passed() + GROWN_HEADER + acks.max(begin) + DELIVERED + ROUNDING
+        self.passed() + HEADER + acks.max(begin) + DELIVERED + ROUNDING
     }
 
     /// Octets of the heap that last from call to call.
@@ -97,10 +95,10 @@ impl Sizes {
 
     /// Octets of heap with which no call runs out.
     pub fn heap(&self) -> usize {
-        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header that has grown;
+        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header;
         // and holes that are too small for a header are as many as what lasts.
         let holes = (usize::from(self.connections) + 4) * 16;
-        self.lasting() + self.passed() + GROWN_HEADER + self.needs() + holes
+        self.lasting() + self.passed() + HEADER + self.needs() + holes
     }
 
     /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends a transfer.

@@ -15,6 +15,7 @@ mod line;
 mod machine;
 mod node;
 mod options;
+mod pace;
 mod push;
 mod security;
 mod window;

@@ -70,8 +70,12 @@ fn message() -> impl Strategy<Value = Message> {
         RefuseReason::Unfinished,
         RefuseReason::Unwanted,
     ]);
-    let status =
-        prop_oneof![Just(SetAckStatus::Open), Just(SetAckStatus::Unreachable), Just(SetAckStatus::Forbidden)];
+    let status = prop_oneof![
+        Just(SetAckStatus::Open),
+        Just(SetAckStatus::Unreachable),
+        Just(SetAckStatus::Forbidden),
+        Just(SetAckStatus::Congested)
+    ];
     prop_oneof![
         (any::<u8>(), any::<u64>(), size.clone(), plan(), proptest::option::of(identity())).prop_map(
             |(version, id, length, plan, file)| {

@@ -32,6 +32,7 @@ fn close(octets: &mut Unstructured<'_>) -> Result<StreamClose> {
         StreamClose::Refused,
         StreamClose::TimedOut,
         StreamClose::Forbidden,
+        StreamClose::Congested,
     ])?)
 }
 

@@ -7,6 +7,7 @@ use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus, TransferId};
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig};
+use anabranch_sim::scenario::units::Rate;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
@@ -48,6 +49,9 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
     let signature = arguments.keys.signature()?;
     config.set.file = Some(FileIdentity { digest: digest.into(), signature, discard });
     config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
+    config.set.congestion_patience = config.set.busy_patience;
+    config.rate = arguments.rate.map(|Rate(rate)| rate);
+    config.rate_gateway = arguments.rate_gateway.map(|Rate(rate)| rate);
     // Gateways that were named have the names that they were given; those of a table have ids that are the node's.
     let mut names = Vec::new();
     if !arguments.via.is_empty() {
@@ -127,6 +131,7 @@ fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
         Failure::GatewaysLost => {
             "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
         }
+        Failure::Congested => "`--wait 5min` waits until a gateway has room; the same command goes on",
         Failure::Stalled => "does the node's disk or command still take what it gets?",
         _ => "try again",
     };

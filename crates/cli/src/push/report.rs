@@ -145,6 +145,9 @@ fn state_name(state: State) -> &'static str {
         State::Closed(Ending::Stream(StreamClose::Forbidden) | Ending::Refused(SetAckStatus::Forbidden)) => {
             "forbidden"
         }
+        State::Closed(Ending::Stream(StreamClose::Congested) | Ending::Refused(SetAckStatus::Congested)) => {
+            "congested"
+        }
         State::Closed(Ending::Refused(_)) => "node unreachable",
         State::Closed(Ending::Silent) => "silent",
         State::Closed(Ending::Cancelled) => "cancelled",

@@ -79,6 +79,8 @@ pub struct RelayCounters {
     pub unreachable: u64,
     /// Sessions whose node the driver may not dial.
     pub forbidden: u64,
+    /// Sessions for which the driver had no room.
+    pub congested: u64,
     /// Connections that were reset: no SETSYN, or something else in its place.
     pub rejected: u64,
     /// Octets from sender to node.
@@ -378,6 +380,7 @@ impl Relay {
             (State::Dialing, Some(setsyn)) if setsyn.join.plan != Plan::Split => {
                 let (counter, status) = match why {
                     StreamClose::Forbidden => (&mut self.counters.forbidden, SetAckStatus::Forbidden),
+                    StreamClose::Congested => (&mut self.counters.congested, SetAckStatus::Congested),
                     StreamClose::Graceful
                     | StreamClose::Reset
                     | StreamClose::Refused

@@ -2,6 +2,7 @@
 //! one after another while data already flows on the first, stripes, recovers, and tears down.
 
 mod config;
+mod congestion;
 mod control;
 mod recovery;
 mod stripe;
@@ -10,10 +11,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, TransferId};
+use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
 use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start, StripingPolicy};
+use self::congestion::Congestion;
 use self::control::{Busy, Control, ack_end};
 use super::gateways;
 use super::ranges::RangeSet;
@@ -41,6 +43,9 @@ pub enum Failure {
     /// Every session ended before the file was delivered.
     #[error("every gateway was lost")]
     GatewaysLost,
+    /// Every gateway that is left is congested.
+    #[error("every gateway is congested")]
+    Congested,
     /// Nothing more was delivered for too long.
     #[error("nothing was delivered for too long")]
     Stalled,
@@ -119,6 +124,8 @@ pub struct Sender {
     selected: usize,
     /// Gateways of lost sessions, and when each may be tried once more.
     again: VecDeque<(Instant, Gateway)>,
+    /// Gateways that have said that they are congested.
+    congestion: Congestion,
     /// Calls so far, by which again is bounded.
     calls: usize,
     /// Octets that no session has been given, or that were taken back.
@@ -170,6 +177,7 @@ impl Sender {
             waiting: VecDeque::new(),
             selected: 0,
             again: VecDeque::new(),
+            congestion: Congestion::default(),
             calls: 0,
             unassigned,
             acknowledged: RangeSet::new(),
@@ -338,6 +346,9 @@ impl Sender {
     }
 
     fn stall_deadline(&self) -> Instant {
+        if self.waits_for_room() {
+            return Instant::FAR_FUTURE;
+        }
         // A gateway may take long to pass on what it holds, and without SET nothing tells us that it does.
         let patience = if self.config.plan == Plan::Stripe { 1 } else { 10 };
         self.progress + self.config.stall * patience
@@ -355,7 +366,11 @@ impl Sender {
 
     fn handle_notice(&mut self, now: Instant, index: usize, notice: Notice) {
         match notice {
-            Notice::Opened => self.progress = now,
+            Notice::Opened => {
+                self.progress = now;
+                self.congestion.forget(&self.sessions[index].gateway);
+                self.congestion.none_since = None;
+            }
             Notice::Closed => self.lose(now, index),
             Notice::Read(ack) => {
                 self.sessions[index].handle_received(now, ack.received);
@@ -399,14 +414,7 @@ impl Sender {
     /// Calls the next gateway if the last call has been answered or patience has run out; one that was lost
     /// or not selected only when no session is left.
     fn call_next(&mut self, now: Instant) {
-        let impatient = now >= self.patience;
-        let busy = self.sessions.last().is_some_and(|s| match (s.state, self.config.open) {
-            (State::Calling, OpenWhen::OneByOne | OpenWhen::Staggered) => !impatient,
-            (State::OpenWait { .. }, OpenWhen::OneByOne) => !impatient,
-            (State::Calling | State::OpenWait { .. }, _) => false,
-            (State::Opened | State::Released | State::Closed(_), _) => false,
-        });
-        if busy {
+        if self.is_calling() && now < self.patience {
             return;
         }
         let at_once = self.config.open == OpenWhen::AtOnce;
@@ -420,9 +428,25 @@ impl Sender {
         if none_alive && let Some(i) = self.again.iter().position(|(at, _)| *at <= now) {
             let (_, gateway) = self.again.remove(i).expect("the position was just found");
             self.call(now, gateway);
+        } else if let Some(gateway) = self.congestion.next(now) {
+            if none_alive {
+                // Waiting for room was no stalling.
+                self.progress = now;
+            }
+            self.call(now, gateway);
         } else if none_alive && self.again.is_empty() {
-            self.fail(Failure::GatewaysLost);
+            self.lack_room(now);
         }
+    }
+
+    /// The last call keeps the next one waiting.
+    fn is_calling(&self) -> bool {
+        self.sessions.last().is_some_and(|s| match (s.state, self.config.open) {
+            (State::Calling, OpenWhen::OneByOne | OpenWhen::Staggered) => true,
+            (State::OpenWait { .. }, OpenWhen::OneByOne) => true,
+            (State::Calling | State::OpenWait { .. }, _) => false,
+            (State::Opened | State::Released | State::Closed(_), _) => false,
+        })
     }
 
     fn call(&mut self, now: Instant, gateway: Gateway) {
@@ -454,11 +478,12 @@ impl Sender {
             return None;
         }
         let again = self.again.iter().map(|(at, _)| *at).min();
-        match self.waiting.is_empty() {
+        let usual = match self.waiting.is_empty() {
             false => Some(self.patience),
             true if self.sessions.iter().any(TcpManager::is_alive) => None,
             true => again,
-        }
+        };
+        [usual, self.congestion_timeout()].into_iter().flatten().min()
     }
 
     fn acknowledge(&mut self, now: Instant, ack: &Ack) {
@@ -491,6 +516,16 @@ impl Sender {
         self.take_back(index);
         self.sessions[index].chunks.clear();
         let gateway = self.sessions[index].gateway.clone();
+        if self.sessions[index].state == State::Closed(Ending::Refused(SetAckStatus::Congested)) {
+            // It was not tried.
+            self.calls = self.calls.saturating_sub(1);
+            let called = self.sessions.len();
+            self.congestion.said(now, self.config.congestion_backoff, gateway, called);
+            self.call_next(now);
+            self.stale = true;
+            return;
+        }
+        self.congestion.forget(&gateway);
         let refused =
             matches!(self.sessions[index].state, State::Closed(Ending::Refused(_) | Ending::Protocol));
         if !refused && self.calls < self.selected * (1 + self.config.redials) {
@@ -515,6 +550,7 @@ impl Sender {
         self.end_control(outcome);
         self.waiting.clear();
         self.again.clear();
+        self.congestion = Congestion::default();
         self.phase = Phase::Ended(outcome);
     }
 }

@@ -34,6 +34,8 @@ pub enum StreamClose {
     TimedOut,
     /// The driver may not dial there; nothing was sent.
     Forbidden,
+    /// The driver has no room for it now; nothing was sent.
+    Congested,
 }
 
 /// What a stream did.

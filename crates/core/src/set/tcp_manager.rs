@@ -51,7 +51,7 @@ pub enum Ending {
     Delivered,
     /// Its stream ended before that.
     Stream(StreamClose),
-    /// The gateway could not or would not reach the node.
+    /// The gateway could not or would not reach the node, or not now.
     Refused(SetAckStatus),
     /// Nothing was heard of it for too long.
     Silent,
@@ -334,7 +334,12 @@ impl TcpManager {
                             notices.push(Notice::Opened);
                         }
                         (SetAckStatus::Open, _) => {}
-                        (status @ (SetAckStatus::Unreachable | SetAckStatus::Forbidden), _) => {
+                        (
+                            status @ (SetAckStatus::Unreachable
+                            | SetAckStatus::Forbidden
+                            | SetAckStatus::Congested),
+                            _,
+                        ) => {
                             self.cut(Ending::Refused(status), out);
                             notices.push(Notice::Closed);
                             return notices;

@@ -89,14 +89,20 @@ fn a_setsyn_again_is_answered_until_the_node_has_spoken() {
 }
 
 #[test]
-fn a_node_that_may_not_be_dialled_is_forbidden() {
-    let mut relay = Relay::new(RelayConfig::default());
-    relay.handle_accepted(Instant::ZERO);
-    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
-    relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(StreamClose::Forbidden));
-    assert_eq!((relay.counters().forbidden, relay.counters().unreachable), (1, 0));
-    let answer = SetAck { session: 0, status: SetAckStatus::Forbidden };
-    assert_eq!(to_sender(&mut relay), Ok(vec![Message::SetAck(answer)]));
+fn a_node_that_may_not_be_dialled_is_forbidden_and_one_too_many_finds_it_congested() {
+    for (why, status) in
+        [(StreamClose::Forbidden, SetAckStatus::Forbidden), (StreamClose::Congested, SetAckStatus::Congested)]
+    {
+        let mut relay = Relay::new(RelayConfig::default());
+        relay.handle_accepted(Instant::ZERO);
+        relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+        relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(why));
+        let RelayCounters { forbidden, congested, unreachable, .. } = relay.counters();
+        assert_eq!((forbidden + congested, unreachable), (1, 0));
+        assert_eq!(congested == 1, why == StreamClose::Congested);
+        let answer = SetAck { session: 0, status };
+        assert_eq!(to_sender(&mut relay), Ok(vec![Message::SetAck(answer)]));
+    }
 }
 
 /// The sender's owner names the gateway, and the node's table says otherwise.

@@ -14,17 +14,42 @@ use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
-use super::line::{Line, Moved};
+use super::line::{Line, Moved, Reading};
 use super::machine::{Held, OverSockets};
 use super::options::SocketOptions;
+use super::pace::intake::Seat;
+use super::pace::outflow::Outflow;
 use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
 /// After an error of the listener (too many descriptors), it is left alone for so long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Octets read at once from whoever has not said whom it wants: what comes with that is in no bucket.
+const GREETING: usize = 64;
+
 /// Who may be dialled.
-pub(super) type Permit = Box<dyn Fn(SocketAddr) -> bool + Send>;
+pub(super) type Permit = Box<dyn Fn(Instant, SocketAddr) -> Permission + Send>;
+
+/// What becomes of a call that the machine wants to make.
+pub(super) enum Permission {
+    /// It is made, and whoever has called us for it has a seat, if there are any.
+    Granted(Option<Seat>),
+    /// Nobody may call there.
+    Forbidden,
+    /// There is no room for it now.
+    Congested,
+}
+
+/// How those who call are read.
+enum Intake {
+    /// At once.
+    Free,
+    /// Little at a time, until it is known for whom it is.
+    Greeting,
+    /// When it is their turn.
+    Paced,
+}
 
 /// A call or a connection that failed, for whoever asks why.
 #[derive(Debug)]
@@ -46,6 +71,11 @@ pub(super) struct Driver<M> {
     accept_after: Instant,
     permit: Permit,
     security: Security,
+    intake: Intake,
+    /// The seat of whoever has called.
+    seat: Option<Seat>,
+    /// What bounds those whom we have called.
+    outflow: Option<Box<Outflow>>,
     /// Boxed: a map has room for eleven at least.
     lines: BTreeMap<StreamId, Box<Line>>,
     /// Whose turn it is: the line after the last that moved.
@@ -70,8 +100,11 @@ impl<M: OverSockets> Driver<M> {
             options,
             listener: None,
             accept_after: Instant::ZERO,
-            permit: Box::new(|_| true),
+            permit: Box::new(|_, _| Permission::Granted(None)),
             security: Security::None,
+            intake: Intake::Free,
+            seat: None,
+            outflow: None,
             lines: BTreeMap::new(),
             turn: StreamId(0),
             timer: Box::pin(sleep(time::Duration::ZERO)),
@@ -91,6 +124,16 @@ impl<M: OverSockets> Driver<M> {
     /// With calls only to those whom `permit` says.
     pub(super) fn permitting(self, permit: Permit) -> Self {
         Self { permit, ..self }
+    }
+
+    /// With callers who are read in turn, each by the seat that `permit` gives.
+    pub(super) fn pacing(self) -> Self {
+        Self { intake: Intake::Greeting, ..self }
+    }
+
+    /// With so much at most for those whom it calls.
+    pub(super) fn bounded(self, outflow: Option<Outflow>) -> Self {
+        Self { outflow: outflow.map(Box::new), ..self }
     }
 
     /// With streams that are guarded so.
@@ -167,20 +210,32 @@ impl<M: OverSockets> Driver<M> {
             Effect::Dial { stream, to, leg } => {
                 // An IPv4 address in IPv6's clothes is an IPv4 address, to whoever permits it and to the kernel.
                 let to = SocketAddr::new(to.ip().to_canonical(), to.port());
-                match self.security.dialled(&self.machine, stream, leg) {
-                    Ok(guard) if (self.permit)(to) => {
-                        let line = Line::dial(now, to, leg, guard, &self.options);
-                        self.lines.insert(stream, Box::new(line));
-                    }
-                    guarded => {
-                        if let Err(error) = guarded {
-                            self.error = Some(LineError { peer: to, leg: Some(leg), error });
+                let why = match self.security.dialled(&self.machine, stream, leg) {
+                    Ok(guard) => match (self.permit)(now, to) {
+                        Permission::Granted(seat) => {
+                            let line = Line::dial(now, to, leg, guard, &self.options);
+                            self.lines.insert(stream, Box::new(line));
+                            self.seat(seat);
+                            return None;
                         }
-                        self.machine.handle_stream(now, stream, StreamEvent::Closed(StreamClose::Forbidden));
+                        Permission::Forbidden => StreamClose::Forbidden,
+                        Permission::Congested => StreamClose::Congested,
+                    },
+                    Err(error) => {
+                        self.error = Some(LineError { peer: to, leg: Some(leg), error });
+                        StreamClose::Forbidden
                     }
-                }
+                };
+                self.machine.handle_stream(now, stream, StreamEvent::Closed(why));
             }
-            Effect::Write { stream, octets } => self.with(stream, |line| line.write(octets)),
+            Effect::Write { stream, octets } => {
+                if let (Some(outflow), Some(line)) = (&mut self.outflow, self.lines.get(&stream))
+                    && line.leg == Some(Leg::Wired)
+                {
+                    outflow.charge(now, line.peer, octets.len() as u64);
+                }
+                self.with(stream, |line| line.write(octets));
+            }
             Effect::Shutdown { stream } => self.with(stream, Line::close),
             Effect::LimitReceive { stream, octets } => self.with(stream, |line| line.limit(now, octets)),
             Effect::Abort { stream } => {
@@ -197,15 +252,35 @@ impl<M: OverSockets> Driver<M> {
     pub(super) fn flush(&mut self) -> bool {
         let now = self.clock.now();
         let mut any = false;
-        for (stream, line) in self.lines.iter_mut().filter(|(_, line)| line.dirty) {
+        let wired = |line: &Line| line.leg == Some(Leg::Wired);
+        let sessions = self.outflow.as_ref().map_or(0, |_| self.lines.values().filter(|l| wired(l)).count());
+        let mut index = 0;
+        for (stream, line) in &mut self.lines {
+            let place = (index, sessions);
+            index += usize::from(wired(line));
+            if !line.dirty {
+                continue;
+            }
             any = true;
             line.dirty = false;
             line.flush(now);
-            if let Some(status) = line.look(now) {
-                self.machine.handle_status(now, *stream, status);
+            let Some(mut status) = line.look(now) else { continue };
+            if let Some(outflow) = &mut self.outflow
+                && wired(line)
+            {
+                status = outflow.restrain(now, line.peer, place, status);
             }
+            self.machine.handle_status(now, *stream, status);
         }
         any
+    }
+
+    /// Whoever has called is read by this seat from now on.
+    fn seat(&mut self, seat: Option<Seat>) {
+        if let (Intake::Greeting, Some(_)) = (&self.intake, &seat) {
+            self.intake = Intake::Paced;
+        }
+        self.seat = seat.or(self.seat.take());
     }
 
     /// Waits until something has happened, and tells the machine. To be called when all effects are carried out.
@@ -222,6 +297,13 @@ impl<M: OverSockets> Driver<M> {
         }
         if self.poll_accept(cx, now) || self.poll_lines(cx, now) || fired {
             return Poll::Ready(());
+        }
+        if self.seat.as_ref().and_then(Seat::due).is_some_and(|due| due < self.armed) {
+            // A line has just been told to wait.
+            self.arm();
+            if self.timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
         }
         Poll::Pending
     }
@@ -243,10 +325,17 @@ impl<M: OverSockets> Driver<M> {
     fn poll_lines(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let limit = self.options.queue as usize;
         let held: usize = self.lines.values().map(|line| line.queued()).sum();
+        let Self { intake, seat, .. } = self;
         let mut poll = |(stream, line): (&StreamId, &mut Box<Line>)| {
             let reading = match M::HELD {
                 Held::Own => line.queued() <= limit,
                 Held::All => held <= limit,
+            };
+            let reading = match intake {
+                _ if !reading => Reading::No,
+                Intake::Greeting if line.leg.is_none() => Reading::AtMost(GREETING),
+                Intake::Paced if line.leg.is_none() => seat.as_mut().map_or(Reading::Free, Reading::InTurn),
+                Intake::Free | Intake::Greeting | Intake::Paced => Reading::Free,
             };
             line.poll(cx, now, reading).map(|moved| (*stream, moved))
         };
@@ -287,8 +376,9 @@ impl<M: OverSockets> Driver<M> {
         if self.machine.next_timeout().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
         }
+        let turn = self.outflow.as_mut().is_some_and(|outflow| outflow.is_due(now));
         for line in self.lines.values_mut() {
-            line.dirty |= line.is_due(now);
+            line.dirty |= line.is_due(now) || turn && line.leg == Some(Leg::Wired);
         }
         while let Some((stream, _)) =
             self.lines.iter().find(|(_, line)| self.patience(line).is_some_and(|at| at <= now))
@@ -311,7 +401,9 @@ impl<M: OverSockets> Driver<M> {
         let lines = self.lines.values();
         let times = lines.flat_map(|line| [line.next_timeout(), self.patience(line)]);
         let accept = (now < self.accept_after).then_some(self.accept_after);
-        let due = times.chain([self.machine.next_timeout(), accept]).flatten().min();
+        let seat = self.seat.as_ref().and_then(Seat::due);
+        let outflow = self.outflow.as_ref().and_then(|outflow| outflow.due());
+        let due = times.chain([self.machine.next_timeout(), accept, seat, outflow]).flatten().min();
         let due = due.unwrap_or(now + Duration::from_secs(3600));
         // One that fires too early does no harm, and setting it costs something.
         if due < self.armed || self.armed <= now {
@@ -329,6 +421,9 @@ impl<M: OverSockets> Driver<M> {
 
     fn forget(&mut self, stream: StreamId) -> Option<Box<Line>> {
         let mut line = self.lines.remove(&stream)?;
+        if let (None, Some(seat)) = (line.leg, &mut self.seat) {
+            seat.leave();
+        }
         if line.leg.is_some() {
             self.past.push((stream, line.retransmissions));
         }

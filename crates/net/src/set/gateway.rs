@@ -14,9 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use super::allow::Allow;
-use super::driver::{Driver, LineError};
+use super::driver::{Driver, LineError, Permission};
 use super::listen;
 use super::options::SocketOptions;
+use super::pace::intake::{Caps, Intake};
 use super::security::{RefusedCounters, Security};
 use crate::clock::Clock;
 
@@ -40,6 +41,12 @@ pub struct GatewayConfig {
     pub connections: usize,
     /// Sessions at once of one host (of one /64, over IPv6).
     pub per_host: usize,
+    /// Sessions at once with one node; senders of further ones are told that it is congested.
+    pub per_node: usize,
+    /// Bits per second that are read for one node, in octets of TCP's payload; not bounded if `None`.
+    pub rate_node: Option<u64>,
+    /// Bits per second that are read for all nodes together.
+    pub rate_mesh: Option<u64>,
     /// Senders at once that have not said who they are and whom they want: where there is one more, the one that has waited
     /// longest is reset.
     pub half_open: usize,
@@ -63,12 +70,19 @@ impl GatewayConfig {
             allow: Vec::new(),
             connections: 256,
             per_host: usize::MAX,
+            per_node: 16,
+            rate_node: None,
+            rate_mesh: None,
             half_open: 64,
             memory: 256 << 20,
             idle: Duration::from_secs(120),
             setsyn_timeout: Duration::from_secs(10),
             dial_timeout: Duration::from_secs(10),
         }
+    }
+
+    fn caps(&self) -> Caps {
+        Caps { mesh: self.rate_mesh, node: self.rate_node, per_node: self.per_node }
     }
 
     /// Octets that one session may hold for its node.
@@ -111,6 +125,8 @@ pub enum GatewayEvent {
 pub struct Gateway {
     config: Arc<GatewayConfig>,
     listener: TcpListener,
+    clock: Clock,
+    intake: Intake,
 }
 
 impl Gateway {
@@ -120,7 +136,9 @@ impl Gateway {
     /// It cannot listen there.
     pub fn bind(config: GatewayConfig) -> io::Result<Self> {
         let listener = listen(config.listen, config.session_buffer())?;
-        Ok(Self { config: Arc::new(config), listener })
+        let clock = Clock::start();
+        let intake = Intake::new(clock.now(), config.caps());
+        Ok(Self { config: Arc::new(config), listener, clock, intake })
     }
 
     /// Where it listens.
@@ -168,7 +186,9 @@ impl Gateway {
             return Some(GatewayEvent::Full { peer, of_one_host });
         }
         let known = Arc::new(AtomicBool::new(false));
-        let task = sessions.tasks.spawn(serve(Arc::clone(&self.config), stream, peer, Arc::clone(&known)));
+        let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
+        let session = serve(config, (self.clock, intake), stream, peer, Arc::clone(&known));
+        let task = sessions.tasks.spawn(session);
         sessions.begin(task, peer, known);
         sessions.evict(self.config.half_open)
     }
@@ -243,6 +263,7 @@ impl Sessions {
 /// One sender, until all is closed.
 async fn serve(
     config: Arc<GatewayConfig>,
+    (clock, intake): (Clock, Intake),
     stream: TcpStream,
     peer: SocketAddr,
     known: Arc<AtomicBool>,
@@ -258,9 +279,16 @@ async fn serve(
         ..SocketOptions::default()
     };
     let security = config.door.clone().map_or(Security::None, Security::Gateway);
-    let permit = move |to| config.allow.iter().any(|rule| rule.permits(to));
-    let driver = Driver::new(Clock::start(), Relay::new(relay), sockets);
-    let mut driver = driver.permitting(Box::new(permit)).secured(security);
+    let is_capped = config.rate_node.is_some() || config.rate_mesh.is_some();
+    let permit = move |now, to: SocketAddr| match config.allow.iter().any(|rule| rule.permits(to)) {
+        false => Permission::Forbidden,
+        true => {
+            intake.admit(now, to.ip()).map_or(Permission::Congested, |seat| Permission::Granted(Some(seat)))
+        }
+    };
+    let driver = Driver::new(clock, Relay::new(relay), sockets);
+    let driver = driver.permitting(Box::new(permit)).secured(security);
+    let mut driver = if is_capped { driver.pacing() } else { driver };
     driver.accept(stream, peer);
     loop {
         let octets = driver.pump();

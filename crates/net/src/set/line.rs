@@ -17,6 +17,7 @@ use rustix::net::sockopt::set_tcp_congestion;
 use tokio::net::{TcpSocket, TcpStream};
 
 use super::options::SocketOptions;
+use super::pace::intake::Seat;
 use super::security::{HungUp, refused};
 use super::window::{self, Clamp};
 use crate::buffers;
@@ -46,6 +47,18 @@ pub(super) enum Moved {
     Closed(StreamClose),
     /// Something that the machine need not know: octets were written, or a guard has its own to write.
     Stirred,
+}
+
+/// What may be read.
+pub(super) enum Reading<'a> {
+    /// Nothing.
+    No,
+    /// All that the machine wants.
+    Free,
+    /// So many octets at once.
+    AtMost(usize),
+    /// What this seat gives.
+    InTurn(&'a mut Seat),
 }
 
 type Call = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
@@ -239,8 +252,13 @@ impl Line {
         self.looked + self.status.srtt.map_or(LOOK.1, |srtt| (srtt / 4).clamp(LOOK.0, LOOK.1))
     }
 
-    /// What has happened, if anything. With `reading` it may read.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>, now: Instant, reading: bool) -> Option<Moved> {
+    /// What has happened, if anything. It may read as `reading` says.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        now: Instant,
+        mut reading: Reading<'_>,
+    ) -> Option<Moved> {
         if let Socket::Calling { call, deadline } = &mut self.socket {
             return match call.as_mut().poll(cx) {
                 Poll::Pending => (now >= *deadline).then_some(Moved::Closed(StreamClose::TimedOut)),
@@ -273,21 +291,45 @@ impl Line {
                 return Some(Moved::Stirred);
             }
         }
-        let may_read = reading && self.clamp.wanted() > 0 && !self.ended;
+        if self.clamp.wanted() == 0 || self.ended {
+            if let Reading::InTurn(seat) = &mut reading {
+                seat.leave();
+            }
+            reading = Reading::No;
+        }
+        let may_read = !matches!(reading, Reading::No);
         if let Some(why) = self.broken
             && !may_read
         {
             return Some(Moved::Closed(why));
         }
-        if may_read { self.poll_read(cx, now) } else { None }
+        if may_read { self.poll_read(cx, now, reading) } else { None }
     }
 
-    fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant) -> Option<Moved> {
-        let at_most = usize::try_from(self.clamp.wanted()).unwrap_or(READ).min(READ);
+    fn poll_read(&mut self, cx: &mut Context<'_>, now: Instant, mut reading: Reading<'_>) -> Option<Moved> {
+        let wanted = usize::try_from(self.clamp.wanted()).unwrap_or(READ).min(READ);
         let Socket::Open(stream) = &self.socket else { return None };
         loop {
-            let Poll::Ready(ready) = stream.poll_read_ready(cx) else { return None };
-            match ready.and_then(|()| read(stream, at_most)) {
+            let Poll::Ready(ready) = stream.poll_read_ready(cx) else {
+                if let Reading::InTurn(seat) = &mut reading {
+                    seat.leave();
+                }
+                return None;
+            };
+            let at_most = match &mut reading {
+                Reading::No | Reading::Free => wanted,
+                Reading::AtMost(most) => wanted.min(*most),
+                Reading::InTurn(seat) => match seat.ask(now, wanted as u64) {
+                    0 => return None,
+                    granted => granted as usize,
+                },
+            };
+            let result = ready.and_then(|()| read(stream, at_most));
+            if let Reading::InTurn(seat) = &mut reading {
+                let used = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Bytes::len);
+                seat.give_back((at_most - used) as u64);
+            }
+            match result {
                 Ok(Some(octets)) => {
                     self.moved = now;
                     return Some(match self.guard.read(octets) {

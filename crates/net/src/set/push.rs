@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::KnownGateway;
 use super::driver::{Driver, LineError};
 use super::options::SocketOptions;
+use super::pace::outflow::Outflow;
 use super::security::Security;
 use crate::clock::Clock;
 
@@ -31,6 +32,10 @@ pub struct PushConfig {
     pub keys: Option<Arc<SenderKeys>>,
     /// Drawn at random: it tells this transfer from all others.
     pub transfer: TransferId,
+    /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if `None`.
+    pub rate: Option<u64>,
+    /// Bits per second that are handed to each gateway.
+    pub rate_gateway: Option<u64>,
     /// Options of the session manager, among them which file it is.
     pub set: SenderConfig,
     /// Options of its sockets.
@@ -45,6 +50,8 @@ impl PushConfig {
             via: Vec::new(),
             keys: None,
             transfer,
+            rate: None,
+            rate_gateway: None,
             set: SenderConfig { spare_chunks: SPARE_CHUNKS, ..SenderConfig::default() },
             sockets: SocketOptions { idle: None, ..SocketOptions::default() },
         }
@@ -67,7 +74,8 @@ impl Push {
         let mut sender = Sender::new(started, config.set, config.node, config.transfer, file);
         sender.go_through((1..).zip(&config.via).map(|(id, gateway)| gateway.row(id)).collect());
         let security = config.keys.map_or(Security::None, Security::Sender);
-        let driver = Driver::new(clock, sender, config.sockets).secured(security);
+        let outflow = Outflow::new(started, config.rate, config.rate_gateway);
+        let driver = Driver::new(clock, sender, config.sockets).secured(security).bounded(outflow);
         Self { driver, started, established: None, finished: None }
     }
 

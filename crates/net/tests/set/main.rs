@@ -3,6 +3,7 @@
 mod faults;
 mod goodput;
 mod keys;
+mod pace;
 mod resume;
 mod security;
 mod transfers;

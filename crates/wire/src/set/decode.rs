@@ -184,6 +184,8 @@ impl Decoder {
             Err(Stop::NeedMore) if held + look >= self.longest => Err(Stop::Bad("length of the message")),
             Err(Stop::NeedMore) => {
                 if held == 0 {
+                    // At a node, once and for good: growing would take as much again.
+                    self.header.reserve_exact(if self.longest == MAX_NODE_HEADER { self.longest } else { 0 });
                     self.header.extend_from_slice(&self.input);
                 }
                 self.input = Bytes::new();

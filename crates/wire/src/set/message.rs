@@ -177,6 +177,8 @@ pub enum SetAckStatus {
     Unreachable,
     /// The gateway may not relay there.
     Forbidden,
+    /// The gateway has no room for another session now: it may be called again later.
+    Congested,
 }
 
 /// Gateway to sender: the answer to a SETSYN (the paper's SETACK).
@@ -304,6 +306,7 @@ impl SetAckStatus {
             Self::Open => 0,
             Self::Unreachable => 1,
             Self::Forbidden => 2,
+            Self::Congested => 3,
         }
     }
 
@@ -312,6 +315,7 @@ impl SetAckStatus {
             0 => Some(Self::Open),
             1 => Some(Self::Unreachable),
             2 => Some(Self::Forbidden),
+            3 => Some(Self::Congested),
             _ => None,
         }
     }

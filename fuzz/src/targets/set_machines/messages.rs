@@ -53,6 +53,7 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
                 SetAckStatus::Open,
                 SetAckStatus::Unreachable,
                 SetAckStatus::Forbidden,
+                SetAckStatus::Congested,
             ])?,
         }),
         8..=10 => Message::Ack(ack(octets, length)?),

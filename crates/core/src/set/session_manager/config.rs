@@ -82,6 +82,11 @@ pub struct SenderConfig {
     pub redials: usize,
     /// A node that is busy is asked again, more and more seldom, until so long after it first said so.
     pub busy_patience: Duration,
+    /// A gateway that says that it is congested is left alone for so long, and twice as long each time that it says so again, up to
+    /// twelve times this.
+    pub congestion_backoff: Duration,
+    /// When every gateway is congested, they are called again and again until so long after none was left.
+    pub congestion_patience: Duration,
     /// Which file it is: only who says so can go on where a transfer was interrupted.
     pub file: Option<FileIdentity>,
 }
@@ -106,6 +111,8 @@ impl Default for SenderConfig {
             request_tries: 8,
             redials: 2,
             busy_patience: Duration::ZERO,
+            congestion_backoff: Duration::from_secs(5),
+            congestion_patience: Duration::ZERO,
             file: None,
         }
     }

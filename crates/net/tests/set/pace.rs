@@ -1,0 +1,166 @@
+//! Caps of gateways and senders, and gateways that have no room.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anabranch_core::set::tcp_manager::{Ending, State};
+use anabranch_core::set::{Failure, Outcome, SetAckStatus};
+use anabranch_core::time;
+use anabranch_net::set::{Allow, GatewayConfig, Push, PushConfig};
+use tokio::time::Instant;
+
+use crate::world::*;
+
+/// Bits per second.
+const MEGABIT: u64 = 1_000_000;
+
+/// A gateway to all of the loop device.
+fn paced(change: impl FnOnce(&mut GatewayConfig)) -> Running {
+    gateway_with(V4, |config| {
+        config.allow = vec!["127.0.0.0/8:1-65535".parse::<Allow>().expect("a rule")];
+        change(config);
+    })
+}
+
+/// Loop devices have addresses enough for several nodes.
+fn host(last: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, last).into()
+}
+
+fn octets_at(node: &Receiving) -> u64 {
+    node.sink.look().octets.len() as u64
+}
+
+/// Starts a push that lasts, and waits until something has come.
+async fn begin(node: &Receiving, change: impl FnOnce(&mut PushConfig)) {
+    let mut config = config(node.address);
+    change(&mut config);
+    let mut push = Push::new(config, contents(20_000_000));
+    tokio::spawn(async move { while push.step().await.is_none() {} });
+    while octets_at(node) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Bits per second that come to each of the nodes within a second and a half.
+async fn rates(nodes: &[&Receiving]) -> Vec<f64> {
+    let before: Vec<_> = nodes.iter().map(|node| octets_at(node)).collect();
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let seconds = start.elapsed().as_secs_f64();
+    let rates =
+        nodes.iter().zip(before).map(|(node, before)| (octets_at(node) - before) as f64 * 8.0 / seconds);
+    let rates = rates.collect();
+    println!("{rates:.0?}");
+    rates
+}
+
+/// A cap counts headers and records, and a burst of 50 ms or what the kernel held back may fall into the time measured.
+fn holds(rate: f64, cap: u64) -> bool {
+    (0.88..=1.06).contains(&(rate / cap as f64))
+}
+
+#[test]
+fn a_mesh_has_its_cap_whoever_pushes() {
+    on_one_thread(async {
+        let gateway = paced(|config| config.rate_mesh = Some(8 * MEGABIT));
+        let nodes = [node(host(1), &[&gateway]), node(host(2), &[&gateway])];
+        for node in &nodes {
+            begin(node, |_| {}).await;
+        }
+        let rates = rates(&nodes.each_ref()).await;
+        assert!(holds(rates[0] + rates[1], 8 * MEGABIT), "{rates:?}");
+        assert!(rates.iter().all(|rate| holds(*rate, 4 * MEGABIT)), "neither starves: {rates:?}");
+    });
+}
+
+#[test]
+fn each_node_has_its_own_cap() {
+    on_one_thread(async {
+        let gateway = paced(|config| {
+            config.rate_node = Some(3 * MEGABIT);
+            config.rate_mesh = Some(100 * MEGABIT);
+        });
+        let nodes = [node(host(1), &[&gateway]), node(host(2), &[&gateway])];
+        for node in &nodes {
+            begin(node, |_| {}).await;
+        }
+        let rates = rates(&nodes.each_ref()).await;
+        assert!(rates.iter().all(|rate| holds(*rate, 3 * MEGABIT)), "{rates:?}");
+    });
+}
+
+#[test]
+fn a_sender_keeps_to_its_rate_and_to_that_of_each_gateway() {
+    on_one_thread(async {
+        let gateways = [paced(|_| {}), paced(|_| {})];
+        let nodes = [node(host(1), &gateways.each_ref()), node(host(2), &gateways.each_ref())];
+        begin(&nodes[0], |config| config.rate = Some(4 * MEGABIT)).await;
+        begin(&nodes[1], |config| config.rate_gateway = Some(3 * MEGABIT)).await;
+        let rates = rates(&nodes.each_ref()).await;
+        assert!(holds(rates[0], 4 * MEGABIT), "{rates:?}");
+        assert!(holds(rates[1], 6 * MEGABIT), "{rates:?}");
+    });
+}
+
+#[test]
+fn gateways_with_different_caps_are_both_used() {
+    on_one_thread(async {
+        let gateways = [6, 2].map(|rate| paced(|config| config.rate_mesh = Some(rate * MEGABIT)));
+        let node = node(V4, &gateways.each_ref());
+        let file = contents(1_500_000);
+        let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered);
+        assert!(node.sink.look().octets == file);
+        let shares: Vec<_> = push.sessions().map(|session| session.delivered).collect();
+        let seconds = push.latency().expect("it was delivered").as_secs_f64();
+        println!("{shares:?} in {seconds:.3} s");
+        assert!(shares[0] > 750_000 && shares[1] > 200_000, "{shares:?}");
+        assert!((1.4..2.1).contains(&seconds), "12 Mbit at 8 Mbit/s: {seconds} s");
+    });
+}
+
+/// One session for each node: the second push waits for room.
+#[test]
+fn a_congested_gateway_is_called_again_and_carries_then() {
+    on_one_thread(async {
+        let gateway = paced(|config| {
+            config.per_node = 1;
+            config.rate_node = Some(8 * MEGABIT);
+        });
+        let nodes = [node(V4, &[&gateway]), node(V4, &[&gateway])];
+        let mut first = Push::new(config(nodes[0].address), contents(600_000));
+        while first.delivered() == 0 {
+            assert_eq!(first.step().await, None);
+        }
+        let first = tokio::spawn(run(first, |_| {}));
+        let mut config = config(nodes[1].address);
+        config.set.congestion_backoff = time::Duration::from_millis(200);
+        config.set.congestion_patience = time::Duration::from_secs(20);
+        let (outcome, second) = run(Push::new(config, contents(50_000)), |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered);
+        let states: Vec<_> = second.sessions().map(|session| session.state).collect();
+        assert_eq!(states[0], State::Closed(Ending::Refused(SetAckStatus::Congested)), "{states:?}");
+        assert_eq!(first.await.expect("no panic").0, Outcome::Delivered);
+    });
+}
+
+#[test]
+fn when_every_gateway_is_congested_the_push_says_so() {
+    on_one_thread(async {
+        let gateways = [paced(|config| config.per_node = 0), paced(|config| config.per_node = 0)];
+        let node = node(V4, &gateways.each_ref());
+        let (outcome, _) = run(Push::new(config(node.address), contents(10)), |_| {}).await;
+        assert_eq!(outcome, Outcome::Failed(Failure::Congested));
+        let mut config = config(node.address);
+        config.set.congestion_backoff = time::Duration::from_millis(100);
+        config.set.congestion_patience = time::Duration::from_millis(400);
+        let start = Instant::now();
+        let again = crate::world::node(V4, &gateways.each_ref());
+        config.node = again.address;
+        let (outcome, push) = run(Push::new(config, contents(10)), |_| {}).await;
+        assert_eq!(outcome, Outcome::Failed(Failure::Congested));
+        assert!(start.elapsed() >= Duration::from_millis(400));
+        assert!(push.sessions().count() > 2, "they were called again");
+    });
+}
