@@ -138,9 +138,9 @@ impl Network {
         let (link, prefix) = (Link::Wire(i), if self.family == Family::V4 { 24 } else { 64 });
         let old = format!("{}/{prefix}", self.in_subnet(link, 2 + self.moved[i]));
         self.moved[i] += 1;
-        // The new one first: with its last address an IPv4 link loses its routes.
-        self.add(&self.gateways, &device(link), self.in_subnet(link, 2 + self.moved[i]));
+        // First the old one: with it go all IPv4 addresses of its subnet that came after it.
         ip(&["-n", &self.gateways, "address", "del", &old, "dev", &device(link)]);
+        self.add(&self.gateways, &device(link), self.in_subnet(link, 2 + self.moved[i]));
     }
 
     /// Cuts a link. At the near end whoever sends is told; at the far end nobody is.
