@@ -18,7 +18,7 @@ use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 
 use crate::run::{Outcome, carry_out};
-use crate::schedule::Schedule;
+use crate::schedule::{End, Event, Family, Link, Schedule};
 
 /// Schedules of the short form.
 const RUNS: u64 = 12;
@@ -56,6 +56,34 @@ fn whatever_fails_the_file_arrives_by_repeating_the_push() {
     summarise(&outcomes);
     let bad = outcomes.iter().filter(|outcome| !outcome.findings.is_empty()).count();
     assert_eq!((bad, outcomes.len() as u64), (0, runs), "seed {seed}: see what is printed above");
+}
+
+/// The node answers the sender, and no gateway reaches it.
+#[test]
+fn a_push_says_that_its_gateways_do_not_reach_the_node() {
+    if netns::skipped() || find_or_install("tc", "iproute2").is_none() {
+        return;
+    }
+    let schedule = Schedule {
+        run: u64::from(u32::MAX),
+        family: Family::V4,
+        octets: 200_000,
+        rates: vec![2_000],
+        disk: None,
+        events: vec![
+            (Duration::ZERO, Event::Cut(Link::Air, End::Near)),
+            (Duration::from_secs(1), Event::Mend(Link::Air)),
+        ],
+    };
+    let outcome = carry_out(schedule);
+    print!("{outcome}");
+    assert_eq!(outcome.findings, Vec::<String>::new());
+    let first = outcome.pushes.first().expect("there was one");
+    assert!(
+        first.why.contains("every gateway was lost (a gateway does not reach the node)"),
+        "{}",
+        first.why
+    );
 }
 
 fn summarise(outcomes: &[Outcome]) {
