@@ -46,14 +46,45 @@ fn seconds(args: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-lab.
+/// `campaign NAME [ARGS...]`: passed on to the example `campaign` of anabranch-lab; what is about processes is a test's long form.
 pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
-    if args.is_empty() {
-        return Err(Failure::Usage("campaign needs the name of a campaign".into()));
+    match args.split_first() {
+        None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
+        Some((name, options)) if name == "deployed-faults" => deployed_faults(options),
+        Some(_) => {
+            let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
+            command.args(["--example", "campaign", "--"]).args(args);
+            cargo::run(command)
+        }
     }
-    let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
-    command.args(["--example", "campaign", "--"]).args(args);
+}
+
+/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-cli, for longer.
+fn deployed_faults(options: &[String]) -> Result<(), Failure> {
+    let mut command =
+        cargo::command(&["test", "--locked", "--package", "anabranch-cli", "--test", "faults", "--"]);
+    command.arg("--nocapture").env("ANABRANCH_FAULTS_RUNS", "500");
+    for (name, value) in variables(options)? {
+        command.env(name, value);
+    }
     cargo::run(command)
+}
+
+/// What that test reads.
+fn variables(options: &[String]) -> Result<Vec<(&'static str, String)>, Failure> {
+    let pairs = options.chunks(2).map(|pair| {
+        let [option, value] = pair else { return None };
+        let name = match option.as_str() {
+            "--runs" => "ANABRANCH_FAULTS_RUNS",
+            "--first" => "ANABRANCH_FAULTS_FIRST",
+            "--seed" => "ANABRANCH_FAULTS_SEED",
+            "--at-once" => "ANABRANCH_FAULTS_AT_ONCE",
+            _ => return None,
+        };
+        value.parse::<u64>().ok().map(|_| (name, value.clone()))
+    });
+    let usage = "deployed-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`";
+    pairs.collect::<Option<_>>().ok_or_else(|| Failure::Usage(usage.into()))
 }
 
 /// `gen [--check]`: writes the generated files, or says which are stale.
@@ -105,6 +136,9 @@ mod tests {
     #[test]
     fn a_campaign_needs_a_name_and_gen_knows_one_flag() {
         assert!(matches!(campaign(&[]), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["deployed-faults", "--runs"])), Err(Failure::Usage(_))));
+        let seed = variables(&args(&["--seed", "7"]));
+        assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", "7".to_owned())]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));
         assert!(matches!(generate(&args(&["--check", "x"])), Err(Failure::Usage(_))));
     }

@@ -21,7 +21,7 @@ usage: cargo xtask <command>
   test                      everything that tests: unit, integration and documentation tests, the examples
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
-  campaign NAME [ARGS...]   a long measuring campaign of anabranch-lab
+  campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
   bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
   gen [--check]             regenerate the generated files, or check that none is stale
 ";

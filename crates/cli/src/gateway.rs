@@ -150,8 +150,9 @@ fn say(event: &GatewayEvent) {
                 (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
                 (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
                 (0, 0, _) if congested > 0 => "was told to call later: there is no room".to_owned(),
-                (0, 0, _) if refused.total() > 0 => "reset".to_owned(),
+                (0, 0, _) if refused.total() > refused.silent => "reset".to_owned(),
                 (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
+                (0, 0, 0) if refused.silent > 0 => "reset: it did not say what it wants".to_owned(),
                 (0, 0, 0) => "the node was not reached".to_owned(),
             };
             let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));

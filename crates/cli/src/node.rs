@@ -10,9 +10,10 @@ use std::time;
 
 use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
 use anabranch_core::time::Duration;
-use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent};
+use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters};
 use anabranch_sim::scenario::units::Size;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use self::sink::Output;
 use crate::endpoint::Endpoint;
@@ -24,6 +25,9 @@ use crate::service::{self, Signals};
 
 /// How long the end of connections may take once a file is there.
 const FAREWELL: time::Duration = time::Duration::from_secs(2);
+
+/// Between two lines about connections that were refused.
+const REFUSALS_EVERY: time::Duration = time::Duration::from_secs(1);
 
 /// Options of `node`.
 ///
@@ -127,8 +131,13 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
 }
 
 async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Error> {
+    let mut said = Refusals::default();
     loop {
-        let Some(event) = node.next().await else { continue };
+        let event = node.next().await;
+        if !arguments.quiet {
+            said.look(node.refused());
+        }
+        let Some(event) = event else { continue };
         match event {
             NodeEvent::Began { transfer, from } => {
                 if !arguments.quiet {
@@ -167,6 +176,24 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 }
                 eprintln!("{error}");
             }
+        }
+    }
+}
+
+/// What was said of connections that were refused: a line a second at most, however many they are.
+#[derive(Debug, Default)]
+struct Refusals {
+    said: u64,
+    at: Option<Instant>,
+}
+
+impl Refusals {
+    fn look(&mut self, refused: RefusedCounters) {
+        let total = refused.total();
+        if total > self.said && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
+            self.at = Some(Instant::now());
+            eprintln!("node: {total} connections refused until now: {refused}");
+            self.said = total;
         }
     }
 }

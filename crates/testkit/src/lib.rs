@@ -12,6 +12,7 @@
 //! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
 //! * [`paths`]: two namespaces with paths of a rate and a delay between them.
+//! * [`tmpfs`]: a disk that can be full.
 
 pub mod counting;
 pub mod debian;
@@ -23,4 +24,5 @@ pub mod paths;
 pub mod prng;
 pub mod rdca;
 pub mod script;
+pub mod tmpfs;
 pub mod tshark;

@@ -18,8 +18,8 @@ const CODE: [&str; 5] = [".rs", ".toml", ".sh", ".py", ".ci/run"];
 /// The only crate that sees smoltcp.
 const DOOR: &str = "crates/wire/";
 
-/// Crates that live in real time and may wait for it, outside their tests.
-const REAL_TIME: [&str; 2] = ["crates/emu/src/", "crates/net/src/"];
+/// What lives in real time and may wait for it: crates, outside their tests, and tests of processes that are killed.
+const REAL_TIME: [&str; 3] = ["crates/emu/src/", "crates/net/src/", "crates/cli/tests/faults/"];
 
 /// All rules on texts.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -107,11 +107,16 @@ fn transfer() -> Result<TransferId, Error> {
 
 fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
     let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
-    let said = push.error().map(|e| format!(" ({}: {})", e.peer, e.error)).unwrap_or_default();
+    let refused = |with: SetAckStatus| {
+        push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
+    };
+    let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
+    let said = match push.error() {
+        Some(error) => format!(" ({}: {})", error.peer, error.error),
+        None if unreachable => " (a gateway does not reach the node)".to_owned(),
+        None => String::new(),
+    };
     let got = format!("{} of {octets} octets were delivered", push.delivered());
-    let forbidden = push
-        .sessions()
-        .any(|session| matches!(session.state, State::Closed(Ending::Refused(SetAckStatus::Forbidden))));
     let hint = match failure {
         Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
         Failure::NoGateway => "name some with --via, or start the node with --gateways",
@@ -127,6 +132,9 @@ fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
         Failure::Refused(_) => "use the same version of anabranch on both sides",
         Failure::GatewaysLost if forbidden => {
             "a gateway may not call this node: its operator has to start it with --allow"
+        }
+        Failure::GatewaysLost if unreachable && push.error().is_none() => {
+            "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on"
         }
         Failure::GatewaysLost => {
             "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"

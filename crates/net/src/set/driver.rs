@@ -86,9 +86,7 @@ pub(super) struct Driver<M> {
     past: Vec<(StreamId, u32)>,
     /// The last error.
     pub(super) error: Option<LineError>,
-    /// Connections that were one too many.
-    pub(super) surplus: u64,
-    /// Streams that were reset because of what came on them.
+    /// Streams that were reset because of what came on them, or did not come.
     pub(super) refused: RefusedCounters,
 }
 
@@ -111,7 +109,6 @@ impl<M: OverSockets> Driver<M> {
             armed: Instant::ZERO,
             past: Vec::new(),
             error: None,
-            surplus: 0,
             refused: RefusedCounters::default(),
         }
     }
@@ -169,7 +166,7 @@ impl<M: OverSockets> Driver<M> {
         let Ok(line) = line else { return };
         let callers = || self.lines.iter().filter(|(_, line)| line.leg.is_none());
         if callers().count() >= self.options.connections {
-            self.surplus += 1;
+            self.refused.surplus += 1;
             let idler = callers().filter(|(_, line)| !line.is_proven()).min_by_key(|(_, line)| line.since);
             let Some((&idler, _)) = idler else { return line.abort() };
             self.handle(now, idler, Moved::Closed(StreamClose::TimedOut));
@@ -380,9 +377,10 @@ impl<M: OverSockets> Driver<M> {
         for line in self.lines.values_mut() {
             line.dirty |= line.is_due(now) || turn && line.leg == Some(Leg::Wired);
         }
-        while let Some((stream, _)) =
+        while let Some((stream, line)) =
             self.lines.iter().find(|(_, line)| self.patience(line).is_some_and(|at| at <= now))
         {
+            self.refused.silent += u64::from(line.leg.is_none() && !line.is_proven());
             self.handle(now, *stream, Moved::Closed(StreamClose::TimedOut));
         }
     }

@@ -274,6 +274,7 @@ async fn serve(
         receive_buffer: buffer,
         dial_timeout: config.dial_timeout,
         idle: Some(config.idle),
+        greeting_timeout: config.setsyn_timeout,
         // What the node says is little. It is not read while more than this waits for the sender.
         queue: buffer.saturating_add(super::line::READ as u32),
         ..SocketOptions::default()

@@ -65,6 +65,8 @@ pub struct NodeConfig {
     pub connections: usize,
     /// A connection on which nothing moves for so long is reset, and a transfer without news makes way for another.
     pub idle: Duration,
+    /// Whoever has called is reset if it has not shown who it is by then.
+    pub greeting_timeout: Duration,
 }
 
 impl NodeConfig {
@@ -77,6 +79,7 @@ impl NodeConfig {
             buffer: 4 << 20,
             connections: 64,
             idle: Duration::from_secs(60),
+            greeting_timeout: Duration::from_secs(10),
         }
     }
 
@@ -170,6 +173,7 @@ impl<S: Sink> Node<S> {
         let sockets = SocketOptions {
             receive_buffer: config.buffer,
             idle: Some(config.idle),
+            greeting_timeout: config.greeting_timeout,
             queue: QUEUE,
             connections: config.connections,
             ..SocketOptions::default()
@@ -195,7 +199,7 @@ impl<S: Sink> Node<S> {
         self.driver.is_idle()
     }
 
-    /// What was refused so far, for want of a key or because somebody has meddled with it.
+    /// What was refused so far, for want of a key, because somebody has meddled with it, or for want of room.
     pub fn refused(&self) -> RefusedCounters {
         self.driver.refused
     }

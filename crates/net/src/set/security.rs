@@ -1,5 +1,6 @@
 //! Which guard a stream gets, and how often guards had to refuse.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -82,6 +83,10 @@ pub struct RefusedCounters {
     pub truncated: u64,
     /// A session of a transfer that nobody has asked for.
     pub unasked: u64,
+    /// Somebody who has not said in time who it is.
+    pub silent: u64,
+    /// One of too many at once: it was not taken, or made way for others before it had said who it is.
+    pub surplus: u64,
 }
 
 impl RefusedCounters {
@@ -101,7 +106,27 @@ impl RefusedCounters {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        let Self { strangers, replayed, tampered, garbled, truncated, unasked } = *self;
-        strangers + replayed + tampered + garbled + truncated + unasked
+        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, surplus } = *self;
+        strangers + replayed + tampered + garbled + truncated + unasked + silent + surplus
+    }
+}
+
+impl fmt::Display for RefusedCounters {
+    /// Those that are not 0, in words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, surplus } = *self;
+        let counted = [
+            (strangers, "without a known key"),
+            (replayed, "replayed"),
+            (tampered, "tampered with"),
+            (garbled, "garbled"),
+            (truncated, "truncated"),
+            (unasked, "of no transfer"),
+            (silent, "silent"),
+            (surplus, "too many"),
+        ];
+        let said = counted.iter().filter(|(n, _)| *n > 0).enumerate();
+        said.into_iter()
+            .try_for_each(|(i, (n, what))| write!(f, "{}{n} {what}", if i == 0 { "" } else { ", " }))
     }
 }

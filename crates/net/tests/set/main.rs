@@ -2,6 +2,7 @@
 
 mod faults;
 mod goodput;
+mod hostile;
 mod keys;
 mod pace;
 mod resume;

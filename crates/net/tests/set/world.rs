@@ -9,7 +9,7 @@ use std::time::Duration;
 use anabranch_core::set::{Outcome, RefuseReason, TransferId};
 use anabranch_net::set::{
     Allow, Gateway, GatewayConfig, GatewayEvent, KnownGateway, Node, NodeConfig, NodeEvent, Offer, Push,
-    PushConfig, Sink, Verdict,
+    PushConfig, RefusedCounters, Sink, Verdict,
 };
 use bytes::Bytes;
 use tokio::task::JoinHandle;
@@ -128,9 +128,15 @@ pub(crate) struct Receiving {
     pub(crate) sink: Memory,
     pub(crate) task: JoinHandle<()>,
     pub(crate) events: Arc<Mutex<Vec<NodeEvent>>>,
+    refused: Arc<Mutex<RefusedCounters>>,
 }
 
 impl Receiving {
+    /// What it has refused so far.
+    pub(crate) fn refused(&self) -> RefusedCounters {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn told(&self) -> Vec<String> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|e| format!("{e:?}")).collect()
     }
@@ -154,15 +160,17 @@ pub(crate) fn node_with(
     let mut node = Node::bind(config, sink.clone()).expect("a port");
     let address = node.address();
     let events = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&events);
+    let refused = Arc::<Mutex<RefusedCounters>>::default();
+    let (told, counted) = (Arc::clone(&events), Arc::clone(&refused));
     let task = tokio::spawn(async move {
         loop {
             if let Some(event) = node.next().await {
                 told.lock().unwrap_or_else(PoisonError::into_inner).push(event);
             }
+            *counted.lock().unwrap_or_else(PoisonError::into_inner) = node.refused();
         }
     });
-    Receiving { address, sink, task, events }
+    Receiving { address, sink, task, events, refused }
 }
 
 /// The usual options.
