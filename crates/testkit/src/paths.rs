@@ -1,8 +1,11 @@
-//! Two network namespaces, and paths of a rate and a delay between them, for tests with the kernel's sockets.
+//! Two network namespaces, and paths of a rate, a delay and a loss between them, for tests with the kernel's sockets.
 //!
 //! Each path is a pair of veth devices. What the near end sends goes through `tc tbf`. What comes back goes over a pair of TUN
 //! devices and waits between them: few kernels that tests run on have `netem`, and acknowledgements alone are few enough
 //! to be held by us. So all of a path's delay is on its way back.
+//!
+//! A path with loss has no veth devices: both directions go over the TUN devices, and each packet of either is lost with the
+//! same probability, behind the queue. So slow a path should it be that we can carry its packets one by one.
 
 #![expect(clippy::disallowed_types, reason = "real packets wait in real time")]
 
@@ -11,14 +14,16 @@ use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::debian::find_or_install;
+use crate::debian::{find_or_install, skipped};
 use crate::netns::{self, Broom, name, run, text, within};
+use crate::prng::Prng;
 
 /// One path.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,8 @@ pub struct Path {
     pub delay: Duration,
     /// Octets that wait at most for the rate.
     pub queue: u32,
+    /// Packets of each direction that are lost, of 1000.
+    pub loss: u32,
 }
 
 /// Namespaces and paths. They go when this is dropped, or this process is gone.
@@ -64,12 +71,9 @@ impl Paths {
                 sysctl("tcp_no_metrics_save", "1");
             });
         }
-        let mut held = Vec::new();
-        for (i, path) in paths.iter().enumerate() {
-            held.push(open(&near, &far, i, path));
-        }
+        let ways = paths.iter().enumerate().flat_map(|(i, path)| open(&near, &far, i, path)).collect();
         let (stopped, stop) = io::pipe().expect("a pipe");
-        let line = thread::spawn(move || delay(held, &stopped));
+        let line = thread::spawn(move || delay(ways, &stopped));
         Some(Self { near, far, number: paths.len(), line: Some((line, stop)), _broom: broom })
     }
 
@@ -81,6 +85,23 @@ impl Paths {
     /// Does something where data is sent to.
     pub fn far<T: Send>(&self, deed: impl FnOnce() -> T + Send) -> T {
         within(&self.far, deed)
+    }
+
+    /// Lets MPTCP connections that are made from the near end to the first path's address take all paths: the far end
+    /// announces its other addresses. False, and said, if this kernel or its `ip` has no MPTCP.
+    pub fn announce(&self) -> bool {
+        let subflows = self.number.saturating_sub(1).to_string();
+        let limits = ["mptcp", "limits", "set", "subflows", &subflows, "add_addr_accepted", &subflows];
+        let limited = [&self.near, &self.far]
+            .map(|netns| run("ip", &[&["-n", netns], &limits[..]].concat()).status.success());
+        if limited != [true; 2] {
+            skipped("this kernel has no MPTCP, or `ip` does not know it: nothing is compared with it");
+            return false;
+        }
+        for to in self.addresses().skip(1) {
+            ip(&["-n", &self.far, "mptcp", "endpoint", "add", &to.to_string(), "signal"]);
+        }
+        true
     }
 
     /// The far end's address on each path.
@@ -98,59 +119,87 @@ impl Drop for Paths {
     }
 }
 
-/// What waits on one path.
-struct Held {
-    from: SyncDevice,
-    to: SyncDevice,
+/// One direction that packets take through us.
+struct Way {
+    from: Arc<SyncDevice>,
+    to: Arc<SyncDevice>,
     delay: Duration,
+    loss: u32,
+    luck: Prng,
     packets: VecDeque<(Instant, Vec<u8>)>,
+}
+
+impl Way {
+    fn new(from: &Arc<SyncDevice>, to: &Arc<SyncDevice>, delay: Duration, loss: u32, seed: u64) -> Self {
+        let (from, to) = (Arc::clone(from), Arc::clone(to));
+        Self { from, to, delay, loss, luck: Prng::new(seed), packets: VecDeque::new() }
+    }
+
+    fn carry(&mut self, buffer: &mut [u8]) {
+        while let Ok(len) = self.from.recv(buffer) {
+            if self.luck.below(1000) >= u64::from(self.loss) {
+                self.packets.push_back((Instant::now() + self.delay, buffer[..len].to_vec()));
+            }
+        }
+        let now = Instant::now();
+        while let Some((_, packet)) = self.packets.pop_front_if(|(due, _)| *due <= now) {
+            // What the kernel does not take is lost, as on any path.
+            let _ = self.to.send(&packet);
+        }
+    }
 }
 
 fn address(path: usize, end: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, u8::try_from(path).expect("few paths"), end)
 }
 
-fn open(near: &str, far: &str, i: usize, path: &Path) -> Held {
-    let (veth, tun) = (format!("p{i}"), format!("d{i}"));
-    ip(&["-n", near, "link", "add", &veth, "type", "veth", "peer", "name", &veth, "netns", far]);
-    for (netns, end) in [(near, 1), (far, 2)] {
-        ip(&["-n", netns, "address", "add", &format!("{}/24", address(i, end)), "dev", &veth]);
-        ip(&["-n", netns, "link", "set", "dev", &veth, "up"]);
-    }
-    let (rate, queue) = (format!("{}kbit", path.kbit_per_s), path.queue.to_string());
-    let shape = ["-n", near, "qdisc", "add", "dev", &veth, "root", "tbf", "rate", &rate];
-    done("tc", &[&shape[..], &["burst", "16kb", "limit", &queue]].concat());
+/// Octets of an Ethernet header, which `tc` does not see on a TUN device.
+const ETHERNET: &str = "14";
+
+fn open(near: &str, far: &str, i: usize, path: &Path) -> Vec<Way> {
+    let tun = format!("d{i}");
     let [to, from] = [near, far].map(|netns| {
         let device = within(netns, || DeviceBuilder::new().name(&tun).build_sync());
         let device = device.expect("root may make devices");
         device.set_nonblocking(true).expect("a device can be asked without waiting");
         ip(&["-n", netns, "link", "set", "dev", &tun, "up"]);
         within(netns, || sysctl(&format!("conf/{tun}/rp_filter"), "0"));
-        device
+        Arc::new(device)
     });
-    ip(&["-n", far, "route", "add", &format!("{}/32", address(i, 1)), "dev", &tun]);
-    Held { from, to, delay: path.delay, packets: VecDeque::new() }
+    let there = if path.loss == 0 { format!("p{i}") } else { tun.clone() };
+    if path.loss == 0 {
+        ip(&["-n", near, "link", "add", &there, "type", "veth", "peer", "name", &there, "netns", far]);
+    }
+    for (netns, end) in [(near, 1), (far, 2)] {
+        ip(&["-n", netns, "address", "add", &format!("{}/24", address(i, end)), "dev", &there]);
+        ip(&["-n", netns, "link", "set", "dev", &there, "up"]);
+    }
+    let (rate, queue) = (format!("{}kbit", path.kbit_per_s), path.queue.to_string());
+    let mut shape = vec!["-n", near, "qdisc", "add", "dev", &there, "root", "tbf", "rate", &rate];
+    shape.extend(["burst", "16kb", "limit", &queue]);
+    // Packets are lost as a seed says that is the path's own.
+    let seed = 2 * i as u64;
+    let back = Way::new(&from, &to, path.delay, path.loss, seed);
+    if path.loss == 0 {
+        done("tc", &shape);
+        ip(&["-n", far, "route", "add", &format!("{}/32", address(i, 1)), "dev", &tun]);
+        return vec![back];
+    }
+    shape.extend(["overhead", ETHERNET]);
+    done("tc", &shape);
+    vec![back, Way::new(&to, &from, Duration::ZERO, path.loss, seed + 1)]
 }
 
 /// Holds packets until their time has come; until `stopped` is closed.
-fn delay(mut paths: Vec<Held>, stopped: &PipeReader) {
+fn delay(mut ways: Vec<Way>, stopped: &PipeReader) {
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let now = Instant::now();
-        for Held { from, to, delay, packets } in &mut paths {
-            while packets.front().is_some_and(|(due, _)| *due <= now) {
-                // What the kernel does not take is lost, as on any path.
-                let _ = packets.pop_front().map(|(_, packet)| to.send(&packet));
-            }
-            while let Ok(len) = from.recv(&mut buffer) {
-                packets.push_back((Instant::now() + *delay, buffer[..len].to_vec()));
-            }
-        }
-        let due = paths.iter().filter_map(|path| Some(path.packets.front()?.0)).min();
+        ways.iter_mut().for_each(|way| way.carry(&mut buffer));
+        let due = ways.iter().filter_map(|way| Some(way.packets.front()?.0)).min();
         let wait = due.map(|due| due.saturating_duration_since(Instant::now()));
         let wait = wait.map(|wait| Timespec::try_from(wait).expect("a short time"));
         let mut fds = vec![PollFd::new(stopped, PollFlags::IN)];
-        fds.extend(paths.iter().map(|path| PollFd::from_borrowed_fd(path.from.as_fd(), PollFlags::IN)));
+        fds.extend(ways.iter().map(|way| PollFd::from_borrowed_fd(way.from.as_fd(), PollFlags::IN)));
         let _ = poll(&mut fds, wait.as_ref());
         if !fds[0].revents().is_empty() {
             return;

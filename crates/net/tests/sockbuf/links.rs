@@ -26,7 +26,7 @@ const BUDGET: u64 = 2_000_000;
 const PATHS: [Path; 3] = [path(50_000, 10), path(20_000, 40), path(5_000, 100)];
 
 const fn path(kbit_per_s: u32, delay_ms: u64) -> Path {
-    Path { kbit_per_s, delay: Duration::from_millis(delay_ms), queue: kbit_per_s / 8 * 100 }
+    Path { kbit_per_s, delay: Duration::from_millis(delay_ms), queue: kbit_per_s / 8 * 100, loss: 0 }
 }
 
 /// All rates, bit/s. Of these 1448 in 1514 can be payload.
