@@ -204,7 +204,8 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
         RefuseReason::Unfinished => {
             format!("{delivered} octets of another file are here and wait for the rest")
         }
-        _ => "there is no place for it".to_owned(),
+        // The sink has said why.
+        _ => "it is not taken".to_owned(),
     }
 }
 

@@ -262,6 +262,7 @@ impl Sink for Output {
         self.coming = None;
         self.sha256 = Sha256::new();
         if !self.is_wanted(offer) {
+            eprintln!("node: the file bears no signature of one of --signers");
             return Ok(Verdict::Refuse(RefuseReason::Unwanted, 0));
         }
         self.expected = offer.file.map(|file| file.digest);

@@ -121,3 +121,38 @@ fn what_cannot_be_is_said_with_a_hint() {
         assert!(text(&run.stderr).contains(hint), "{arguments:?}: {}", text(&run.stderr));
     }
 }
+
+#[test]
+fn a_node_with_signers_takes_only_what_they_have_signed() {
+    let folder = folder(50_000);
+    let path = folder.path();
+    let run = |arguments: &[&str]| command(path, arguments).output().expect("the program starts");
+    let made = run(&["key", "new", "release", "other", "--kind", "signing"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    fs::write(path.join("changed"), contents(50_001)).expect("it can be written");
+    for (key, signature) in [("release.key", "good"), ("other.key", "theirs")] {
+        let signed = run(&["key", "sign", "file", "--key", key, "--out", signature]);
+        assert!(signed.status.success(), "{}", text(&signed.stderr));
+    }
+    let gateway = gateway(path);
+    let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
+    let node = Daemon::start(path, &[&out[..], &["--signers", "release.pub"]].concat());
+    let unsigned: [&[&str]; 3] =
+        [&["file"], &["file", "--signature", "theirs"], &["changed", "--signature", "good"]];
+    for file in unsigned {
+        let refused = push(path, &[file, &["--to", &node.address, "--quiet"]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{file:?}");
+        assert!(text(&refused.stderr).contains("--signature"), "{}", text(&refused.stderr));
+        node.says("no signature of one of --signers");
+    }
+    assert!(!path.join("got").exists());
+    let taken = push(path, &["file", "--signature", "good", "--to", &node.address, "--quiet"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    assert!(fs::read(path.join("got")).expect("it is there") == contents(50_000));
+
+    // Octets that are handed on as they come are handed on before they are known to be those.
+    let pipe = ["node", "--listen", "127.0.0.1:0", "--pipe", "cat", "--signers", "release.pub"];
+    let run = command(path, &pipe).output().expect("the program starts");
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("--spool"), "{}", text(&run.stderr));
+}
