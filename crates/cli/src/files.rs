@@ -1,10 +1,12 @@
 //! Files that the person at the keyboard has named.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use anabranch_secure::FileDigest;
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
@@ -54,4 +56,20 @@ pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
 /// Where it is, or will be.
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a file is, read through once, and the file.
+pub(crate) fn digest(path: &Path) -> Result<(File, FileDigest), Error> {
+    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
+    let mut file = File::open(path).map_err(unreadable)?;
+    let (mut sha256, mut length, mut octets) = (Sha256::new(), 0, vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut octets).map_err(unreadable)? {
+            0 => return Ok((file, FileDigest { length, sha256: sha256.finalize().into() })),
+            n => {
+                sha256.update(&octets[..n]);
+                length += n as u64;
+            }
+        }
+    }
 }

@@ -1,14 +1,14 @@
 //! `anabranch key`: make keys, show what others may know of them, sign files.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use anabranch_secure::{FileDigest, KeyText, SecretKey, SharedKey, SigningKey, VerifyingKey};
-use sha2::{Digest, Sha256};
+use anabranch_secure::{KeyText, SecretKey, SharedKey, SigningKey, VerifyingKey};
 
 use crate::error::Error;
+use crate::files::{digest, write_whole};
 use crate::keys::{in_file, read_signature, warn_if_open};
 use crate::output;
 
@@ -141,9 +141,9 @@ impl Sign {
             return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
                 .with_hint("`anabranch key new NAME --kind signing` makes one"));
         };
-        let signature = key.sign(&digest(&self.file)?);
+        let signature = key.sign(&digest(&self.file)?.1);
         let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
-        crate::files::write_whole(&path, format!("{}\n", hex(&signature.0)).as_bytes())?;
+        write_whole(&path, format!("{}\n", hex(&signature.0)).as_bytes())?;
         output::text(&format!("{}\n", path.display()))
     }
 }
@@ -152,7 +152,7 @@ impl Verify {
     fn run(&self) -> Result<(), Error> {
         let keys = in_file(&self.key)?;
         let path = self.signature.clone().unwrap_or_else(|| beside(&self.file));
-        let (file, signature) = (digest(&self.file)?, read_signature(&path)?);
+        let (file, signature) = (digest(&self.file)?.1, read_signature(&path)?);
         let signers: Vec<VerifyingKey> = keys
             .iter()
             .filter_map(|key| if let KeyText::Verifying(key) = key { Some(*key) } else { None })
@@ -174,21 +174,6 @@ fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sig");
     path.into()
-}
-
-fn digest(path: &Path) -> Result<FileDigest, Error> {
-    let unreadable = |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
-    let mut file = File::open(path).map_err(unreadable)?;
-    let (mut sha256, mut length, mut octets) = (Sha256::new(), 0, vec![0; 64 << 10]);
-    loop {
-        match file.read(&mut octets).map_err(unreadable)? {
-            0 => return Ok(FileDigest { length, sha256: sha256.finalize().into() }),
-            n => {
-                sha256.update(&octets[..n]);
-                length += n as u64;
-            }
-        }
-    }
 }
 
 fn hex(octets: &[u8]) -> String {

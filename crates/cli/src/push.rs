@@ -101,10 +101,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let file = read(&arguments.file)?;
     if let Some(node) = &arguments.to {
-        return deployed::main(arguments, node, file);
+        return deployed::main(arguments, node);
     }
+    let file = read(&arguments.file)?;
     let network = network::load(arguments.network.as_deref())?;
     let mut scenario = network::scenario(&network, arguments.gateways)?;
     let best = match best::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {

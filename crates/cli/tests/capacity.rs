@@ -122,7 +122,17 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     let node = listener.local_addr().expect("it is bound");
     let arguments =
         ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.1:1-65535", "--key", "gateway.key"];
-    let limits = ["--senders", "sender.pub", "--connections", "10000", "--memory", "320 MiB", "--quiet"];
+    let limits = [
+        "--senders",
+        "sender.pub",
+        "--connections",
+        "10000",
+        "--per-node",
+        "10000",
+        "--memory",
+        "320 MiB",
+        "--quiet",
+    ];
     let gateway = program().args(arguments).args(limits).stderr(Stdio::piped()).spawn();
     let mut gateway = Gateway(gateway.expect("the program starts"));
     let mut lines =

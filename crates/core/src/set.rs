@@ -18,6 +18,7 @@
 //! of [`SenderConfig`]; [`SenderConfig::paper`] is the protocol as printed.
 
 pub mod buffers;
+mod file;
 pub mod gateways;
 mod machine;
 mod path;
@@ -33,6 +34,7 @@ pub use anabranch_wire::set::{
     Energy, FileIdentity, Gateway, Layout, MAX_GATEWAYS, MAX_NODE_HEADER, Neighbour, Plan, RefuseReason,
     Request, SetAckStatus, TransferId,
 };
+pub use file::File;
 pub use machine::Machine;
 pub use ranges::RangeSet;
 pub use receiver::{Grant, Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};

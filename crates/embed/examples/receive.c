@@ -18,7 +18,7 @@
 
 #include "anabranch_node.h"
 
-enum { CONNECTIONS = 4, READ = 256, MEMORY = 11712, GATEWAYS = 3, SECOND = 1000 };
+enum { CONNECTIONS = 4, READ = 256, MEMORY = 11760, GATEWAYS = 3, SECOND = 1000 };
 
 /* A minute, in nanoseconds. */
 #define SILENCE UINT64_C(60000000000)

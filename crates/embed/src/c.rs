@@ -358,6 +358,8 @@ unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effec
         Effect::Deliver { octets } => {
             api::Effect { octets: octets.as_ptr(), ..simple(kind::DELIVER, StreamId(0), octets.len()) }
         }
+        // A receiver sends no file.
+        Effect::WriteFile { stream, .. } => simple(kind::WRITE, *stream, 0),
         Effect::LimitReceive { stream, octets } => simple(kind::LIMIT, *stream, *octets as usize),
         Effect::Shutdown { stream } => simple(kind::SHUTDOWN, *stream, 0),
         Effect::Abort { stream } | Effect::Dial { stream, .. } => simple(kind::ABORT, *stream, 0),

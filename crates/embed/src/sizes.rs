@@ -18,8 +18,8 @@ pub const MAX_CONNECTIONS: u8 = 8;
 
 /// Entries of a B-tree's node.
 const ENTRIES: usize = 11;
-/// A header that is not all there.
-const HEADER: usize = MAX_NODE_HEADER;
+/// A header that is not all there, as allocators round it.
+const HEADER: usize = MAX_NODE_HEADER.next_multiple_of(16);
 /// One range of octets.
 const RANGE: usize = 16;
 /// Ranges in an acknowledgement: a vector that grows to 4, to 8, to 16.
@@ -83,7 +83,8 @@ impl Sizes {
     /// Octets of the heap that last from call to call.
     pub fn lasting(&self) -> usize {
         let connections = usize::from(self.connections);
-        self.buffer as usize
+        // As allocators round it.
+        (self.buffer as usize).next_multiple_of(16)
             + self.arrived()
             + ENTRIES * Receiver::STREAM_OCTETS
             + 2 * size_of::<usize>()

@@ -27,7 +27,7 @@ pub use self::driver::LineError;
 pub use self::gateway::{Gateway, GatewayConfig, GatewayEvent};
 pub use self::node::{Node, NodeConfig, NodeEvent, Offer, Sink, Verdict};
 pub use self::options::SocketOptions;
-pub use self::push::{Push, PushConfig};
+pub use self::push::{Push, PushConfig, PushFile};
 pub use self::security::RefusedCounters;
 
 use std::io;

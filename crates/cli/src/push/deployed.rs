@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus, TransferId};
 use anabranch_core::time::Duration;
-use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig};
+use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
+use anabranch_secure::FileDigest;
 use anabranch_sim::scenario::units::Rate;
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::network::Wanted;
@@ -17,6 +18,7 @@ use super::state::Memory;
 use super::{Arguments, progress};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::files::{digest, is_special, read};
 use crate::output;
 use crate::service::{self, Signals};
 
@@ -24,7 +26,8 @@ use crate::service::{self, Signals};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
-pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Result<(), Error> {
+pub(super) fn main(arguments: &Arguments, node: &Endpoint) -> Result<(), Error> {
+    let (file, digest, length) = open(&arguments.file)?;
     let address = node.resolve(NODE_PORT)?;
     let mut config = PushConfig::new(address, transfer()?);
     config.via =
@@ -40,14 +43,13 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
                 .with_hint("give a number, or leave it out: SET finds out which are good"));
         }
     };
-    let digest = Sha256::digest(&file);
-    let identity = (hex(&digest), file.len() as u64);
+    let identity = (hex(&digest), length);
     let said = (identity.0.as_str(), identity.1);
     let (state, transfer) = Memory::open(arguments, address, said, config.transfer)?;
     config.transfer = transfer;
     let discard = arguments.restart;
     let signature = arguments.keys.signature()?;
-    config.set.file = Some(FileIdentity { digest: digest.into(), signature, discard });
+    config.set.file = Some(FileIdentity { digest, signature, discard });
     config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
@@ -58,10 +60,10 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
         names.push(String::new());
         names.extend(arguments.via.iter().map(|gateway| gateway.text().to_owned()));
     }
-    let bars = progress::Bars::new(arguments.quiet, names.clone(), file.len() as u64);
+    let bars = progress::Bars::new(arguments.quiet, names.clone(), length);
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
-        let mut push = Push::new(config, file.clone());
+        let mut push = Push::new(config, file);
         let stop = loop {
             tokio::select! {
                 outcome = push.step() => if outcome.is_some() { break None },
@@ -76,7 +78,7 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
         push.close().await;
         if stop.is_some() {
             let next = if state.remembers() { "; the same command goes on from there" } else { "" };
-            eprintln!("interrupted: {} of {} octets were delivered{next}", push.delivered(), file.len());
+            eprintln!("interrupted: {} of {} octets were delivered{next}", push.delivered(), length);
             return Err(Error::Interrupted);
         }
         match push.outcome() {
@@ -93,8 +95,19 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint, file: Bytes) -> Resul
         } else {
             output::text(&report.to_string())?
         }
-        verdict(&push, file.len())
+        verdict(&push, length)
     })
+}
+
+/// The file, its SHA-256 and its octets. What can be read twice is not kept in memory.
+fn open(path: &Path) -> Result<(PushFile, [u8; 32], u64), Error> {
+    if path == Path::new("-") || is_special(path) {
+        let octets = read(path)?;
+        let (digest, length) = (Sha256::digest(&octets).into(), octets.len() as u64);
+        return Ok((PushFile::Octets(octets), digest, length));
+    }
+    let (file, FileDigest { length, sha256 }) = digest(path)?;
+    Ok((PushFile::OnDisk(file, length), sha256, length))
 }
 
 /// Random, so that a node tells two transfers apart.
@@ -105,7 +118,7 @@ fn transfer() -> Result<TransferId, Error> {
     Ok(TransferId(u64::from_ne_bytes(octets)))
 }
 
-fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
+fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
     let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
     let refused = |with: SetAckStatus| {
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
@@ -116,6 +129,11 @@ fn verdict(push: &Push, octets: usize) -> Result<(), Error> {
         None if unreachable => " (a gateway does not reach the node)".to_owned(),
         None => String::new(),
     };
+    if let Some(error) = push.unread() {
+        let message = format!("not delivered: the file cannot be read to its end any more: {error}");
+        return Err(Error::job(message)
+            .with_hint("it has changed, or its disk fails; `--restart` pushes it as it is now"));
+    }
     let got = format!("{} of {octets} octets were delivered", push.delivered());
     let hint = match failure {
         Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",

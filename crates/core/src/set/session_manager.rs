@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
-use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start, StripingPolicy};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, ack_end};
+use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
@@ -115,7 +115,7 @@ pub struct Sender {
     /// Gateways that the owner has named, instead of the node's table.
     via: Vec<Gateway>,
     /// The one sender buffer.
-    file: Bytes,
+    file: File,
     phase: Phase,
     sessions: Vec<TcpManager>,
     /// Selected gateways that have no session yet.
@@ -162,10 +162,11 @@ impl Sender {
         config: SenderConfig,
         node: SocketAddr,
         transfer: TransferId,
-        file: Bytes,
+        file: impl Into<File>,
     ) -> Self {
+        let file = file.into();
         let mut unassigned = RangeSet::new();
-        unassigned.insert(0, file.len() as u64);
+        unassigned.insert(0, file.length());
         let mut sender = Self {
             config,
             node,
@@ -355,7 +356,7 @@ impl Sender {
     }
 
     fn length(&self) -> u64 {
-        self.file.len() as u64
+        self.file.length()
     }
 
     fn new_stream(&mut self) -> StreamId {

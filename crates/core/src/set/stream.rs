@@ -95,6 +95,15 @@ pub enum Effect {
         /// In order, after what was written before.
         octets: Bytes,
     },
+    /// Send these octets of the file, which the driver has: only from a sender with [`File::Elsewhere`].
+    WriteFile {
+        /// On this stream.
+        stream: StreamId,
+        /// The first, after what was written before.
+        start: u64,
+        /// One past the last.
+        end: u64,
+    },
     /// Offer a receive window of at most that many octets.
     LimitReceive {
         /// On this stream.

@@ -20,6 +20,7 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
+use super::file::Part;
 use super::path::{Estimate, Stamp};
 use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
@@ -281,9 +282,15 @@ impl TcpManager {
         out.push_back(Effect::Write { stream: self.stream, octets });
     }
 
+    fn send_part(&mut self, part: Part, out: &mut VecDeque<Effect>) {
+        let length = u32::try_from(part.length()).unwrap_or(u32::MAX);
+        self.status.unsent = self.status.unsent.saturating_add(length);
+        out.push_back(part.write(self.stream));
+    }
+
     /// `write()` for a chunk of the file at `start`.
-    pub(super) fn write(&mut self, now: Instant, start: u64, octets: Bytes, out: &mut VecDeque<Effect>) {
-        let length = octets.len() as u64;
+    pub(super) fn write(&mut self, now: Instant, start: u64, part: Part, out: &mut VecDeque<Effect>) {
+        let length = part.length();
         let addresses = PaperAddresses { intermediate: self.gateway.address, last: self.common.node };
         let mut header = Vec::with_capacity(24);
         wire::data_header(self.common.layout, &addresses, start, self.next_offset, length, &mut header);
@@ -292,7 +299,7 @@ impl TcpManager {
             self.heard = now;
         }
         self.send(header.into(), out);
-        self.send(octets, out);
+        self.send_part(part, out);
         let stamp = self.estimate.stamp(now, self.outstanding(), length);
         self.written += length;
         self.chunks.push_back(Chunk { start, end: start + length, stamp, upto: self.written });
@@ -309,9 +316,9 @@ impl TcpManager {
     }
 
     /// Octets of the plain file, without a header.
-    pub(super) fn write_plain(&mut self, octets: Bytes, out: &mut VecDeque<Effect>) {
-        self.written += octets.len() as u64;
-        self.send(octets, out);
+    pub(super) fn write_plain(&mut self, file: Part, out: &mut VecDeque<Effect>) {
+        self.written += file.length();
+        self.send_part(file, out);
         out.push_back(Effect::Shutdown { stream: self.stream });
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use anabranch_core::set::{
-    Effect, Leg, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig, StreamClose,
+    Effect, File, Leg, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig, StreamClose,
     StreamEvent, StreamId, StreamStatus, TransferId,
 };
 use anabranch_core::time::{Duration, Instant};
@@ -81,6 +81,7 @@ pub(crate) struct World {
     halves: BTreeMap<End, Half>,
     events: BTreeMap<(Instant, u64), Event>,
     sequence: u64,
+    file: Bytes,
 }
 
 const NODE: &str = "[fd00::100]:5683";
@@ -103,9 +104,15 @@ impl World {
                 neighbours: Vec::new(),
             })
             .collect();
-        let sender =
-            Sender::new(Instant::ZERO, config, NODE.parse().expect("an address"), TransferId(7), file);
+        let sender = Sender::new(
+            Instant::ZERO,
+            config,
+            NODE.parse().expect("an address"),
+            TransferId(7),
+            file.clone(),
+        );
         Self {
+            file,
             now: Instant::ZERO,
             sender,
             node: Receiver::new(node.clone()),
@@ -126,11 +133,14 @@ impl World {
         self.delivered = octets.into();
     }
 
-    /// The sender is killed, and another started for the same transfer. Whom it was connected to learns that at once.
+    /// The sender is killed, and another started for the same transfer, which does not have the file in memory. Whom it was connected
+    /// to learns that at once.
     pub(crate) fn restart_sender(&mut self, file: Bytes, config: SenderConfig) {
         self.cut(Who::Sender);
         let node = NODE.parse().expect("an address");
-        self.sender = Sender::new(self.now, config, node, TransferId(7), file);
+        let elsewhere = File::Elsewhere(file.len() as u64);
+        self.file = file;
+        self.sender = Sender::new(self.now, config, node, TransferId(7), elsewhere);
     }
 
     /// The node is killed and started again: its owner has what was delivered.
@@ -320,6 +330,10 @@ impl World {
     fn act(&mut self, who: Who, effect: Effect) {
         match effect {
             Effect::Dial { stream, to, leg } => self.dial((who, stream), to, leg),
+            Effect::WriteFile { stream, start, end } => {
+                let octets = self.file.slice(start as usize..end as usize);
+                self.act(who, Effect::Write { stream, octets });
+            }
             Effect::Write { stream, octets } => {
                 if let Some(half) = self.halves.get_mut(&(who, stream)) {
                     assert!(!half.ending, "nothing is written after a shutdown");

@@ -1,16 +1,18 @@
 //! One machine and all of its sockets, in one task: effects out, events in, the first of all timers.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time;
 
 use anabranch_core::set::{Effect, Leg, StreamClose, StreamEvent, StreamId};
 use anabranch_core::time::{Duration, Instant};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
@@ -76,6 +78,10 @@ pub(super) struct Driver<M> {
     seat: Option<Seat>,
     /// What bounds those whom we have called.
     outflow: Option<Box<Outflow>>,
+    /// The file that the machine sends, where the machine has not its octets.
+    file: Option<File>,
+    /// The file could not be read.
+    pub(super) unread: Option<io::Error>,
     /// Boxed: a map has room for eleven at least.
     lines: BTreeMap<StreamId, Box<Line>>,
     /// Whose turn it is: the line after the last that moved.
@@ -103,6 +109,8 @@ impl<M: OverSockets> Driver<M> {
             intake: Intake::Free,
             seat: None,
             outflow: None,
+            file: None,
+            unread: None,
             lines: BTreeMap::new(),
             turn: StreamId(0),
             timer: Box::pin(sleep(time::Duration::ZERO)),
@@ -131,6 +139,11 @@ impl<M: OverSockets> Driver<M> {
     /// With so much at most for those whom it calls.
     pub(super) fn bounded(self, outflow: Option<Outflow>) -> Self {
         Self { outflow: outflow.map(Box::new), ..self }
+    }
+
+    /// With the file that the machine sends.
+    pub(super) fn reading(self, file: Option<File>) -> Self {
+        Self { file, ..self }
     }
 
     /// With streams that are guarded so.
@@ -233,6 +246,10 @@ impl<M: OverSockets> Driver<M> {
                 }
                 self.with(stream, |line| line.write(octets));
             }
+            Effect::WriteFile { stream, start, end } => match self.read_file(start, end) {
+                Ok(octets) => return self.act(Effect::Write { stream, octets }),
+                Err(error) => self.unread = Some(error),
+            },
             Effect::Shutdown { stream } => self.with(stream, Line::close),
             Effect::LimitReceive { stream, octets } => self.with(stream, |line| line.limit(now, octets)),
             Effect::Abort { stream } => {
@@ -243,6 +260,15 @@ impl<M: OverSockets> Driver<M> {
             Effect::Deliver { octets } => return Some(octets),
         }
         None
+    }
+
+    /// Octets of the file that the machine sends.
+    fn read_file(&self, start: u64, end: u64) -> io::Result<Bytes> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let length = usize::try_from(end - start).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let mut octets = BytesMut::zeroed(length);
+        file.read_exact_at(&mut octets, start)?;
+        Ok(octets.freeze())
     }
 
     /// Writes what has gathered, and tells the machine how those streams stand; false if there was none.

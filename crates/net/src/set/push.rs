@@ -1,9 +1,11 @@
 //! The sender: one file to one node.
 
+use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anabranch_core::set::{Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId};
+use anabranch_core::set::{File, Outcome, Sender, SenderConfig, SessionReport, StreamId, TransferId};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::SenderKeys;
 use bytes::Bytes;
@@ -58,6 +60,30 @@ impl PushConfig {
     }
 }
 
+/// What a push sends.
+#[derive(Debug)]
+pub enum PushFile {
+    /// Octets in memory.
+    Octets(Bytes),
+    /// The first so many octets of a file, which are read when they are sent, and again when they are sent again.
+    OnDisk(fs::File, u64),
+}
+
+impl From<Bytes> for PushFile {
+    fn from(octets: Bytes) -> Self {
+        Self::Octets(octets)
+    }
+}
+
+impl PushFile {
+    fn split(self) -> (File, Option<fs::File>) {
+        match self {
+            Self::Octets(octets) => (octets.into(), None),
+            Self::OnDisk(file, length) => (File::Elsewhere(length), Some(file)),
+        }
+    }
+}
+
 /// One transfer.
 pub struct Push {
     driver: Driver<Sender>,
@@ -68,14 +94,16 @@ pub struct Push {
 
 impl Push {
     /// Begins when it is run; its clock begins now.
-    pub fn new(config: PushConfig, file: Bytes) -> Self {
+    pub fn new(config: PushConfig, file: impl Into<PushFile>) -> Self {
+        let (file, on_disk) = file.into().split();
         let clock = Clock::start();
         let started = clock.now();
         let mut sender = Sender::new(started, config.set, config.node, config.transfer, file);
         sender.go_through((1..).zip(&config.via).map(|(id, gateway)| gateway.row(id)).collect());
         let security = config.keys.map_or(Security::None, Security::Sender);
         let outflow = Outflow::new(started, config.rate, config.rate_gateway);
-        let driver = Driver::new(clock, sender, config.sockets).secured(security).bounded(outflow);
+        let driver = Driver::new(clock, sender, config.sockets);
+        let driver = driver.secured(security).bounded(outflow).reading(on_disk);
         Self { driver, started, established: None, finished: None }
     }
 
@@ -145,6 +173,11 @@ impl Push {
         self.driver.retransmissions(session)
     }
 
+    /// The file could not be read to its end: the transfer was given up.
+    pub fn unread(&self) -> Option<&io::Error> {
+        self.driver.unread.as_ref()
+    }
+
     /// The last thing that the kernel had to say of a connection that failed.
     pub fn error(&self) -> Option<&LineError> {
         self.driver.error.as_ref()
@@ -154,6 +187,10 @@ impl Push {
         let octets = self.driver.pump();
         debug_assert!(octets.is_none(), "a sender delivers nothing here");
         let now = self.driver.now();
+        if self.driver.unread.is_some() && self.outcome().is_none() {
+            self.driver.machine.cancel(now);
+            let _ = self.driver.pump();
+        }
         if self.driver.machine.is_established() {
             self.established.get_or_insert(now);
         }

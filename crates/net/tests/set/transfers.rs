@@ -1,9 +1,10 @@
 //! Files that arrive.
 
+use std::io::Write;
 use std::net::IpAddr;
 
-use anabranch_core::set::Outcome;
-use anabranch_net::set::Push;
+use anabranch_core::set::{Failure, Outcome};
+use anabranch_net::set::{Push, PushFile};
 
 use crate::world::*;
 
@@ -82,5 +83,27 @@ fn named_gateways_replace_the_table() {
         assert_eq!(outcome, Outcome::Delivered);
         let through: Vec<_> = push.sessions().map(|session| session.address).collect();
         assert_eq!(through, [named.address]);
+    });
+}
+
+#[test]
+fn a_file_on_the_disk_is_read_when_it_is_sent() {
+    on_one_thread(async {
+        let gateways = [gateway(V4), gateway(V4)];
+        let node = node(V4, &gateways.each_ref());
+        let octets = contents(3_000_000);
+        let mut file = tempfile::tempfile().expect("a temporary file");
+        file.write_all(&octets).expect("room for it");
+        let again = || PushFile::OnDisk(file.try_clone().expect("a descriptor"), octets.len() as u64);
+        let (outcome, push) = run(Push::new(config(node.address), again()), |_| {}).await;
+        assert_eq!((outcome, push.unread().is_none()), (Outcome::Delivered, true));
+        assert!(node.sink.look().octets == octets);
+        // Somebody cuts it while it is sent.
+        file.set_len(1_000_000).expect("it is ours");
+        let (outcome, push) = run(Push::new(config(node.address), again()), |_| {}).await;
+        assert_eq!(outcome, Outcome::Failed(Failure::Cancelled));
+        let error = push.unread().expect("it cannot be read to its end");
+        assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+        assert_eq!(node.sink.look().finished, 1);
     });
 }

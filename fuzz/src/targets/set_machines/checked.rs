@@ -94,6 +94,11 @@ impl Streams {
                 );
                 assert!(self.lines.contains_key(stream), "{stream:?} is nobody's");
             }
+            Effect::WriteFile { stream, start, end } => {
+                assert!(start < end, "nothing is written");
+                self.written += end - start;
+                assert_eq!(self.lines.get(stream), Some(&Line::Open), "{stream:?} is written to");
+            }
             Effect::Shutdown { stream } => {
                 if let Some(line) = self.lines.get_mut(stream).filter(|line| **line == Line::Open) {
                     *line = Line::Shut;

@@ -161,13 +161,13 @@ impl Sender {
         self.progress = now;
         self.delivered = refuse.delivered;
         self.resumed_from = refuse.delivered;
-        let octets = self.file.slice(refuse.delivered as usize..);
+        let rest = self.file.part(refuse.delivered, self.length());
         let deadline = Instant::FAR_FUTURE;
         let backlog = u32::MAX;
         self.phase =
             Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog, has: None });
-        if !octets.is_empty() {
-            self.effects.push_back(Effect::Write { stream, octets });
+        if rest.length() > 0 {
+            self.effects.push_back(rest.write(stream));
         }
         self.effects.push_back(Effect::Shutdown { stream });
     }

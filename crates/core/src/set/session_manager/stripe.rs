@@ -49,8 +49,8 @@ impl Sender {
     }
 
     pub(super) fn write(&mut self, now: Instant, index: usize, start: u64, end: u64) {
-        let octets = self.file.slice(start as usize..end as usize);
-        self.sessions[index].write(now, start, octets, &mut self.effects);
+        let part = self.file.part(start, end);
+        self.sessions[index].write(now, start, part, &mut self.effects);
     }
 
     /// The largest chunk to cut now: half of a session's part of what is left.
@@ -102,8 +102,9 @@ impl Sender {
         else {
             return;
         };
-        self.unassigned.remove(0, self.file.len() as u64);
-        session.write_plain(self.file.clone(), &mut self.effects);
+        let length = self.file.length();
+        self.unassigned.remove(0, length);
+        session.write_plain(self.file.part(0, length), &mut self.effects);
     }
 }
 

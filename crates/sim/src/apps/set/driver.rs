@@ -255,6 +255,7 @@ impl<M: Machine> Driver<M> {
                     self.report(ctx, stream);
                 }
             }
+            Effect::WriteFile { .. } => debug_assert!(false, "simulated senders have their octets"),
             Effect::LimitReceive { stream, octets } => {
                 if let Some(conn) = self.lines.get(&stream).and_then(|l| l.conn) {
                     ctx.set_receive_buffer(conn, octets);

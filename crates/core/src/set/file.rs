@@ -1,0 +1,61 @@
+//! What a sender sends: octets that it has, or that its owner has somewhere.
+
+use bytes::Bytes;
+
+use super::stream::{Effect, StreamId};
+
+/// A file.
+#[derive(Clone, Debug)]
+pub enum File {
+    /// Its octets.
+    Octets(Bytes),
+    /// So many octets, which the driver knows where to find: see [`Effect::WriteFile`].
+    Elsewhere(u64),
+}
+
+impl From<Bytes> for File {
+    fn from(octets: Bytes) -> Self {
+        Self::Octets(octets)
+    }
+}
+
+/// Octets of a file.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Octets(Bytes),
+    Elsewhere { start: u64, end: u64 },
+}
+
+impl File {
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Octets(octets) => octets.len() as u64,
+            Self::Elsewhere(length) => *length,
+        }
+    }
+
+    /// Octets `start..end`, which are there.
+    pub(super) fn part(&self, start: u64, end: u64) -> Part {
+        match self {
+            Self::Octets(octets) => Part::Octets(octets.slice(start as usize..end as usize)),
+            Self::Elsewhere(_) => Part::Elsewhere { start, end },
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Self::Octets(octets) => octets.len() as u64,
+            Self::Elsewhere { start, end } => end - start,
+        }
+    }
+
+    /// What writes it.
+    pub(super) fn write(self, stream: StreamId) -> Effect {
+        match self {
+            Self::Octets(octets) => Effect::Write { stream, octets },
+            Self::Elsewhere { start, end } => Effect::WriteFile { stream, start, end },
+        }
+    }
+}
