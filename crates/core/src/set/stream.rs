@@ -95,7 +95,7 @@ pub enum Effect {
         /// In order, after what was written before.
         octets: Bytes,
     },
-    /// Send these octets of the file, which the driver has: only from a sender with [`File::Elsewhere`].
+    /// Send these octets of the file, which the driver has: only from a sender with [`super::File::Elsewhere`].
     WriteFile {
         /// On this stream.
         stream: StreamId,
