@@ -143,7 +143,7 @@ impl Sign {
         };
         let signature = key.sign(&digest(&self.file)?.1);
         let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
-        write_whole(&path, format!("{}\n", hex(&signature.0)).as_bytes())?;
+        write_whole(&path, format!("{signature}\n").as_bytes())?;
         output::text(&format!("{}\n", path.display()))
     }
 }
@@ -174,8 +174,4 @@ fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".sig");
     path.into()
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -248,15 +248,8 @@ pub(crate) fn warn_if_open(path: &Path) {
 pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
     let text = fs::read_to_string(path)
         .map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch key sign` makes signatures"))?;
-    let digits = text.trim().as_bytes();
-    let mut signature = Signature([0; 64]);
-    let digit = |d: u8| char::from(d).to_digit(16).map(|d| d as u8);
-    let octets = digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?));
-    let octets: Option<Vec<u8>> = octets.collect();
-    let octets = octets.filter(|octets| octets.len() == signature.0.len()).ok_or_else(|| {
-        Error::input(format!("{}: a signature is 128 hexadecimal digits", path.display()))
+    text.trim().parse().map_err(|error| {
+        Error::input(format!("{}: {error}", path.display()))
             .with_hint("`anabranch key sign` makes signatures")
-    })?;
-    signature.0.copy_from_slice(&octets);
-    Ok(signature)
+    })
 }

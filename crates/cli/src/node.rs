@@ -98,10 +98,11 @@ pub(crate) fn main(arguments: Arguments) -> Result<(), Error> {
             .signed_by(arguments.keys.signers()?)?;
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
+        let insecure = config.who.is_none();
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
         eprintln!("node: listening on {}", node.address());
         service::ready();
-        if !arguments.quiet && arguments.keys.who()?.is_none() {
+        if !arguments.quiet && insecure {
             eprintln!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
         }
         tokio::select! {

@@ -31,3 +31,8 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Err
         Err(error) => Err(Error::job(format!("cannot write to standard output: {error}"))),
     }
 }
+
+/// Octets in hexadecimal.
+pub(crate) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|o| format!("{o:02x}")).collect()
+}

@@ -133,6 +133,11 @@ pub(crate) fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Bytes, 
     Ok(Bytes::copy_from_slice(&payload[..n]))
 }
 
+/// Whose key the other end has shown; `None` where it has a shared one.
+pub(crate) fn peer(remote_static: Option<&[u8]>) -> Option<PublicKey> {
+    remote_static.and_then(|key| key.try_into().ok()).map(PublicKey)
+}
+
 /// What a stream begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Beginning {

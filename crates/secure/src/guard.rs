@@ -450,7 +450,7 @@ fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
 fn welcome(door: &Doorkeeper, message: &[u8], plain: &mut BytesMut) -> Result<Box<HandshakeState>, Refused> {
     let mut noise = Box::new(greeting::respond(Purpose::Hop, Own::Known(&door.own), None)?);
     let payload = greeting::read(&mut noise, message)?;
-    let sender = noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
+    let sender = greeting::peer(noise.get_remote_static());
     let (Some(sender), Some((number, setsyn))) = (sender, payload.split_first_chunk()) else {
         return Err(Refused::Stranger);
     };
@@ -482,7 +482,7 @@ fn answer(
     let mut noise = greeting::respond(Purpose::Transfer, own, ephemeral)?;
     greeting::read(&mut noise, message)?;
     if pattern == Pattern::Known {
-        let sender = noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey);
+        let sender = greeting::peer(noise.get_remote_static());
         if !sender.is_some_and(|sender| shared.who.senders.contains(&sender)) {
             return Err(Refused::Stranger);
         }

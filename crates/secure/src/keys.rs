@@ -9,7 +9,7 @@ use std::str::FromStr;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
-use crate::octets::{Hex, KEY, NoEntropy, random};
+use crate::octets::{Hex, KEY, NoEntropy, from_hex, random};
 use crate::signature::{SigningKey, VerifyingKey};
 
 /// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
@@ -239,18 +239,6 @@ impl FromStr for KeyText {
             _ => return Err(BadKey::Kind),
         })
     }
-}
-
-fn from_hex(digits: &str) -> Option<[u8; KEY]> {
-    let mut octets = [0; KEY];
-    if digits.len() != 2 * KEY || !digits.is_ascii() {
-        return None;
-    }
-    for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        let digit = |d: u8| char::from(d).to_digit(16);
-        *octet = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-    }
-    Some(octets)
 }
 
 #[cfg(test)]

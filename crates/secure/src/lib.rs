@@ -24,4 +24,4 @@ pub use self::node::{NodeKeys, WhoMay};
 pub use self::octets::NoEntropy;
 pub use self::record::{MAX_PLAIN, OVERHEAD, TransferKeys};
 pub use self::sender::{Acquaintance, SenderKeys};
-pub use self::signature::{FileDigest, Signature, SigningKey, VerifyingKey};
+pub use self::signature::{BadSignature, FileDigest, Signature, SigningKey, VerifyingKey};

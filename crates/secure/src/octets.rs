@@ -28,3 +28,16 @@ impl fmt::Display for Hex<'_> {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
+
+/// Octets from hexadecimal, if they are just so many.
+pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
+    let mut octets = [0; N];
+    if digits.len() != 2 * N {
+        return None;
+    }
+    for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        let digit = |d: u8| char::from(d).to_digit(16);
+        *octet = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+    }
+    Some(octets)
+}

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use snow::{HandshakeState, StatelessTransportState};
 
 use crate::frames::{BadLength, Frames, LENGTH};
-use crate::greeting::Failed;
+use crate::greeting::{self, Failed};
 use crate::keys::PublicKey;
 
 /// Octets of plaintext in one record, at most.
@@ -37,7 +37,7 @@ impl TransferKeys {
 
     /// Who is at the other end; `None` if all that is known is that it has the shared key.
     pub fn peer(&self) -> Option<PublicKey> {
-        self.noise.get_remote_static().and_then(|key| key.try_into().ok()).map(PublicKey)
+        greeting::peer(self.noise.get_remote_static())
     }
 
     /// Marks a session as begun; false if it already was.

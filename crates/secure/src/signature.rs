@@ -4,10 +4,11 @@
 //! checked before the first octet has come, and the octets against the digest as they come.
 
 use std::fmt;
+use std::str::FromStr;
 
 use ed25519_dalek::Signer;
 
-use crate::octets::{Hex, KEY, NoEntropy, random};
+use crate::octets::{Hex, KEY, NoEntropy, from_hex, random};
 
 /// Octets of a signature.
 const SIGNATURE: usize = 64;
@@ -37,6 +38,25 @@ const STATEMENT: &[u8; 28] = b"anabranch file signature, 1\n";
 /// A signature (RFC 8032).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Signature(pub [u8; SIGNATURE]);
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Hex(&self.0), f)
+    }
+}
+
+/// A text that is no signature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a signature is 128 hexadecimal digits")]
+pub struct BadSignature;
+
+impl FromStr for Signature {
+    type Err = BadSignature;
+
+    fn from_str(text: &str) -> Result<Self, BadSignature> {
+        from_hex(text).map(Self).ok_or(BadSignature)
+    }
+}
 
 /// Who signs: an Ed25519 private key. It is not shown by `Debug`.
 #[derive(Clone)]

@@ -153,3 +153,18 @@ impl Drop for Broom {
         let _ = self.0.wait();
     }
 }
+
+/// Runs `ip`, which has to succeed.
+pub fn ip(arguments: &[&str]) {
+    done("ip", arguments);
+}
+
+/// Runs a program, which has to succeed.
+///
+/// # Panics
+/// It does not.
+#[track_caller]
+pub fn done(program: &str, arguments: &[&str]) {
+    let output = run(program, arguments);
+    assert!(output.status.success(), "{program} {arguments:?}: {}", text(&output.stderr));
+}

@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::debian::{find_or_install, skipped};
-use crate::netns::{self, Broom, name, run, text, within};
+use crate::netns::{self, Broom, done, ip, name, run, within};
 use crate::prng::Prng;
 
 /// One path.
@@ -209,14 +209,4 @@ fn delay(mut ways: Vec<Way>, stopped: &PipeReader) {
 
 fn sysctl(file: &str, value: &str) {
     fs::write(format!("/proc/sys/net/ipv4/{file}"), value).expect("root may set this");
-}
-
-fn ip(arguments: &[&str]) {
-    done("ip", arguments);
-}
-
-#[track_caller]
-fn done(program: &str, arguments: &[&str]) {
-    let output = run(program, arguments);
-    assert!(output.status.success(), "{program} {arguments:?}: {}", text(&output.stderr));
 }

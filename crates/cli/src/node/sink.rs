@@ -21,6 +21,7 @@ use super::disk::Beside;
 use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
 use crate::files::{check_writable, folder, is_special};
+use crate::output::hex;
 
 /// A node's output.
 #[derive(Debug)]
@@ -355,10 +356,6 @@ fn no_room(error: io::Error) -> io::Result<Verdict> {
         }
         _ => Err(error),
     }
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|o| format!("{o:02x}")).collect()
 }
 
 impl fmt::Display for Output {

@@ -13,13 +13,13 @@ use anabranch_sim::scenario::units::Rate;
 use sha2::{Digest, Sha256};
 
 use super::network::Wanted;
-use super::report::{Report, hex};
+use super::report::Report;
 use super::state::Memory;
 use super::{Arguments, progress};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{digest, is_special, read};
-use crate::output;
+use crate::output::{self, hex};
 use crate::service::{self, Signals};
 
 /// A node that does not answer is asked again after so long, and so often in all: half a minute of patience.

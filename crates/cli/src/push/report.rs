@@ -11,6 +11,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::Push;
+use crate::output::hex;
 
 /// The result, as it is printed and as JSON.
 #[derive(Debug, Serialize)]
@@ -157,10 +158,6 @@ fn state_name(state: State) -> &'static str {
 
 fn sha256(octets: &[u8]) -> String {
     hex(&Sha256::digest(octets))
-}
-
-pub(super) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|o| format!("{o:02x}")).collect()
 }
 
 impl fmt::Display for Report {

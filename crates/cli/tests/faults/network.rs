@@ -10,7 +10,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use anabranch_testkit::netns::{Broom, name, run, text, within};
+use anabranch_testkit::netns::{Broom, done, ip, name, run, within};
 
 use crate::schedule::{End, Family, Link};
 
@@ -189,14 +189,4 @@ fn device(link: Link) -> String {
 
 fn sysctl(file: &str, value: &str) {
     fs::write(format!("/proc/sys/net/{file}"), value).expect("root may set this");
-}
-
-fn ip(arguments: &[&str]) {
-    done("ip", arguments);
-}
-
-#[track_caller]
-fn done(program: &str, arguments: &[&str]) {
-    let output = run(program, arguments);
-    assert!(output.status.success(), "{program} {arguments:?}: {}", text(&output.stderr));
 }

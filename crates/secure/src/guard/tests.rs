@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::keys::{SecretKey, SharedKey};
 use crate::node::WhoMay;
+use crate::octets::Hex;
 use crate::sender::Acquaintance;
 
 const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);
@@ -326,10 +327,6 @@ proptest! {
     }
 }
 
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
 /// The worked example of docs/set-security.md.
 #[test]
 fn the_documented_example_holds() {
@@ -348,6 +345,7 @@ fn the_documented_example_holds() {
     });
     assert_eq!(b.read(record.clone()), Ok(Some(request())));
     for octets in [&first, &answer, &record] {
-        assert!(document.contains(&hex(octets)), "not in the page: {}", hex(octets));
+        let octets = Hex(octets).to_string();
+        assert!(document.contains(&octets), "not in the page: {octets}");
     }
 }

@@ -84,6 +84,10 @@ impl Decoder {
         Self { header: Vec::new(), longest, input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
     }
 
+    const fn is_of_node(&self) -> bool {
+        self.longest == MAX_NODE_HEADER
+    }
+
     /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before the next
     /// `push`.
     pub fn push(&mut self, octets: Bytes) {
@@ -154,7 +158,7 @@ impl Decoder {
     fn take_header(&mut self) -> Result<Option<Message>, Stop> {
         let held = self.header.len();
         let first = self.header.first().or(self.input.first());
-        if self.longest == MAX_NODE_HEADER
+        if self.is_of_node()
             && first.is_some_and(|octet| matches!(octet >> 4, kind::ACCEPT | kind::REFUSE | kind::ACK))
         {
             return Err(Stop::Bad("type of the message"));
@@ -185,7 +189,7 @@ impl Decoder {
             Err(Stop::NeedMore) => {
                 if held == 0 {
                     // At a node, once and for good: growing would take as much again.
-                    self.header.reserve_exact(if self.longest == MAX_NODE_HEADER { self.longest } else { 0 });
+                    self.header.reserve_exact(if self.is_of_node() { self.longest } else { 0 });
                     self.header.extend_from_slice(&self.input);
                 }
                 self.input = Bytes::new();
