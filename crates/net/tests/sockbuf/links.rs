@@ -99,10 +99,11 @@ fn a_budget_holds_and_three_paths_are_full() {
     assert!(fixed.peak.limits <= 3 * 128_000 + 3 * LEAST_SEND_BUFFER, "{fixed:?}");
 }
 
-/// All of the budget is given out, and what is too much for a queue is lost and sent again, in pieces that cost the kernel more.
+/// All of the budget is given out, and what is lost is sent again, in pieces that cost the kernel more. Short queues alone do not
+/// always lose: a sender that does not get the processor sends no bursts.
 #[test]
 fn a_budget_holds_where_much_is_lost() {
-    let lossy = PATHS.map(|path| Path { queue: path.queue / 20, ..path });
+    let lossy = PATHS.map(|path| Path { queue: path.queue / 20, loss: 10, ..path });
     let Some(paths) = Paths::open("sl", &lossy) else { return };
     let all = play(&paths, Some(PolicyConfig::Fixed(BUDGET)), &[]);
     println!("lossy   {all}");
