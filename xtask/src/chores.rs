@@ -2,6 +2,10 @@
 
 use crate::cargo;
 use crate::failure::{Failure, expect_none};
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// A file that a program writes: `cargo run --quiet --package PACKAGE -- ARGS` prints its content.
 struct Generated {
@@ -29,12 +33,34 @@ pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
     if targets.is_empty() {
         return Err(Failure::Job("anabranch-fuzz lists no target".into()));
     }
-    for target in &targets {
+    let fuzzed = |target: &str| {
         println!("fuzz {target}: {seconds} s");
-        cargo::run(cargo::command(&[&program[..], &[target, "--seconds", &seconds]].concat()))?;
-    }
+        cargo::run(cargo::command(&[&program[..], &[target, "--seconds", &seconds]].concat()))
+    };
+    side_by_side(&targets, fuzzed)?;
     println!("{} fuzz targets ran clean", targets.len());
     Ok(())
+}
+
+/// Does something with each, as many at a time as there are cores. After a failure nothing new begins.
+fn side_by_side(all: &[&str], deed: impl Fn(&str) -> Result<(), Failure> + Sync) -> Result<(), Failure> {
+    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
+    let failed = || failure.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        while failed().is_none() {
+            let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            if let Err(error) = deed(one) {
+                failed().get_or_insert(error);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(work);
+        }
+    });
+    let failure = failed().take();
+    failure.map_or(Ok(()), Err)
 }
 
 /// The N of `--seconds N`, or 60.
@@ -152,5 +178,20 @@ mod tests {
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", "7".to_owned())]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));
         assert!(matches!(generate(&args(&["--check", "x"])), Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn each_is_done_once_and_a_failure_is_told() {
+        let (all, done) = (["a", "b", "c", "d", "e"], Mutex::new(Vec::new()));
+        let deed = |one: &str| {
+            done.lock().expect("no panic").push(one.to_owned());
+            Ok(())
+        };
+        side_by_side(&all, deed).expect("none fails");
+        let mut done = done.into_inner().expect("no panic");
+        done.sort();
+        assert_eq!(done, all);
+        let deed = |one: &str| if one == "c" { Err(Failure::Job(one.into())) } else { Ok(()) };
+        assert!(matches!(side_by_side(&all, deed), Err(Failure::Job(one)) if one == "c"));
     }
 }
