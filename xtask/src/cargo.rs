@@ -49,6 +49,8 @@ pub(crate) fn cannot_start(command: &Command, error: &std::io::Error) -> Failure
 
 /// The command as one would type it.
 fn said(command: &Command) -> String {
-    let words = command.get_args().map(|arg| arg.to_string_lossy().into_owned());
-    format!("`cargo {}`", words.collect::<Vec<_>>().join(" "))
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words =
+        std::iter::once(program).chain(command.get_args()).map(|word| word.to_string_lossy().into_owned());
+    format!("`{}`", words.collect::<Vec<_>>().join(" "))
 }

@@ -2,22 +2,30 @@
 
 use crate::cargo;
 use crate::failure::{Failure, expect_none};
+use crate::reference;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// A file that a program writes: `cargo run --quiet --package PACKAGE -- ARGS` prints its content.
+/// A file that is generated.
 struct Generated {
     /// Where it is kept, from the root.
     path: &'static str,
-    package: &'static str,
-    args: &'static [&'static str],
+    content: fn() -> Result<Vec<u8>, Failure>,
 }
 
 /// Every generated file of the repository.
-const GENERATED: &[Generated] =
-    &[Generated { path: "docs/scenario.schema.json", package: "anabranch-cli", args: &["run", "--schema"] }];
+const GENERATED: &[Generated] = &[
+    Generated { path: "docs/scenario.schema.json", content: schema },
+    Generated { path: "docs/scenario.md", content: reference::page },
+];
+
+/// As the program prints it.
+fn schema() -> Result<Vec<u8>, Failure> {
+    let program = ["run", "--quiet", "--locked", "--package", "anabranch-cli", "--"];
+    cargo::output(cargo::command(&[&program[..], &["run", "--schema"]].concat()))
+}
 
 /// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.
 pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
@@ -132,9 +140,7 @@ pub(crate) fn generate(args: &[String]) -> Result<(), Failure> {
     };
     let mut stale = Vec::new();
     for file in GENERATED {
-        let mut command = cargo::command(&["run", "--quiet", "--locked", "--package", file.package, "--"]);
-        command.args(file.args);
-        let content = cargo::output(command)?;
+        let content = (file.content)()?;
         let path = cargo::root().join(file.path);
         if std::fs::read(&path).is_ok_and(|now| now == content) {
             continue;

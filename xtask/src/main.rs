@@ -3,12 +3,15 @@
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
 //! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
-//! [`cargo`] starts cargo, [`failure`] is how a command fails. No dependencies, so that the first build of a fresh clone is short.
+//! [`book`] makes the book of `docs`, [`reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
+//! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
 mod bench;
+mod book;
 mod cargo;
 mod chores;
 mod failure;
+mod reference;
 mod suite;
 mod tidy;
 
@@ -23,6 +26,7 @@ usage: cargo xtask <command>
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
   bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
+  book [--open]             the documentation as a book: target/book
   gen [--check]             regenerate the generated files, or check that none is stale
 ";
 
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
         "bench" => bench::run(rest),
+        "book" => book::command(rest),
         "gen" => chores::generate(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

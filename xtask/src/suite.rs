@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that tests, with one plain closing line.
 
+use crate::book::{self, Made};
 use crate::cargo;
 use crate::failure::Failure;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +10,7 @@ use std::process::Stdio;
 /// Examples that measure for long or want arguments: they are built, not run.
 const BUILT_ONLY: [&str; 1] = ["campaign"];
 
-/// Runs all tests, then all examples. The last line on stdout is `N passed, N failed, N skipped`.
+/// Runs all tests, then all examples, then makes the book. The last line on stdout is `N passed, N failed, N skipped`.
 pub(crate) fn run() -> Result<(), Failure> {
     let mut tally = Tally::default();
     // --show-output: a passing test's output is otherwise swallowed, and with it why it was skipped.
@@ -24,6 +25,15 @@ pub(crate) fn run() -> Result<(), Failure> {
                 eprintln!("{message}");
                 tally.failed += 1;
             }
+        }
+    }
+    println!("the book of docs");
+    match book::make() {
+        Ok(Made::Book(_)) => tally.passed += 1,
+        Ok(Made::Skipped) => tally.ignored += 1,
+        Err(Failure::Job(message) | Failure::Usage(message)) => {
+            eprintln!("{message}");
+            tally.failed += 1;
         }
     }
     // A test binary that could not be built or died left no line to count.

@@ -1,0 +1,41 @@
+//! Names of network namespaces that are ours alone: the pages use plain ones such as `left`.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anabranch_testkit::netns::{Farewell, mortal};
+
+/// A view of the file system with a `/run/netns` of its own. What was made there goes with the last process that sees it.
+pub(crate) struct Namespaces(Child);
+
+impl Namespaces {
+    /// # Panics
+    /// If root may not make one.
+    pub(crate) fn new() -> Self {
+        let mut holder = mortal("unshare", Farewell::Kill);
+        let script = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && echo ready && exec cat";
+        holder.args(["--mount", "--propagation", "private", "sh", "-c", script]);
+        let mut child = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare is here");
+        let mut said = String::new();
+        let out = child.stdout.as_mut().expect("it is a pipe");
+        BufReader::new(out).read_line(&mut said).expect("text");
+        assert_eq!(said, "ready\n");
+        Self(child)
+    }
+
+    /// A program in `folder` that sees them, which is interrupted when we are gone.
+    pub(crate) fn inside(&self, program: &str, folder: &Path) -> Command {
+        let mut command = mortal("nsenter", Farewell::Interrupt);
+        let wdns = format!("--wdns={}", folder.display());
+        command.arg(format!("--mount=/proc/{}/ns/mnt", self.0.id())).arg(wdns).args(["--", program]);
+        command
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,99 @@
+//! `cargo xtask book`: the documentation as a book.
+//!
+//! mdBook goes into the target folder and nowhere else. It sees a copy of `docs`, in which links to the rest of the repository have
+//! been turned to copies of what they name ([`stage`]): so the pages keep their places and links on a forge, and the book
+//! needs nothing beside itself.
+
+mod stage;
+
+use crate::cargo;
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The version that the book is made with.
+const MDBOOK_VERSION: &str = "0.5.4";
+
+/// `book [--open]`.
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    let open = match args {
+        [] => false,
+        [flag] if flag == "--open" => true,
+        _ => return Err(Failure::Usage("book takes `--open` or nothing".into())),
+    };
+    if let Made::Book(index) = make()? {
+        println!("{}", index.display());
+        if open {
+            return show(&index);
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a book.
+pub(crate) enum Made {
+    /// Its first page.
+    Book(PathBuf),
+    /// Why is on stderr.
+    Skipped,
+}
+
+/// Makes it anew.
+pub(crate) fn make() -> Result<Made, Failure> {
+    let target = target();
+    let Some(program) = mdbook(&target.join("tools")) else { return Ok(Made::Skipped) };
+    let staged = target.join("book-source");
+    stage::copy(&cargo::root(), &staged).map_err(Failure::Job)?;
+    let book = target.join("book");
+    let mut command = Command::new(program);
+    command.arg("build").arg(&staged).arg("--dest-dir").arg(&book);
+    cargo::run(command)?;
+    Ok(Made::Book(book.join("index.html")))
+}
+
+/// The folder of what is built.
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    cargo::root().join(target)
+}
+
+/// mdBook in `tools`, installed if need be. It is built in a folder of its own, so that nothing else is built again.
+fn mdbook(tools: &Path) -> Option<PathBuf> {
+    let program = tools.join("bin/mdbook");
+    let mark = tools.join(format!("mdbook-{MDBOOK_VERSION}"));
+    if program.exists() && mark.exists() {
+        return Some(program);
+    }
+    let version = format!("={MDBOOK_VERSION}");
+    // Without its defaults there is no web server, no file watcher and no search.
+    let args = ["install", "mdbook", "--locked", "--no-default-features", "--version", &version];
+    let mut install = cargo::command(&args);
+    install.arg("--root").arg(tools).env("CARGO_TARGET_DIR", tools.join("build"));
+    if cargo::run(install).is_ok() && std::fs::write(&mark, "").is_ok() {
+        // What it was built from is of no more use, and large.
+        let _ = std::fs::remove_dir_all(tools.join("build"));
+        return Some(program);
+    }
+    eprintln!("SKIPPED: the book needs mdbook {MDBOOK_VERSION}, which could not be installed");
+    None
+}
+
+fn show(index: &Path) -> Result<(), Failure> {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    command.arg(index);
+    cargo::run(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn book_knows_one_flag() {
+        for bad in [&["--opne"][..], &["--open", "x"]] {
+            let args: Vec<String> = bad.iter().map(|word| (*word).to_owned()).collect();
+            assert!(matches!(command(&args), Err(Failure::Usage(_))), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `docs/scenario.md`: every key of scenario files, out of the schema that the program prints.
+//!
+//! The schema has types, doc comments and most defaults. Where it says that a key may be missing, its value is what the
+//! program makes of a scenario that is silent about it: the `scenario` of that run's record. Nothing is written twice.
+//!
+//! Code map: [`words`] says what a key takes, [`tables`] lays the tables out, [`fragments`] has an example for each.
+
+mod fragments;
+mod tables;
+mod words;
+
+use crate::cargo;
+use crate::failure::Failure;
+use serde_json::Value;
+use tables::Silent;
+
+const PACKAGE: [&str; 5] = ["run", "--quiet", "--locked", "--package", "anabranch-cli"];
+
+/// The page, whole.
+pub(crate) fn page() -> Result<Vec<u8>, Failure> {
+    let schema = json(&["run", "--schema"])?;
+    let disk = |set: &[&str]| resolved("disk", set);
+    let silent = Silent {
+        disk: disk(&[])?,
+        fragments: disk(&["radio.forwarding=fragments"])?,
+        oqpsk: resolved("log-distance", &["radio.phy=oqpsk-250k"])?,
+        fsk: resolved("log-distance", &["radio.phy=fsk-100k"])?,
+    };
+    for (set, _) in tables::IMPLIED {
+        if disk(&[set])? != silent.disk {
+            return Err(Failure::Job(format!(
+                "`{set}` is no default, though xtask/src/reference/tables.rs says so"
+            )));
+        }
+    }
+    tables::page(&schema, &silent).map(String::into_bytes).map_err(Failure::Job)
+}
+
+/// What the program prints with these arguments.
+fn json(args: &[&str]) -> Result<Value, Failure> {
+    let command = cargo::command(&[&PACKAGE[..], &["--"], args].concat());
+    serde_json::from_slice(&cargo::output(command)?)
+        .map_err(|error| Failure::Job(format!("`anabranch {}` printed no JSON: {error}", args.join(" "))))
+}
+
+/// A scenario of ours as the program has understood it, every default filled in: out of a run's record.
+fn resolved(name: &str, set: &[&str]) -> Result<Value, Failure> {
+    let file = format!("xtask/src/reference/{name}.toml");
+    let mut args = vec!["run", &file, "--json"];
+    args.extend(set.iter().flat_map(|assignment| ["--set", assignment]));
+    let mut record = json(&args)?;
+    Ok(record["scenario"].take())
+}

@@ -1,0 +1,214 @@
+//! An example for each table of a scenario. The documentation's tests read them.
+
+/// The table's path, without names, and what a file may say there.
+pub(super) const ALL: &[(&str, &str)] = &[
+    (
+        "file",
+        r#"
+name = "three gateways"
+description = "What a reader should know."
+seed = 7
+stop = "10 min"
+"#,
+    ),
+    (
+        "network",
+        r#"
+[network]
+ip = 6
+metric = "delay"
+convergence = "2 s"
+"#,
+    ),
+    (
+        "node",
+        r#"
+[[node]]
+name = "gw1"
+kind = "gateway"
+energy = "low"
+
+[[node]]
+name = "sensor"
+kind = "node"
+dtc = "caching"
+position = [80, 0]
+"#,
+    ),
+    (
+        "link",
+        r#"
+[[link]]
+name = "radio1"
+from = "gw1"
+to = "sensor"
+rate = "256 kbit/s"
+delay = "25 ms"
+mtu = 141
+loss = "2 %"
+queue = "20 packets"
+"#,
+    ),
+    (
+        "link.back",
+        r#"
+[[link]]
+from = "gw1"
+to = "sensor"
+rate = "2 Mbit/s"
+delay = "25 ms"
+back = { rate = "256 kbit/s", loss = 0.05 }
+"#,
+    ),
+    (
+        "link.loss_factors",
+        r#"
+[[link]]
+from = "relay1"
+to = "relay2"
+rate = "250 kbit/s"
+delay = "11 ms"
+loss = "10 %"
+loss_factors = { ack = 0.5, link_ack = 0.25 }
+link_ack_timeout = "3 ms"
+"#,
+    ),
+    (
+        "link.loss",
+        r#"
+[[link]]
+from = "gw1"
+to = "sensor"
+rate = "256 kbit/s"
+delay = "25 ms"
+loss = { good_to_bad = 0.01, bad_to_good = 0.2, loss_bad = 0.5 }
+"#,
+    ),
+    (
+        "radio",
+        r#"
+[radio]
+phy = "oqpsk-250k"
+range = "100 m"
+interference_range = "180 m"
+max_frame_retries = 7
+"#,
+    ),
+    (
+        "radio.log_distance",
+        r#"
+[radio.log_distance]
+exponent = 3.2
+shadowing_db = 4.0
+"#,
+    ),
+    (
+        "paths",
+        r#"
+[paths]
+root = "border"
+max_paths = 3
+"#,
+    ),
+    (
+        "tcp",
+        r#"
+[tcp.default]
+congestion = "cubic"
+
+[tcp.wireless]
+base = "paper"
+mss = 81
+window_limit = 4
+"#,
+    ),
+    (
+        "dtc",
+        r#"
+[dtc.caching]
+algorithm = "improved"
+cache_segments = 1
+"#,
+    ),
+    (
+        "transfer",
+        r#"
+[[transfer]]
+name = "update"
+kind = "set"
+from = "cn"
+to = "sensor"
+bytes = "129 kB"
+gateways = 3
+tcp_wireless = "wireless"
+"#,
+    ),
+    (
+        "transfer.set",
+        r#"
+[[transfer]]
+kind = "set"
+from = "cn"
+to = "sensor"
+bytes = "129 kB"
+
+[transfer.set]
+striping = "window"
+start = "after-setack"
+"#,
+    ),
+    (
+        "transfer.mptcp",
+        r#"
+[[transfer]]
+kind = "mptcp"
+from = "sensor"
+to = "border"
+start = "60 s"
+
+[transfer.mptcp]
+scheduler = "predictive"
+subflows = 3
+"#,
+    ),
+    (
+        "event",
+        r#"
+[[event]]
+at = "70 s"
+action = "fail-node"
+node = "gw2"
+how = "reset"
+
+[[event]]
+at = "90 s"
+action = "recover-node"
+node = "gw2"
+"#,
+    ),
+    (
+        "route",
+        r#"
+[[route]]
+at = "cn"
+to = "sensor"
+via = "gw2"
+"#,
+    ),
+    (
+        "emulation",
+        r#"
+[emulation]
+lag_limit = "50 ms"
+on_lag = "stop"
+"#,
+    ),
+    (
+        "sweep",
+        r#"
+[sweep]
+"link.*.loss" = [0.0, 0.02, 0.05]
+"transfer.update.gateways" = [1, 2, 3]
+"#,
+    ),
+];

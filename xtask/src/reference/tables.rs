@@ -1,0 +1,244 @@
+//! The page: a table of keys for each table of the file.
+
+use super::fragments;
+use super::words::{self, Choice, Taken};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Scenarios that say next to nothing, as the program has resolved them.
+pub(super) struct Silent {
+    /// A radio by ranges, with paths and profiles.
+    pub(super) disk: Value,
+    /// The same, which passes fragments on.
+    pub(super) fragments: Value,
+    /// A radio by path loss, in either band.
+    pub(super) oqpsk: Value,
+    pub(super) fsk: Value,
+}
+
+/// Defaults that records leave out: an assignment that changes nothing, which the generator makes sure of, and the key.
+pub(super) const IMPLIED: [(&str, (&str, &str)); 3] = [
+    ("node.root.host=simulated", ("node", "host")),
+    ("tcp.default.base=modern", ("tcp", "base")),
+    ("radio.forwarding=reassembly", ("radio", "forwarding")),
+];
+
+/// The order in which the tables of the file are read best. What is not here comes behind.
+const ORDER: [&str; 10] =
+    ["network", "node", "link", "radio", "paths", "tcp", "dtc", "transfer", "event", "route"];
+
+const HEAD: &str = "\
+# Scenario reference
+
+<!-- Written by `cargo xtask gen` from the code's own schema and defaults. Change it there. -->
+
+A scenario is one TOML file: a network and what goes on in it. `anabranch run FILE` simulates it, `anabranch emulate FILE` lets it
+run in real time. A key that is not here is refused, with its line and a suggestion. The same as a
+[JSON Schema](scenario.schema.json), for editors: `anabranch run --schema`. What the words mean is in [Concepts](concepts.md), what
+there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio.md).
+
+## Values
+
+| value | units | examples |
+| --- | --- | --- |
+| time | `ns`, `us`, `ms`, `s`, `min`, `h` | `\"25 ms\"`, `\"1.5 s\"` |
+| rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, by factors of 1000 | `\"250 kbit/s\"` |
+| size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
+| queue's size | a size, or a number of packets | `\"100 packets\"` |
+| length | `mm`, `cm`, `m`, `km`; a bare number is metres | `\"50 m\"`, `50` |
+| probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
+
+**Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
+all of a list. Members of a list go by their `name`.
+";
+
+/// The page.
+pub(super) fn page(schema: &Value, silent: &Silent) -> Result<String, String> {
+    let properties = schema["properties"].as_object().ok_or("the schema has no properties")?;
+    let mut page = Page { schema, silent, text: HEAD.to_owned(), told: BTreeSet::new() };
+    page.section("## The file itself", "", schema, "file")?;
+    let rest = properties.keys().map(String::as_str).filter(|name| !ORDER.contains(name));
+    for name in ORDER.into_iter().chain(rest) {
+        let property = properties.get(name).ok_or(format!("there is no table `{name}` any more"))?;
+        page.table(name, property)?;
+    }
+    page.closed()
+}
+
+struct Page<'a> {
+    schema: &'a Value,
+    silent: &'a Silent,
+    text: String,
+    /// Fragments that have found their table.
+    told: BTreeSet<&'static str>,
+}
+
+impl Page<'_> {
+    /// A table of the file, if the property is one: `[name]`, `[[name]]` or `[name.NAME]`.
+    fn table(&mut self, name: &str, property: &Value) -> Result<(), String> {
+        let (heading, inner) = if let Some(items) = property.get("items") {
+            (format!("[[{name}]]"), items)
+        } else if let Some(values) = property.get("additionalProperties") {
+            (format!("[{name}.NAME]"), values)
+        } else {
+            (format!("[{name}]"), property)
+        };
+        if name == "sweep" {
+            return self.section("## `[sweep]`", &words::about(property), &Value::Null, name);
+        }
+        for definition in words::taken(self.schema, inner).tables {
+            let about = self.schema["$defs"][&definition].clone();
+            self.section(&format!("## `{heading}`"), &words::about(&about), &about, name)?;
+        }
+        Ok(())
+    }
+
+    /// One table of the file with its keys and those of the tables within it. `path`: dotted, without names.
+    fn section(&mut self, heading: &str, about: &str, definition: &Value, path: &str) -> Result<(), String> {
+        write!(self.text, "\n{heading}\n").map_err(|error| error.to_string())?;
+        if !about.is_empty() {
+            self.text += &format!("\n{about}\n");
+        }
+        let mut choices = Vec::new();
+        let mut inner = Vec::new();
+        if let Some(properties) = definition["properties"].as_object() {
+            self.text += "\n| key | takes | default | what |\n| --- | --- | --- | --- |\n";
+            let required = required(definition);
+            for (key, property) in required_first(properties, &required) {
+                let taken = words::taken(self.schema, property);
+                if path == "file" && is_of_the_file(property, &taken) {
+                    continue;
+                }
+                let default = self.default(path, key, property, required.contains(key.as_str()));
+                let row = [format!("`{key}`"), kinds(&taken), default, words::about(property)]
+                    .map(|cell| cell.replace('|', "\\|"));
+                self.text += &format!("| {} |\n", row.join(" | "));
+                inner.extend(taken.tables.iter().map(|name| (key.clone(), name.clone())));
+                if !taken.choices.is_empty() {
+                    choices.push((key.clone(), taken.choices));
+                }
+            }
+        }
+        for (key, choices) in choices {
+            self.text += &explained(&key, &choices);
+        }
+        self.fragment(path);
+        for (key, name) in inner {
+            let definition = self.schema["$defs"][&name].clone();
+            let heading = format!("### `{path}.{key}`");
+            self.section(&heading, &words::about(&definition), &definition, &format!("{path}.{key}"))?;
+        }
+        Ok(())
+    }
+
+    /// The example of a table.
+    fn fragment(&mut self, path: &str) {
+        if let Some((name, text)) = fragments::ALL.iter().find(|(name, _)| *name == path) {
+            self.told.insert(name);
+            self.text += &format!("\n```toml,fragment\n{}\n```\n", text.trim());
+        }
+    }
+
+    /// The cell about what holds if the key is not there.
+    fn default(&self, path: &str, key: &str, property: &Value, required: bool) -> String {
+        if required {
+            return "must be given".to_owned();
+        }
+        match property.get("default") {
+            Some(Value::Array(none)) if none.is_empty() => "none".to_owned(),
+            Some(Value::String(text)) if text.is_empty() => "none".to_owned(),
+            Some(Value::Object(_)) => "see its keys".to_owned(),
+            Some(value) => format!("`{value}`"),
+            None => self.found(path, key),
+        }
+    }
+
+    /// What the program makes of a scenario that does not say `key`.
+    fn found(&self, path: &str, key: &str) -> String {
+        if let Some((set, _)) = IMPLIED.iter().find(|(_, implied)| *implied == (path, key)) {
+            let value = set.split_once('=').map_or("", |(_, value)| value);
+            return format!("`\"{value}\"`");
+        }
+        let of = |scenario: &Value, place: &str| scenario.pointer(&format!("{place}/{key}")).cloned();
+        let (disk, oqpsk, fsk) = (&self.silent.disk, &self.silent.oqpsk, &self.silent.fsk);
+        let values = match path {
+            "tcp" => vec![("modern", of(disk, "/tcp/default")), ("paper", of(disk, "/tcp/paper"))],
+            "dtc" => vec![("improved", of(disk, "/dtc/improved")), ("paper", of(disk, "/dtc/paper"))],
+            "radio" if key.ends_with("range") || key == "log_distance" => Vec::new(),
+            "radio" => vec![
+                ("oqpsk-250k", of(disk, "/radio").or_else(|| of(&self.silent.fragments, "/radio"))),
+                ("fsk-100k", of(fsk, "/radio")),
+            ],
+            "radio.log_distance" => vec![
+                ("oqpsk-250k", of(oqpsk, "/radio/log_distance")),
+                ("fsk-100k", of(fsk, "/radio/log_distance")),
+            ],
+            "paths" => vec![("", of(disk, "/paths"))],
+            _ => Vec::new(),
+        };
+        let mut values: Vec<(&str, String)> =
+            values.into_iter().filter_map(|(of, value)| Some((of, value?.to_string()))).collect();
+        values.dedup_by(|next, first| next.1 == first.1);
+        match &values[..] {
+            [] if path == "dtc" => "as the algorithm has it".to_owned(),
+            [] => "none".to_owned(),
+            [(_, value)] => format!("`{value}`"),
+            several => {
+                let each = several.iter().map(|(of, value)| format!("`{value}` ({of})"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// The page, if every fragment has found its table.
+    fn closed(self) -> Result<String, String> {
+        match fragments::ALL.iter().find(|(name, _)| !self.told.contains(name)) {
+            Some((name, _)) => Err(format!("there is an example for `{name}`, and no such table")),
+            None => Ok(self.text),
+        }
+    }
+}
+
+/// It has a section of its own.
+fn is_of_the_file(property: &Value, taken: &Taken) -> bool {
+    let is_list = property["items"].get("$ref").is_some();
+    let is_map = property.get("additionalProperties").is_some();
+    is_list || is_map || !taken.tables.is_empty()
+}
+
+fn kinds(taken: &Taken) -> String {
+    let mut kinds = taken.kinds.clone();
+    kinds.extend(taken.choices.iter().filter(|c| c.value.starts_with('{')).map(|c| format!("`{}`", c.value)));
+    match kinds.split_last() {
+        None => "a table".to_owned(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+    }
+}
+
+fn explained(key: &str, choices: &[Choice]) -> String {
+    // A single word that only says that it is one explains nothing.
+    let choices: Vec<&Choice> = choices.iter().filter(|choice| choice.about != "The word for it.").collect();
+    if choices.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\nValues of `{key}`:\n\n");
+    for choice in choices {
+        text += &format!("* `{}`: {}\n", choice.value, choice.about);
+    }
+    text
+}
+
+fn required(definition: &Value) -> BTreeSet<&str> {
+    definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn required_first<'a>(
+    properties: &'a Map<String, Value>,
+    required: &BTreeSet<&str>,
+) -> Vec<(&'a String, &'a Value)> {
+    let mut keys: Vec<_> = properties.iter().collect();
+    keys.sort_by_key(|(key, _)| (!required.contains(key.as_str()), key.as_str() != "name"));
+    keys
+}

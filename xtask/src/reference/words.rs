@@ -1,0 +1,165 @@
+//! What a key takes, in words, out of its schema.
+
+use serde_json::Value;
+
+/// One of the values that a key may have, and what it means.
+pub(super) struct Choice {
+    /// As it stands in a file.
+    pub(super) value: String,
+    pub(super) about: String,
+}
+
+/// What a key takes.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// The kinds of value, to be joined by "or".
+    pub(super) kinds: Vec<String>,
+    /// The values that have a meaning of their own.
+    pub(super) choices: Vec<Choice>,
+    /// The definitions of tables among them.
+    pub(super) tables: Vec<String>,
+}
+
+/// The definitions that are units, with the place on the page that explains them.
+const UNITS: [(&str, &str); 8] = [
+    ("Span", "a [time](#values)"),
+    ("Rate", "a [rate](#values)"),
+    ("Size", "a [size](#values)"),
+    ("QueueSize", "a [queue's size](#values)"),
+    ("Length", "a [length](#values)"),
+    ("Probability", "a [probability](#values)"),
+    ("Limit", "a whole number, `\"none\"` or `\"off\"`"),
+    ("SizeLimit", "a [size](#values), or `\"none\"`"),
+];
+
+/// What `schema`, a key's, takes. `root` has the definitions.
+pub(super) fn taken(root: &Value, schema: &Value) -> Taken {
+    let mut taken = Taken::default();
+    collect(root, schema, &mut taken);
+    taken.kinds.dedup();
+    taken
+}
+
+fn collect(root: &Value, schema: &Value, taken: &mut Taken) {
+    if let Some(name) = reference(schema) {
+        let definition = &root["$defs"][name];
+        if let Some((_, words)) = UNITS.iter().find(|(unit, _)| *unit == name) {
+            taken.kinds.push((*words).to_owned());
+        } else if definition.get("properties").is_some() {
+            taken.kinds.push("a table".to_owned());
+            taken.tables.push(name.to_owned());
+        } else {
+            collect(root, definition, taken);
+        }
+        return;
+    }
+    for several in ["anyOf", "oneOf"] {
+        for one in schema[several].as_array().into_iter().flatten() {
+            collect(root, one, taken);
+        }
+    }
+    if let Some(value) = schema.get("const") {
+        let value = value.to_string();
+        taken.kinds.push(format!("`{value}`"));
+        taken.choices.push(Choice { value, about: about(schema) });
+        return;
+    }
+    for name in names(&schema["type"]) {
+        match name {
+            "null" => {}
+            "object" => taken.choices.extend(inline(schema)),
+            "array" => taken.kinds.push(array(schema)),
+            "integer" => taken.kinds.push("a whole number".to_owned()),
+            "number" => taken.kinds.push("a number".to_owned()),
+            "boolean" => taken.kinds.push("`true` or `false`".to_owned()),
+            "string" if schema.get("maxLength").is_some() => {
+                taken.kinds.push("a name of the program's own".to_owned())
+            }
+            "string" => taken.kinds.push("a text".to_owned()),
+            other => taken.kinds.push(other.to_owned()),
+        }
+    }
+}
+
+/// A choice that is a table in the line: `{ first = ... }`, or one within another.
+fn inline(schema: &Value) -> Option<Choice> {
+    let value = braces(schema)?;
+    let parts = schema["properties"].as_object()?.values().flat_map(|inner| inner["properties"].as_object());
+    let parts: Vec<String> =
+        parts.flatten().map(|(name, inner)| format!("`{name}`: {}", about(inner))).collect();
+    let about = [vec![about(schema)], parts].concat().join(" ");
+    Some(Choice { value, about })
+}
+
+fn braces(schema: &Value) -> Option<String> {
+    let parts: Vec<String> = schema["properties"]
+        .as_object()?
+        .iter()
+        .map(|(name, inner)| format!("{name} = {}", braces(inner).unwrap_or_else(|| "...".to_owned())))
+        .collect();
+    Some(format!("{{ {} }}", parts.join(", ")))
+}
+
+fn array(schema: &Value) -> String {
+    let of = match schema["items"]["type"].as_str() {
+        Some("string") => "texts",
+        Some("number" | "integer") => "numbers",
+        _ => "values",
+    };
+    match (schema["minItems"].as_u64(), schema["maxItems"].as_u64()) {
+        (Some(least), Some(most)) if least == most => format!("{least} {of} in brackets"),
+        _ => format!("{of} in brackets"),
+    }
+}
+
+/// The definition that a schema refers to.
+pub(super) fn reference(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
+}
+
+fn names(kind: &Value) -> Vec<&str> {
+    match kind {
+        Value::String(name) => vec![name],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The doc comment, in one line.
+pub(super) fn about(schema: &Value) -> String {
+    schema["description"].as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn units_choices_and_tables_have_words() {
+        let root = json!({ "$defs": {
+            "Span": { "type": "string", "pattern": "x" },
+            "Name": { "oneOf": [{ "const": "on", "description": "It\ndoes." }, { "const": "off" }] },
+            "Part": { "type": "object", "properties": {} },
+        }});
+        let span = taken(&root, &json!({ "anyOf": [{ "$ref": "#/$defs/Span" }, { "type": "null" }] }));
+        assert_eq!(span.kinds, ["a [time](#values)"]);
+        let name = taken(&root, &json!({ "$ref": "#/$defs/Name" }));
+        assert_eq!(name.kinds, ["`\"on\"`", "`\"off\"`"]);
+        assert_eq!(name.choices[0].about, "It does.");
+        assert_eq!(taken(&root, &json!({ "$ref": "#/$defs/Part" })).tables, ["Part"]);
+        let pair =
+            json!({ "type": ["array", "null"], "items": { "type": "number" }, "minItems": 2, "maxItems": 2 });
+        assert_eq!(taken(&root, &pair).kinds, ["2 numbers in brackets"]);
+    }
+
+    #[test]
+    fn a_table_in_a_line_is_a_choice() {
+        let schema = json!({ "type": "object", "description": "Most.", "properties": { "any": { "type": "number" } } });
+        let taken = taken(&json!({}), &schema);
+        assert_eq!(
+            (taken.choices[0].value.as_str(), taken.choices[0].about.as_str()),
+            ("{ any = ... }", "Most.")
+        );
+    }
+}
