@@ -3,7 +3,7 @@
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
 //! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
-//! [`book`] makes the book of `docs`, [`reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
+//! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
 mod bench;
