@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::{Metrics, json_schema};
-use anabranch_sim::scenario::{ContentSpec, Plan, Point, Scenario, Source, TransferSpec};
+use anabranch_sim::scenario::{ContentSpec, Plan, Point, Policies, Scenario, Source, TransferSpec};
 use anabranch_sim::trace::TextTrace;
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -47,13 +47,13 @@ pub(crate) struct Arguments {
     schema: bool,
 }
 
-pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     if arguments.schema {
         let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema is plain data");
         return output::text(&format!("{schema}\n"));
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
-    let points = read(path, &arguments.set)?;
+    let points = read(path, &arguments.set, policies)?;
     if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
         let message = format!("{}: the kernel stands for some of its nodes", path.display());
         return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
@@ -78,9 +78,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
 pub(crate) type PointWithFiles = (Point, BTreeMap<String, Bytes>);
 
 /// Every point of the scenario in a file.
-pub(crate) fn read(path: &Path, set: &[String]) -> Result<Vec<PointWithFiles>, Error> {
+pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<Vec<PointWithFiles>, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
-    let mut source = Source::new(path.display().to_string(), text);
+    let mut source = Source::new(path.display().to_string(), text).with_policies(policies.clone());
     for assignment in set {
         source = source.set(assignment.as_str());
     }
