@@ -25,6 +25,13 @@ pub(crate) fn thread() -> Duration {
     processor(ClockId::ThreadCPUTime)
 }
 
+/// How long this thread has waited for a core that others had, if the kernel says.
+pub(crate) fn thread_waited() -> Duration {
+    // Nanoseconds on a core, nanoseconds of waiting for one, turns.
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0))
+}
+
 /// Processor time of this process.
 pub(crate) fn process() -> Duration {
     processor(ClockId::ProcessCPUTime)

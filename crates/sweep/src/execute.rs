@@ -13,6 +13,7 @@ use crate::job::Job;
 use crate::plan::Shard;
 use crate::points::{Point, Sweep};
 use crate::row::{Row, Schema};
+use crate::spec::Runs;
 use crate::store::Store;
 
 /// How a sweep is executed. None of it alters a result.
@@ -54,6 +55,8 @@ pub struct Outcome {
     pub process: Duration,
     /// Time that went by meanwhile.
     pub wall: Duration,
+    /// What of that the threads together had to wait for a core that some other program had.
+    pub waited: Duration,
     /// Runs that could be under way at the same time.
     pub threads: usize,
 }
@@ -64,9 +67,10 @@ impl Outcome {
         self.process.saturating_sub(self.runs).as_secs_f64() / self.runs.as_secs_f64().max(1e-9)
     }
 
-    /// Share of the time of all threads in which runs were under way and had a core.
+    /// Share of the time of all threads in which runs were under way, of that which other programs left them.
     pub fn busy(&self) -> f64 {
-        self.runs.as_secs_f64() / (self.wall.as_secs_f64() * self.threads as f64).max(1e-9)
+        let left = self.wall.as_secs_f64() * self.threads as f64 - self.waited.as_secs_f64();
+        self.runs.as_secs_f64() / left.max(1e-9)
     }
 }
 
@@ -95,7 +99,8 @@ pub fn execute(
         message: format!("cannot start {} threads: {error}", options.threads),
         hint: "take fewer with --jobs".to_owned(),
     })?;
-    let (began, processor) = (Began::now(), clock::process());
+    let waiting = || pool.broadcast(|_| clock::thread_waited()).into_iter().sum::<Duration>();
+    let (waited, began, processor) = (waiting(), Began::now(), clock::process());
     let work = Work {
         sweep,
         shard: options.shard,
@@ -106,7 +111,7 @@ pub fn execute(
     };
     pool.in_place_scope(|scope| {
         for point in points {
-            work.begin(scope, point);
+            work.begin(scope, point, 0);
         }
     });
     let threads = pool.current_num_threads();
@@ -122,6 +127,7 @@ pub fn execute(
         runs,
         process: clock::process().saturating_sub(processor),
         wall: began.elapsed(),
+        waited: waiting().saturating_sub(waited),
         threads,
     })
 }
@@ -145,12 +151,12 @@ struct Stage {
 }
 
 impl<'w> Work<'w> {
-    /// Lets the runs of a point begin that are due now.
-    fn begin<'s>(&'s self, scope: &Scope<'s>, point: &'s Point)
+    /// Lets the runs of a point begin that are due now. It needs at least so many of each seed.
+    fn begin<'s>(&'s self, scope: &Scope<'s>, point: &'s Point, least: u64)
     where
         'w: 's,
     {
-        let due = self.sweep.due(point, self.sink().store, self.shard);
+        let due = self.sweep.due_from(point, self.sink().store, self.shard, least);
         if due.is_empty() {
             return;
         }
@@ -159,6 +165,7 @@ impl<'w> Work<'w> {
             if self.is_over() {
                 return;
             }
+            let grows = matches!(self.sweep.spec().runs, Runs::Enough(_));
             let left = AtomicUsize::new(due.len());
             let stage = match Job::new(self.sweep, point, due) {
                 Ok(job) => Arc::new(Stage { job, left, schema: OnceLock::new() }),
@@ -168,8 +175,9 @@ impl<'w> Work<'w> {
                 let stage = stage.clone();
                 scope.spawn(move |scope| {
                     let done = self.make(&stage, key);
-                    if stage.left.fetch_sub(1, Ordering::AcqRel) == 1 && done {
-                        self.look(scope, point);
+                    if stage.left.fetch_sub(1, Ordering::AcqRel) == 1 && done && grows {
+                        let least = stage.job.runs.last().map_or(0, |key| key.run + 1);
+                        self.look(scope, point, least);
                     }
                 });
             }
@@ -203,7 +211,7 @@ impl<'w> Work<'w> {
     }
 
     /// The runs of a point are there that were due: perhaps there are more.
-    fn look<'s>(&'s self, scope: &Scope<'s>, point: &'s Point)
+    fn look<'s>(&'s self, scope: &Scope<'s>, point: &'s Point, least: u64)
     where
         'w: 's,
     {
@@ -212,7 +220,7 @@ impl<'w> Work<'w> {
             sink.write().and_then(|()| self.sweep.check_metric(point, sink.store))
         };
         match written {
-            Ok(()) => self.begin(scope, point),
+            Ok(()) => self.begin(scope, point, least),
             Err(error) => self.fail(error),
         }
     }

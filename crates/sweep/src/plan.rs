@@ -71,26 +71,40 @@ impl Sweep {
 
     /// How far a point is.
     pub fn standing(&self, point: &Point, store: &Store) -> Standing {
-        let address = |key: RunKey| point.root.run(key.seed, key.run);
-        let missing =
-            |each| self.runs(each).filter(|key| !store.contains(&address(*key))).collect::<Vec<_>>();
+        self.standing_from(point, store, 0)
+    }
+
+    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    pub(crate) fn standing_from(&self, point: &Point, store: &Store, least: u64) -> Standing {
         let enough = match &self.spec().runs {
             Runs::Fixed(runs) => {
-                let missing = missing(*runs);
+                let keys = self.addresses(point, *runs).filter(|(_, address)| !store.contains(address));
+                let missing: Vec<RunKey> = keys.map(|(key, _)| key).collect();
                 return Standing { runs: *runs, complete: missing.is_empty(), met: None, missing };
             }
             Runs::Enough(enough) => enough,
         };
         let mut runs = enough.first();
         loop {
-            let missing = missing(runs);
+            let next = enough.next(runs);
+            if runs < least
+                && let Some(next) = next
+            {
+                runs = next;
+                continue;
+            }
+            let (mut missing, mut values) = (Vec::new(), Vec::new());
+            for (key, address) in self.addresses(point, runs) {
+                match store.contains(&address) {
+                    true => values.extend(store.figure(&address, &enough.metric)),
+                    false => missing.push(key),
+                }
+            }
             if !missing.is_empty() {
                 return Standing { runs, complete: false, met: None, missing };
             }
-            let values: Vec<f64> =
-                self.runs(runs).filter_map(|key| store.figure(&address(key), &enough.metric)).collect();
             let met = enough.is_met(&values);
-            match enough.next(runs).filter(|_| !met) {
+            match next.filter(|_| !met) {
                 Some(next) => runs = next,
                 None => return Standing { runs, complete: true, met: Some(met), missing },
             }
@@ -118,11 +132,16 @@ impl Sweep {
     /// What is missing at a point and is this shard's to do. A shard has every so many-th run; where it depends on the runs of a point
     /// whether there are more of them, it has every so many-th point.
     pub fn due(&self, point: &Point, store: &Store, shard: Shard) -> Vec<RunKey> {
+        self.due_from(point, store, shard, 0)
+    }
+
+    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    pub(crate) fn due_from(&self, point: &Point, store: &Store, shard: Shard, least: u64) -> Vec<RunKey> {
         let whole_points = matches!(self.spec().runs, Runs::Enough(_));
         if whole_points && !shard.has(point.index as u64) {
             return Vec::new();
         }
-        let Standing { runs, mut missing, .. } = self.standing(point, store);
+        let Standing { runs, mut missing, .. } = self.standing_from(point, store, least);
         if !whole_points {
             let first = point.index as u64 * self.seeds().len() as u64 * runs;
             let place = |key: &RunKey| {
