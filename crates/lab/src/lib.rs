@@ -21,9 +21,10 @@ pub mod plot;
 pub mod rdca;
 pub mod set;
 pub mod sockbuf;
-pub mod stats;
 pub mod targets;
 pub mod verdict;
+
+pub use anabranch_model::stats;
 
 /// Every experiment that there is.
 pub const EXPERIMENTS: &[&dyn experiment::Experiment] =

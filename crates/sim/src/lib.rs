@@ -35,7 +35,7 @@ pub mod frames;
 pub mod host;
 pub mod link;
 pub mod loss;
-mod math;
+pub mod math;
 pub mod network;
 mod numbered;
 pub mod octets;

@@ -20,9 +20,19 @@ const FLOORS: &[Floor] = &[
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
     Floor { name: "lab", may_know: &["wire", "core", "model", "sim"] },
-    Floor { name: "cli", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab"] },
-    Floor { name: "python", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab"] },
-    Floor { name: "fuzz", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "cli"] },
+    Floor { name: "sweep", may_know: &["core", "model", "sim"] },
+    Floor {
+        name: "cli",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep"],
+    },
+    Floor {
+        name: "python",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep"],
+    },
+    Floor {
+        name: "fuzz",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "cli"],
+    },
 ];
 
 /// The crate that only tests may depend on; any crate's tests may.
