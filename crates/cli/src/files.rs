@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use anabranch_secure::FileDigest;
 use bytes::Bytes;
@@ -51,6 +52,62 @@ pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
     let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
     file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
     file.persist(path).map(drop).map_err(|e| failed(e.error))
+}
+
+/// A file that is written bit by bit, and is there whole or not at all.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Beside where it will be; goes away if nothing becomes of it.
+    Beside(tempfile::NamedTempFile),
+    /// See [`is_special`].
+    There(File),
+}
+
+impl Whole {
+    /// Begins a file, before the work that fills it.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let place = if is_special(path) {
+            fs::OpenOptions::new().write(true).open(path).map(Place::There)
+        } else {
+            // As a file is made that is not beside its place: whoever may read files of ours may read it.
+            let open = fs::Permissions::from_mode(0o666);
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(".anabranch-").permissions(open).tempfile_in(folder(path)).map(Place::Beside)
+        };
+        let place = place.map_err(|e| Error::unwritable(path, &e))?;
+        Ok(Self { path: path.to_owned(), place })
+    }
+
+    /// Gives it its name: it is whole.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", self.path.display()));
+        match self.place {
+            Place::Beside(file) => file.persist(&self.path).map(drop).map_err(|e| failed(e.error)),
+            Place::There(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Whole {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Beside(file) => file.write(octets),
+            Place::There(file) => file.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.place {
+            Place::Beside(file) => file.flush(),
+            Place::There(file) => file.flush(),
+        }
+    }
 }
 
 /// Where it is, or will be.

@@ -10,6 +10,7 @@ mod config;
 mod emulate;
 mod endpoint;
 mod error;
+mod events;
 mod files;
 mod gateway;
 mod key;
@@ -22,6 +23,7 @@ mod plan;
 mod push;
 mod run;
 mod service;
+mod view;
 
 use std::process::ExitCode;
 
@@ -53,6 +55,8 @@ enum Command {
     Key(key::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
+    /// Make a page that replays a run: its network with packets moving, windows, queues, where losses were repaired
+    View(view::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
     /// The papers' experiments: one point or grid, or every published figure beside ours
@@ -93,6 +97,7 @@ fn run() -> Result<(), Error> {
         Command::Node(arguments) => node::main(arguments),
         Command::Key(command) => key::main(&command),
         Command::Run(arguments) => run::main(&arguments),
+        Command::View(arguments) => view::main(&arguments),
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),

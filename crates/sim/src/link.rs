@@ -305,6 +305,17 @@ impl Link {
         (self.waiting, self.waiting_bytes)
     }
 
+    /// When the transmitter begins with the packet that was accepted last, if that is still in the link.
+    pub(crate) fn last_start(&self) -> Option<Instant> {
+        self.flights.back().map(|flight| flight.start)
+    }
+
+    /// The packets that wait for the transmitter, and when it begins with each.
+    pub(crate) fn departures(&self, now: Instant) -> impl Iterator<Item = (PacketHandle, Instant)> {
+        let waiting = self.flights.partition_point(|f| f.start <= now);
+        self.flights.range(waiting..).map(|f| (f.handle, f.start))
+    }
+
     /// Offers a packet.
     #[inline]
     pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {

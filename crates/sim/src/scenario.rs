@@ -17,6 +17,7 @@ pub mod units;
 
 mod check;
 mod error;
+mod log;
 mod plan;
 mod source;
 mod sweep;
