@@ -38,26 +38,33 @@ class Chart {
     this.plot.addEventListener("click", (event) => this.onpick?.(this.timeAt(event)));
   }
 
-  /** What is drawn: `{ name, colour, series, line | shape, dash }`, the series being a `Series`. */
-  show(series) {
-    this.series = series.filter((one) => one.series.times.length > 0);
+  /**
+   * What is drawn: `{ name, colour, series, shape | dash, aside }`, the series being a `Series`. One that stands `aside` does not
+   * press the others flat: it is left out if it lies far above them.
+   */
+  show(all) {
+    this.series = all.filter((one) => one.series.times.length > 0);
+    const highest = this.series.filter((one) => !one.aside).reduce((high, { series }) => {
+      series.range(0, series.values.length, this.range);
+      return Math.max(high, this.range[1]);
+    }, 0);
+    for (const one of this.series.filter(({ aside }) => aside)) {
+      // The last value counts: windows open within the first round trips.
+      const usual = one.series.values[one.series.values.length - 1];
+      one.far = usual > 4 * highest ? usual : 0;
+    }
     this.caption.textContent = "";
     const title = document.createElement("b");
     title.textContent = this.title;
     this.caption.append(title);
     for (const one of this.series) {
       const entry = document.createElement("span");
-      if (one.shape) {
-        entry.append(sample(one.colour, one.shape));
-      } else {
-        const line = document.createElement("i");
-        line.style.borderTopColor = `var(--${one.colour})`;
-        line.style.borderTopStyle = ["solid", "dashed", "dotted", "double"][one.dash ?? 0];
-        entry.append(line);
-      }
-      entry.append(one.name);
+      entry.append(one.shape ? sample(one.colour, one.shape) : sampleLine(one.colour, DASHES[one.dash ?? 0]));
+      const far = one.far ? `: ${round(one.far / this.scale)}, far above` : "";
+      entry.append(one.name + far);
       this.caption.append(entry);
     }
+    this.series = this.series.filter((one) => !one.far);
     this.canvas.setAttribute("aria-label", `${this.title}: ${this.series.map((one) => one.name).join(", ")}`);
     this.figure.hidden = this.series.length === 0;
   }
@@ -199,7 +206,7 @@ class Chart {
         series.range(i, next, this.range);
         const [top, bottom] = [this.y(this.range[1]), this.y(this.range[0])];
         if (name === "cross") shape(pen, name, x, top, size);
-        else pen.rect(x, top - 0.8, 1.3, bottom - top + 1.6);
+        else pen.rect(x - 1, top - 1, 2.2, bottom - top + 2);
       }
       i = next;
     }

@@ -83,9 +83,9 @@ class Charts {
     this.sequence.title = "Octets sent and acknowledged";
     this.sequence.show([
       { name: "acknowledged", colour: "ack", dash: 0, series: series(acks, (i) => packet.made[i] + packet.took[i] - 1, (i) => packet.ack[i]) },
-      { name: "sent", colour: "data", shape: "disc", series: series(sent, made, end) },
-      { name: "sent again", colour: "again", shape: "triangle", series: series(again, made, end) },
       { name: "lost", colour: "lost", shape: "cross", series: series(losses, (i) => loss.at[i], (i) => end(loss.packet[i])) },
+      { name: "sent", colour: "data", shape: "disc", series: series(sent, made, end) },
+      { name: "sent again, or from a cache", colour: "again", shape: "triangle", series: series(again, made, end) },
     ]);
   }
 
@@ -110,9 +110,9 @@ class Charts {
     // 0 stands for unbounded or not measured.
     const column = (name) => new Series(times, Float64Array.from(rows, (i) => (name === "ssthresh" || name === "srtt") && state[name][i] === 0 ? NaN : state[name][i]));
     this.windows.show([
-      { name: "window of the peer", colour: "soft", dash: 2, series: column("peer") },
-      { name: "slow-start threshold", colour: "other", dash: 1, series: column("ssthresh") },
-      { name: "on the way", colour: "again", dash: 0, series: column("flying") },
+      { name: "window of the peer", colour: "soft", dash: 2, aside: true, series: column("peer") },
+      { name: "slow-start threshold", colour: "other", dash: 1, aside: true, series: column("ssthresh") },
+      { name: "on the way", colour: "again", dash: 3, series: column("flying") },
       { name: "congestion window", colour: "data", dash: 0, series: column("cwnd") },
     ]);
     this.trips.show([{ name: "smoothed round trip", colour: "data", series: column("srtt") }]);

@@ -22,7 +22,7 @@ function introduce(facts) {
 function legend(run) {
   const entry = (canvas, text) => {
     const span = document.createElement("span");
-    span.append(canvas, text);
+    span.append(...[canvas, text].filter(Boolean));
     element("legend").append(span);
   };
   for (const look of PACKETS) entry(sample(look.colour, look.shape), look.name);
@@ -31,13 +31,13 @@ function legend(run) {
   for (const [kind, name] of [["gateway", "square"], ["router", "diamond"], ["host", "triangle"], ["node", "disc"]]) {
     if (kinds.has(kind)) entry(sample("soft", name), kind);
   }
-  if (run.frame.rows > 0) element("legend").append("Rings are radio frames.");
-  element("legend").append("Bars with numbers are packets that wait.");
+  if (run.frame.rows > 0) entry(null, "ring: a radio frame");
+  entry(null, "bar with a number: packets that wait");
 }
 
 /** How much time charts show: all of it, or so much around now. */
 function windows(run) {
-  const length = run.facts.end - run.facts.start;
+  const length = run.end - run.start;
   const all = [1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12].filter((nanos) => nanos < length);
   element("window").append(new Option("the whole run", "0"));
   for (const nanos of all.reverse()) element("window").append(new Option(span(nanos), String(nanos)));
@@ -125,9 +125,8 @@ class Page {
 
   drawCharts() {
     const width = Number(element("window").value);
-    const { start, end } = this.run.facts;
+    const { start, end } = this.run;
     const from = width === 0 ? start : Math.max(start, Math.min(end - width, this.player.time - width / 2));
-    this.shownFrom = from;
     this.charts.draw(from, width === 0 ? end : from + width);
     this.charts.point(this.player.time);
   }
@@ -169,5 +168,5 @@ async function begin() {
 
 begin().catch((error) => {
   complain(error.message);
-  report({ errors: [String(error)] });
+  if (location.hash) report({ errors: [String(error)] });
 });

@@ -106,6 +106,9 @@ class NetworkMap {
     const size = this.width < 480 ? 11 : 12;
     pen.font = `600 ${size}px system-ui, sans-serif`;
     pen.fillStyle = theme.ink;
+    pen.strokeStyle = theme.panel;
+    pen.lineWidth = 4;
+    pen.lineJoin = "round";
     pen.textAlign = "center";
     const taken = nodes.map((_, i) => [this.x[i] - r, this.y[i] - r, this.x[i] + r, this.y[i] + r]);
     nodes.forEach((node, i) => {
@@ -115,6 +118,7 @@ class NetworkMap {
         const box = [x - wide / 2 - 2, y - size, x + wide / 2 + 2, y + 3];
         const free = taken.every((t, j) => j === i || t[0] > box[2] || t[2] < box[0] || t[1] > box[3] || t[3] < box[1]);
         if (!free || y > this.height - 2 || y < size) continue;
+        pen.strokeText(node.name, x, y);
         pen.fillText(node.name, x, y);
         taken.push(box);
         return;

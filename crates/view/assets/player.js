@@ -7,8 +7,8 @@ class Player {
   constructor(run, onchange) {
     this.run = run;
     this.onchange = onchange;
-    this.start = run.facts.start;
-    this.end = Math.max(run.facts.end, this.start + 1);
+    this.start = run.start;
+    this.end = run.end;
     this.time = this.start;
     this.playing = false;
     this.button = document.getElementById("play");

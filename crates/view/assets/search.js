@@ -99,6 +99,9 @@ class Series {
 class Run {
   constructor(facts, tables) {
     this.facts = facts;
+    this.start = facts.start;
+    // What is shown ends a little after the last thing that there is to see.
+    this.end = Math.max(this.start + 1, Math.min(facts.end, facts.busy + (facts.busy - facts.start) * 0.02));
     Object.assign(this, tables);
     const { flight, frame, packet, loss } = tables;
     const ends = new Float64Array(flight.rows);

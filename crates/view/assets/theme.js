@@ -88,6 +88,28 @@ function sample(colour, name) {
   return canvas;
 }
 
+/** A canvas with a line on it, for legends. */
+function sampleLine(colour, dash) {
+  const canvas = document.createElement("canvas");
+  canvas.className = "line";
+  canvas.width = 60;
+  canvas.height = 28;
+  canvas.setAttribute("aria-hidden", "true");
+  canvas.paint = () => {
+    const pen = canvas.getContext("2d");
+    pen.clearRect(0, 0, 60, 28);
+    pen.strokeStyle = theme[colour];
+    pen.lineWidth = 4;
+    pen.setLineDash(dash.map((length) => length * 2));
+    pen.beginPath();
+    pen.moveTo(0, 14);
+    pen.lineTo(60, 14);
+    pen.stroke();
+  };
+  canvas.paint();
+  return canvas;
+}
+
 const tip = document.getElementById("tip");
 
 /** Shows details beside the pointer; hides them if there are none. */

@@ -81,6 +81,7 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
         "version": run.version,
         "start": replay.start,
         "end": replay.end,
+        "busy": busy(replay),
         "cut": replay.cut,
         "events": replay.events,
         "held": replay.held,
@@ -92,6 +93,15 @@ fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
         "moreHappenings": replay.more_happenings,
         "columns": columns,
     })
+}
+
+/// When the last thing happened that there is to see; timers may keep a run going for long after.
+fn busy(replay: &Replay) -> u64 {
+    let flights = replay.flights.iter().map(|flight| flight.end);
+    let frames = replay.frames.iter().map(|frame| frame.end);
+    let changes = replay.changes.iter().map(|change| change.at);
+    let all = flights.chain(frames).chain(changes).chain(replay.losses.iter().map(|loss| loss.at));
+    all.max().unwrap_or(replay.end)
 }
 
 fn escape(text: &str) -> String {

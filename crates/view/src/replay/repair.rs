@@ -273,28 +273,28 @@ impl<'a> Index<'a> {
         if seen.done.is_some() && packet.piece.is_none() {
             return Repair::NotMissing;
         }
-        let flow = packet.flow as usize;
-        let same = self.segments[flow].with(packet.seq);
-        if let Some(first) = same.min_by_key(|row| row.at) {
-            return match first.maker {
-                _ if first.at <= loss.at => Repair::NotMissing,
-                Some(node) => Repair::LocalCache { node, at: first.at },
-                None => Repair::EndToEnd { at: first.at },
-            };
-        }
-        self.on_another_subflow(loss, seen).or_else(|| self.in_session(loss, seen)).unwrap_or(Repair::None)
+        // Whatever brought the octets first has repaired it.
+        let ways = [self.on_the_flow(seen), self.on_another_subflow(seen), self.in_session(seen)];
+        let first = ways.into_iter().flatten().min_by_key(|(at, _)| *at);
+        first.map_or(Repair::None, |(at, repair)| if at <= loss.at { Repair::NotMissing } else { repair })
     }
 
-    fn on_another_subflow(&self, loss: &Loss, seen: &Seen) -> Option<Repair> {
+    fn on_the_flow(&self, seen: &Seen) -> Option<(u64, Repair)> {
+        let same = self.segments[seen.packet.flow as usize].with(seen.packet.seq);
+        let &Arrived { at, maker, .. } = same.min_by_key(|row| row.at)?;
+        Some((at, maker.map_or(Repair::EndToEnd { at }, |node| Repair::LocalCache { node, at })))
+    }
+
+    fn on_another_subflow(&self, seen: &Seen) -> Option<(u64, Repair)> {
         let flow = seen.packet.flow as usize;
         let group = (self.replay.subflows[flow]?.0, self.replay.flows[flow].source);
-        let first = self.data.get(&group)?.with(seen.packet.dsn?).min_by_key(|row| row.at)?;
-        let repair = Repair::OtherSubflow { flow: first.flow, at: first.at };
-        Some(if first.at <= loss.at { Repair::NotMissing } else { repair })
+        let others = self.data.get(&group)?.with(seen.packet.dsn?).filter(|row| row.flow != seen.packet.flow);
+        let &Arrived { at, flow, .. } = others.min_by_key(|row| row.at)?;
+        Some((at, Repair::OtherSubflow { flow, at }))
     }
 
     /// The octets of the file came on a connection to the same node, or to another gateway.
-    fn in_session(&self, loss: &Loss, seen: &Seen) -> Option<Repair> {
+    fn in_session(&self, seen: &Seen) -> Option<(u64, Repair)> {
         let flow = &self.replay.flows[seen.packet.flow as usize];
         let written = seen.packet.seq - self.first[seen.packet.flow as usize]? - 1;
         let chunks = self.chunks.get(&seen.packet.flow)?;
@@ -307,9 +307,8 @@ impl<'a> Index<'a> {
                 && (other.destination == flow.destination || other.source == flow.source)
         };
         let all = self.files.values().flat_map(|arrivals| arrivals.with(offset));
-        let first = all.filter(here).min_by_key(|row| row.at)?;
-        let repair = Repair::Session { flow: first.flow, at: first.at };
-        Some(if first.at <= loss.at { Repair::NotMissing } else { repair })
+        let &Arrived { at, flow, .. } = all.filter(here).min_by_key(|row| row.at)?;
+        Some((at, Repair::Session { flow, at }))
     }
 }
 
