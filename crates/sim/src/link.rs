@@ -299,6 +299,11 @@ impl Link {
         self.flights.len()
     }
 
+    /// Packets among them that wait for the transmitter.
+    pub fn waiting(&self, now: Instant) -> usize {
+        self.departures(now).count()
+    }
+
     /// Packets and octets that wait for the transmitter.
     pub fn queued(&mut self, now: Instant) -> (usize, u64) {
         self.settle(now);

@@ -71,7 +71,7 @@ class Page {
     for (const { value, name } of this.charts.links()) element("link").append(new Option(name, value));
     legend(run);
     windows(run);
-    this.listHappenings();
+    this.happenings = listHappenings(run, this.names, pick);
     element("path").addEventListener("change", () => this.choose());
     element("link").addEventListener("change", () => this.choose());
     element("window").addEventListener("change", () => this.drawCharts());
@@ -88,23 +88,6 @@ class Page {
     dark.addEventListener("change", later);
     this.choose();
     this.arrange();
-  }
-
-  listHappenings() {
-    const { happenings, moreHappenings } = this.run.facts;
-    this.happeningTimes = Float64Array.from(happenings, ([at]) => at);
-    const list = element("happenings");
-    // A page has no use for more lines than somebody reads.
-    for (const [at, node, text] of happenings.slice(0, 2000)) {
-      const line = document.createElement("li");
-      const where = node === null ? "" : ` ${this.names.node(node)}:`;
-      line.append(Object.assign(document.createElement("b"), { textContent: `${seconds(at, 6)} s` }), `${where} ${text}`);
-      line.addEventListener("click", () => this.player.seek(at));
-      list.append(line);
-    }
-    const more = moreHappenings + Math.max(0, happenings.length - 2000);
-    if (more > 0) list.append(Object.assign(document.createElement("li"), { textContent: `and ${more.toLocaleString("en")} more` }));
-    element("events").hidden = happenings.length === 0;
   }
 
   choose() {
@@ -141,16 +124,8 @@ class Page {
     const sum = (counts) => counts.reduce((a, b) => a + b, 0);
     const figures = [sum(moment.queued), sum(moment.underWay), moment.onAir, moment.arrived, moment.lost];
     figures.forEach((figure, i) => { this.counters[i].textContent = figure.toLocaleString("en"); });
-    this.losses.follow(time);
-    const line = after(this.happeningTimes, time) - 1;
-    const list = element("happenings");
-    if (line !== this.line) {
-      list.children[this.line]?.classList.remove("now");
-      const now = list.children[line];
-      now?.classList.add("now");
-      if (now) list.scrollTop = now.offsetTop - list.offsetTop - list.clientHeight / 2;
-      this.line = line;
-    }
+    this.losses.list.follow(time);
+    this.happenings.follow(time);
   }
 }
 

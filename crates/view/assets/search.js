@@ -87,12 +87,6 @@ class Series {
     range[0] = low;
     range[1] = high;
   }
-
-  /** The value at a time; NaN before the first. */
-  at(time) {
-    const i = after(this.times, time) - 1;
-    return i < 0 ? NaN : this.values[i];
-  }
 }
 
 /** A run as the page has it: its facts, its tables, and indexes over these. */
@@ -101,7 +95,7 @@ class Run {
     this.facts = facts;
     this.start = facts.start;
     // What is shown ends a little after the last thing that there is to see.
-    this.end = Math.max(this.start + 1, Math.min(facts.end, facts.busy + (facts.busy - facts.start) * 0.02));
+    this.end = Math.max(this.start + 1e6, Math.min(facts.end, facts.busy + (facts.busy - facts.start) * 0.02));
     Object.assign(this, tables);
     const { flight, frame, packet, loss } = tables;
     const ends = new Float64Array(flight.rows);

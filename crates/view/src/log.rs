@@ -9,7 +9,7 @@ mod record;
 use std::io::{self, BufRead};
 
 use format::{MAGIC, VERSION, tag};
-use octets::{Fault, Octets};
+use octets::{EXACT, Fault, Octets};
 pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, Run, State};
 
 /// Why a log cannot be read.
@@ -169,7 +169,7 @@ impl<R: BufRead> Reader<R> {
         let tag = self.octets.octet()?;
         if tag >= tag::FIRST_EVENT {
             let passed = self.octets.number()?;
-            let now = self.now.checked_add(passed).filter(|now| *now <= LATEST);
+            let now = self.now.checked_add(passed).filter(|now| *now <= EXACT);
             let now = now.ok_or(Fault::Bad("a time beyond all times"))?;
             let event = self.read_event(tag)?;
             (self.now, self.events) = (now, self.events + 1);
@@ -207,6 +207,3 @@ impl<R: BufRead> Reader<R> {
         Ok(self.octets.below(self.nodes.saturating_add(1), "a node that there is not")?.checked_sub(1))
     }
 }
-
-/// The latest time in a log, in nanoseconds: what a page can tell from the time before (2^53), some 104 days.
-const LATEST: u64 = 1 << 53;

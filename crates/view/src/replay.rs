@@ -21,7 +21,7 @@ pub struct Part {
 }
 
 impl Default for Part {
-    /// All of it, and 5 million rows: a page of some 25 MB.
+    /// All of it, and 5 million rows: a page of 12 to 40 MB.
     fn default() -> Self {
         Self { from: 0, until: u64::MAX, limit: 5_000_000 }
     }

@@ -20,6 +20,8 @@ pub(super) struct Octets<R> {
     offset: u64,
 }
 
+/// Numbers of scripts are exact up to here; of times in nanoseconds that is some 104 days.
+pub(super) const EXACT: u64 = 1 << 53;
 /// Octets of a text, at most.
 const LONGEST_TEXT: u64 = 1 << 16;
 
@@ -84,6 +86,20 @@ impl<R: BufRead> Octets<R> {
         let difference = (folded >> 1) as i64 ^ -((folded & 1) as i64);
         *before = before.wrapping_add(difference);
         Ok(*before)
+    }
+
+    /// A number that a page can tell from the one before: see [`EXACT`].
+    pub(super) fn within(&mut self) -> Result<u64, Fault> {
+        Some(self.number()?)
+            .filter(|number| *number <= EXACT)
+            .ok_or(Fault::Bad("a number of more than 53 bits"))
+    }
+
+    /// As [`Octets::next`], no further from 0 than [`EXACT`].
+    pub(super) fn next_within(&mut self, before: &mut i64) -> Result<i64, Fault> {
+        let number = self.next(before)?;
+        let exact = number.unsigned_abs() <= EXACT;
+        if exact { Ok(number) } else { Err(Fault::Bad("a number of more than 53 bits")) }
     }
 
     pub(super) fn real(&mut self) -> Result<f64, Fault> {

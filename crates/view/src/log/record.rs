@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 use super::format::{frame, incident, packet as flag, reason, state, stream, tag};
-use super::octets::Fault;
+use super::octets::{EXACT, Fault};
 use super::{Figures, Places, Reader};
 
 /// What a log says next.
@@ -135,6 +135,14 @@ pub struct Packet {
     pub window: u64,
     /// Data sequence number of the first octet, if it is said.
     pub dsn: Option<i64>,
+}
+
+impl Packet {
+    /// Sequence numbers that a TCP segment takes: its octets, and one each for SYN and FIN.
+    pub(crate) fn seq_len(&self) -> i64 {
+        let ends = self.flags & (flag::SYN | flag::FIN);
+        self.len as i64 + i64::from(ends.count_ones())
+    }
 }
 
 /// A frame.
@@ -315,12 +323,15 @@ impl<R: BufRead> Reader<R> {
     pub(super) fn read_packet(&mut self) -> Result<Record, Fault> {
         let id = self.octets.next(&mut self.packet)?;
         let flow = self.flow()?;
-        let (flags, wire_len, path) = (self.octets.octet()?, self.octets.number()?, self.octets.octet()?);
+        let (flags, wire_len) = (self.octets.octet()?, self.octets.small()?.into());
+        let path = self.octets.octet()?;
         let has = |flag: u8| flags & flag != 0;
         let maker = if has(flag::MADE_BY_ANOTHER) { Some(self.node()?) } else { None };
         let octets = &mut self.octets;
         let piece = if has(flag::FRAGMENT) {
-            Some(Piece { offset: octets.number()?, len: octets.number()?, whole: octets.number()? })
+            let [offset, len, whole] =
+                [octets.small()?.into(), octets.small()?.into(), octets.small()?.into()];
+            Some(Piece { offset, len, whole })
         } else {
             None
         };
@@ -340,12 +351,12 @@ impl<R: BufRead> Reader<R> {
         };
         if has(flag::TCP) {
             let figures = &mut self.flows[flow as usize];
-            packet.seq = octets.next(&mut figures.seq)?;
-            packet.len = octets.number()?;
+            packet.seq = octets.next_within(&mut figures.seq)?;
+            packet.len = octets.small()?.into();
             if has(flag::ACK) {
-                packet.ack = octets.next(&mut figures.ack)?;
+                packet.ack = octets.next_within(&mut figures.ack)?;
             }
-            packet.window = octets.number()?;
+            packet.window = octets.small()?.into();
             if has(flag::MAPPED) {
                 packet.dsn = Some(octets.next(&mut figures.dsn)?);
             }
@@ -376,7 +387,7 @@ impl<R: BufRead> Reader<R> {
             tag::WAITS => {
                 let link = self.link()?;
                 let packet = self.octets.next(&mut { self.links[link as usize].sent })?;
-                Event::Waits { link, packet, nanos: self.octets.number()? }
+                Event::Waits { link, packet, nanos: self.octets.within()? }
             }
             tag::FRAME => self.read_frame()?,
             tag::STATE => self.read_state()?,
@@ -390,9 +401,9 @@ impl<R: BufRead> Reader<R> {
             }
             tag::CHUNK => Event::Chunk {
                 flow: self.flow()?,
-                written_at: self.octets.number()?,
-                offset: self.octets.number()?,
-                len: self.octets.number()?,
+                written_at: self.octets.within()?,
+                offset: self.octets.within()?,
+                len: self.octets.small()?.into(),
             },
             tag::INCIDENT => {
                 let what = self.octets.octet()?;
@@ -419,7 +430,7 @@ impl<R: BufRead> Reader<R> {
         let (from, to) = (self.node()?, self.maybe_node()?);
         let octets = &mut self.octets;
         let (kind, flags, nanos, len) =
-            (octets.octet()?, octets.octet()?, octets.number()?, octets.number()?);
+            (octets.octet()?, octets.octet()?, octets.within()?, octets.within()?);
         let packet = match kind {
             frame::DATA => Some((octets.next(&mut self.framed)?, octets.number()?)),
             frame::ACK | frame::RTS | frame::CTS => None,
@@ -437,7 +448,7 @@ impl<R: BufRead> Reader<R> {
                 self.octets.next(figure)?;
             }
         }
-        let figure = |flag: u8| figures[flag.trailing_zeros() as usize].max(0) as u64;
+        let figure = |flag: u8| figures[flag.trailing_zeros() as usize].max(0) as u64 & (EXACT - 1);
         let state = State {
             cwnd: figure(state::CWND),
             ssthresh: figure(state::SSTHRESH),

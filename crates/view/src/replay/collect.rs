@@ -102,9 +102,10 @@ impl Collector {
         }
         self.places.insert(packet.id, self.replay.packets.len() as u32);
         let mut again = false;
-        if let (true, None) = (packet.len > 0, packet.maker) {
+        let len = packet.seq_len();
+        if let (true, None) = (len > 0, packet.maker) {
             let highest = &mut self.highest[packet.flow as usize];
-            let end = packet.seq + packet.len as i64;
+            let end = packet.seq + len;
             again = highest.is_some_and(|highest| packet.seq < highest);
             *highest = Some(highest.map_or(end, |highest| highest.max(end)));
         }

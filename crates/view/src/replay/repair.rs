@@ -112,9 +112,9 @@ impl Arrivals {
 
     /// Whatever has brought `octet`.
     fn with(&self, octet: i64) -> impl Iterator<Item = &Arrived> {
-        let first = self.rows.partition_point(|row| row.start <= octet - self.longest);
+        let first = self.rows.partition_point(|row| row.start <= octet.saturating_sub(self.longest));
         let near = self.rows[first..].iter().take_while(move |row| row.start <= octet);
-        near.filter(move |row| octet < row.start + row.len)
+        near.filter(move |row| octet < row.start.saturating_add(row.len))
     }
 }
 
@@ -209,7 +209,7 @@ impl<'a> Index<'a> {
                 }
             }
             let maker = if packet.piece.is_some() { None } else { packet.maker };
-            let arrived = Arrived { start: packet.seq, len: octets_of(seen), at, flow, maker };
+            let arrived = Arrived { start: packet.seq, len: packet.seq_len(), at, flow, maker };
             self.segments[flow as usize].push(arrived);
             if let (Some(dsn), Some((group, _))) = (packet.dsn, self.replay.subflows[flow as usize]) {
                 let source = self.replay.flows[flow as usize].source;
@@ -267,7 +267,7 @@ impl<'a> Index<'a> {
     fn of_packet(&self, loss: &Loss) -> Repair {
         let seen = &self.replay.packets[loss.packet as usize];
         let packet = &seen.packet;
-        if packet.flags & flag::TCP == 0 || octets_of(seen) == 0 {
+        if packet.flags & flag::TCP == 0 || packet.seq_len() == 0 {
             return Repair::NotNeeded;
         }
         if seen.done.is_some() && packet.piece.is_none() {
@@ -310,12 +310,6 @@ impl<'a> Index<'a> {
         let &Arrived { at, flow, .. } = all.filter(here).min_by_key(|row| row.at)?;
         Some((at, Repair::Session { flow, at }))
     }
-}
-
-/// Sequence numbers that a segment takes.
-fn octets_of(seen: &Seen) -> i64 {
-    let flags = seen.packet.flags & (flag::SYN | flag::FIN);
-    seen.packet.len as i64 + i64::from(flags.count_ones())
 }
 
 /// A second, in nanoseconds.
