@@ -12,6 +12,7 @@ mod config;
 mod emulate;
 mod endpoint;
 mod error;
+mod events;
 mod files;
 mod gateway;
 mod key;
@@ -25,6 +26,7 @@ mod push;
 mod run;
 mod service;
 mod sweep;
+mod view;
 
 use std::process::ExitCode;
 
@@ -59,6 +61,8 @@ enum Command {
     Run(run::Arguments),
     /// Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped
     Sweep(sweep::Arguments),
+    /// Make a page that replays a run: its network with packets moving, windows, queues, where losses were repaired
+    View(view::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
     /// The papers' experiments: one point or grid, or every published figure beside ours
@@ -102,6 +106,7 @@ fn run(policies: &Policies) -> Result<(), Error> {
         Command::Key(command) => key::main(&command),
         Command::Run(arguments) => run::main(&arguments, policies),
         Command::Sweep(arguments) => sweep::main(&arguments, policies),
+        Command::View(arguments) => view::main(&arguments, policies),
         Command::Emulate(arguments) => emulate::main(&arguments, policies),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),

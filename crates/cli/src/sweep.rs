@@ -3,8 +3,7 @@
 mod progress;
 mod report;
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +17,7 @@ use signal_hook::flag;
 
 use crate::best;
 use crate::error::Error;
+use crate::files::{Whole, folder};
 use progress::Progress;
 
 /// Options of `sweep`.
@@ -174,22 +174,19 @@ fn run(
     Ok(())
 }
 
-/// Writes a file that is there whole or not at all.
-fn write(path: &Path, fill: impl FnOnce(&File) -> Result<(), anabranch_sweep::Error>) -> Result<(), Error> {
-    let failed = |e: std::io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
-    let folder = crate::files::folder(path);
-    fs::create_dir_all(folder).map_err(failed)?;
-    // As any other file's: who shares the folder shares the tables.
-    let file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(failed)?;
-    fill(file.as_file()).map_err(|e| {
+/// Writes a table that is there whole or not at all.
+fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut Whole) -> Result<(), anabranch_sweep::Error>,
+) -> Result<(), Error> {
+    let place = folder(path);
+    fs::create_dir_all(place).map_err(|e| Error::unwritable(place, &e))?;
+    let mut file = Whole::create(path)?;
+    fill(&mut file).map_err(|e| {
         Error::job(format!("cannot write {}: {e}", path.display()))
             .with_hint("make room, then give the same command again: what is done is kept")
     })?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map(drop).map_err(|e| failed(e.error))
+    file.keep()
 }
 
 /// The best number of gateways for the transfers that ask for it.

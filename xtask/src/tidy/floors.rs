@@ -14,6 +14,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: "core", may_know: &["wire"] },
     Floor { name: "secure", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
+    Floor { name: "view", may_know: &[] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
     Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "model"] },
@@ -23,15 +24,15 @@ const FLOORS: &[Floor] = &[
     Floor { name: "sweep", may_know: &["core", "model", "sim"] },
     Floor {
         name: "cli",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep"],
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
     },
     Floor {
         name: "python",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep"],
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
     },
     Floor {
         name: "fuzz",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "cli"],
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view", "cli"],
     },
 ];
 
