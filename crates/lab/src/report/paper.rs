@@ -66,7 +66,8 @@ fn verdict_table(verdicts: &[Verdict]) -> String {
 
 fn row(verdict: &Verdict) -> String {
     let unit = escaped(&verdict.unit);
-    let printed = verdict.printed.map_or("–".to_owned(), |value| format!("{} {unit}", number(value)));
+    // As it is printed, with all its digits.
+    let printed = verdict.printed.map_or("–".to_owned(), |value| format!("{value} {unit}"));
     let runs = |ours: &Number| match ours.runs {
         0 => "computed".to_owned(),
         1 => "1 run".to_owned(),
