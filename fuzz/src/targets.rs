@@ -1,6 +1,7 @@
 //! What is fuzzed. A target is a function that panics when something is wrong.
 
 mod aodv;
+mod event_log;
 mod ip_tcp;
 mod lowpan;
 mod mac_frame;
@@ -46,6 +47,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },
     Target { name: "sockbuf", run: sockbuf::run, max_len: 4096 },
     Target { name: "scenario", run: scenario::run, max_len: 4096 },
+    Target { name: "event_log", run: event_log::run, max_len: 4096 },
 ];
 
 /// The target of that name.

@@ -112,3 +112,8 @@ fn the_runner_finds_a_fault_and_makes_it_small() {
     assert!(crash.failure.place.contains("short_runs.rs"), "{}", crash.failure.place);
     assert!(crash::execute(&FAULTY, b"!?", &mut Probe::quiet()).is_ok());
 }
+
+#[test]
+fn event_log() {
+    short_run("event_log", 2_000);
+}

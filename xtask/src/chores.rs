@@ -89,6 +89,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             expect_none(options)?;
             deployed_goodput()
         }
+        Some((name, options)) if name == "sweep" => sweep(options),
         Some(_) => {
             let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
             command.args(["--example", "campaign", "--"]).args(args);
@@ -115,21 +116,45 @@ fn deployed_goodput() -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// What that test reads.
-fn variables(options: &[String]) -> Result<Vec<(&'static str, String)>, Failure> {
+/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-cli that kills, for longer.
+fn sweep(options: &[String]) -> Result<(), Failure> {
+    let mut command = cargo::command(&["test", "--release", "--locked", "--package", "anabranch-cli"]);
+    command.args(["--test", "sweep", "killed", "--", "--nocapture"]);
+    command.env("ANABRANCH_SWEEP_RUNS", "10000").env("ANABRANCH_SWEEP_KILLS", "100");
+    let known = [
+        ("--runs", "ANABRANCH_SWEEP_RUNS"),
+        ("--kills", "ANABRANCH_SWEEP_KILLS"),
+        ("--seed", "ANABRANCH_SWEEP_SEED"),
+    ];
+    for (name, value) in numbers(options, &known, "sweep takes `--runs N`, `--kills N` and `--seed S`")? {
+        command.env(name, value);
+    }
+    cargo::run(command)
+}
+
+/// Options with whole numbers as the variables that a test reads.
+fn numbers(
+    options: &[String],
+    known: &[(&str, &'static str)],
+    usage: &str,
+) -> Result<Vec<(&'static str, String)>, Failure> {
     let pairs = options.chunks(2).map(|pair| {
         let [option, value] = pair else { return None };
-        let name = match option.as_str() {
-            "--runs" => "ANABRANCH_FAULTS_RUNS",
-            "--first" => "ANABRANCH_FAULTS_FIRST",
-            "--seed" => "ANABRANCH_FAULTS_SEED",
-            "--at-once" => "ANABRANCH_FAULTS_AT_ONCE",
-            _ => return None,
-        };
-        value.parse::<u64>().ok().map(|_| (name, value.clone()))
+        let (_, variable) = known.iter().find(|(name, _)| name == option)?;
+        value.parse::<u64>().ok().map(|_| (*variable, value.clone()))
     });
-    let usage = "deployed-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`";
     pairs.collect::<Option<_>>().ok_or_else(|| Failure::Usage(usage.into()))
+}
+
+/// What the test of faults reads.
+fn variables(options: &[String]) -> Result<Vec<(&'static str, String)>, Failure> {
+    let known = [
+        ("--runs", "ANABRANCH_FAULTS_RUNS"),
+        ("--first", "ANABRANCH_FAULTS_FIRST"),
+        ("--seed", "ANABRANCH_FAULTS_SEED"),
+        ("--at-once", "ANABRANCH_FAULTS_AT_ONCE"),
+    ];
+    numbers(options, &known, "deployed-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`")
 }
 
 /// `gen [--check]`: writes the generated files, or says which are stale.
@@ -180,6 +205,7 @@ mod tests {
     fn a_campaign_needs_a_name_and_gen_knows_one_flag() {
         assert!(matches!(campaign(&[]), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["deployed-faults", "--runs"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", "7".to_owned())]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));

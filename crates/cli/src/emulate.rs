@@ -11,7 +11,7 @@ use anabranch_emu::{Ended, Ends, Report};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::units::Span;
-use anabranch_sim::scenario::{Plan, Scenario};
+use anabranch_sim::scenario::{Plan, Policies, Scenario};
 use serde_json::json;
 
 use crate::error::Error;
@@ -45,9 +45,9 @@ fn duration(text: &str) -> Result<Duration, String> {
     if span.is_zero() { Err("it would end before it begins".to_owned()) } else { Ok(span) }
 }
 
-pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let path = &arguments.scenario;
-    let points = run::read(path, &arguments.set)?;
+    let points = run::read(path, &arguments.set, policies)?;
     let [(point, files)] = &points[..] else {
         let message = format!("{}: a sweep of {} points cannot be emulated", path.display(), points.len());
         return Err(Error::input(message).with_hint("set its axes with --set, or leave `[sweep]` out"));

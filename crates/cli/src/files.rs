@@ -3,7 +3,7 @@
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_secure::FileDigest;
 use bytes::Bytes;
@@ -45,14 +45,13 @@ pub(crate) fn is_special(path: &Path) -> bool {
 
 /// Writes a file that is there whole or not at all.
 pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
-    let failed = |e: io::Error| Error::job(format!("cannot write {}: {e}", path.display()));
-    if is_special(path) {
-        return fs::write(path, octets).map_err(failed);
-    }
-    let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
-    file.write_all(octets).and_then(|()| hand_over(file.as_file(), path)).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map(drop).map_err(|e| failed(e.error))
+    let mut file = Whole::open(path).map_err(|e| unwritten(path, &e))?;
+    file.write_all(octets).map_err(|e| unwritten(path, &e))?;
+    file.keep()
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
 /// What was its owner's alone while it came may be read by whom its place says: those who could read the file that was there, or
@@ -68,6 +67,66 @@ fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let said = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     said.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
+}
+
+/// A file that is written bit by bit, and is there whole or not at all.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Beside where it will be; goes away if nothing becomes of it.
+    Beside(tempfile::NamedTempFile),
+    /// See [`is_special`].
+    There(File),
+}
+
+impl Whole {
+    /// Begins a file, before the work that fills it.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        Self::open(path).map_err(|e| Error::unwritable(path, &e))
+    }
+
+    fn open(path: &Path) -> io::Result<Self> {
+        let place = if is_special(path) {
+            Place::There(fs::OpenOptions::new().write(true).open(path)?)
+        } else {
+            Place::Beside(tempfile::NamedTempFile::new_in(folder(path))?)
+        };
+        Ok(Self { path: path.to_owned(), place })
+    }
+
+    /// Gives it its name: it is whole.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        let failed = |e: io::Error| unwritten(&self.path, &e);
+        match self.place {
+            Place::Beside(file) => {
+                hand_over(file.as_file(), &self.path).map_err(failed)?;
+                file.as_file().sync_all().map_err(failed)?;
+                file.persist(&self.path).map(drop).map_err(|e| failed(e.error))
+            }
+            Place::There(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Whole {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        match &mut self.place {
+            Place::Beside(file) => file.write(octets),
+            Place::There(file) => file.write(octets),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.place {
+            Place::Beside(file) => file.flush(),
+            Place::There(file) => file.flush(),
+        }
+    }
 }
 
 /// Where it is, or will be.

@@ -1,12 +1,15 @@
 //! `anabranch lab`: the papers' experiments.
 
+mod progress;
 mod reproduce;
 
 use anabranch_lab::experiment::{self, Experiment, Outcome, ParameterError, RunError};
+use anabranch_lab::work::Work;
 use clap::Subcommand;
 
 use crate::error::Error;
 use crate::output::{self, figure};
+use progress::Progress;
 
 /// What `lab` does.
 #[derive(Debug, Subcommand)]
@@ -21,7 +24,7 @@ pub(crate) enum Command {
     },
     /// One point of an experiment, or a grid
     Run(RunArguments),
-    /// Every published figure of a paper beside ours
+    /// Every published table and figure of the papers beside ours, with a verdict for each claim: one HTML page, SVG and CSV
     Reproduce(reproduce::Arguments),
 }
 
@@ -42,6 +45,9 @@ pub(crate) struct RunArguments {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
 }
 
 pub(crate) fn main(command: &Command) -> Result<(), Error> {
@@ -121,17 +127,23 @@ fn run(arguments: &RunArguments) -> Result<(), Error> {
     let points = experiment::grid(experiment, &arguments.set)?;
     let varied = varied(&arguments.set);
     let together = rayon::current_num_threads().max(1) * 4;
+    let runs = arguments.runs as usize;
+    let planned = points.iter().map(|point| experiment::made(point.as_ref(), runs) as u64).sum();
+    // What comes out shows how far it is; only a person who waits wants more.
+    let progress = if arguments.quiet { Progress::none() } else { Progress::on_a_terminal(planned) };
+    let watch = || progress.advance(1);
+    let work = Work::new(runs, arguments.seed).watched(&watch);
     let mut header = true;
     for points in points.chunks(together) {
-        let outcomes = experiment::run_all(experiment, points, arguments.runs as usize, arguments.seed)?;
+        let outcomes = experiment::run_all_watched(experiment, points, &work)?;
         for outcome in outcomes {
-            if arguments.json {
-                output::json(&outcome.record())?;
-            } else {
-                output::text(&table(&outcome, &varied, std::mem::take(&mut header)))?;
-            }
+            progress.aside(|| match arguments.json {
+                true => output::json(&outcome.record()),
+                false => output::text(&table(&outcome, &varied, std::mem::take(&mut header))),
+            })?;
         }
     }
+    progress.finish();
     Ok(())
 }
 

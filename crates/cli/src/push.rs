@@ -30,6 +30,7 @@ use self::report::{Compared, Report};
 use crate::best;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::events::{self, Patience};
 use crate::files::{check_writable, read, write_whole};
 use crate::gateway::positive;
 use crate::keys::{GatewayName, OfSender};
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     /// The file to deliver
     file: PathBuf,
     /// Deliver to the node that listens there, over this host's network; without, to a node of a simulated network
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["network", "out", "compare", "fail", "seed", "pcap"])]
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["network", "out", "compare", "fail", "seed", "pcap", "events"])]
     to: Option<Endpoint>,
     /// Go through these gateways, instead of those that the node announces
     #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
@@ -93,6 +94,9 @@ pub(crate) struct Arguments {
     /// Write every packet to this pcapng file, for Wireshark
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
+    /// Write an event log to this file, which `anabranch view` replays
+    #[arg(long, value_name = "PATH")]
+    events: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -120,10 +124,16 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     }
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let capture = arguments.pcap.as_deref().map(open_capture).transpose()?;
+    let log = arguments.events.as_deref().map(events::create).transpose()?;
+    // A log that is half written goes away if the push is interrupted.
+    let patience = log.as_ref().map(|_| Patience::new()).transpose()?;
 
     let mut push = Push::new(&scenario, seed, &file, faults);
     if let Some(file) = capture {
         push.sim.observe(Capture::new(BufWriter::new(file), scenario.network.ip));
+    }
+    if let Some(log) = log {
+        events::attach(&mut push.sim, log, scenario.log_head(seed, 0));
     }
     let names = scenario.nodes.iter().map(|n| n.name.clone()).collect();
     let bars = progress::Bars::new(arguments.quiet, names, file.len() as u64);
@@ -135,7 +145,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
             options.len()
         ));
     }
-    push.run(&scenario, &bars);
+    push.run(&scenario, &bars, patience.as_ref())?;
+    if let Some(path) = &arguments.events {
+        events::finish(&mut push.sim, path)?;
+    }
     if let Some(path) = &arguments.pcap {
         push.finish_capture(path)?;
     }
@@ -169,9 +182,15 @@ impl Push {
         Self { sim: builder.build(), planned }
     }
 
-    fn run(&mut self, scenario: &Scenario, bars: &progress::Bars) {
+    fn run(
+        &mut self,
+        scenario: &Scenario,
+        bars: &progress::Bars,
+        patience: Option<&Patience>,
+    ) -> Result<(), Error> {
         let mut next = Instant::ZERO;
         while self.sender().outcome().is_none() && next < scenario.stop {
+            patience.map_or(Ok(()), Patience::check)?;
             next += STEP;
             // Nothing pending, and no outcome: nothing will ever happen again.
             let idle = self.sim.run_until(next) == Pause::Idle;
@@ -184,6 +203,7 @@ impl Push {
         bars.finish();
         // The end of the connections belongs to the picture, and to the capture.
         self.sim.run_until(self.sim.now() + Duration::from_secs(5));
+        Ok(())
     }
 
     fn finish_capture(&mut self, path: &Path) -> Result<(), Error> {
@@ -252,7 +272,7 @@ fn compare(
         .map(|(scheme, gateways)| {
             let scenario = network::with_scheme(network, scheme, gateways)?;
             let mut push = Push::new(&scenario, seed, file, faults);
-            push.run(&scenario, &progress::Bars::none());
+            push.run(&scenario, &progress::Bars::none(), None)?;
             let latency_s = push.figures().latency.map(|d| d.as_secs_f64());
             Ok(Compared { scheme: scheme.name(), gateways, latency_s })
         })

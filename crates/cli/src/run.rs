@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::{Metrics, json_schema};
-use anabranch_sim::scenario::{ContentSpec, Plan, Point, Scenario, Source, TransferSpec};
+use anabranch_sim::scenario::{ContentSpec, Plan, Point, Policies, Scenario, Source, TransferSpec};
 use anabranch_sim::trace::TextTrace;
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::best;
 use crate::error::Error;
+use crate::events;
 use crate::output::{self, figure};
 
 /// Options of `run`.
@@ -42,23 +43,23 @@ pub(crate) struct Arguments {
     /// Writes every packet to this file, as pcapng for Wireshark; for one run of one point
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
+    /// Writes an event log to this file, which `anabranch view` replays; for one run of one point
+    #[arg(long, value_name = "PATH")]
+    events: Option<PathBuf>,
     /// Prints the JSON Schema of scenario files
     #[arg(long, exclusive = true)]
     schema: bool,
 }
 
-pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     if arguments.schema {
         let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema is plain data");
         return output::text(&format!("{schema}\n"));
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
-    let points = read(path, &arguments.set)?;
-    if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
-        let message = format!("{}: the kernel stands for some of its nodes", path.display());
-        return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
-    }
-    if arguments.trace.is_some() || arguments.pcap.is_some() {
+    let points = read(path, &arguments.set, policies)?;
+    refuse_outside(path, &points)?;
+    if arguments.trace.is_some() || arguments.pcap.is_some() || arguments.events.is_some() {
         return watched(arguments, &points);
     }
     let mut verdict = Verdict::default();
@@ -77,10 +78,19 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
 /// A point, and the contents that it carries.
 pub(crate) type PointWithFiles = (Point, BTreeMap<String, Bytes>);
 
+/// A scenario with nodes for which the kernel stands cannot be simulated.
+pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(), Error> {
+    if points.iter().any(|(point, _)| point.scenario.nodes.iter().any(|node| node.tun.is_some())) {
+        let message = format!("{}: the kernel stands for some of its nodes", path.display());
+        return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
+    }
+    Ok(())
+}
+
 /// Every point of the scenario in a file.
-pub(crate) fn read(path: &Path, set: &[String]) -> Result<Vec<PointWithFiles>, Error> {
+pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<Vec<PointWithFiles>, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
-    let mut source = Source::new(path.display().to_string(), text);
+    let mut source = Source::new(path.display().to_string(), text).with_policies(policies.clone());
     for assignment in set {
         source = source.set(assignment.as_str());
     }
@@ -183,16 +193,19 @@ fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Er
 fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error> {
     let ([(point, files)], 1) = (points, arguments.runs) else {
         let (points, runs) = (points.len(), arguments.runs);
-        let message = format!("--trace and --pcap are for one run, not {points} points with {runs} runs");
+        let message =
+            format!("--trace, --pcap and --events are for one run, not {points} points with {runs} runs");
         return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
     };
     let create = |path: &PathBuf| -> Result<_, Error> {
         let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
         Ok((BufWriter::new(file), path.clone()))
     };
-    // Both files are there before the run begins: it may be a long one.
+    // All files are there before the run begins: it may be a long one.
     let trace = arguments.trace.as_ref().map(create).transpose()?;
     let pcap = arguments.pcap.as_ref().map(create).transpose()?;
+    let log = arguments.events.as_deref().map(events::create).transpose()?;
+    let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
     let Plan { builder, planned } = point.scenario.plan(seed, 0, files);
@@ -204,7 +217,13 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     if let Some((out, _)) = pcap {
         sim.observe(Capture::new(out, point.scenario.network.ip));
     }
-    sim.run_until(point.scenario.stop);
+    if let Some(log) = log {
+        events::attach(&mut sim, log, point.scenario.log_head(seed, 0));
+    }
+    patience.run(&mut sim, point.scenario.stop)?;
+    if let Some(path) = &arguments.events {
+        events::finish(&mut sim, path)?;
+    }
     if let Some(path) = trace_path {
         let trace = sim.take_observer::<TextTrace<BufWriter<File>>>().expect("it was attached above");
         trace.finish().map_err(|error| unfinished(&path, &error))?;

@@ -1,5 +1,6 @@
 //! `anabranch lab`, as a shell sees it.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::CommandCargoExt;
@@ -111,81 +112,136 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
-#[test]
-fn every_panel_and_the_claims_are_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path of text");
-    out(&["lab", "reproduce", "set", "--quick", "--runs", "1", "--out", path]);
-    for id in "10a 10b 10c 11a 11b 11c 12a 12b 12c 13a 13b 13c 14a 14b 15".split(' ') {
-        for kind in ["csv", "svg"] {
-            let file = folder.path().join(format!("figure-{id}.{kind}"));
-            assert!(file.metadata().is_ok_and(|m| m.len() > 100), "{}", file.display());
-        }
-    }
-    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
-    assert_eq!(claims.matches("\n| `set.").count(), 18, "{claims}");
+/// Options of a reproduction that takes a second, into a folder.
+fn quick<'a>(papers: &[&'a str], folder: &'a Path) -> Vec<&'a str> {
+    let folder = folder.to_str().expect("a path of text");
+    [&["lab", "reproduce"], papers, &["--quick", "--runs", "1", "--out", folder]].concat()
 }
 
 #[test]
-fn every_table_and_figure_of_the_caching_nodes_is_written() {
+fn a_report_lies_beside_a_folder_for_each_paper() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path of text");
-    out(&["lab", "reproduce", "dtc", "--quick", "--runs", "1", "--out", path]);
-    let tables = (1..=4).map(|n| format!("table-{n}.csv"));
-    let figures = (5..=9).flat_map(|n| ["csv", "svg"].map(|kind| format!("figure-{n}.{kind}")));
-    for name in tables.chain(figures).chain(["tables.md".to_owned()]) {
+    // Named in any order, and once is enough.
+    let said = out(&quick(&["dtc", "set", "dtc", "--quiet"], folder.path()));
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("set ") && lines[1].starts_with("dtc "), "{said}");
+    assert!(lines[1].contains("72 claims") && lines[2].ends_with("report.html"), "{said}");
+    let panels = "10a 10b 10c 11a 11b 11c 12a 12b 12c 13a 13b 13c 14a 14b 15"
+        .split(' ')
+        .map(|id| format!("set/figure-{id}"));
+    let figures = panels.chain((5..=9).map(|n| format!("dtc/figure-{n}")));
+    let figures = figures.flat_map(|name| ["csv", "svg"].map(|kind| format!("{name}.{kind}")));
+    let tables = (1..=4).map(|n| format!("dtc/table-{n}.csv"));
+    for name in figures.chain(tables).chain(["set", "dtc"].map(|paper| format!("{paper}/verdicts.csv"))) {
         let file = folder.path().join(name);
         assert!(file.metadata().is_ok_and(|m| m.len() > 50), "{}", file.display());
     }
-    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
-    assert_eq!(claims.matches("\n| `dtc.").count(), 72, "{claims}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("the report");
+    assert_eq!(page.matches("<tr id=\"dtc.").count(), 72);
+    assert!(page.ends_with("</html>\n") && !page.contains(folder.path().to_str().expect("text")));
+    let mut names: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|e| e.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["dtc", "report.html", "set"], "nothing is left beside");
 }
 
 #[test]
-fn every_number_and_figure_of_multipath_tcp_is_written() {
+fn verdicts_are_objects_a_line() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path of text");
-    let said = out(&["lab", "reproduce", "mptcp", "--quick", "--runs", "1", "--out", path]);
-    assert!(said.contains("mptcp.n50.transmissions.P"), "{said}");
-    let figures = (2..=11).flat_map(|n| ["csv", "svg"].map(|kind| format!("figure-{n}.{kind}")));
-    for name in figures.chain(["numbers.csv".to_owned(), "numbers.md".to_owned()]) {
-        let file = folder.path().join(name);
-        assert!(file.metadata().is_ok_and(|m| m.len() > 500), "{}", file.display());
-    }
-    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
-    assert_eq!(claims.matches("\n| `mptcp.").count(), 94, "{claims}");
+    let text = out(&[&quick(&["dtc"], folder.path())[..], &["--json", "--seed", "3"]].concat());
+    let objects: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(objects.len(), 72);
+    let cell = objects.iter().find(|o| o["id"] == "dtc.nodtc_data_tx.n6.p00").expect("a cell of Table I");
+    assert_eq!(
+        (&cell["paper"], &cell["printed"], &cell["ours"]),
+        (&"dtc".into(), &3010.0.into(), &3010.0.into())
+    );
+    assert_eq!((&cell["verdict"], &cell["ratio"]), (&"confirmed".into(), &1.0.into()));
+    let suspect = objects.iter().find(|o| o["id"] == "dtc.e2e_factor_best").expect("a claim");
+    assert_eq!(
+        (&suspect["verdict"], &suspect["erratum"]),
+        (&"contradicted by the paper itself".into(), &"D5".into())
+    );
 }
 
 #[test]
-fn every_table_and_figure_of_rate_control_is_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path of text");
-    let said = out(&["lab", "reproduce", "rdca", "--quick", "--runs", "1", "--out", path]);
-    assert!(said.contains("rdca.throughput.mean.proposed.s7"), "{said}");
-    let panels = [4, 5].into_iter().flat_map(|n| "abcde".chars().map(move |panel| format!("{n}{panel}")));
-    let figures = panels.flat_map(|id| ["csv", "svg"].map(|kind| format!("figure-{id}.{kind}")));
-    for name in figures.chain(["table-2.csv", "table-3.csv", "numbers.md"].map(str::to_owned)) {
-        let text = std::fs::read_to_string(folder.path().join(&name)).expect("a file of text");
-        assert!(text.lines().count() > 10, "{name}: {text}");
-    }
-    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
-    assert_eq!(claims.matches("\n| `rdca.").count(), 154, "{claims}");
+fn the_same_seed_is_the_same_report_on_any_number_of_threads() {
+    let on = |threads: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let done = anabranch(&quick(&["set", "dtc"], folder.path()))
+            .env("RAYON_NUM_THREADS", threads)
+            .assert()
+            .success();
+        drop(done);
+        std::fs::read(folder.path().join("report.html")).expect("the report")
+    };
+    assert!(on("1") == on("3"));
 }
 
 #[test]
-fn every_figure_of_the_send_buffers_is_written() {
+fn progress_is_sparse_lines_and_none_if_it_is_to_be_quiet() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("a path of text");
-    let said = out(&["lab", "reproduce", "sockbuf", "--quick", "--runs", "1", "--out", path]);
-    assert!(said.contains("sockbuf.trend.8"), "{said}");
-    let ids = (8..=16).map(|n| n.to_string()).chain(["15-buffer", "loss", "step"].map(str::to_owned));
-    let figures = ids.flat_map(|id| ["csv", "svg"].map(|kind| format!("figure-{id}.{kind}")));
-    for name in figures.chain(["numbers.csv", "numbers.md", "loop.md"].map(str::to_owned)) {
-        let text = std::fs::read_to_string(folder.path().join(&name)).expect("a file of text");
-        assert!(text.lines().count() > 10, "{name}: {text}");
+    let told = |quiet: &[&str]| {
+        let assert = anabranch(&[&quick(&["dtc"], folder.path())[..], quiet].concat()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).expect("text")
+    };
+    let lines = told(&[]);
+    assert!((1..=10).contains(&lines.lines().count()) && lines.ends_with("100 %\n"), "{lines}");
+    assert_eq!(told(&["--quiet"]), "");
+}
+
+/// Long before it is over; whatever has been run is gone, and what was there before stays.
+#[test]
+fn a_report_that_is_interrupted_leaves_nothing_half_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, is_there) in [("new", false), ("old", true)] {
+        let out = folder.path().join(name);
+        if is_there {
+            std::fs::create_dir(&out).expect("a folder");
+            std::fs::write(out.join("report.html"), "of yesterday").expect("a file");
+        }
+        let path = out.to_str().expect("a path of text");
+        let mut child = anabranch(&["lab", "reproduce", "sockbuf", "rdca", "--out", path, "--quiet"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        // Its folder beside is made before the first run, and signals are caught a moment later.
+        let begun = || {
+            std::fs::read_dir(&out).is_ok_and(|all| {
+                all.flatten().any(|e| e.file_name().to_string_lossy().starts_with(".reproduce-"))
+            })
+        };
+        while !begun() {
+            std::thread::yield_now();
+        }
+        let code = loop {
+            let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+            if catches_interrupts(child.id()) {
+                rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
+                break child.wait().expect("it ends").code();
+            }
+            assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
+        };
+        assert_eq!(code, Some(130));
+        if is_there {
+            let left: Vec<_> =
+                std::fs::read_dir(&out).expect("a folder").flatten().map(|e| e.file_name()).collect();
+            assert_eq!(left, ["report.html"]);
+            assert_eq!(std::fs::read_to_string(out.join("report.html")).expect("a file"), "of yesterday");
+        } else {
+            assert!(!out.exists());
+        }
     }
-    let claims = std::fs::read_to_string(folder.path().join("claims.md")).expect("the claims");
-    assert_eq!(claims.matches("\n| `sockbuf.").count(), 12, "{claims}");
+}
+
+/// Whether a process has a handler for SIGINT by now (proc(5), SigCgt).
+fn catches_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & (1 << 1) != 0)
 }
 
 #[test]

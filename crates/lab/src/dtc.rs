@@ -3,7 +3,7 @@
 //! cache segments and repeat them.
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; `meter` counts what moves;
-//! [`tables`], [`figures`] and [`claims`] are section V.
+//! [`tables`], [`figures`] and [`claims`] are section V, [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -11,11 +11,12 @@ pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod reproduction;
 pub mod tables;
 
 use std::collections::BTreeMap;
 
-use anabranch_core::dtc::FlowKey;
+use anabranch_core::dtc::{DuplicateAcks, FlowKey};
 use anabranch_core::segment::Segment;
 use anabranch_model::dtc::{self as model, Chain, Reading};
 use anabranch_sim::address::address_of;
@@ -74,7 +75,12 @@ pub struct DtcPoint {
 impl DtcPoint {
     /// Ready to run.
     pub fn new(config: Config) -> Self {
-        let scenario = config.scenario();
+        let mut scenario = config.scenario();
+        if let (true, Ok(scenario)) = (config.duplicate_acks, &mut scenario) {
+            for node in scenario.nodes.iter_mut().filter_map(|node| node.dtc.as_mut()) {
+                node.duplicate_acks = DuplicateAcks::Repeat;
+            }
+        }
         Self { config, scenario }
     }
 

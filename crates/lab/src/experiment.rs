@@ -14,7 +14,9 @@ use serde_json::Value;
 
 pub use error::{ParameterError, RunError};
 pub use grid::{grid, settings};
-pub use outcome::{ArraySummary, MetricSummary, Outcome, Record, run, run_all};
+pub use outcome::{
+    ArraySummary, MetricSummary, Outcome, Record, made, run, run_all, run_all_watched, run_watched,
+};
 
 /// A parameter of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 //!
 //! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are; `network` makes a simulation of
 //! it; `meter` notes what moves; `round_trip` compares with section VI; [`tables`], [`figures`] and [`claims`] are section
-//! VIII.
+//! VIII, [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -12,6 +12,7 @@ pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod reproduction;
 mod round_trip;
 pub mod tables;
 

@@ -15,6 +15,9 @@ pub mod map;
 
 use thiserror::Error;
 
+/// The colours of series, in which everything is drawn that is not text, ground or frame; for who shows pictures on another ground.
+pub const COLOURS: [&str; canvas::MARKERS] = canvas::COLOURS;
+
 /// A chart: series over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {

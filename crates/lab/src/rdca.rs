@@ -3,7 +3,7 @@
 //!
 //! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are and who sees the event; `network`
 //! makes a simulation of it; `meter` counts what moves. [`sweeps`] are the paper's two, [`tables`], [`figures`] and
-//! [`claims`] what it prints beside what came out.
+//! [`claims`] what it prints beside what came out; [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -12,6 +12,7 @@ pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod reproduction;
 pub mod sweeps;
 pub mod tables;
 
@@ -29,6 +30,7 @@ pub use config::{Config, Protocol};
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 use crate::stats::quantile;
+use crate::work::Work;
 use meter::Meter;
 use network::{Network, PORT};
 
@@ -226,11 +228,12 @@ impl RdcaPoint {
     /// # Errors
     ///
     /// As [`RdcaPoint::outcome`].
-    pub fn capacity(&self, rates: &[u64], seed: u64, run: u64) -> Result<(f64, u64), RunError> {
+    pub fn capacity(&self, rates: &[u64], run: u64, work: &Work<'_>) -> Result<(f64, u64), RunError> {
         let mut best = (0.0, 0);
         for &rate in rates {
             let config = Config { protocol: Protocol::Datagrams, rate, ..self.config.clone() };
-            let found = Self::new(config).outcome(seed, run)?;
+            let found = Self::new(config).outcome(work.seed, run)?;
+            work.ran();
             let throughput = found.packets() as f64 * f64::from(self.config.packet) / found.seconds;
             if throughput > best.0 {
                 best = (throughput, rate);

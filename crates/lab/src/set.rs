@@ -3,7 +3,8 @@
 //! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; [`Config::model`] is
-//! the same transfer for the closed form, and [`scenario_model`] any scenario's; [`figures`] and [`claims`] are section 6.
+//! the same transfer for the closed form, and [`scenario_model`] any scenario's; [`figures`] and [`claims`] are section 6,
+//! [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -12,6 +13,7 @@ mod model;
 mod network;
 mod parameters;
 mod radio;
+pub mod reproduction;
 mod scenario_model;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a simulation of it; `meter` sums up what it does.
 //! [`settings`] are the paper's four, [`response`] the control loop at work; [`tables`], [`figures`] and [`claims`] what the
-//! paper says beside what came out.
+//! paper says beside what came out; [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
@@ -11,6 +11,7 @@ pub mod figures;
 mod meter;
 mod network;
 mod parameters;
+pub mod reproduction;
 pub mod response;
 pub mod settings;
 pub mod tables;

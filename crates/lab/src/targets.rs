@@ -46,6 +46,23 @@ pub enum Kind {
     Trend,
 }
 
+impl Target {
+    /// The printed value, if it is one number.
+    pub fn number(&self) -> Option<f64> {
+        let value = self.value.as_ref()?;
+        value.as_float().or(value.as_integer().map(|n| n as f64))
+    }
+
+    /// Under which circumstances, in a line: `hops 6, loss 0.1`.
+    pub fn circumstances(&self) -> String {
+        let all = self.scenario.iter().flatten().map(|(key, value)| match value {
+            toml::Value::String(text) => format!("{} {text}", key.replace('_', " ")),
+            other => format!("{} {other}", key.replace('_', " ")),
+        });
+        all.collect::<Vec<_>>().join(", ")
+    }
+}
+
 #[derive(Deserialize)]
 struct File {
     target: Vec<Target>,

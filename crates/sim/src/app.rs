@@ -16,6 +16,7 @@ use crate::network::RouteChange;
 use crate::packet::{Ends, NodeId};
 use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
+use crate::trace::ChunkView;
 use crate::transport::TransportConfig;
 use crate::world::World;
 
@@ -295,6 +296,21 @@ impl<'a> Ctx<'a> {
     /// once and keep it.
     pub fn stream(&self, purpose: &str) -> Stream {
         self.world.stream(&format!("app {}", self.world.network.node_name(self.node)), purpose)
+    }
+
+    /// Somebody wants to see what is written to connections.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.world.network.watches_connections()
+    }
+
+    /// Shows `len` octets from `offset` of a file, written to a connection behind `written_at` octets.
+    pub(crate) fn show_chunk(&mut self, id: ConnId, written_at: u64, offset: u64, len: u32) {
+        let (now, node) = (self.world.now(), self.node);
+        if let Some(entry) = self.world.hosts[node.index()].peek(id) {
+            let (peer, ports) = (entry.remote, (entry.local_port, entry.remote_port));
+            let chunk = ChunkView { node, peer, ports, written_at, offset, len };
+            self.world.network.watch_chunk(now, &chunk);
+        }
     }
 
     /// Writes a line to the trace, if there is one.

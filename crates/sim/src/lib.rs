@@ -15,7 +15,7 @@
 //!   network and time;
 //! * [`address`] gives nodes addresses, [`octets`] makes octets of packets, [`frames`] frames of these, [`pcapng`] writes
 //!   captures;
-//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so does [`capture`];
+//! * [`app`] is what an application sees, [`apps`] are ready ones, [`trace`] watches, and so do [`capture`] and [`events`];
 //! * [`sim`] is the run loop;
 //! * [`scenario`] reads a network and its traffic from a file.
 
@@ -30,12 +30,13 @@ pub mod capture;
 mod control;
 pub mod engine;
 pub mod event;
+pub mod events;
 pub mod fragment;
 pub mod frames;
 pub mod host;
 pub mod link;
 pub mod loss;
-mod math;
+pub mod math;
 pub mod network;
 mod numbered;
 pub mod octets;

@@ -299,10 +299,26 @@ impl Link {
         self.flights.len()
     }
 
+    /// Packets among them that wait for the transmitter.
+    pub fn waiting(&self, now: Instant) -> usize {
+        self.departures(now).count()
+    }
+
     /// Packets and octets that wait for the transmitter.
     pub fn queued(&mut self, now: Instant) -> (usize, u64) {
         self.settle(now);
         (self.waiting, self.waiting_bytes)
+    }
+
+    /// When the transmitter begins with the packet that was accepted last, if that is still in the link.
+    pub(crate) fn last_start(&self) -> Option<Instant> {
+        self.flights.back().map(|flight| flight.start)
+    }
+
+    /// The packets that wait for the transmitter, and when it begins with each.
+    pub(crate) fn departures(&self, now: Instant) -> impl Iterator<Item = (PacketHandle, Instant)> {
+        let waiting = self.flights.partition_point(|f| f.start <= now);
+        self.flights.range(waiting..).map(|f| (f.handle, f.start))
     }
 
     /// Offers a packet.

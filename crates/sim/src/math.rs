@@ -2,7 +2,7 @@
 //! machine, while the functions of the platform differ in the last one. Exact to about 1e-15 of the result, which the tests hold against the platform's.
 
 /// ln x for a positive normal x.
-pub(crate) fn ln(x: f64) -> f64 {
+pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
     let mut mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
@@ -18,7 +18,7 @@ pub(crate) fn ln(x: f64) -> f64 {
 }
 
 /// e to the x; 0 below -700, and not meant for more than 700.
-pub(crate) fn exp(x: f64) -> f64 {
+pub fn exp(x: f64) -> f64 {
     if x < -700.0 {
         return 0.0;
     }
@@ -31,12 +31,12 @@ pub(crate) fn exp(x: f64) -> f64 {
 }
 
 /// A ratio of powers in decibels.
-pub(crate) fn decibels(ratio: f64) -> f64 {
+pub fn decibels(ratio: f64) -> f64 {
     ln(ratio) * (10.0 / std::f64::consts::LN_10)
 }
 
 /// The ratio that so many decibels are; with dBm, milliwatts.
-pub(crate) fn from_decibels(db: f64) -> f64 {
+pub fn from_decibels(db: f64) -> f64 {
     exp(db * (std::f64::consts::LN_10 / 10.0))
 }
 

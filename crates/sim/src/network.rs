@@ -200,6 +200,8 @@ pub struct Network {
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
+    /// One of them wants to see connections.
+    connections_watched: bool,
 }
 
 impl fmt::Debug for Network {
@@ -237,6 +239,7 @@ impl Network {
             departed: VecDeque::new(),
             events: Agenda::default(),
             observers: Vec::new(),
+            connections_watched: false,
         }
     }
 
@@ -282,14 +285,18 @@ impl Network {
         self.attach_to_air(&mut *observer);
         let names: Vec<&str> = self.nodes.iter().map(|n| n.name.as_str()).collect();
         let ends: Vec<_> = self.links.iter().map(|l| (l.from(), l.to())).collect();
+        (0..).map(LinkId).zip(&self.links).for_each(|(id, link)| observer.on_attach_link(id, link.config()));
         observer.on_attach(&names, &ends);
+        self.connections_watched |= observer.wants_connections();
         self.observers.push(observer);
     }
 
     /// Takes out the first observer that is `wanted`.
     pub fn take_observer(&mut self, wanted: impl Fn(&dyn Observer) -> bool) -> Option<Box<dyn Observer>> {
         let found = self.observers.iter().position(|o| wanted(&**o))?;
-        Some(self.observers.remove(found))
+        let taken = self.observers.remove(found);
+        self.connections_watched = self.observers.iter().any(|o| o.wants_connections());
+        Some(taken)
     }
 
     /// What holds for all of it.
@@ -652,9 +659,9 @@ impl Network {
             Offer::AcceptedFirst(arrival) => {
                 let generation = this.generation();
                 self.events.push(arrival, Event::Arrival { link, generation });
-                self.watch(now, link, Point::Sent, handle);
+                self.watch_accepted(now, link, handle);
             }
-            Offer::Accepted => self.watch(now, link, Point::Sent, handle),
+            Offer::Accepted => self.watch_accepted(now, link, handle),
             Offer::Refused(why) => {
                 self.watch(now, link, Point::Dropped(why), handle);
                 self.packets.remove(handle);
@@ -675,6 +682,19 @@ impl Network {
         if !self.observers.is_empty() {
             let packet = self.packets.peek(handle);
             self.observers.iter_mut().for_each(|o| o.on_packet(now, link, point, packet));
+        }
+    }
+
+    /// A cable has accepted a packet.
+    #[inline]
+    fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        if !self.observers.is_empty() {
+            let packet = self.packets.peek(handle);
+            let start = self.links[link.index()].last_start().unwrap_or(now);
+            for observer in &mut self.observers {
+                observer.on_packet(now, link, Point::Sent, packet);
+                observer.on_departure(now, link, packet.id, start);
+            }
         }
     }
 

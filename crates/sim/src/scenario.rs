@@ -18,6 +18,7 @@ pub mod units;
 
 mod check;
 mod error;
+mod log;
 mod plan;
 mod source;
 mod sweep;

@@ -5,10 +5,11 @@ use std::fmt;
 use std::io;
 
 use anabranch_core::segment::Segment;
+use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
 use crate::frames::{AirFrame, Content, Reception};
-use crate::link::LinkDrop;
+use crate::link::{LinkConfig, LinkDrop};
 use crate::packet::{LinkId, NodeId, Packet, Payload};
 use crate::stream::{ConnId, StreamEvent};
 use crate::wifi;
@@ -54,6 +55,55 @@ pub struct WifiFrame<'a> {
     pub packet: Option<&'a Packet>,
 }
 
+/// A TCP connection, or a subflow of a Multipath TCP connection, after something was done with it.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionView<'a> {
+    /// Its node.
+    pub node: NodeId,
+    /// The connection.
+    pub id: ConnId,
+    /// Which of its subflows; `None` if it is TCP.
+    pub subflow: Option<u16>,
+    /// The peer.
+    pub peer: NodeId,
+    /// Our port, and that of the peer.
+    pub ports: (u16, u16),
+    /// How it stands.
+    pub info: &'a tcp::Info,
+}
+
+/// A part of a file that an application has written to a connection, for a protocol that says which part it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChunkView {
+    /// The node that has written it.
+    pub node: NodeId,
+    /// To whom.
+    pub peer: NodeId,
+    /// The connection's ports, ours and that of the peer.
+    pub ports: (u16, u16),
+    /// Where in what the application has written to the connection, counted from its first octet.
+    pub written_at: u64,
+    /// Where in the file.
+    pub offset: u64,
+    /// Octets, at least 1.
+    pub len: u32,
+}
+
+/// Something that breaks, heals or changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Incident {
+    /// A node has died.
+    NodeDown(NodeId),
+    /// A node lives again.
+    NodeUp(NodeId),
+    /// One direction of a link is down.
+    LinkDown(LinkId),
+    /// One direction of a link is up.
+    LinkUp(LinkId),
+    /// One direction of a link has this rate, in bit/s.
+    Rate(LinkId, u64),
+}
+
 /// Watches a run. It cannot change anything. All methods do nothing by default.
 ///
 /// With no observer a run pays one branch per packet and hop.
@@ -61,6 +111,18 @@ pub trait Observer: Any + Send {
     /// Called once, before all others but [`Observer::on_attach_radio`]: the names of all nodes, and from where to where each link leads.
     fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
         let _ = (nodes, links);
+    }
+
+    /// Called for each link before [`Observer::on_attach`], in the order of their ids: how it is configured. Of a link over the
+    /// air, rate and MTU are the radio's.
+    fn on_attach_link(&mut self, link: LinkId, config: &LinkConfig) {
+        let _ = (link, config);
+    }
+
+    /// True if [`Observer::on_connection`] and [`Observer::on_chunk`] are to be called; asked once. While nobody wants them, they
+    /// are not.
+    fn wants_connections(&self) -> bool {
+        false
     }
 
     /// Called once if nodes share a radio, before all others: the links that lead over it. True if
@@ -93,6 +155,11 @@ pub trait Observer: Any + Send {
         let _ = (now, link, point, packet);
     }
 
+    /// A cable's transmitter will begin with a packet at `start`: told when it was accepted, and again if that changes.
+    fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
+        let _ = (now, link, packet, start);
+    }
+
     /// A node has dropped a packet.
     fn on_node_drop(&mut self, now: Instant, node: NodeId, reason: NodeDrop, packet: &Packet) {
         let _ = (now, node, reason, packet);
@@ -101,6 +168,22 @@ pub trait Observer: Any + Send {
     /// An application is about to learn something of a connection.
     fn on_stream(&mut self, now: Instant, node: NodeId, connection: ConnId, event: StreamEvent) {
         let _ = (now, node, connection, event);
+    }
+
+    /// Something was done with a connection, all that it wanted to send was sent, and this is how it stands. Also called if
+    /// only another observer wants connections.
+    fn on_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
+        let _ = (now, seen);
+    }
+
+    /// An application has written a part of a file to a connection. Called as [`Observer::on_connection`] is.
+    fn on_chunk(&mut self, now: Instant, chunk: &ChunkView) {
+        let _ = (now, chunk);
+    }
+
+    /// Something breaks, heals or changes.
+    fn on_incident(&mut self, now: Instant, what: Incident) {
+        let _ = (now, what);
     }
 
     /// Something else worth a line: a fault, new routes, a note of an application at `node`.

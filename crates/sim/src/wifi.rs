@@ -185,6 +185,8 @@ pub struct Wifi {
     mac: MacConfig,
     power: PowerConfig,
     energy: Option<f64>,
+    /// No station can have used up its energy before.
+    sated_until: Instant,
     medium: Medium,
     macs: Vec<Mac>,
     effects: VecDeque<Effect>,
@@ -213,6 +215,7 @@ impl Wifi {
             mac: config.mac,
             power: config.power,
             energy: config.initial_energy_j,
+            sated_until: config.initial_energy_j.map_or(Instant::FAR_FUTURE, |j| config.power.lasts(j)),
             medium,
             macs: (0..positions.len() as u32).map(mac).collect(),
             effects: VecDeque::new(),

@@ -6,6 +6,7 @@
 //! left. So what an application does on a notice is in the acknowledgement that follows.
 
 mod buffers;
+mod watch;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -303,6 +304,9 @@ impl World {
         let mut working = std::mem::replace(&mut self.dirty, std::mem::take(&mut self.working));
         for (node, id) in working.drain(..) {
             self.transmit(node, id);
+            if self.network.watches_connections() {
+                self.watch(node, id);
+            }
             let news = self.collect(node, id);
             self.look_at_buffer(node, id);
             self.rearm(node, id, news);

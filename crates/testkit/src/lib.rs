@@ -9,11 +9,13 @@
 //! * [`counting`]: an allocator that counts.
 //! * [`embedded`]: the static library for C, and C programs with it.
 //! * [`debian`]: programs of others, to hold our bytes against.
+//! * [`browser`]: pages as Chromium shows them.
 //! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
 //! * [`paths`]: two namespaces with paths of a rate and a delay between them.
 //! * [`tmpfs`]: a disk that can be full.
 
+pub mod browser;
 pub mod counting;
 pub mod debian;
 pub mod embedded;

@@ -14,15 +14,26 @@ const FLOORS: &[Floor] = &[
     Floor { name: "core", may_know: &["wire"] },
     Floor { name: "secure", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
+    Floor { name: "view", may_know: &[] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
     Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
     Floor { name: "lab", may_know: &["wire", "core", "model", "sim"] },
-    Floor { name: "cli", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab"] },
-    Floor { name: "python", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab"] },
-    Floor { name: "fuzz", may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "cli"] },
+    Floor { name: "sweep", may_know: &["core", "model", "sim"] },
+    Floor {
+        name: "cli",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
+    },
+    Floor {
+        name: "python",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
+    },
+    Floor {
+        name: "fuzz",
+        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view", "cli"],
+    },
 ];
 
 /// The crate that only tests may depend on; any crate's tests may.

@@ -50,9 +50,10 @@ impl Tree {
         self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The directories with a manifest: `xtask`, `crates/core`, ...; not the root.
+    /// The directories with a manifest: `xtask`, `crates/core`, ...; not the root, nor what stands outside the workspace.
     pub(super) fn packages(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().filter_map(|path| path.strip_suffix("/Cargo.toml"))
+        let ours = |path: &&String| !path.starts_with("examples/");
+        self.files.keys().filter(ours).filter_map(|path| path.strip_suffix("/Cargo.toml"))
     }
 }
 

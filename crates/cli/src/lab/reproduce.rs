@@ -1,146 +1,190 @@
-//! `anabranch lab reproduce`: a paper's figures and claims beside ours, as files.
+//! `anabranch lab reproduce`: papers measured again, as one page and a folder of pictures and data for each.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anabranch_lab::plot::ChartError;
-use anabranch_lab::set::{claims, figures};
-use anabranch_lab::verdict::Verdict;
-use anabranch_lab::{dtc, mptcp, rdca, sockbuf};
+use anabranch_lab::PAPERS;
+use anabranch_lab::report;
+use anabranch_lab::reproduction::{Extent, Options, Paper, ReproduceError, Reproduction};
+use anabranch_lab::verdict::{Holds, tally};
+use serde::Serialize;
+use tempfile::TempDir;
 
+use super::progress::Progress;
 use crate::error::Error;
 use crate::output;
+use crate::service::{self, Signals};
 
 /// Options of `lab reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The paper
-    #[arg(value_parser = ["set", "dtc", "mptcp", "rdca", "sockbuf"])]
-    paper: String,
-    /// Where the files go; made if it is not there
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    /// The papers; all if none is named
+    #[arg(value_name = "PAPER", value_parser = PAPERS.map(|paper| paper.id))]
+    papers: Vec<String>,
+    /// Where the files go; made if it is not there. What has the name of a new file is replaced
+    #[arg(long, value_name = "DIR", default_value = "reproduce")]
+    out: PathBuf,
     /// Fewer points and runs: minutes become seconds
     #[arg(long)]
     quick: bool,
-    /// Runs of every random point
+    /// Runs of every random point; each paper has a number of its own
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Root of all random streams
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// The verdicts, one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let folder =
-        arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", arguments.paper)));
-    std::fs::create_dir_all(&folder).map_err(|error| Error::unwritable(&folder, &error))?;
-    let verdicts = match arguments.paper.as_str() {
-        "dtc" => reproduce_dtc(arguments, &folder)?,
-        "mptcp" => reproduce_mptcp(arguments, &folder)?,
-        "rdca" => reproduce_rdca(arguments, &folder)?,
-        "sockbuf" => reproduce_sockbuf(arguments, &folder)?,
-        _ => reproduce_set(arguments, &folder)?,
+    let named = |paper: &Paper| arguments.papers.is_empty() || arguments.papers.iter().any(|p| p == paper.id);
+    let papers: Vec<&'static Paper> = PAPERS.into_iter().filter(|paper| named(paper)).collect();
+    let options = Options {
+        extent: if arguments.quick { Extent::Quick } else { Extent::Full },
+        runs: arguments.runs.map(|n| n as usize),
+        seed: arguments.seed,
     };
-    for verdict in &verdicts {
-        output::text(&format!("{:41} {:10} {}\n", verdict.id, verdict.word(), verdict.measured))?;
+    // Whether there is a place for it is known before the first run.
+    let place = Place::make(&arguments.out)?;
+    let total = papers.iter().map(|paper| paper.cost * anabranch_lab::planned(paper, &options) as u64).sum();
+    let progress = Arc::new(if arguments.quiet { Progress::none() } else { Progress::new(total) });
+    let worker = Arc::clone(&progress);
+    let made = until_interrupted(move || reproduce(&papers, options, &worker));
+    progress.finish();
+    let reproductions = made??;
+    place.fill(&reproductions)?;
+    for reproduction in &reproductions {
+        said(reproduction, arguments.json)?;
     }
-    output::text(&format!("written to {}\n", folder.display()))
+    if arguments.json {
+        return Ok(());
+    }
+    output::text(&format!("written to {}\n", arguments.out.join(REPORT).display()))
 }
 
-fn reproduce_set(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
-    let grid = if arguments.quick { figures::Grid::Quick } else { figures::Grid::Full };
-    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 10 }, |n| n as usize);
-    let mut drawn = Vec::new();
-    for panel in figures::panels(grid) {
-        eprintln!("figure {}", panel.id);
-        let panel = panel.run(runs, arguments.seed)?;
-        picture(folder, &panel.id, &panel.chart.csv(), panel.chart.svg())?;
-        drawn.push(panel);
+impl From<ReproduceError> for Error {
+    fn from(error: ReproduceError) -> Self {
+        match error {
+            ReproduceError::Run(error) => error.into(),
+            other => Self::job(other.to_string()),
+        }
     }
-    let verdicts = claims::verdicts(&drawn, runs, arguments.seed)?;
-    write(folder, "claims.md", &claims::markdown(&verdicts, grid, runs, arguments.seed))?;
-    Ok(verdicts)
 }
 
-fn reproduce_dtc(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
-    let runs = arguments.runs.map_or(if arguments.quick { 5 } else { 30 }, |n| n as usize);
-    eprintln!("tables I to IV");
-    let tables = dtc::tables::Tables::run(runs, arguments.seed)?;
-    for (name, text) in tables.csv() {
-        write(folder, name, &text)?;
-    }
-    write(folder, "tables.md", &tables.markdown(runs, arguments.seed))?;
-    eprintln!("figures 5 to 9");
-    let drawn = dtc::figures::draw(&tables, arguments.seed)?;
-    for figure in &drawn {
-        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
-    }
-    let verdicts = dtc::claims::verdicts(&tables, &drawn, runs, arguments.seed)?;
-    write(folder, "claims.md", &dtc::claims::markdown(&verdicts, runs, arguments.seed))?;
-    Ok(verdicts)
+fn reproduce(
+    papers: &[&'static Paper],
+    options: Options,
+    progress: &Progress,
+) -> Result<Vec<Reproduction>, Error> {
+    let one = |paper: &&'static Paper| {
+        progress.say(paper.id);
+        Ok(anabranch_lab::reproduce(paper, options, &|| progress.advance(paper.cost))?)
+    };
+    papers.iter().map(one).collect()
 }
 
-fn reproduce_mptcp(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
-    let runs = arguments.runs.map_or(if arguments.quick { 3 } else { 30 }, |n| n as usize);
-    eprintln!("section VIII: {} deployments, {runs} runs", mptcp::tables::DEPLOYMENTS.len());
-    let tables = mptcp::tables::Tables::run(runs, arguments.seed)?;
-    write(folder, "numbers.csv", &tables.csv())?;
-    write(folder, "numbers.md", &tables.markdown(runs, arguments.seed))?;
-    eprintln!("figures 2 to 11");
-    for figure in mptcp::figures::draw(&tables) {
-        picture(folder, figure.id, &figure.picture.csv(), figure.picture.svg())?;
-    }
-    let verdicts = mptcp::claims::verdicts(&tables);
-    write(folder, "claims.md", &mptcp::claims::markdown(&verdicts, runs, arguments.seed))?;
-    Ok(verdicts)
+/// Does it beside, while signals are waited for. What is under way when one comes ends with the process.
+fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let runtime = service::runtime()?;
+    let made = runtime.block_on(async {
+        let mut signals = Signals::catch()?;
+        let work = tokio::task::spawn_blocking(work);
+        tokio::select! {
+            made = work => Ok(made.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))),
+            _ = signals.next() => Err(Error::Interrupted),
+        }
+    });
+    runtime.shutdown_background();
+    made
 }
 
-fn reproduce_rdca(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
-    use rdca::sweeps::{Grid, Sweeps};
-    let grid = if arguments.quick { Grid::Quick } else { Grid::Full };
-    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 50 }, |n| n as usize);
-    eprintln!("section 4: two sweeps, {runs} runs");
-    let sweeps = Sweeps::run(grid, runs, arguments.seed)?;
-    for table in rdca::tables::TABLES {
-        write(folder, &format!("table-{}.csv", table.id), &table.csv(&sweeps))?;
-    }
-    write(folder, "numbers.md", &rdca::tables::markdown(&sweeps, runs, arguments.seed))?;
-    for figure in rdca::figures::draw(&sweeps) {
-        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
-    }
-    let verdicts = rdca::claims::verdicts(&sweeps);
-    write(folder, "claims.md", &rdca::claims::markdown(&verdicts, runs, arguments.seed))?;
-    Ok(verdicts)
+/// One verdict as a program reads it, with its paper.
+#[derive(Serialize)]
+struct Line<'a> {
+    paper: &'static str,
+    #[serde(flatten)]
+    verdict: anabranch_lab::verdict::Record<'a>,
 }
 
-fn reproduce_sockbuf(arguments: &Arguments, folder: &Path) -> Result<Vec<Verdict>, Error> {
-    use sockbuf::response::{self, Response};
-    use sockbuf::settings::{Grid, Measured};
-    let grid = if arguments.quick { Grid::Quick } else { Grid::Full };
-    let runs = arguments.runs.map_or(if arguments.quick { 2 } else { 30 }, |n| n as usize);
-    eprintln!("section 4.2: four settings, {runs} runs");
-    let measured = Measured::run(grid, runs, arguments.seed)?;
-    write(folder, "numbers.csv", &sockbuf::tables::csv(&measured))?;
-    write(folder, "numbers.md", &sockbuf::tables::markdown(&measured, runs, arguments.seed))?;
-    eprintln!("the loop");
-    let responses = Response::run_all(grid, arguments.seed)?;
-    write(folder, "loop.md", &response::markdown(&responses, arguments.seed))?;
-    eprintln!("figures 8 to 16");
-    for figure in sockbuf::figures::draw(&measured, &responses) {
-        picture(folder, figure.id, &figure.chart.csv(), figure.chart.svg())?;
+fn said(reproduction: &Reproduction, json: bool) -> Result<(), Error> {
+    let Reproduction { paper, verdicts, .. } = reproduction;
+    if json {
+        return verdicts
+            .iter()
+            .try_for_each(|verdict| output::json(&Line { paper: paper.id, verdict: verdict.record() }));
     }
-    let verdicts = sockbuf::claims::verdicts(&measured, &responses);
-    write(folder, "claims.md", &sockbuf::claims::markdown(&verdicts, runs, arguments.seed))?;
-    Ok(verdicts)
+    let counts =
+        Holds::ALL.into_iter().zip(tally(verdicts)).map(|(holds, n)| format!("{n} {}", holds.word()));
+    output::text(&format!(
+        "{:8} {} claims: {}\n",
+        paper.id,
+        verdicts.len(),
+        counts.collect::<Vec<_>>().join(", ")
+    ))
 }
 
-fn picture(folder: &Path, id: &str, csv: &str, svg: Result<String, ChartError>) -> Result<(), Error> {
-    write(folder, &format!("figure-{id}.csv"), csv)?;
-    let svg = svg.map_err(|error| Error::job(error.to_string()))?;
-    write(folder, &format!("figure-{id}.svg"), &svg)
+/// The page's name.
+const REPORT: &str = "report.html";
+
+/// A folder that files come into whole, all at the end.
+struct Place {
+    folder: PathBuf,
+    /// On the same disk, for what is not whole yet; gone when this is.
+    beside: TempDir,
+    /// It was not there before.
+    is_new: bool,
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> Result<(), Error> {
-    let path = folder.join(name);
-    std::fs::write(&path, text).map_err(|error| Error::unwritable(&path, &error))
+impl Place {
+    fn make(folder: &Path) -> Result<Self, Error> {
+        let unwritable = |error: io::Error| Error::unwritable(folder, &error);
+        let is_new = !folder.exists();
+        fs::create_dir_all(folder).map_err(unwritable)?;
+        let beside = tempfile::Builder::new().prefix(".reproduce-").tempdir_in(folder).map_err(unwritable)?;
+        Ok(Self { folder: folder.to_owned(), beside, is_new })
+    }
+
+    /// Writes everything beside, then moves it to where it belongs, the page last.
+    fn fill(mut self, reproductions: &[Reproduction]) -> Result<(), Error> {
+        let mut all: Vec<(PathBuf, String)> = Vec::new();
+        for reproduction in reproductions {
+            let folder = PathBuf::from(reproduction.paper.id);
+            all.extend(reproduction.files().into_iter().map(|(name, text)| (folder.join(name), text)));
+        }
+        all.push((PathBuf::from(REPORT), report::page(reproductions)));
+        let parent = |path: &Path| path.parent().map_or(Ok(()), fs::create_dir_all);
+        for (name, text) in &all {
+            let path = self.beside.path().join(name);
+            parent(&path).and_then(|()| fs::write(&path, text)).map_err(|error| failed(&path, &error))?;
+        }
+        for (name, _) in &all {
+            let path = self.folder.join(name);
+            let moved = parent(&path).and_then(|()| fs::rename(self.beside.path().join(name), &path));
+            moved.map_err(|error| failed(&path, &error))?;
+        }
+        self.is_new = false;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    /// A folder that was made for nothing goes again.
+    fn drop(&mut self) {
+        if self.is_new {
+            // If either fails there is something of somebody else in it, which stays.
+            let _ = fs::remove_dir_all(self.beside.path());
+            let _ = fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
 }

@@ -77,8 +77,7 @@ pub(crate) fn fault_of_cargo(root: &Path, line: &str) -> Option<String> {
     }
     let value = |names: &[&str]| words.windows(2).find(|pair| names.contains(&pair[0])).map(|pair| pair[1]);
     if let Some(manifest) = value(&["--manifest-path"]) {
-        let folder = root.join(manifest).parent().is_some_and(Path::is_dir);
-        return (!folder).then(|| format!("there is no folder of {manifest}"));
+        return (!root.join(manifest).is_file()).then(|| format!("there is no {manifest}"));
     }
     let package = value(&["-p", "--package"])?;
     let folder = root.join("crates").join(package.trim_start_matches("anabranch-"));
@@ -119,9 +118,12 @@ fn cargo_s_commands_name_what_is_there() {
     {
         assert_eq!(fault_of_cargo(&root, good), None, "{good}");
     }
-    for bad in
-        ["cargo xtask tiddy", "cargo bench -p anabranch-sim --bench nothing", "cargo test -p anabranch-x"]
-    {
+    for bad in [
+        "cargo xtask tiddy",
+        "cargo bench -p anabranch-sim --bench nothing",
+        "cargo test -p anabranch-x",
+        "cargo run --manifest-path x/Cargo.toml",
+    ] {
         assert!(fault_of_cargo(&root, bad).is_some(), "{bad}");
     }
 }

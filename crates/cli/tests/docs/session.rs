@@ -18,7 +18,7 @@ use crate::page::{Block, Kind, Page};
 use crate::root;
 
 /// What of the repository a page's folder has.
-const THERE: [&str; 6] = ["LICENSE-MIT", "README.md", "docs", "examples", "packaging", "scenarios"];
+const THERE: [&str; 5] = ["LICENSE-MIT", "README.md", "docs", "examples", "packaging"];
 /// Seconds of the processor after which a command that is only begun has understood what it was told.
 const BEGUN: f64 = 0.3;
 /// What programs say that others wait for.
@@ -69,6 +69,8 @@ impl Session {
         for name in THERE {
             symlink(root().join(name), folder.path().join(name)).expect("a link can be made");
         }
+        // Beside these something may be written.
+        copied(&root().join("scenarios"), &folder.path().join("scenarios"));
         Self { folder, running: Vec::new(), namespaces: None }
     }
 
@@ -204,7 +206,22 @@ impl Session {
         };
         command.current_dir(self.folder.path()).env("PATH", path()).stdin(Stdio::null());
         command.env("XDG_STATE_HOME", self.folder.path().join(".state")).env("PYTHONUNBUFFERED", "1");
+        // As a cluster's scheduler does.
+        command.env("SLURM_ARRAY_TASK_ID", "1");
         command
+    }
+}
+
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("it is here") {
+        let entry = entry.expect("it can be read");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copied(&from, &to);
+        } else {
+            fs::copy(&from, &to).expect("it can be copied");
+        }
     }
 }
 

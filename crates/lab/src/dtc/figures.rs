@@ -6,6 +6,7 @@ use super::tables::{self, MODES, Tables};
 use super::{DtcPoint, meter::Counts};
 use crate::experiment::RunError;
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
+use crate::work::Work;
 
 /// A figure with its measurements.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,10 +23,10 @@ pub struct Drawn {
 /// # Errors
 ///
 /// A run that could not be made.
-pub fn draw(tables: &Tables, seed: u64) -> Result<Vec<Drawn>, RunError> {
-    let paper = one_run(tables::cell(Mode::Paper, 11, 0.1), seed)?;
-    let plain = one_run(tables::cell(Mode::Tcp, 11, 0.1), seed)?;
-    let slow = one_run(Config { flying_start: false, ..tables::cell(Mode::Paper, 11, 0.1) }, seed)?;
+pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
+    let paper = one_run(tables::cell(Mode::Paper, 11, 0.1), work)?;
+    let plain = one_run(tables::cell(Mode::Tcp, 11, 0.1), work)?;
+    let slow = one_run(Config { flying_start: false, ..tables::cell(Mode::Paper, 11, 0.1) }, work)?;
     let first = |samples: &[Sample]| samples.iter().take(SHOWN).copied().collect::<Vec<_>>();
     let near_sender = paper.local_rtt.first().cloned().unwrap_or_default();
     let near_receiver = paper.local_rtt.last().cloned().unwrap_or_default();
@@ -59,8 +60,11 @@ const SHOWN: usize = 500;
 /// Samples that Figure 9 shows of each curve.
 const EARLY: usize = 40;
 
-fn one_run(config: Config, seed: u64) -> Result<Counts, RunError> {
-    DtcPoint::new(Config { samples: true, ..config }).counts(seed, 0)
+/// Runs that [`draw`] makes.
+pub(super) const RUNS: usize = 3;
+
+fn one_run(config: Config, work: &Work<'_>) -> Result<Counts, RunError> {
+    DtcPoint::new(Config { samples: true, ..config }).counts(work.seed, 0).inspect(|_| work.ran())
 }
 
 fn load(tables: &Tables) -> Chart {
@@ -76,8 +80,8 @@ fn load(tables: &Tables) -> Chart {
     let ticks = (0..10).map(f64::from).collect();
     Chart {
         title: "Figure 5: data transmissions of each node, 11 hops, 10 % loss".to_owned(),
-        x: Axis { ticks, ..Axis::new("Node, 0 next to the sender", "") },
-        y: Axis::new("Transmissions", "").scaled(Scale::FromZero),
+        x: Axis { ticks, ..Axis::new("Node, 0 next to the sender", "number") },
+        y: Axis::new("Transmissions", "segments").scaled(Scale::FromZero),
         series: MODES.map(curve).to_vec(),
     }
 }
@@ -95,7 +99,7 @@ fn times(id: &'static str, title: &str, curves: Vec<(&str, Vec<Sample>)>) -> Dra
     });
     let chart = Chart {
         title: format!("Figure {id}: {title}, 11 hops, 10 % loss"),
-        x: Axis::new("Measurement", ""),
+        x: Axis::new("Measurement", "number"),
         y: Axis::new("Round-trip time", "s").scaled(Scale::FromZero),
         series: series.collect(),
     };

@@ -33,6 +33,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "0 to 1, or auto: the paper's 0.5 with dtc-paper, 1 with dtc",
         "chance that a segment displaces one that is not locked",
     ),
+    p(
+        "duplicate_acks",
+        "off",
+        SWITCH,
+        "action 3.2, which the authors would leave out: an acknowledgement without SACK that asks for the cached segment",
+    ),
     p("flying_start", "on", SWITCH, "SYN is looked after hop by hop, and measures the round trip"),
     p(
         "medium",

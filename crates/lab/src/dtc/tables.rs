@@ -4,7 +4,11 @@ use super::config::{Config, Mode};
 use super::{Dtc, DtcPoint};
 use crate::experiment::{self, Outcome, Point, RunError};
 use crate::plot::csv;
+use crate::reproduction;
+use crate::stats::{self, Summary};
 use crate::targets;
+use crate::verdict::{self, Figure};
+use crate::work::Work;
 
 /// The lengths of the chain in the tables.
 pub const HOPS: [usize; 2] = [6, 11];
@@ -27,10 +31,22 @@ pub struct Tables {
     full: Vec<(Mode, usize, f64, Outcome)>,
     /// 20 segments with 10 % loss and the paper's nodes: hops, with flying start, without.
     short: Vec<(usize, Outcome, Outcome)>,
+    /// The paper's nodes over 11 hops with 10 % loss, and action 3.2.
+    pub action_32: Outcome,
+    /// The same without that, and every segment is cached.
+    pub always: Outcome,
 }
 
-fn outcome(config: Config, runs: usize, seed: u64) -> Result<Outcome, RunError> {
-    experiment::run(&Dtc, &DtcPoint::new(config), runs, seed)
+/// Runs of Table IV for one of the others.
+const SHORT: usize = 20;
+
+fn outcome(config: Config, work: &Work<'_>) -> Result<Outcome, RunError> {
+    experiment::run_watched(&Dtc, &DtcPoint::new(config), work)
+}
+
+/// A metric of each run; no number where the run has not ended.
+fn values(outcome: &Outcome, metric: &str) -> Vec<f64> {
+    outcome.metric(metric).values.iter().map(|value| value.unwrap_or(f64::NAN)).collect()
 }
 
 impl Tables {
@@ -39,7 +55,7 @@ impl Tables {
     /// # Errors
     ///
     /// The first that could not be run.
-    pub fn run(runs: usize, seed: u64) -> Result<Self, RunError> {
+    pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let cells: Vec<Config> = MODES
             .iter()
             .flat_map(|&(mode, _)| HOPS.iter().map(move |&hops| (mode, hops)))
@@ -48,18 +64,31 @@ impl Tables {
             .collect();
         let points: Vec<Box<dyn Point>> =
             cells.iter().map(|c| Box::new(DtcPoint::new(c.clone())) as Box<dyn Point>).collect();
-        let outcomes = experiment::run_all(&Dtc, &points, runs, seed)?;
+        let outcomes = experiment::run_all_watched(&Dtc, &points, work)?;
         let full = cells.into_iter().zip(outcomes).map(|(c, outcome)| (c.mode, c.hops, c.loss, outcome));
         let mut short = Vec::new();
         for hops in HOPS {
             let at = |flying_start| {
                 let config = Config { segments: 20, flying_start, ..cell(Mode::Paper, hops, 0.1) };
                 // Short transfers differ much from each other, and cost little.
-                outcome(config, runs * 20, seed)
+                outcome(config, &work.with_runs(work.runs * SHORT))
             };
             short.push((hops, at(true)?, at(false)?));
         }
-        Ok(Self { full: full.collect(), short })
+        let action_32 = Config { duplicate_acks: true, ..cell(Mode::Paper, 11, 0.1) };
+        let always = Config { cache_probability: 1.0, ..cell(Mode::Paper, 11, 0.1) };
+        Ok(Self {
+            full: full.collect(),
+            short,
+            action_32: outcome(action_32, work)?,
+            always: outcome(always, work)?,
+        })
+    }
+
+    /// Runs that [`Tables::run`] makes: the cells without loss once, since nothing is random in them.
+    pub fn planned(runs: usize) -> usize {
+        let columns = LOSSES.len() - 1;
+        MODES.len() * HOPS.len() * (columns * runs + 1) + 2 * HOPS.len() * SHORT * runs + 2 * runs
     }
 
     /// The outcome of a cell.
@@ -77,20 +106,57 @@ impl Tables {
         self.cell(mode, hops, loss).mean(metric).unwrap_or(f64::NAN)
     }
 
+    /// A metric over a cell's runs; `None` where none has ended.
+    pub fn summary(&self, metric: &str, mode: Mode, hops: usize, loss: f64) -> Option<Summary> {
+        self.cell(mode, hops, loss).metric(metric).summary
+    }
+
+    /// A metric of one mode as a multiple of another's, run by run.
+    pub fn ratio(&self, metric: &str, modes: (Mode, Mode), hops: usize, loss: f64) -> Option<Summary> {
+        let of = |mode| values(self.cell(mode, hops, loss), metric);
+        stats::ratio(&of(modes.0), &of(modes.1)).ok()
+    }
+
     /// Table III: the throughput with caching nodes as a multiple of plain TCP's, with 10 % loss.
-    pub fn throughput(&self, mode: Mode, hops: usize) -> f64 {
-        let of = |mode| self.mean("completion_s", mode, hops, 0.1);
-        of(Mode::Tcp) / of(mode)
+    pub fn throughput(&self, mode: Mode, hops: usize) -> Option<Summary> {
+        self.ratio("completion_s", (Mode::Tcp, mode), hops, 0.1)
+    }
+
+    /// By how many per cent action 3.2 changes the data transmissions over 11 hops with 10 % loss.
+    pub fn effect_of_action_32(&self) -> Option<Figure> {
+        let without = values(self.cell(Mode::Paper, 11, 0.1), "data_transmissions");
+        let ratio = stats::ratio(&values(&self.action_32, "data_transmissions"), &without).ok()?;
+        Some(Figure::from(ratio).scaled(100.0, -100.0))
+    }
+
+    /// The factor by which the paper's nodes spare the sender retransmissions, averaged over all cells with losses.
+    pub fn factors(&self) -> Option<Summary> {
+        let cells: Vec<[Vec<f64>; 2]> = HOPS
+            .iter()
+            .flat_map(|&hops| LOSSES[1..].iter().map(move |&(loss, _)| (hops, loss)))
+            .map(|(hops, loss)| {
+                [Mode::Tcp, Mode::Paper]
+                    .map(|mode| values(self.cell(mode, hops, loss), "end_to_end_retransmissions"))
+            })
+            .collect();
+        let runs = cells.first().map_or(0, |[plain, _]| plain.len());
+        let mean = |without: Option<usize>| {
+            let sum = |list: &[f64]| -> f64 {
+                list.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| v).sum()
+            };
+            cells.iter().map(|[plain, paper]| sum(plain) / sum(paper)).sum::<f64>() / cells.len() as f64
+        };
+        stats::jackknife(runs, mean).ok()
     }
 
     /// Table IV: by how much flying start shortens a transfer of 20 segments, in per cent.
-    pub fn shortened(&self, hops: usize) -> f64 {
+    pub fn shortened(&self, hops: usize) -> Option<Summary> {
         let (_, with, without) = self.short.iter().find(|s| s.0 == hops).expect("a length of Table IV");
-        let of = |outcome: &Outcome| outcome.mean("completion_s").unwrap_or(f64::NAN);
-        100.0 * (1.0 - of(with) / of(without))
+        let ratio = stats::ratio(&values(with, "completion_s"), &values(without, "completion_s")).ok()?;
+        Some(Summary { mean: 100.0 * (1.0 - ratio.mean), ci95: ratio.ci95.map(|half| 100.0 * half), ..ratio })
     }
 
-    /// Tables I to IV as pages: their names and texts.
+    /// Tables I to IV as files: their names and texts.
     pub fn csv(&self) -> Vec<(&'static str, String)> {
         let mut all: Vec<(&'static str, String)> = HOPS
             .iter()
@@ -100,7 +166,7 @@ impl Tables {
         let mut text = csv::record(&["hops", "nodes", "published_percent", "times", "percent"]);
         for hops in HOPS {
             for (mode, word) in &MODES[1..] {
-                let times = self.throughput(*mode, hops);
+                let times = self.throughput(*mode, hops).map_or(f64::NAN, |t| t.mean);
                 let published = number(&format!("dtc.throughput_improvement.n{hops}"));
                 let fields =
                     [hops.to_string(), (*word).to_owned(), published, two(times), two(100.0 * (times - 1.0))];
@@ -111,7 +177,11 @@ impl Tables {
         let mut text = csv::record(&["hops", "published_percent", "percent"]);
         for hops in HOPS {
             let published = number(&format!("dtc.flying_start_duration_decrease.n{hops}"));
-            text += &csv::record(&[hops.to_string(), published, two(self.shortened(hops))]);
+            text += &csv::record(&[
+                hops.to_string(),
+                published,
+                two(self.shortened(hops).map_or(f64::NAN, |s| s.mean)),
+            ]);
         }
         all.push(("table-4.csv", text));
         all
@@ -140,53 +210,90 @@ impl Tables {
         text
     }
 
-    /// All tables as one page.
-    pub fn markdown(&self, runs: usize, seed: u64) -> String {
-        let mut text = format!(
-            "# The DTC paper's tables beside ours\n\n`anabranch lab reproduce dtc`, {runs} runs, seed {seed}. Written \
-             by the program. Published / ours (95 % interval).\n"
-        );
-        for (hops, title) in HOPS.iter().zip(["Table I", "Table II"]) {
-            text += &format!("\n## {title}: {hops} hops\n\n| row | nodes |");
-            text += &LOSSES.map(|(loss, _)| format!(" {:.0} % |", 100.0 * loss)).concat();
-            text += "\n|---|---|---|---|---|---|\n";
-            for (metric, id, row) in ROWS {
-                for (mode, word) in MODES {
-                    text += &format!("| {row} | {word} |");
-                    for (loss, column) in LOSSES {
-                        let published = cell_value(mode, id, *hops, column);
-                        let ours = self
-                            .cell(mode, *hops, loss)
-                            .metric(metric)
-                            .summary
-                            .map_or("none".to_owned(), |s| shown(s.mean, s.ci95));
-                        let published = if published.is_empty() { "–" } else { &published };
-                        text += &format!(" {published} / {ours} |");
-                    }
-                    text.push('\n');
+    /// Tables I to IV beside the paper's.
+    pub fn pages(&self, command: impl Fn(usize, &[&str]) -> String) -> Vec<reproduction::Table> {
+        let runs = self.full.first().map_or(1, |cell| cell.3.runs);
+        let names = ["table-1", "table-2", "table-3", "table-4"];
+        let csv = |i: usize| self.csv().swap_remove(i).1;
+        let count = |i: usize| {
+            let hops = HOPS[i];
+            let (head, rows) = self.counts(hops);
+            let hops_set = format!("hops={hops}");
+            reproduction::Table {
+                name: names[i].to_owned(),
+                title: format!("Table {}: {hops} hops, 500 segments", ["I", "II"][i]),
+                note: "Our nodes are our own algorithm, which no paper has printed numbers of.".to_owned(),
+                head,
+                rows,
+                csv: csv(i),
+                command: command(runs, &["mode=tcp,dtc-paper,dtc", &hops_set, "loss=0,0.05,0.1,0.15"]),
+            }
+        };
+        let texts = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let times =
+            |mode, hops| self.throughput(mode, hops).map_or("none".to_owned(), |t| Figure::from(t).text());
+        let third = reproduction::Table {
+            name: names[2].to_owned(),
+            title: "Table III: throughput with 10 % loss as a multiple of plain TCP's".to_owned(),
+            note: "Printed are 450 and 670 %: 4.5 and 6.7 times, or 5.5 and 7.7 times (D18).".to_owned(),
+            head: texts(&["hops", "printed, %", "the paper's nodes, times", "our nodes, times"]),
+            rows: HOPS
+                .map(|hops| {
+                    let published = number(&format!("dtc.throughput_improvement.n{hops}"));
+                    vec![hops.to_string(), published, times(Mode::Paper, hops), times(Mode::Improved, hops)]
+                })
+                .to_vec(),
+            csv: csv(2),
+            command: command(runs, &["mode=tcp,dtc-paper,dtc", "hops=6,11"]),
+        };
+        let shorter = |hops| self.shortened(hops).map_or("none".to_owned(), |s| Figure::from(s).text());
+        let fourth = reproduction::Table {
+            name: names[3].to_owned(),
+            title: "Table IV: by how much flying start shortens 20 segments, 10 % loss, the paper's nodes"
+                .to_owned(),
+            note: format!("{} runs: short transfers differ much from each other.", runs * SHORT),
+            head: texts(&["hops", "printed, %", "ours, %"]),
+            rows: HOPS
+                .map(|hops| {
+                    let published = number(&format!("dtc.flying_start_duration_decrease.n{hops}"));
+                    vec![hops.to_string(), published, shorter(hops)]
+                })
+                .to_vec(),
+            csv: csv(3),
+            command: command(
+                runs * SHORT,
+                &["mode=dtc-paper", "hops=6,11", "segments=20", "flying_start=on,off"],
+            ),
+        };
+        vec![count(0), count(1), third, fourth]
+    }
+
+    /// Head and rows of Table I or II.
+    fn counts(&self, hops: usize) -> (Vec<String>, Vec<Vec<String>>) {
+        let mut head = vec!["row".to_owned(), "nodes".to_owned()];
+        for (loss, _) in LOSSES {
+            head.extend(["printed", "ours"].map(|whose| format!("{:.0} % loss: {whose}", 100.0 * loss)));
+        }
+        let mut rows = Vec::new();
+        for (metric, id, row) in ROWS {
+            for (mode, word) in MODES {
+                let mut cells = vec![row.to_owned(), word.to_owned()];
+                for (loss, column) in LOSSES {
+                    let published = cell_value(mode, id, hops, column);
+                    cells.push(if published.is_empty() { "–".to_owned() } else { published });
+                    let ours = self.summary(metric, mode, hops, loss);
+                    cells.push(ours.map_or("none".to_owned(), |s| Figure::from(s).text()));
                 }
+                rows.push(cells);
             }
-            text += "| omniscient bound | |";
-            for (loss, _) in LOSSES {
-                text += &format!(" {:.0} |", self.mean("bound_omniscient", Mode::Tcp, *hops, loss));
-            }
-            text.push('\n');
         }
-        text += "\n## Table III: throughput, 10 % loss, as a multiple of plain TCP's\n\n\
-                 The paper says 450 % and 670 %: 4.5 and 6.7 times, or 5.5 and 7.7 times (erratum D18).\n\n\
-                 | hops | published | the paper's nodes | our nodes |\n|---|---|---|---|\n";
-        for hops in HOPS {
-            let published = number(&format!("dtc.throughput_improvement.n{hops}"));
-            let [paper, ours] = [Mode::Paper, Mode::Improved].map(|mode| self.throughput(mode, hops));
-            text += &format!("| {hops} | {published} % | {paper:.1} | {ours:.1} |\n");
+        let mut bound = vec!["omniscient bound".to_owned(), "computed".to_owned()];
+        for (loss, _) in LOSSES {
+            let of = self.mean("bound_omniscient", Mode::Tcp, hops, loss);
+            bound.extend(["–".to_owned(), verdict::number(of)]);
         }
-        text += "\n## Table IV: how much flying start shortens 20 segments, 10 % loss, the paper's nodes\n\n\
-                 | hops | published | ours |\n|---|---|---|\n";
-        for hops in HOPS {
-            let published = number(&format!("dtc.flying_start_duration_decrease.n{hops}"));
-            text += &format!("| {hops} | {published} % | {:.1} % |\n", self.shortened(hops));
-        }
-        text
+        rows.push(bound);
+        (head, rows)
     }
 }
 
@@ -213,12 +320,4 @@ fn number(id: &str) -> String {
 
 fn two(value: f64) -> String {
     format!("{value:.2}")
-}
-
-fn shown(mean: f64, ci95: Option<f64>) -> String {
-    match ci95.filter(|c| *c > 0.0) {
-        Some(sure) if mean < 1000.0 => format!("{mean:.1} ± {sure:.1}"),
-        Some(sure) => format!("{mean:.0} ± {sure:.0}"),
-        None => format!("{mean:.0}"),
-    }
 }

@@ -184,6 +184,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "link_ack_loss_factor=1",
         "cache_segments=2",
         "cache_probability=0.75",
+        "duplicate_acks=on",
         "flying_start=off",
         "medium=radio",
         "retries=1",

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Chance, Experiment, Measured, Metric, Point, RunError, json_value};
 use crate::stats::{StatsError, Summary};
+use crate::work::Work;
 
 /// What came out of a point.
 #[derive(Clone, PartialEq, Debug)]
@@ -180,14 +181,25 @@ pub fn run(
     runs: usize,
     seed: u64,
 ) -> Result<Outcome, RunError> {
-    let runs = runs.max(1);
-    // Where nothing is random, one run is all of them.
-    let made = match point.chance() {
-        Chance::Random => runs,
-        Chance::None => 1,
-    };
-    let results: Result<Vec<Measured>, RunError> =
-        (0..made).into_par_iter().map(|run| point.measure(seed, run as u64)).collect();
+    run_watched(experiment, point, &Work::new(runs, seed))
+}
+
+/// The same, with somebody who is told of every run that is made.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_watched(
+    experiment: &dyn Experiment,
+    point: &dyn Point,
+    work: &Work<'_>,
+) -> Result<Outcome, RunError> {
+    let Work { runs, seed, .. } = *work;
+    let made = made(point, runs);
+    let results: Result<Vec<Measured>, RunError> = (0..made)
+        .into_par_iter()
+        .map(|run| point.measure(seed, run as u64).inspect(|_| work.ran()))
+        .collect();
     let results = results?;
     let metrics = experiment.metrics().iter().enumerate().map(|(i, metric)| {
         let one = |run: usize| results[run.min(made - 1)].values.get(i).copied().flatten();
@@ -218,7 +230,28 @@ pub fn run_all(
     runs: usize,
     seed: u64,
 ) -> Result<Vec<Outcome>, RunError> {
-    points.par_iter().map(|point| run(experiment, point.as_ref(), runs, seed)).collect()
+    run_all_watched(experiment, points, &Work::new(runs, seed))
+}
+
+/// The same, with somebody who is told of every run that is made.
+///
+/// # Errors
+///
+/// As [`run_all`].
+pub fn run_all_watched(
+    experiment: &dyn Experiment,
+    points: &[Box<dyn Point>],
+    work: &Work<'_>,
+) -> Result<Vec<Outcome>, RunError> {
+    points.par_iter().map(|point| run_watched(experiment, point.as_ref(), work)).collect()
+}
+
+/// How many runs are made of a point: one is all of them where nothing is random.
+pub fn made(point: &dyn Point, runs: usize) -> usize {
+    match point.chance() {
+        Chance::Random => runs.max(1),
+        Chance::None => 1,
+    }
 }
 
 fn summed(metric: Metric, values: Vec<Option<f64>>) -> Result<MetricSummary, RunError> {

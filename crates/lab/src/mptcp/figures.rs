@@ -27,6 +27,14 @@ pub enum Picture {
 }
 
 impl Picture {
+    /// What stands above it.
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Chart(chart) => &chart.title,
+            Self::Map(map) => &map.title,
+        }
+    }
+
     /// As an SVG document.
     ///
     /// # Errors
@@ -114,7 +122,7 @@ fn transmissions(tables: &Tables, places: &[&str]) -> Chart {
     Chart {
         title: "transmissions so far, first run".to_owned(),
         x: time_axis(),
-        y: Axis::new("Data segments and acknowledgements", "").scaled(Scale::FromZero),
+        y: Axis::new("Data segments and acknowledgements", "packets").scaled(Scale::FromZero),
         series: pairs(tables, places, points),
     }
 }

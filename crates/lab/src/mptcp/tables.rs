@@ -8,8 +8,11 @@ use super::{Mptcp, MptcpPoint, Outcome};
 use crate::experiment::values::named;
 use crate::experiment::{RunError, Settings};
 use crate::plot::csv;
+use crate::reproduction;
 use crate::stats::{self, Summary};
 use crate::targets;
+use crate::verdict::Figure;
+use crate::work::Work;
 
 /// A deployment of section VIII.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,13 +173,14 @@ impl Tables {
     /// # Errors
     ///
     /// The first run that could not be made.
-    pub fn run(runs: usize, seed: u64) -> Result<Self, RunError> {
-        let runs = runs.max(1);
+    pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
+        let Work { runs, seed, .. } = *work;
         let configs = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.config(*way)));
         let points: Vec<MptcpPoint> = configs.map(MptcpPoint::new).collect();
         let one = |i: usize| {
             let point = &points[i / runs];
             let outcome = point.outcome(seed, (i % runs) as u64)?;
+            work.ran();
             let digest = Digest::new(&outcome, point.config.payload);
             // A run's times take much room, and only the first one's are drawn.
             Ok((digest, i.is_multiple_of(runs).then_some(outcome)))
@@ -189,6 +193,11 @@ impl Tables {
             Cell { runs: digests, first: first.into_iter().flatten().next().expect("there is a first run") }
         };
         Ok(Self { cells: points.iter().map(cell).collect() })
+    }
+
+    /// Runs that [`Tables::run`] makes.
+    pub const fn planned(runs: usize) -> usize {
+        DEPLOYMENTS.len() * WAYS.len() * runs
     }
 
     /// A cell by the deployment's name in the list of targets.
@@ -252,47 +261,64 @@ impl Tables {
         text
     }
 
-    /// Every number as a page.
-    pub fn markdown(&self, runs: usize, seed: u64) -> String {
-        let mut text = format!(
-            "# Section VIII's numbers beside ours\n\n`anabranch lab reproduce mptcp`, {runs} runs, seed {seed}. Written \
-             by the program. Means with 95 % intervals. \"The paper's way\" sends over all paths of a node \
-             (`subflows=3`), \"ours\" over one while the others stand by; the last two columns set each against the \
-             conventional scheme in the same runs.\n"
-        );
-        for (quantity, name, title) in QUANTITIES {
-            text += &format!(
-                "\n## {title}\n\n| deployment | the paper: C / P | conventional | the paper's way | ours | the paper's \
-                 way against it | ours against it |\n|---|---|---|---|---|---|---|\n"
-            );
-            for place in DEPLOYMENTS {
-                let printed = [Way::Conventional, Way::Ours].map(|way| match printed(place.id, name, way) {
+    /// A page for each quantity, every deployment beside what is printed.
+    pub fn pages(&self, command: &str) -> Vec<reproduction::Table> {
+        let page = |(quantity, name, title): (Quantity, &str, &str)| {
+            let head = [
+                "deployment",
+                "printed: C",
+                "conventional",
+                "printed: P",
+                "the paper's way",
+                "ours",
+                "the paper's way against conventional",
+                "ours against conventional",
+            ];
+            let mut lines = csv::record(&head);
+            let row = |place: &Deployment| {
+                let printed = |way| match printed(place.id, name, way) {
                     none if none.is_empty() => "–".to_owned(),
                     number => number,
-                });
-                text += &format!("| {} | {} / {} |", place.title, printed[0], printed[1]);
-                for (way, _) in WAYS {
+                };
+                let shown = |way| {
                     let summary = self.summary(place.id, way, quantity);
-                    text += &format!(" {} |", summary.map_or("none".to_owned(), |s| shown(&s)));
-                }
-                for way in [Way::Printed, Way::Ours] {
-                    let against = self.against(place.id, way, quantity);
-                    text += &format!(" {} |", against.unwrap_or("none".to_owned()));
-                }
-                text.push('\n');
+                    summary.map_or("none".to_owned(), |s| Figure::from(s).text())
+                };
+                let against = |way| self.against(place.id, way, quantity).unwrap_or("none".to_owned());
+                vec![
+                    place.title.to_owned(),
+                    printed(Way::Conventional),
+                    shown(Way::Conventional),
+                    printed(Way::Ours),
+                    shown(Way::Printed),
+                    shown(Way::Ours),
+                    against(Way::Printed),
+                    against(Way::Ours),
+                ]
+            };
+            let rows: Vec<Vec<String>> = DEPLOYMENTS.iter().map(row).collect();
+            lines += &rows.iter().map(|row| csv::record(row)).collect::<String>();
+            reproduction::Table {
+                name: format!("table-{}", name.replace('_', "-")),
+                title: title.to_owned(),
+                note: String::new(),
+                head: head.map(str::to_owned).to_vec(),
+                rows,
+                csv: lines,
+                command: command.to_owned(),
             }
-        }
-        text
+        };
+        QUANTITIES.map(page).to_vec()
     }
 
     fn against(&self, id: &str, way: Way, quantity: Quantity) -> Option<String> {
         let (ours, other) = ((id, way), (id, Way::Conventional));
         if quantity == Quantity::DeliveryRatio {
-            let points = self.difference(ours, other, quantity)?;
-            return Some(format!("{:+.2} ± {:.2} points", points.mean, points.ci95.unwrap_or(0.0)));
+            return Some(Figure::from(self.difference(ours, other, quantity)?).text() + " points");
         }
-        let ratio = self.ratio(ours, other, quantity)?;
-        Some(format!("{:+.1} ± {:.1} %", 100.0 * (ratio.mean - 1.0), 100.0 * ratio.ci95.unwrap_or(0.0)))
+        let ratio = Figure::from(self.ratio(ours, other, quantity)?).scaled(100.0, -100.0);
+        let sign = if ratio.mean > 0.0 { "+" } else { "" };
+        Some(format!("{sign}{} %", ratio.text()))
     }
 }
 
@@ -305,13 +331,4 @@ fn printed(place: &str, quantity: &str, way: Way) -> String {
     let id = format!("mptcp.{place}.{quantity}.{scheme}");
     let found = targets::mptcp().into_iter().find(|t| t.id == id).and_then(|t| t.value);
     found.map(|value| value.to_string()).unwrap_or_default()
-}
-
-/// A mean with its interval, with as many digits as its size asks for.
-pub(super) fn shown(summary: &Summary) -> String {
-    let digits = if summary.mean.abs() < 100.0 { 1 } else { 0 };
-    match summary.ci95 {
-        Some(sure) => format!("{:.digits$} ± {sure:.digits$}", summary.mean),
-        None => format!("{:.digits$}", summary.mean),
-    }
 }

@@ -8,6 +8,8 @@ pub(super) const COLOURS: [&str; MARKERS] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00"];
 
 pub(super) const FONT: f64 = 12.0;
+/// Of the title.
+const TITLE: f64 = 15.0;
 /// About how wide a character is: enough for digits and lower-case letters, not exact.
 pub(super) const CHARACTER: f64 = 0.6 * FONT;
 
@@ -18,15 +20,20 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// A white page of that size, with a title above what is `middle` pixels from the left.
+    /// A white page of that size, with a title above what is `middle` pixels from the left, as far as there is room: a long title
+    /// moves to the right, and the page gets as wide as it is.
     pub(super) fn new((width, height): (f64, f64), middle: f64, title: &str) -> Self {
+        const MARGIN: f64 = 8.0;
+        let half = title.chars().count() as f64 * CHARACTER * TITLE / FONT / 2.0;
+        let (width, middle) = (width.max(2.0 * (half + MARGIN)), middle.max(half + MARGIN));
+        let middle = middle.min(width - half - MARGIN);
         let mut this = Self::default();
         this.line(&format!(
             r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="{FONT}" fill="#222222">"##
         ));
         this.line(&format!("<title>{}</title>", escaped(title)));
         this.line(r##"<rect width="100%" height="100%" fill="#ffffff"/>"##);
-        this.words(middle, 26.0, r#"text-anchor="middle" font-size="15""#, title);
+        this.words(middle, 26.0, &format!(r#"text-anchor="middle" font-size="{TITLE}""#), title);
         this
     }
 

@@ -20,21 +20,21 @@ const BY_SENDERS: [Panel; 5] = [
     ("4b", Quantity::DeliveryRatio, "Data packets that came to the sink", "%"),
     ("4c", Quantity::Delay, "Mean delay", "s"),
     ("4d", Quantity::Energy, "Energy per 1000 packets", "J"),
-    ("4e", Quantity::Control, "Control packets per data packet", ""),
+    ("4e", Quantity::Control, "Control packets per data packet", "1"),
 ];
 const BY_RATE: [Panel; 5] = [
     ("5a", Quantity::Throughput, "Throughput", "kB/s"),
-    ("5b", Quantity::Lost, "Data packets lost", ""),
+    ("5b", Quantity::Lost, "Data packets lost", "packets"),
     ("5c", Quantity::Delay, "Mean delay", "s"),
     ("5d", Quantity::Energy, "Energy per 1000 packets", "J"),
-    ("5e", Quantity::Control, "Control packets per data packet", ""),
+    ("5e", Quantity::Control, "Control packets per data packet", "1"),
 ];
 
 /// All panels, in the paper's order.
 pub fn draw(sweeps: &Sweeps) -> Vec<Drawn> {
     let senders = Sweep {
         about: format!("senders at {} kB/s", SWEEP_RATE / 1000),
-        x: Axis::new("Senders", ""),
+        x: Axis::new("Senders", "nodes"),
         loads: sweeps.by_senders(),
         place: |load| load.senders as f64,
     };

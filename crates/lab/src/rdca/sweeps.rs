@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::{Config, Protocol, Rdca, RdcaPoint};
 use crate::experiment::{self, Outcome, Point, RunError};
 use crate::stats::{self, Summary};
+use crate::work::Work;
 
 /// A protocol of the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +136,7 @@ impl Sweeps {
     /// # Errors
     ///
     /// The first run that could not be made.
-    pub fn run(grid: Grid, runs: usize, seed: u64) -> Result<Self, RunError> {
+    pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
         let network = &grid.network();
         let (senders, rates) = (grid.senders(), grid.rates());
         let cells = loads(&senders, &rates)
@@ -145,14 +146,22 @@ impl Sweeps {
             .map(|(load, protocol)| {
                 let Load { senders, rate } = load;
                 let point = RdcaPoint::new(Config { protocol, senders, rate, ..network.clone() });
-                let outcome = experiment::run(&Rdca, &point as &dyn Point, runs, seed)?;
+                let outcome = experiment::run_watched(&Rdca, &point as &dyn Point, work)?;
                 Ok((load, protocol, outcome))
             });
         let cells = cells.collect::<Result<_, RunError>>()?;
-        let capacity =
-            senders.par_iter().map(|&n| capacity(network, n, &grid.tried(), (runs.clamp(1, 5), seed)));
+        let capacity = senders
+            .par_iter()
+            .map(|&n| capacity(network, n, &grid.tried(), &work.with_runs(work.runs.min(5))));
         let capacity = capacity.collect::<Result<_, _>>()?;
         Ok(Self { senders, rates, cells, capacity })
+    }
+
+    /// Runs that [`Sweeps::run`] makes.
+    pub fn planned(grid: Grid, runs: usize) -> usize {
+        let (senders, rates) = (grid.senders(), grid.rates());
+        let cells = loads(&senders, &rates).count() * CONTENDERS.len();
+        cells * runs + senders.len() * grid.tried().len() * runs.min(5)
     }
 
     /// The loads of the sweep by senders.
@@ -198,11 +207,16 @@ impl Sweeps {
     }
 
     /// Its standard deviation over the runs; `None` below two.
-    pub fn deviation(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Option<f64> {
+    pub fn deviation(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Option<Summary> {
         let values: Vec<f64> = self.values(load, protocol, quantity).into_iter().flatten().collect();
-        let mean = Summary::of(&values).ok()?.mean;
-        let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
-        (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+        stats::deviation(&values)
+    }
+
+    /// A quantity of one protocol as a multiple of another's, run by run.
+    pub fn ratio(&self, load: Load, a: Protocol, b: Protocol, quantity: Quantity) -> Option<Summary> {
+        let pairs = self.values(load, a, quantity).into_iter().zip(self.values(load, b, quantity));
+        let (left, right): (Vec<f64>, Vec<f64>) = pairs.filter_map(|(a, b)| a.zip(b)).unzip();
+        stats::ratio(&left, &right).ok()
     }
 
     /// A quantity of one protocol less another's, run by run.
@@ -227,16 +241,11 @@ pub const TRIED: [u64; 14] = [
     88_000,
 ];
 
-/// See [`Sweeps::capacity`]; of `runs` runs with the seed beside.
-fn capacity(
-    network: &Config,
-    senders: usize,
-    tried: &[u64],
-    (runs, seed): (usize, u64),
-) -> Result<Summary, RunError> {
+/// See [`Sweeps::capacity`].
+fn capacity(network: &Config, senders: usize, tried: &[u64], work: &Work<'_>) -> Result<Summary, RunError> {
     let point = RdcaPoint::new(Config { senders, ..network.clone() });
     let rates: Vec<u64> = tried.iter().map(|all| (all / senders as u64).max(1)).collect();
-    let one = |run: usize| Ok(point.capacity(&rates, seed, run as u64)?.0 / 1e3);
-    let values: Vec<f64> = (0..runs).into_par_iter().map(one).collect::<Result<_, RunError>>()?;
+    let one = |run: usize| Ok(point.capacity(&rates, run as u64, work)?.0 / 1e3);
+    let values: Vec<f64> = (0..work.runs).into_par_iter().map(one).collect::<Result<_, RunError>>()?;
     Summary::of(&values).map_err(|_| RunError::NotFinite { metric: "throughput_byte_per_s", run: 0 })
 }

@@ -2,8 +2,10 @@
 
 use super::sweeps::{CONTENDERS, Contender, Load, Quantity, SWEEP_RATE, Sweeps};
 use crate::plot::csv;
+use crate::reproduction;
 use crate::stats::Summary;
 use crate::targets;
+use crate::verdict::{Figure, number};
 
 /// A table of the paper.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,40 +46,49 @@ impl Table {
                     text_of(std),
                     text_of(summary.map(|s| s.mean)),
                     text_of(summary.and_then(|s| s.ci95)),
-                    text_of(deviation),
+                    text_of(deviation.map(|d| d.mean)),
                 ]);
             }
         }
         text
     }
 
-    fn markdown(&self, sweeps: &Sweeps) -> String {
-        let mut text = format!("\n## Table {}: {}\n\n| protocol |", self.id, self.title);
+    /// The table beside the paper's.
+    pub fn page(&self, sweeps: &Sweeps, command: String) -> reproduction::Table {
+        let mut head = vec!["protocol".to_owned()];
         for senders in SENDERS {
-            text += &format!(" {senders}: the paper | ours |");
+            let plural = if senders == 1 { "sender" } else { "senders" };
+            head.extend(["printed", "ours"].map(|whose| format!("{senders} {plural}: {whose}")));
         }
-        text += &format!("\n|---|{}\n", "---|".repeat(2 * SENDERS.len()));
+        let mut rows: Vec<Vec<String>> = Vec::new();
         for contender in CONTENDERS {
-            text += &format!("| {} |", contender.title);
+            let mut row = vec![contender.title.to_owned()];
             for senders in SENDERS {
                 let [mean, std] = ["mean", "std"].map(|s| self.printed(contender, s, senders));
-                let printed =
-                    mean.zip(std).map_or("–".to_owned(), |(mean, std)| format!("{mean} (σ {std})"));
+                let printed = mean.zip(std).map(|(mean, std)| format!("{mean} (σ {std})"));
+                row.push(printed.unwrap_or("–".to_owned()));
                 let Ours { summary, deviation } = self.ours(sweeps, contender, senders);
-                let spread = deviation.map(|d| format!(" (σ {})", rounded(d))).unwrap_or_default();
-                let ours = summary.map_or("none".to_owned(), |s| shown(&s) + &spread);
-                text += &format!(" {printed} | {ours} |");
+                let spread = deviation.map(|d| format!(" (σ {})", number(d.mean))).unwrap_or_default();
+                row.push(summary.map_or("none".to_owned(), |s| Figure::from(s).text() + &spread));
             }
-            text.push('\n');
+            rows.push(row);
         }
         if self.quantity == Quantity::Throughput {
-            text += "| capacity, datagrams |";
-            for senders in SENDERS {
-                text += &format!(" – | {} |", shown(&sweeps.capacity(senders)));
-            }
-            text.push('\n');
+            let of = |senders| ["–".to_owned(), Figure::from(sweeps.capacity(senders)).text()];
+            let row = ["capacity, datagrams".to_owned()].into_iter().chain(SENDERS.into_iter().flat_map(of));
+            rows.push(row.collect());
         }
-        text
+        reproduction::Table {
+            name: format!("table-{}", self.id),
+            title: format!("Table {}: {}, senders at {} kB/s", self.id, self.title, SWEEP_RATE / 1000),
+            note: "σ is the standard deviation over the runs. Table 2 is in kB/s, not in packets per second (H1); the printed \
+                   extremes are none (H2), and left out."
+                .to_owned(),
+            head,
+            rows,
+            csv: self.csv(sweeps),
+            command,
+        }
     }
 
     fn ours(&self, sweeps: &Sweeps, contender: Contender, senders: usize) -> Ours {
@@ -95,13 +106,12 @@ impl Table {
 
 struct Ours {
     summary: Option<Summary>,
-    deviation: Option<f64>,
+    deviation: Option<Summary>,
 }
 
 /// The number that the paper prints under this name.
 pub(super) fn printed(id: &str) -> Option<f64> {
-    let value = targets::rdca().into_iter().find(|t| t.id == id)?.value?;
-    value.as_float().or(value.as_integer().map(|n| n as f64))
+    targets::rdca().iter().find(|t| t.id == id)?.number()
 }
 
 /// The quantities of the pages behind the figures.
@@ -115,73 +125,66 @@ const QUANTITIES: [(Quantity, &str); 7] = [
     (Quantity::Fairness, "Jain's index over the senders"),
 ];
 
-/// Both tables, then every number of the figures, as a page.
-pub fn markdown(sweeps: &Sweeps, runs: usize, seed: u64) -> String {
-    let mut text = format!(
-        "# Section 4's numbers beside ours\n\n`anabranch lab reproduce rdca`, {runs} runs, seed {seed}. Written by the \
-         program. Means with 95 % intervals; σ is the standard deviation over the runs. Table 2 is in kB/s, not in \
-         packets per second (erratum H1), and the printed extremes are none (H2) and left out. The capacity is what \
-         datagrams bring to the sink at the best of {} constant rates.\n",
-        super::sweeps::TRIED.len()
-    );
-    for table in TABLES {
-        text += &table.markdown(sweeps);
-    }
-    for (quantity, title) in QUANTITIES {
-        text += &format!("\n## {title}: senders at {} kB/s\n\n", SWEEP_RATE / 1000);
-        text += &rows(sweeps, &sweeps.by_senders(), quantity, |load| load.senders.to_string());
-    }
-    for (quantity, title) in QUANTITIES.into_iter().filter(|q| q.0 != Quantity::Fairness) {
-        text += &format!("\n## {title}: one sender\n\n");
-        text += &rows(sweeps, &sweeps.by_rate(), quantity, |load| format!("{} kB/s", load.rate / 1000));
-    }
-    text
+/// Every number of the figures, a page for each quantity and sweep.
+pub fn pages(sweeps: &Sweeps, commands: [&str; 2]) -> Vec<reproduction::Table> {
+    let about = format!("senders at {} kB/s", SWEEP_RATE / 1000);
+    let by_senders = QUANTITIES.into_iter().map(|quantity| {
+        let loads = sweeps.by_senders();
+        rows(sweeps, &loads, (quantity, "senders", &about), commands[0], |load| load.senders.to_string())
+    });
+    let several = QUANTITIES.into_iter().filter(|q| q.0 != Quantity::Fairness);
+    let by_rate = several.map(|quantity| {
+        let loads = sweeps.by_rate();
+        let name = |load: &Load| format!("{} kB/s", load.rate / 1000);
+        rows(sweeps, &loads, (quantity, "rate", "one sender"), commands[1], name)
+    });
+    by_senders.chain(by_rate).collect()
 }
 
-fn rows(sweeps: &Sweeps, loads: &[Load], quantity: Quantity, name: impl Fn(&Load) -> String) -> String {
-    let mut text = "| |".to_owned();
-    for load in loads {
-        text += &format!(" {} |", name(load));
-    }
-    text += &format!("\n|---|{}\n", "---|".repeat(loads.len()));
+/// A quantity with its title, by what, and under which circumstances.
+type About<'a> = ((Quantity, &'static str), &'static str, &'a str);
+
+fn rows(
+    sweeps: &Sweeps,
+    loads: &[Load],
+    ((quantity, title), by, about): About<'_>,
+    command: &str,
+    name: impl Fn(&Load) -> String,
+) -> reproduction::Table {
+    let head: Vec<String> = ["protocol".to_owned()].into_iter().chain(loads.iter().map(name)).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for contender in CONTENDERS {
-        text += &format!("| {} |", contender.title);
-        for load in loads {
+        let of = |load: &Load| {
             let found = sweeps.summary(*load, contender.protocol, quantity);
-            text += &format!(" {} |", found.map_or("none".to_owned(), |s| shown(&s)));
-        }
-        text.push('\n');
+            found.map_or("none".to_owned(), |s| Figure::from(s).text())
+        };
+        rows.push([contender.title.to_owned()].into_iter().chain(loads.iter().map(of)).collect());
     }
     if quantity == Quantity::Throughput {
-        text += "| capacity, datagrams |";
-        for load in loads {
-            text += &format!(" {} |", shown(&sweeps.capacity(load.senders)));
-        }
-        text.push('\n');
+        let of = |load: &Load| Figure::from(sweeps.capacity(load.senders)).text();
+        rows.push(["capacity, datagrams".to_owned()].into_iter().chain(loads.iter().map(of)).collect());
     }
-    text
+    let csv = [&head].into_iter().chain(&rows).map(|row| csv::record(row)).collect();
+    let word = format!("{quantity:?}").to_lowercase();
+    reproduction::Table {
+        name: format!("numbers-{word}-by-{by}"),
+        title: format!("{title}: {about}"),
+        note: String::new(),
+        head,
+        rows,
+        csv,
+        command: command.to_owned(),
+    }
 }
 
 /// A number with as many digits as its size asks for.
 pub(super) fn rounded(value: f64) -> String {
-    format!("{value:.*}", digits(value))
-}
-
-fn digits(value: f64) -> usize {
-    match value.abs() {
+    let digits = match value.abs() {
         large if large >= 100.0 => 0,
         large if large >= 10.0 => 1,
         large if large >= 1.0 => 2,
         large if large >= 0.1 => 3,
         _ => 4,
-    }
-}
-
-/// A mean with its interval.
-pub(super) fn shown(summary: &Summary) -> String {
-    let digits = digits(summary.mean);
-    match summary.ci95 {
-        Some(sure) => format!("{:.digits$} ± {sure:.digits$}", summary.mean),
-        None => format!("{:.digits$}", summary.mean),
-    }
+    };
+    format!("{value:.digits$}")
 }

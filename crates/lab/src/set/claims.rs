@@ -7,12 +7,12 @@ use anabranch_sim::scenario::file::FailureName;
 use anabranch_sim::scenario::units::{Rate, Size};
 
 use super::config::{Config, Failing, PerGateway};
-use super::figures::{Drawn, Grid, SPLIT, set_curve};
+use super::figures::{Drawn, SPLIT, set_curve};
 use super::{Set, SetPoint};
 use crate::experiment::{self, RunError};
-use crate::targets::{self, Kind};
-use crate::verdict;
-pub use crate::verdict::{Holds, Verdict};
+use crate::targets::{self, Kind, Target};
+use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
+use crate::work::Work;
 
 /// Judges every claim by the drawn panels (all of them) and a few more runs.
 ///
@@ -23,66 +23,56 @@ pub use crate::verdict::{Holds, Verdict};
 /// # Panics
 ///
 /// If a panel is missing.
-pub fn verdicts(drawn: &[Drawn], runs: usize, seed: u64) -> Result<Vec<Verdict>, RunError> {
-    let judge = Judge { drawn, runs, seed };
+pub fn verdicts(drawn: &[Drawn], work: &Work<'_>) -> Result<Vec<Verdict>, RunError> {
+    let judge = Judge { drawn, work };
     let judged = targets::set().into_iter().filter(|t| t.kind != Kind::Param).map(|target| {
-        let judged = judge.claim(&target.id)?;
+        let judged = judge.claim(&target)?;
         Ok(Verdict::of(target, judged))
     });
     judged.collect()
 }
 
-/// The verdicts as a page.
-pub fn markdown(verdicts: &[Verdict], grid: Grid, runs: usize, seed: u64) -> String {
-    let grid = match grid {
-        Grid::Full => "full",
-        Grid::Quick => "quick",
-    };
-    let text = format!(
-        "# The SET paper's claims beside ours\n\n\
-         `anabranch lab reproduce set`, {grid} grid, {runs} runs, seed {seed}. Written by the program.\n\n\
-         The paper's figures carry no numbers, and it leaves open (errata S20): loss (ours: none, so that all runs\n\
-         are alike and every confidence interval is zero), windows (first window of one segment, no more than 64,\n\
-         an ACK for every second segment), segments (1296 octets wired, 81 wireless, IPv6 headers counted), what\n\
-         latency includes (from the request on, so all of the set-up), the node's buffers of Figure 10 (0.25 to\n\
-         128 kB beside 100 packets of 141 octets at a gateway), the number of other transfers (up to 8), of hops\n\
-         (up to 8), and what \"queuing delay\" is (the link's delay). Sessions open one after another but do not\n\
-         wait for each other (`open=staggered`), and the file is shared dynamically (`striping=predictive`).\n\n"
-    );
-    text + &verdict::table(verdicts)
-}
-
 struct Judge<'a> {
     drawn: &'a [Drawn],
-    runs: usize,
-    seed: u64,
+    work: &'a Work<'a>,
 }
 
-type Judged = Result<(Holds, String), RunError>;
+/// Runs that the claims need beside the panels: of [`Judge::ideal`], [`Judge::independent`] and [`Judge::failure`].
+pub(super) const RUNS: usize = 4 + 2 + 3;
+
+/// A claim in words: whether it holds, and what was measured.
+type Claim = (Holds, String);
+
+/// What is said where a claim does not hold: none did not so far.
+const WHY: &str = "with these runs the figures do not show it";
 
 impl Judge<'_> {
-    fn claim(&self, id: &str) -> Judged {
-        match id {
-            "set.ce.lossless_rtt1_coeff" => Ok(coefficient(2.0, |path| Path { wired_rtt: 1.0, ..path })),
-            "set.ce.lossless_rtt2_coeff" => Ok(coefficient(2.5, |path| Path { wireless_rtt: 1.0, ..path })),
-            "set.ce.handshake_coeff" => Ok(handshake()),
-            "set.ce.setack_coeff" => Ok(setack()),
-            "set.trend.1" => Ok(self.more_gateways(&["10a", "10b", "10c"])),
-            "set.trend.2" => Ok(self.falls_with_x(&["10a", "10b", "10c"])),
-            "set.trend.3" => Ok(self.similar_buffers()),
-            "set.trend.4" => Ok(self.small_buffers()),
-            "set.trend.5" => Ok(self.delay_grows(&["11a", "11b", "11c"])),
-            "set.trend.6" => Ok(self.delay_helps()),
-            "set.trend.7" => Ok(self.pronounced()),
-            "set.trend.8" => Ok(self.bandwidth()),
-            "set.trend.9" => Ok(self.linear()),
-            "set.trend.10" => Ok(self.slower_rise()),
-            "set.trend.11" => Ok(self.hops()),
-            "set.trend.12" => self.ideal(),
-            "set.trend.13" => self.independent(),
-            "set.trend.14" => self.failure(),
-            other => Ok((Holds::No, format!("nothing measures `{other}`"))),
+    fn claim(&self, target: &Target) -> Result<Judged, RunError> {
+        match target.number() {
+            Some(printed) => Ok(value(&target.id, printed)),
+            None => Ok(self.trend(&target.id)?.because(WHY)),
         }
+    }
+
+    fn trend(&self, id: &str) -> Result<Judged, RunError> {
+        let claim = match id {
+            "set.trend.1" => self.more_gateways(&["10a", "10b", "10c"]),
+            "set.trend.2" => self.falls_with_x(&["10a", "10b", "10c"]),
+            "set.trend.3" => self.similar_buffers(),
+            "set.trend.4" => self.small_buffers(),
+            "set.trend.5" => self.delay_grows(&["11a", "11b", "11c"]),
+            "set.trend.6" => self.delay_helps(),
+            "set.trend.7" => self.pronounced(),
+            "set.trend.8" => self.bandwidth(),
+            "set.trend.9" => self.linear(),
+            "set.trend.10" => self.slower_rise(),
+            "set.trend.11" => self.hops(),
+            "set.trend.12" => self.ideal()?,
+            "set.trend.13" => self.independent()?,
+            "set.trend.14" => self.failure()?,
+            other => return Ok(Judged::unknown(other)),
+        };
+        Ok(claim.into())
     }
 
     fn panel(&self, id: &str) -> &Drawn {
@@ -90,7 +80,7 @@ impl Judge<'_> {
     }
 
     fn latency(&self, config: Config) -> Result<Option<f64>, RunError> {
-        let outcome = experiment::run(&Set, &SetPoint::new(config), self.runs, self.seed)?;
+        let outcome = experiment::run_watched(&Set, &SetPoint::new(config), self.work)?;
         Ok(outcome.mean("latency_s"))
     }
 
@@ -105,7 +95,7 @@ impl Judge<'_> {
         one.iter().zip(&three).map(|(a, b)| (a.0, a.1 / b.1)).collect()
     }
 
-    fn more_gateways(&self, ids: &[&str]) -> (Holds, String) {
+    fn more_gateways(&self, ids: &[&str]) -> Claim {
         let (mut all, mut falls, mut except) = (0, 0, Vec::new());
         for id in ids {
             let [one, two, three] = self.by_gateways(id);
@@ -125,7 +115,7 @@ impl Judge<'_> {
         (part(falls, all), text)
     }
 
-    fn falls_with_x(&self, ids: &[&str]) -> (Holds, String) {
+    fn falls_with_x(&self, ids: &[&str]) -> Claim {
         let (mut all, mut falls) = (0, 0);
         let mut text = Vec::new();
         for id in ids {
@@ -141,7 +131,7 @@ impl Judge<'_> {
         (part(falls, all), format!("{falls} of {all} curves fall until they are flat; {}", text.join(", ")))
     }
 
-    fn similar_buffers(&self) -> (Holds, String) {
+    fn similar_buffers(&self) -> Claim {
         // A gateway's 100 packets hold 100 segments of 81 octets: 8.1 kB.
         let mut worst = f64::INFINITY;
         let mut text = Vec::new();
@@ -159,7 +149,7 @@ impl Judge<'_> {
         (holds(worst > 0.97), format!("gain of 3 gateways over 1, {}", text.join("; ")))
     }
 
-    fn small_buffers(&self) -> (Holds, String) {
+    fn small_buffers(&self) -> Claim {
         let mut fine = true;
         let mut text = Vec::new();
         for id in ["10b", "10c"] {
@@ -171,7 +161,7 @@ impl Judge<'_> {
         (holds(fine), format!("gain of 3 gateways over 1, {}", text.join("; ")))
     }
 
-    fn delay_grows(&self, ids: &[&str]) -> (Holds, String) {
+    fn delay_grows(&self, ids: &[&str]) -> Claim {
         let grows = |curve: &[(f64, f64)]| curve.windows(2).all(|w| w[1].1 > w[0].1);
         let mut fine = true;
         for id in ids {
@@ -190,7 +180,7 @@ impl Judge<'_> {
         (holds(fine), text)
     }
 
-    fn delay_helps(&self) -> (Holds, String) {
+    fn delay_helps(&self) -> Claim {
         let saved = |id: &str| {
             let [one, _, three] = self.by_gateways(id);
             let first = one[0].1 - three[0].1;
@@ -204,7 +194,7 @@ impl Judge<'_> {
         (part(more, all.len()), format!("seconds saved by 3 gateways from 5 to 200 ms, {}", text.join(", ")))
     }
 
-    fn pronounced(&self) -> (Holds, String) {
+    fn pronounced(&self) -> Claim {
         let growth = |id: &str| {
             let (first, last) = ends(&self.panel(id).curve(&set_curve(1)));
             last / first
@@ -218,7 +208,7 @@ impl Judge<'_> {
         (part(more, pairs.len()), format!("latency from 5 to 200 ms, {}", text.join(", ")))
     }
 
-    fn bandwidth(&self) -> (Holds, String) {
+    fn bandwidth(&self) -> Claim {
         let (falls, _) = self.more_gateways(&["13a", "13b", "13c"]);
         let mut text = Vec::new();
         let mut larger = true;
@@ -236,7 +226,7 @@ impl Judge<'_> {
         (holds(fine), format!("saved by 3 gateways at 56/128/256 kbit/s, {}", text.join(", ")))
     }
 
-    fn linear(&self) -> (Holds, String) {
+    fn linear(&self) -> Claim {
         let mut text = Vec::new();
         let mut fine = true;
         for id in ["14a", "14b"] {
@@ -248,7 +238,7 @@ impl Judge<'_> {
         (holds(fine), text.join("; "))
     }
 
-    fn slower_rise(&self) -> (Holds, String) {
+    fn slower_rise(&self) -> Claim {
         let mut text = Vec::new();
         let mut fine = true;
         for id in ["14a", "14b"] {
@@ -260,7 +250,7 @@ impl Judge<'_> {
         (holds(fine), text.join("; "))
     }
 
-    fn hops(&self) -> (Holds, String) {
+    fn hops(&self) -> Claim {
         let (split, three) = (self.panel("15").curve(SPLIT), self.panel("15").curve(&set_curve(3)));
         let grows = |curve: &[(f64, f64)]| curve.windows(2).all(|w| w[1].1 > w[0].1);
         let below = split.iter().zip(&three).all(|(a, b)| b.1 < a.1);
@@ -274,7 +264,7 @@ impl Judge<'_> {
         (holds(grows(&split) && grows(&three) && below), text)
     }
 
-    fn ideal(&self) -> Judged {
+    fn ideal(&self) -> Result<Claim, RunError> {
         let at = |gateways| self.latency(Config { gateways, file: Size(1_000_000), ..Config::default() });
         let one = at(1)?;
         let mut text = Vec::new();
@@ -287,7 +277,7 @@ impl Judge<'_> {
         Ok((holds(fine), format!("1 MB: {}", text.join(", "))))
     }
 
-    fn independent(&self) -> Judged {
+    fn independent(&self) -> Result<Claim, RunError> {
         let rates = [256_000, 256_000, 56_000].map(Rate).to_vec();
         let file = Size(1_000_000);
         let mixed =
@@ -304,7 +294,7 @@ impl Judge<'_> {
         Ok((holds(mixed < together), text))
     }
 
-    fn failure(&self) -> Judged {
+    fn failure(&self) -> Result<Claim, RunError> {
         let plain = self.latency(Config::default())?;
         let mut text = Vec::new();
         let mut fine = true;
@@ -322,26 +312,27 @@ impl Judge<'_> {
     }
 }
 
-/// Equation (5)'s coefficient of the round-trip time that `only` sets to one, all else being none.
-fn coefficient(printed: f64, only: impl Fn(Path) -> Path) -> (Holds, String) {
+/// A coefficient of the model of session establishment.
+fn value(id: &str, printed: f64) -> Judged {
     let still = Path { wired_rtt: 0.0, wireless_rtt: 0.0, ..Path::new(0.0, 0.0, 1e9) };
-    let total = Establishment::of(&only(still), OpenWait::Counted, HandshakeEnd::LastAck).total();
-    let ours = Establishment::of(&only(still), OpenWait::Counted, HandshakeEnd::SynAck).total();
-    let text =
-        format!("the model: {total}; our gateway, which knows of its connection at the SYN/ACK: {ours}");
-    (holds((total - printed).abs() < 1e-9), text)
-}
-
-fn handshake() -> (Holds, String) {
-    let path = Path { wired_rtt: 1.0, wireless_rtt: 0.0, ..Path::new(0.0, 0.0, 1e9) };
-    let wired = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck).wired;
-    (holds((wired - 1.5).abs() < 1e-9), format!("the model: {wired}"))
-}
-
-fn setack() -> (Holds, String) {
-    let path = Path { wired_rtt: 1.0, wireless_rtt: 0.0, ..Path::new(0.0, 0.0, 1e9) };
-    let back = Establishment::of(&path, OpenWait::Counted, HandshakeEnd::LastAck).set_ack;
-    (holds((back - 0.5).abs() < 1e-9), format!("the model: {back}"))
+    let wired = Path { wired_rtt: 1.0, ..still };
+    let of = |path, end| Establishment::of(&path, OpenWait::Counted, end);
+    // Equation (5)'s coefficient of the round-trip time that is one, all else being none.
+    let total = |path| {
+        let ours = of(path, HandshakeEnd::SynAck).total();
+        let text = format!("our gateway, which knows of its connection at the SYN/ACK: {ours}");
+        (of(path, HandshakeEnd::LastAck).total(), text)
+    };
+    let (model, text) = match id {
+        "set.ce.lossless_rtt1_coeff" => total(wired),
+        "set.ce.lossless_rtt2_coeff" => total(Path { wireless_rtt: 1.0, ..still }),
+        "set.ce.handshake_coeff" => {
+            (of(wired, HandshakeEnd::LastAck).wired, "the wired handshake".to_owned())
+        }
+        "set.ce.setack_coeff" => (of(wired, HandshakeEnd::LastAck).set_ack, "SETACK's way back".to_owned()),
+        other => return Judged::unknown(other),
+    };
+    Judged::number(printed, Figure::computed(model), Rule::Near(1e-9)).noting(text)
 }
 
 fn holds(it: bool) -> Holds {

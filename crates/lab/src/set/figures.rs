@@ -10,6 +10,7 @@ use super::config::{Config, PerGateway, Scheme};
 use super::{Set, SetPoint};
 use crate::experiment::{self, RunError};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
+use crate::work::Work;
 
 /// How many points on each curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,12 +70,17 @@ pub fn set_curve(n: usize) -> String {
 }
 
 impl Panel {
+    /// The settings of all points.
+    pub fn points(&self) -> impl Iterator<Item = &Config> {
+        self.curves.iter().flat_map(|curve| curve.points.iter().map(|(_, config)| config))
+    }
+
     /// Runs all points.
     ///
     /// # Errors
     ///
     /// The first that could not be run.
-    pub fn run(self, runs: usize, seed: u64) -> Result<Drawn, RunError> {
+    pub fn run(self, work: &Work<'_>) -> Result<Drawn, RunError> {
         let mut series = Vec::new();
         for curve in self.curves {
             let (places, configs): (Vec<f64>, Vec<Config>) = curve.points.into_iter().unzip();
@@ -82,7 +88,7 @@ impl Panel {
                 .into_iter()
                 .map(|c| Box::new(SetPoint::new(c)) as Box<dyn experiment::Point>)
                 .collect();
-            let outcomes = experiment::run_all(&Set, &points, runs, seed)?;
+            let outcomes = experiment::run_all_watched(&Set, &points, work)?;
             let measured = places.iter().zip(&outcomes).filter_map(|(&x, outcome)| {
                 let summary = outcome.metric("latency_s").summary?;
                 Some(Point { x, y: summary.mean, ci95: summary.ci95 })
@@ -194,7 +200,7 @@ fn background(letter: &str, octets: u64, grid: Grid) -> Panel {
     Panel {
         id: format!("14{letter}"),
         title: format!("Figure 14({letter}): {} kB to every node, 256 kbit/s, 25 ms", octets / 1000),
-        axis: Axis { ticks: others.clone(), ..Axis::new("Other transfers", "") },
+        axis: Axis { ticks: others.clone(), ..Axis::new("Other transfers", "number") },
         // Section 6.4 does not say which buffer the gateway has; with the 100 packets of 6.1 it would drop from
         // the second transfer on, and the curve would show TCP's time-outs. This is section 6.2's.
         curves: curves(&others, |x| Config {
@@ -210,7 +216,7 @@ fn hops(grid: Grid) -> Panel {
     Panel {
         id: "15".to_owned(),
         title: "Figure 15: 129 kB, 256 kbit/s and 25 ms each hop".to_owned(),
-        axis: Axis { ticks: hops.clone(), ..Axis::new("Wireless hops", "") },
+        axis: Axis { ticks: hops.clone(), ..Axis::new("Wireless hops", "number") },
         curves: curves(&hops, |x| Config { hops: PerGateway::same(x as usize), ..file(129_000) }),
     }
 }

@@ -1,9 +1,11 @@
 //! Section 6 as tests, the closed form against the simulation, and what a point must be.
 
-use super::claims::{Holds, verdicts};
+use super::claims::verdicts;
 use super::figures::{Grid, panels};
 use super::*;
 use crate::experiment::{Outcome, grid, run, run_all};
+use crate::verdict::Holds;
+use crate::work::Work;
 
 /// The only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {
@@ -42,11 +44,11 @@ fn the_closed_form_agrees_with_the_simulation_over_the_papers_grid() {
 #[test]
 fn the_papers_claims_hold() {
     let drawn: Vec<_> =
-        panels(Grid::Quick).into_iter().map(|panel| panel.run(1, 1).expect("a panel")).collect();
-    for verdict in verdicts(&drawn, 1, 1).expect("runs") {
+        panels(Grid::Quick).into_iter().map(|panel| panel.run(&Work::new(1, 1)).expect("a panel")).collect();
+    for verdict in verdicts(&drawn, &Work::new(1, 1)).expect("runs") {
         // More gateways help "at every receiver buffer size" only where trend 4 leaves a gain at all.
         let expected = if verdict.id == "set.trend.1" { Holds::Partly } else { Holds::Yes };
-        assert_eq!(verdict.holds, expected, "{}: {}", verdict.id, verdict.measured);
+        assert_eq!(verdict.holds, expected, "{}: {}", verdict.id, verdict.judged.measured);
     }
 }
 

@@ -8,6 +8,9 @@ use super::meter::Outcome;
 use super::settings::{Grid, LOW};
 use super::{SockbufPoint, tables::rounded};
 use crate::experiment::RunError;
+use crate::plot::csv;
+use crate::reproduction;
+use crate::work::Work;
 
 /// A change of the rates, and what followed.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,7 +71,7 @@ impl Response {
     /// # Errors
     ///
     /// The first run that could not be made.
-    pub fn run_all(grid: Grid, seed: u64) -> Result<Vec<Self>, RunError> {
+    pub fn run_all(grid: Grid, work: &Work<'_>) -> Result<Vec<Self>, RunError> {
         // A quarter of the paper's gains take 290 s.
         let (step, steps) = if grid == Grid::Full { (400, 5) } else { (200, 1) };
         let kinds = [Constants::Paper, Constants::Damped];
@@ -83,7 +86,8 @@ impl Response {
                 ..Config::default()
             };
             let products = config.products;
-            let outcome = SockbufPoint::new(config).outcome(seed, 0)?;
+            let outcome = SockbufPoint::new(config).outcome(work.seed, 0)?;
+            work.ran();
             Ok(Self { gains, factor: gain_factor, steps: steps_of(&outcome, products) })
         };
         cells.into_par_iter().map(one).collect()
@@ -125,42 +129,63 @@ pub(super) fn steps_of(outcome: &Outcome, products: f64) -> Vec<Step> {
     outcome.steps.iter().copied().zip(ends).filter_map(step).collect()
 }
 
-/// The responses as a page.
-pub fn markdown(responses: &[Response], seed: u64) -> String {
+/// Runs that [`Response::run_all`] makes.
+pub const RUNS: usize = 2 * FACTORS.len();
+
+/// The responses as a table.
+pub fn page(responses: &[Response], command: String) -> reproduction::Table {
     let steps = responses.first().map_or(0, |r| r.steps.len());
-    let mut text = format!(
-        "# The loop in the simulated connection\n\n`anabranch lab reproduce sockbuf`, seed {seed}, one run of each. Written \
-         by the program. All wireless rates change {steps} times, long apart, at 2 MB and with four connections. The \
-         overshoot is the largest by the height of the step, over steps of at least a tenth; settling is until the size \
-         stays within 5 % of the set-point, the longest; what is left is the most by which the size is off in the last \
-         quarter before the next change. Up to {} % the loop has settled.\n\n\
-         | constants | times | overshoot, mean | most | settling, s, mean | most | left | settled |\n\
-         |---|---|---|---|---|---|---|---|\n",
-        100.0 * SETTLED
-    );
-    for response in responses {
-        let overshoots: Vec<f64> = response.steps.iter().filter_map(Step::overshoot).collect();
-        let settling: Vec<f64> = response.steps.iter().filter_map(Step::settling).collect();
-        let left = response.steps.iter().map(Step::residue).fold(0.0, f64::max);
-        let whose = match response.gains {
-            Constants::Damped => "ours",
-            Constants::Paper => "the paper's",
-        };
-        let mean = |v: &[f64]| (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64);
-        let most = |v: &[f64]| v.iter().copied().reduce(f64::max);
-        let percent = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{:.1} %", 100.0 * v));
-        let all = settling.len() == response.steps.len();
-        let seconds = |v: Option<f64>| v.map_or("–".to_owned(), rounded);
-        text += &format!(
-            "| {whose} | {} | {} | {} | {} | {} | {} | {} |\n",
-            response.factor,
-            percent(mean(&overshoots)),
-            percent(most(&overshoots)),
-            seconds(mean(&settling)),
-            if all { seconds(most(&settling)) } else { "not always".to_owned() },
-            percent(Some(left)),
-            if response.is_stable() { "yes" } else { "no" },
-        );
+    let head = [
+        "constants",
+        "times",
+        "overshoot, mean, %",
+        "most, %",
+        "settling, mean, s",
+        "most, s",
+        "left, %",
+        "settled",
+    ];
+    let rows: Vec<Vec<String>> = responses.iter().map(row).collect();
+    let mut text = csv::record(&head);
+    text += &rows.iter().map(|row| csv::record(row)).collect::<String>();
+    reproduction::Table {
+        name: "loop".to_owned(),
+        title: "The control loop in the simulated connection: one run of each".to_owned(),
+        note: format!(
+            "All wireless rates change {steps} times, long apart, at 2 MB and with four connections. The overshoot is the largest \
+             by the height of the step, over steps of at least a tenth; settling is until the size stays within 5 % of the \
+             set-point; what is left is the most by which the size is off in the last quarter before the next change. Up to {} % \
+             the loop has settled.",
+            100.0 * SETTLED
+        ),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+        csv: text,
+        command,
     }
-    text
+}
+
+fn row(response: &Response) -> Vec<String> {
+    let overshoots: Vec<f64> = response.steps.iter().filter_map(Step::overshoot).collect();
+    let settling: Vec<f64> = response.steps.iter().filter_map(Step::settling).collect();
+    let left = response.steps.iter().map(Step::residue).fold(0.0, f64::max);
+    let whose = match response.gains {
+        Constants::Damped => "ours",
+        Constants::Paper => "the paper's",
+    };
+    let mean = |v: &[f64]| (!v.is_empty()).then(|| v.iter().sum::<f64>() / v.len() as f64);
+    let most = |v: &[f64]| v.iter().copied().reduce(f64::max);
+    let percent = |v: Option<f64>| v.map_or("–".to_owned(), |v| format!("{:.1}", 100.0 * v));
+    let seconds = |v: Option<f64>| v.map_or("–".to_owned(), rounded);
+    let all = settling.len() == response.steps.len();
+    vec![
+        whose.to_owned(),
+        response.factor.to_string(),
+        percent(mean(&overshoots)),
+        percent(most(&overshoots)),
+        seconds(mean(&settling)),
+        if all { seconds(most(&settling)) } else { "not always".to_owned() },
+        percent(Some(left)),
+        if response.is_stable() { "yes" } else { "no" }.to_owned(),
+    ]
 }

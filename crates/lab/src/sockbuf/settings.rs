@@ -8,6 +8,7 @@ use super::config::{Config, Constants, Tuner};
 use super::{Sockbuf, SockbufPoint};
 use crate::experiment::{self, Outcome, Point, RunError};
 use crate::stats::{self, Summary};
+use crate::work::Work;
 
 /// Who divides the memory, in the figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,10 +138,10 @@ impl Measured {
     /// # Errors
     ///
     /// The first run that could not be made.
-    pub fn run(grid: Grid, runs: usize, seed: u64) -> Result<Self, RunError> {
+    pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
         let run = |config: Config| {
             let point = SockbufPoint::new(config);
-            experiment::run(&Sockbuf, &point as &dyn Point, runs, seed)
+            experiment::run_watched(&Sockbuf, &point as &dyn Point, work)
         };
         let pairs = SETTINGS.iter().flat_map(|s| CONTENDERS.map(|c| (*s, c))).collect::<Vec<_>>();
         let cells = pairs.into_par_iter().map(|(setting, contender)| {
@@ -158,6 +159,11 @@ impl Measured {
             cells: cells.collect::<Result<_, RunError>>()?,
             losses: losses.collect::<Result<_, RunError>>()?,
         })
+    }
+
+    /// Runs that [`Measured::run`] makes.
+    pub fn planned(grid: Grid, runs: usize) -> usize {
+        (SETTINGS.len() + grid.losses().len()) * CONTENDERS.len() * runs
     }
 
     /// What came out of a cell.

@@ -5,6 +5,7 @@ use super::settings::{
     BUFFER, CONTENDERS, Contender, Measured, Name, PEAK, RECEIVED, SENT, SETTINGS, SINGLE, Setting, gain,
 };
 use crate::plot::csv;
+use crate::reproduction;
 use crate::stats::Summary;
 
 /// Metrics of the pages: what is shown, and its unit's factor.
@@ -43,79 +44,117 @@ pub fn csv(measured: &Measured) -> String {
     text
 }
 
-/// Every number, and the comparison, as a page.
-pub fn markdown(measured: &Measured, runs: usize, seed: u64) -> String {
-    let mut text = format!(
-        "# Section 4.2's settings measured\n\n`anabranch lab reproduce sockbuf`, {runs} runs, seed {seed}. Written by the \
-         program. Means with 95 % intervals; throughput is counted from when the single flows begin.\n"
-    );
-    for setting in SETTINGS {
-        text += &format!("\n## {}\n\n| |", setting.title());
-        for (_, title, _) in SHOWN {
-            text += &format!(" {title} |");
-        }
-        text += &format!("\n|---|{}\n", "---|".repeat(SHOWN.len()));
-        for contender in CONTENDERS {
-            text += &format!("| {} |", contender.title());
-            for (name, _, scale) in SHOWN {
-                let found = measured.summary(setting, contender, name);
-                text += &format!(" {} |", found.map_or("–".to_owned(), |s| shown(&s, scale)));
-            }
-            text.push('\n');
-        }
-    }
-    text += "\n## Against ATBT as printed, paired by run\n\n\
-             | setting | who | sent | received | striped gains, Mbit/s | singles lose, Mbit/s | peak within the memory |\n\
-             |---|---|---|---|---|---|---|\n";
-    for setting in SETTINGS {
-        for contender in [Contender::Ours, Contender::Paper, Contender::AtbtOriginal] {
-            text += &against(measured, setting, contender);
-        }
-    }
-    text += &format!(
-        "\n## By loss\n\nFour connections, 2 MB; losses come {} in a row on average. Received by the striped connection, \
-         Mbit/s, its buffer, kB, and the gain over ATBT as printed.\n\n\
-         | loss |",
-        Config::default().burst
-    );
+/// A page of each setting, the comparison, and the losses.
+pub fn pages(measured: &Measured, command: impl Fn(&[&str]) -> String) -> Vec<reproduction::Table> {
+    let mut pages: Vec<reproduction::Table> =
+        SETTINGS.iter().map(|setting| numbers(measured, *setting, &command)).collect();
+    pages.push(comparison(measured, command(&["memory=2MB,100MB", "connections=4,8"])));
+    let losses: Vec<String> = measured.losses().iter().map(ToString::to_string).collect();
+    let losses = format!("loss={}", losses.join(","));
+    pages.push(by_loss(measured, command(&["memory=2MB", "connections=4", &losses])));
+    pages
+}
+
+fn table(
+    name: String,
+    title: String,
+    note: &str,
+    (head, rows): (Vec<String>, Vec<Vec<String>>),
+    command: String,
+) -> reproduction::Table {
+    let csv = [&head].into_iter().chain(&rows).map(|row| csv::record(row)).collect();
+    reproduction::Table { name, title, note: note.to_owned(), head, rows, csv, command }
+}
+
+fn numbers(
+    measured: &Measured,
+    setting: Setting,
+    command: &impl Fn(&[&str]) -> String,
+) -> reproduction::Table {
+    let head =
+        ["who"].into_iter().chain(SHOWN.iter().map(|(_, title, _)| *title)).map(str::to_owned).collect();
+    let row = |contender: Contender| {
+        let of = |(name, _, scale): (Name, &str, f64)| {
+            let found = measured.summary(setting, contender, name);
+            found.map_or("–".to_owned(), |s| shown(&s, scale))
+        };
+        [contender.title().to_owned()].into_iter().chain(SHOWN.into_iter().map(of)).collect()
+    };
+    let megabytes = setting.memory / 1_000_000;
+    let place = [format!("memory={megabytes}MB"), format!("connections={}", setting.connections)];
+    table(
+        format!("table-{}-connections-{megabytes}-MB", setting.connections),
+        setting.title(),
+        "Throughput is counted from when the single flows begin.",
+        (head, CONTENDERS.map(row).to_vec()),
+        command(&place.each_ref().map(String::as_str)),
+    )
+}
+
+fn comparison(measured: &Measured, command: String) -> reproduction::Table {
+    let head = [
+        "setting",
+        "who",
+        "sent",
+        "received",
+        "striped gains, Mbit/s",
+        "singles lose, Mbit/s",
+        "peak within the memory",
+    ];
+    let contenders = [Contender::Ours, Contender::Paper, Contender::AtbtOriginal];
+    let rows = SETTINGS.iter().flat_map(|s| contenders.map(|c| against(measured, *s, c))).collect();
+    table(
+        "table-against-atbt".to_owned(),
+        "Against ATBT as printed, paired by run".to_owned(),
+        "",
+        (head.map(str::to_owned).to_vec(), rows),
+        command,
+    )
+}
+
+fn by_loss(measured: &Measured, command: String) -> reproduction::Table {
+    let mut head = vec!["loss".to_owned()];
     for contender in CONTENDERS {
-        text += &format!(" {} | buffer |", contender.title());
+        head.extend(["received, Mbit/s", "buffer, kB"].map(|what| format!("{}: {what}", contender.title())));
     }
-    text += &format!(" ours gains |\n|---|{}---|\n", "---|".repeat(2 * CONTENDERS.len()));
-    for loss in measured.losses() {
-        text += &format!("| {} % |", rounded(100.0 * loss));
+    head.push("ours gains on ATBT".to_owned());
+    let row = |loss: f64| {
+        let mut cells = vec![format!("{} %", rounded(100.0 * loss))];
         for contender in CONTENDERS {
             let outcome = measured.with_loss(loss, contender);
             for (name, scale) in [(RECEIVED, 1e-6), (BUFFER, 1e-3)] {
                 let found = outcome.metric(name).summary;
-                text += &format!(" {} |", found.map_or("–".to_owned(), |s| shown(&s, scale)));
+                cells.push(found.map_or("–".to_owned(), |s| shown(&s, scale)));
             }
         }
         let [ours, atbt] = [Contender::Ours, Contender::Atbt].map(|c| measured.with_loss(loss, c));
-        text += &format!(" {} |\n", percent(gain(ours, atbt, RECEIVED)));
-    }
-    text
+        cells.push(percent(gain(ours, atbt, RECEIVED)));
+        cells
+    };
+    let note = format!("Losses come {} in a row on average.", Config::default().burst);
+    table(
+        "table-by-loss".to_owned(),
+        "By loss: four connections, 2 MB".to_owned(),
+        &note,
+        (head, measured.losses().into_iter().map(row).collect()),
+        command,
+    )
 }
 
-fn against(measured: &Measured, setting: Setting, contender: Contender) -> String {
+fn against(measured: &Measured, setting: Setting, contender: Contender) -> Vec<String> {
     let pair = (contender, Contender::Atbt);
-    let mega = |name| {
-        let found = measured.difference(setting, pair, name);
-        found.map_or("–".to_owned(), |s| shown(&s, 1e-6))
-    };
-    let lost = measured.difference(setting, (pair.1, pair.0), SINGLE);
+    let mega = |found: Option<Summary>| found.map_or("–".to_owned(), |s| shown(&s, 1e-6));
     let peak = measured.summary(setting, contender, PEAK);
     let within = peak.is_some_and(|s| s.max <= setting.memory as f64);
-    format!(
-        "| {} | {} | {} | {} | {} | {} | {} |\n",
+    vec![
         setting.title(),
-        contender.title(),
+        contender.title().to_owned(),
         percent(measured.gain(setting, pair, SENT)),
         percent(measured.gain(setting, pair, RECEIVED)),
-        mega(RECEIVED),
-        lost.map_or("–".to_owned(), |s| shown(&s, 1e-6)),
-        if within { "yes" } else { "no" }
-    )
+        mega(measured.difference(setting, pair, RECEIVED)),
+        mega(measured.difference(setting, (pair.1, pair.0), SINGLE)),
+        if within { "yes" } else { "no" }.to_owned(),
+    ]
 }
 
 /// A number with as many digits as its size asks for.

@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, Outcome as Transfer, Sink};
 
-use super::claims::{markdown, verdicts};
+use super::claims::verdicts;
 use super::response::Response;
 use super::settings::{Contender, Grid, Measured, RECEIVED, SENT, SETTINGS, SINGLE};
 use super::*;
 use crate::experiment::{grid, run_all};
 use crate::targets::{self, Kind};
+use crate::work::Work;
 
 const SEED: u64 = 1;
 
@@ -144,8 +145,8 @@ fn at_no_event_is_more_held_than_the_memory() {
 fn measured() -> &'static (Measured, Vec<Response>) {
     static MEASURED: OnceLock<(Measured, Vec<Response>)> = OnceLock::new();
     MEASURED.get_or_init(|| {
-        let measured = Measured::run(Grid::Quick, 2, SEED).expect("runs");
-        (measured, Response::run_all(Grid::Quick, SEED).expect("runs"))
+        let measured = Measured::run(Grid::Quick, &Work::new(2, SEED)).expect("runs");
+        (measured, Response::run_all(Grid::Quick, &Work::new(1, SEED)).expect("runs"))
     })
 }
 
@@ -177,17 +178,21 @@ fn every_claim_has_a_verdict_and_every_figure_is_drawn() {
     assert_eq!(ids[..8], printed.collect::<Vec<_>>());
     assert_eq!(ids.len(), 12);
     for v in &verdicts {
-        let told = !v.measured.contains("nothing measures") && !v.measured.contains("NaN");
-        assert!(told, "{}: {}", v.id, v.measured);
+        let text = &v.judged.measured;
+        assert!(!text.contains("nothing measures") && !text.contains("NaN"), "{}: {text}", v.id);
     }
-    assert_eq!(markdown(&verdicts, 2, SEED).matches("\n| `sockbuf.").count(), 12);
     let drawn = figures::draw(measured, responses);
     let ids: Vec<&str> = drawn.iter().map(|d| d.id).collect();
     assert_eq!(ids, ["8", "9", "10", "11", "12", "13", "14", "15", "15-buffer", "16", "loss", "step"]);
     for figure in drawn {
         figure.chart.svg().expect(figure.id);
     }
-    for text in [tables::markdown(measured, 2, SEED), response::markdown(responses, SEED)] {
+    let mut pages = tables::pages(measured, |assignments| assignments.join(" "));
+    assert_eq!(pages.len(), 6);
+    pages.push(response::page(responses, String::new()));
+    for page in pages {
+        assert!(page.rows.iter().all(|row| row.len() == page.head.len()), "{}", page.title);
+        let text = page.rows.concat().join(" ");
         assert!(!text.contains("NaN") && !text.contains('{'), "{text}");
     }
     for setting in SETTINGS {

@@ -10,7 +10,7 @@ use crate::fragment::Reassembly;
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::stream::{ConnId, StreamEvent};
-use crate::trace::Point;
+use crate::trace::{ChunkView, ConnectionView, Incident, Point};
 
 /// What becomes of the packets that a dying node has queued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,7 @@ impl Network {
         let next = self.links[link.index()].take_down(now, |handle| cut.push(handle));
         self.after_cut(now, link, next, cut);
         self.set_adhoc_link(link, false);
+        self.watch_incident(now, Incident::LinkDown(link));
         self.change(now, Change::Link(link, false));
     }
 
@@ -39,6 +40,7 @@ impl Network {
         if !self.link(link).is_up() {
             self.links[link.index()].bring_up();
             self.set_adhoc_link(link, true);
+            self.watch_incident(now, Incident::LinkUp(link));
             self.change(now, Change::Link(link, true));
         }
     }
@@ -47,6 +49,11 @@ impl Network {
     pub fn set_rate(&mut self, now: Instant, link: LinkId, rate: u64) {
         let next = self.links[link.index()].set_rate(now, rate);
         self.schedule_arrival(link, next);
+        self.watch_incident(now, Incident::Rate(link, rate));
+        for (handle, start) in self.links[link.index()].departures(now) {
+            let packet = self.packets.peek(handle).id;
+            self.observers.iter_mut().for_each(|o| o.on_departure(now, link, packet, start));
+        }
     }
 
     /// A node dies: nothing that arrives is looked at, nothing is sent.
@@ -68,6 +75,7 @@ impl Network {
                 }
             }
         }
+        self.watch_incident(now, Incident::NodeDown(node));
         self.change(now, Change::Node(node, false));
     }
 
@@ -75,6 +83,7 @@ impl Network {
     pub(crate) fn node_up(&mut self, now: Instant, node: NodeId) {
         if !self.is_up(node) {
             self.nodes[node.index()].up = true;
+            self.watch_incident(now, Incident::NodeUp(node));
             self.restart_caching(node);
             self.set_on_air(now, node, true);
             self.set_on_adhoc(now, node, true);
@@ -108,6 +117,27 @@ impl Network {
         if !self.observers.is_empty() {
             self.observers.iter_mut().for_each(|o| o.on_stream(now, node, id, event));
         }
+    }
+
+    /// An observer wants to see connections.
+    #[inline]
+    pub(crate) fn watches_connections(&self) -> bool {
+        self.connections_watched
+    }
+
+    /// Tells the observers.
+    pub(crate) fn watch_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
+        self.observers.iter_mut().for_each(|o| o.on_connection(now, seen));
+    }
+
+    /// Tells the observers.
+    pub(crate) fn watch_chunk(&mut self, now: Instant, chunk: &ChunkView) {
+        self.observers.iter_mut().for_each(|o| o.on_chunk(now, chunk));
+    }
+
+    /// Tells the observers.
+    fn watch_incident(&mut self, now: Instant, what: Incident) {
+        self.observers.iter_mut().for_each(|o| o.on_incident(now, what));
     }
 
     fn change(&mut self, now: Instant, change: Change) {

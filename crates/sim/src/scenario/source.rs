@@ -96,7 +96,10 @@ impl Source {
     }
 
     /// Reads a tree as a `T`.
-    pub(super) fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
+    ///
+    /// # Errors
+    /// What does not fit, where it was written, and for an unknown key or word the one that was probably meant.
+    pub fn read<'s, T: Deserialize<'s>>(&'s self, tree: Tree<'s>) -> Result<T, ScenarioError> {
         T::deserialize(toml::Deserializer::from(tree)).map_err(|e| self.error_at_span(&e))
     }
 

@@ -52,6 +52,20 @@ impl Source {
         points.into_iter().map(point).collect()
     }
 
+    /// The values on the axes of the file's own sweep, by their paths; none if there is no sweep.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with an axis, and a sweep of more than 20,000 points.
+    pub fn own_axes(&self) -> Result<BTreeMap<String, Vec<serde_json::Value>>, ScenarioError> {
+        let axes = self.axes(&self.tree()?)?;
+        let plain = axes.into_iter().map(|(path, values)| {
+            let values = values.iter().map(|value| self.plain(value)).collect::<Result<_, _>>()?;
+            Ok((path, values))
+        });
+        plain.collect()
+    }
+
     fn axes<'s>(&'s self, tree: &Tree<'s>) -> Result<Vec<(String, Vec<Node<'s>>)>, ScenarioError> {
         let Some(sweep) = tree.get_ref().get("sweep") else { return Ok(Vec::new()) };
         let fault = |at: &[Step], message: &str| {

@@ -4,6 +4,7 @@
 //! in integers; what is finer than the base unit (bit/s, nanosecond, octet) is rounded to the nearest.
 
 mod length;
+mod quantity;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,6 +19,7 @@ use super::error::{HINT_MARK, nearest};
 use crate::link::QueueLimit;
 
 pub use length::Length;
+pub use quantity::Quantity;
 
 /// Bit/s, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -168,7 +168,10 @@ impl Wifi {
             return;
         }
         mac.meter.enter(now, state);
-        if self.energy.is_some_and(|joules| self.power.energy_j(mac.meter.spent()) >= joules) {
+        // Most runs end before, and this is asked at every signal of every station.
+        if now >= self.sated_until
+            && self.energy.is_some_and(|joules| self.power.energy_j(mac.meter.spent()) >= joules)
+        {
             self.exhausted.push(station);
         }
     }

@@ -1,6 +1,6 @@
 //! Energy by the state of the radio.
 
-use anabranch_core::time::Duration;
+use anabranch_core::time::{Duration, Instant};
 
 use crate::air::error::ConfigError;
 use crate::air::meter::ByState;
@@ -38,6 +38,14 @@ impl PowerConfig {
             true => Ok(()),
             false => Err(ConfigError::Range("power", "0 to 100 W")),
         }
+    }
+
+    /// Until when so many joules last whatever a radio does from the epoch on, with a thousandth of margin for rounding.
+    pub(super) fn lasts(&self, joules: f64) -> Instant {
+        let most = [self.transmit, self.receive, self.idle, self.off].into_iter().fold(0.0, f64::max);
+        let nanos = 0.999 * joules / most * 1e9;
+        // A century, and radios that draw nothing, are for ever.
+        if nanos < 3e18 { Instant::from_nanos(nanos as u64) } else { Instant::FAR_FUTURE }
     }
 
     /// Energy in joules of so much time in each state.

@@ -112,6 +112,11 @@ impl Decoder {
         self.header.into()
     }
 
+    /// Octets of the stream that the items so far, and headers that were read, have taken.
+    pub const fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
     /// No message and no chunk is half read.
     pub fn is_between_messages(&self) -> bool {
         self.chunk_left == 0 && self.header.is_empty() && self.input.is_empty()

@@ -1,43 +1,50 @@
 //! What the paper claims of its figures in words.
 
-use super::{Holds, Judge, Judged, Span, unknown};
+use super::{Holds, Judge, Judged, nothing, rounded, why};
 use crate::rdca::Protocol;
 use crate::rdca::sweeps::{Load, Quantity, TCPS};
+use crate::verdict::Figure;
+
+/// A claim in words: whether it holds, and what was measured.
+type Claim = (Holds, String);
 
 impl Judge<'_> {
     pub(super) fn trend(&self, name: &str) -> Judged {
         let (senders, rates) = (self.sweeps.by_senders(), self.sweeps.by_rate());
-        match name {
-            "trend.1" => self.grows_linearly(&senders),
-            "trend.2" => self.better(&senders, Quantity::DeliveryRatio, 1.0).judged(),
+        let claim = match name {
+            "trend.1" => Some(self.grows_linearly(&senders)),
+            "trend.2" => Some(self.better(&senders, Quantity::DeliveryRatio, 1.0).judged()),
             "trend.3" => {
                 let times = self.better(&senders, Quantity::Delay, 0.1);
-                let (flat, text) = self.stable(&senders, Quantity::Delay, 2.0);
-                times.and(flat, &format!("a tenth of theirs; {text}"))
+                self.stable(&senders, Quantity::Delay, 2.0)
+                    .map(|(flat, text)| times.and(flat, &format!("a tenth of theirs; {text}")))
             }
             "trend.4" => {
-                let (stable, text) = self.stable(&senders, Quantity::Energy, 1.5);
-                self.better(&senders, Quantity::Energy, 1.0).and(stable, &text)
+                let less = self.better(&senders, Quantity::Energy, 1.0);
+                self.stable(&senders, Quantity::Energy, 1.5).map(|(stable, text)| less.and(stable, &text))
             }
             "trend.5" => self.hardly_a_word(&senders),
             "trend.6" => self.saturates(&rates),
-            "trend.7" => self.better(&rates, Quantity::Lost, 1.0).judged(),
-            "trend.8" => self.better(&rates, Quantity::Delay, 1.0).judged(),
+            "trend.7" => Some(self.better(&rates, Quantity::Lost, 1.0).judged()),
+            "trend.8" => Some(self.better(&rates, Quantity::Delay, 1.0).judged()),
             "trend.9" => {
-                let (equal, text) = self.tcps_nearly_equal(&rates);
-                self.better(&rates, Quantity::Energy, 1.0).and(equal, &text)
+                let less = self.better(&rates, Quantity::Energy, 1.0);
+                self.tcps_nearly_equal(&rates).map(|(equal, text)| less.and(equal, &text))
             }
             "trend.10" => {
                 let count = self.better(&rates, Quantity::Control, 0.1);
-                Count { text: format!("a tenth of theirs; {}", count.text), ..count }.judged()
+                Some(Count { text: format!("a tenth of theirs; {}", count.text), ..count }.judged())
             }
-            "trend.11" => self.near_and_far(&senders),
-            other => unknown(other),
-        }
+            "trend.11" => Some(self.near_and_far(&senders)),
+            other => return Judged::unknown(other),
+        };
+        let Some((holds, measured)) = claim else { return nothing() };
+        let judged = Judged::said(holds, measured).because(why(name));
+        if name == "trend.6" { judged.against("H5") } else { judged }
     }
 
     /// Throughput in proportion to the senders, and of no TCP.
-    fn grows_linearly(&self, loads: &[Load]) -> Judged {
+    fn grows_linearly(&self, loads: &[Load]) -> Claim {
         let linear = |protocol| {
             let of = |load: &Load| self.sweeps.mean(*load, protocol, Quantity::Throughput);
             let one = of(&loads[0]);
@@ -79,7 +86,7 @@ impl Judge<'_> {
         let list: Vec<String> = loads
             .iter()
             .map(|load| {
-                let [ours, best] = [of(load, Protocol::Rdca), best(load)].map(super::rounded);
+                let [ours, best] = [of(load, Protocol::Rdca), best(load)].map(rounded);
                 format!("{ours}/{best}")
             })
             .collect();
@@ -92,29 +99,28 @@ impl Judge<'_> {
     }
 
     /// Whether the most is no more than `times` the least.
-    fn stable(&self, loads: &[Load], quantity: Quantity, times: f64) -> (bool, String) {
-        let Span { least, most, .. } = self.span(loads, &[Protocol::Rdca], quantity);
-        let [from, to] = [least, most].map(super::rounded);
-        (most <= times * least, format!("from {from} to {to}, stable is {times} times"))
+    fn stable(&self, loads: &[Load], quantity: Quantity, times: f64) -> Option<(bool, String)> {
+        let span = self.span(loads, &[Protocol::Rdca], quantity)?;
+        let (least, most) = (span.least().mean, span.most().mean);
+        let [from, to] = [least, most].map(rounded);
+        Some((most <= times * least, format!("from {from} to {to}, stable is {times} times")))
     }
 
-    fn hardly_a_word(&self, loads: &[Load]) -> Judged {
-        let ours = self.span(loads, &[Protocol::Rdca], Quantity::Control);
-        let theirs = self.span(loads, &TCPS, Quantity::Control);
-        let text = format!("ours at most {:.5}, the TCPs at least {:.3}", ours.most, theirs.least);
-        let holds = match (ours.most < 0.01, theirs.least >= 0.9) {
+    fn hardly_a_word(&self, loads: &[Load]) -> Option<Claim> {
+        let ours = self.span(loads, &[Protocol::Rdca], Quantity::Control)?.most().mean;
+        let theirs = self.span(loads, &TCPS, Quantity::Control)?.least().mean;
+        let text = format!("ours at most {ours:.5}, the TCPs at least {theirs:.3}");
+        let holds = match (ours < 0.01, theirs >= 0.9) {
             (true, true) => Holds::Yes,
             (false, false) => Holds::No,
             _ => Holds::Partly,
         };
-        (holds, text)
+        Some((holds, text))
     }
 
-    fn saturates(&self, loads: &[Load]) -> Judged {
+    fn saturates(&self, loads: &[Load]) -> Option<Claim> {
         let of = |load: &Load| self.sweeps.mean(*load, Protocol::Rdca, Quantity::Throughput);
-        let [Some(most), Some(last)] = [loads.iter().map(of).reduce(f64::max), loads.last().map(of)] else {
-            return unknown("trend.6");
-        };
+        let (most, last) = (loads.iter().map(of).reduce(f64::max)?, of(loads.last()?));
         // A single sender that keeps up with every rate does not saturate.
         let offered = loads.last().map_or(0.0, |load| load.rate as f64 / 1e3);
         let saturates = last < 0.9 * offered && last > 0.9 * most;
@@ -127,28 +133,28 @@ impl Judge<'_> {
         let text = format!(
             "{last:.2} kB/s at the highest rate, {most:.2} at most, the path carries {}; highest in {} of {}; {}; 8 kB/s \
              contradicts Table 2 (H5)",
-            super::shown(&self.sweeps.capacity(1)),
+            Figure::from(self.sweeps.capacity(1)).text(),
             highest.holding,
             highest.all,
             highest.text
         );
-        (holds, text)
+        Some((holds, text))
     }
 
-    fn tcps_nearly_equal(&self, loads: &[Load]) -> (bool, String) {
+    fn tcps_nearly_equal(&self, loads: &[Load]) -> Option<(bool, String)> {
         let apart = loads.iter().map(|load| {
-            let span = self.span(&[*load], &TCPS, Quantity::Energy);
-            span.most / span.least
+            let span = self.span(&[*load], &TCPS, Quantity::Energy)?;
+            Some(span.most().mean / span.least().mean)
         });
-        let most = apart.fold(1.0, f64::max);
-        (
+        let most = apart.collect::<Option<Vec<f64>>>()?.into_iter().fold(1.0, f64::max);
+        Some((
             most <= 1.1,
             format!("the TCPs at most {:.0} % apart; totals of the network (H19)", 100.0 * (most - 1.0)),
-        )
+        ))
     }
 
     /// Jain's index where there are several senders.
-    fn near_and_far(&self, loads: &[Load]) -> Judged {
+    fn near_and_far(&self, loads: &[Load]) -> Claim {
         let several: Vec<Load> = loads.iter().copied().filter(|load| load.senders > 1).collect();
         let of = |load: &Load, protocol| self.sweeps.mean(*load, protocol, Quantity::Fairness);
         let fair = several.iter().filter(|load| of(load, Protocol::Rdca) >= 0.95).count();
@@ -171,7 +177,7 @@ struct Count {
 }
 
 impl Count {
-    fn judged(self) -> Judged {
+    fn judged(self) -> Claim {
         let holds = match self.holding {
             n if n == self.all => Holds::Yes,
             0 if self.no_worse < self.all => Holds::No,
@@ -181,7 +187,7 @@ impl Count {
     }
 
     /// Something else must hold too.
-    fn and(self, other: bool, text: &str) -> Judged {
+    fn and(self, other: bool, text: &str) -> Claim {
         let (holds, measured) = self.judged();
         let holds = match (holds, other) {
             (Holds::Yes, true) => Holds::Yes,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_core::set::{Effect, Leg, Machine, StreamClose, StreamEvent, StreamId, StreamStatus};
 use anabranch_core::tcp::{CloseReason, Config, Info};
 use anabranch_core::time::Duration;
+use anabranch_wire::set::{Decoder, Item};
 use bytes::{Bytes, BytesMut};
 
 use crate::address::node_at;
@@ -74,6 +75,48 @@ struct Line {
     queued: u32,
     closing: bool,
     info: Option<Info>,
+    /// Octets that the machine has written.
+    written: u64,
+    /// Reads along what it writes, while somebody watches.
+    chunks: Option<Box<Decoder>>,
+}
+
+impl Line {
+    fn new(conn: ConnId, origin: Origin) -> Self {
+        Self {
+            conn: Some(conn),
+            origin,
+            queue: VecDeque::new(),
+            queued: 0,
+            closing: false,
+            info: None,
+            written: 0,
+            chunks: None,
+        }
+    }
+
+    /// Shows the chunks in octets that are about to be written.
+    #[cold]
+    fn show_chunks(&mut self, ctx: &mut Ctx<'_>, octets: &Bytes) {
+        // Who comes late does not know where in a message the stream is; a baseline's stream has none.
+        if self.written == 0 {
+            self.chunks = Some(Box::default());
+        }
+        let (Some(conn), Some(decoder)) = (self.conn, &mut self.chunks) else { return };
+        decoder.push(octets.clone());
+        loop {
+            match decoder.next_item() {
+                Ok(Some(Item::Data { offset, octets })) => {
+                    let len = octets.len() as u32;
+                    let written_at = decoder.consumed() - u64::from(len);
+                    ctx.show_chunk(conn, written_at, offset, len);
+                }
+                Ok(Some(Item::Message(_))) => {}
+                Ok(None) => return,
+                Err(_) => return self.chunks = None,
+            }
+        }
+    }
 }
 
 /// One machine on one node.
@@ -176,9 +219,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn insert(&mut self, stream: StreamId, conn: ConnId, origin: Origin) {
-        let line =
-            Line { conn: Some(conn), origin, queue: VecDeque::new(), queued: 0, closing: false, info: None };
-        self.lines.insert(stream, line);
+        self.lines.insert(stream, Line::new(conn, origin));
         self.streams.insert(conn, stream);
     }
 
@@ -249,6 +290,10 @@ impl<M: Machine> Driver<M> {
             }
             Effect::Write { stream, octets } => {
                 if let Some(line) = self.lines.get_mut(&stream) {
+                    if ctx.is_watched() {
+                        line.show_chunks(ctx, &octets);
+                    }
+                    line.written += octets.len() as u64;
                     line.queued = line.queued.saturating_add(octets.len() as u32);
                     line.queue.push_back(octets);
                     self.flush(ctx, stream);

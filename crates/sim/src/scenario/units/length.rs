@@ -14,7 +14,7 @@ use super::{UnitError, Units, parse, said};
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 pub struct Length(pub f64);
 
-const LENGTHS: Units = &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)];
+pub(super) const LENGTHS: Units = &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)];
 const EXPECTED: &str = "a length such as \"50 m\", or a number of metres";
 
 impl FromStr for Length {

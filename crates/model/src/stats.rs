@@ -118,6 +118,43 @@ pub fn ratio(left: &[f64], right: &[f64]) -> Result<Summary, StatsError> {
     Summary::of(&parts)
 }
 
+/// What `of` makes of all runs, with the interval of the jackknife (Efron and Tibshirani, An Introduction to the Bootstrap,
+/// chapter 11): `of` is asked once for all, and once without each of the `runs`, which it is told the number of. For what is
+/// no mean: deviations, ratios of means, sums over several cells of the same runs. `min` and `max` are those of what it is
+/// without a run.
+///
+/// # Errors
+/// [`StatsError::Empty`] without a run; [`StatsError::NotFinite`] if `of` makes no number of all runs. Where it makes none without
+/// one of them there is no interval.
+pub fn jackknife(runs: usize, of: impl Fn(Option<usize>) -> f64) -> Result<Summary, StatsError> {
+    if runs == 0 {
+        return Err(StatsError::Empty);
+    }
+    let mean = of(None);
+    if !mean.is_finite() {
+        return Err(StatsError::NotFinite { run: 0 });
+    }
+    let without: Vec<f64> = (0..runs).map(|run| of(Some(run))).collect();
+    let Ok(part) = Summary::of(&without) else {
+        return Ok(Summary { mean, ci95: None, min: mean, max: mean, runs });
+    };
+    let squares: f64 = without.iter().map(|value| (value - part.mean).powi(2)).sum();
+    let n = runs as f64;
+    let ci95 = student_975(runs - 1).map(|t| t * ((n - 1.0) / n * squares).sqrt());
+    Ok(Summary { mean, ci95, min: part.min, max: part.max, runs })
+}
+
+/// The sample's standard deviation over the runs, with its interval; `None` below two runs.
+pub fn deviation(values: &[f64]) -> Option<Summary> {
+    let of = |without: Option<usize>| {
+        let kept = || values.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| *v);
+        let n = kept().count() as f64;
+        let mean = kept().sum::<f64>() / n;
+        (kept().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
+    };
+    if values.len() < 2 { None } else { jackknife(values.len(), of).ok() }
+}
+
 /// The least value that at least the given share (over 0, up to 1) does not exceed; `None` of nothing.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -242,6 +279,36 @@ mod tests {
         assert_eq!(ratio(&[1.0, 3.0], &[2.0, 6.0]).expect("two pairs").ci95, Some(0.0));
         assert!(matches!(ratio(&[1.0], &[0.0]), Err(StatsError::NotFinite { .. })));
         assert!(matches!(ratio(&[1.0], &[]), Err(StatsError::Unpaired { .. })));
+    }
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_the_mean_s_interval() {
+        let values = SLEEP[0];
+        let mean = |without: Option<usize>| {
+            let kept: Vec<f64> =
+                values.iter().enumerate().filter(|(i, _)| Some(*i) != without).map(|(_, v)| *v).collect();
+            kept.iter().sum::<f64>() / kept.len() as f64
+        };
+        let (plain, found) = (Summary::of(&values).expect("ten"), jackknife(10, mean).expect("ten"));
+        near(found.mean, plain.mean, 1e-12);
+        near(found.ci95.expect("ten"), plain.ci95.expect("ten"), 1e-9);
+        assert_eq!(jackknife(0, mean), Err(StatsError::Empty));
+        assert_eq!(
+            jackknife(1, |without| if without.is_none() { 2.0 } else { f64::NAN }).expect("one").ci95,
+            None
+        );
+        assert_eq!(jackknife(2, |_| f64::NAN), Err(StatsError::NotFinite { run: 0 }));
+    }
+
+    #[test]
+    fn a_deviation_has_an_interval_from_three_runs_on() {
+        assert_eq!(deviation(&[1.0]), None);
+        let two = deviation(&[1.0, 3.0]).expect("two");
+        near(two.mean, 2f64.sqrt(), 1e-12);
+        assert_eq!(two.ci95, None);
+        let many = deviation(&[1.0, 3.0, 2.0, 5.0]).expect("four");
+        assert!(many.ci95.expect("four") > 0.0);
+        assert_eq!(deviation(&[2.0; 5]).map(|s| (s.mean, s.ci95)), Some((0.0, Some(0.0))));
     }
 
     #[test]

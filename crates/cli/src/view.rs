@@ -1,0 +1,104 @@
+//! `anabranch view`: a page that replays a run.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use anabranch_sim::events::EventLog;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::{Plan, Policies};
+use anabranch_view::log::LogError;
+use anabranch_view::page;
+use anabranch_view::replay::{Part, Replay};
+
+use crate::error::Error;
+use crate::events::Patience;
+use crate::files::{check_writable, write_whole};
+use crate::output;
+use crate::run;
+
+/// Options of `view`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// An event log, or a scenario file (`.toml`), which is run first
+    log: PathBuf,
+    /// Where the page goes [default: beside the log, ending in .html]
+    #[arg(long, short, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// Show what happens from this time on, as in "2 s"
+    #[arg(long, value_name = "TIME")]
+    from: Option<Span>,
+    /// Show what happens until this time
+    #[arg(long, value_name = "TIME")]
+    until: Option<Span>,
+    /// Refuse a page with more rows than that: packets, packets on links, frames, states of connections
+    #[arg(long, value_name = "ROWS", default_value_t = Part::default().limit)]
+    limit: u64,
+}
+
+pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
+    let out = arguments.out.clone().unwrap_or_else(|| arguments.log.with_extension("html"));
+    if out == arguments.log {
+        return Err(Error::input(format!("{}: the page would replace the log", out.display()))
+            .with_hint("name another place with --out"));
+    }
+    check_writable(&out)?;
+    let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0.as_nanos());
+    let part = Part {
+        from: nanos(arguments.from, 0),
+        until: nanos(arguments.until, u64::MAX),
+        limit: arguments.limit,
+    };
+    if part.from > part.until {
+        return Err(Error::input("--from is later than --until").with_hint("show some time between them"));
+    }
+    let replay = if arguments.log.extension().is_some_and(|extension| extension == "toml") {
+        replay(&arguments.log, simulate(&arguments.log, policies)?.as_slice(), part)?
+    } else {
+        let file = File::open(&arguments.log).map_err(|error| Error::unreadable(&arguments.log, &error))?;
+        replay(&arguments.log, BufReader::new(file), part)?
+    };
+    if let Some(octets) = replay.cut {
+        eprintln!(
+            "warning: {} breaks off after {octets} octets: the page ends there",
+            arguments.log.display()
+        );
+    }
+    let page = page::html(&replay);
+    write_whole(&out, page.as_bytes())?;
+    let (events, losses) = (replay.events, replay.losses.len());
+    output::text(&format!("{events} events, {losses} losses: {} ({} kB)\n", out.display(), page.len() / 1000))
+}
+
+fn replay(path: &Path, log: impl BufRead, part: Part) -> Result<Replay, Error> {
+    Replay::read(log, part).map_err(|error| {
+        let hint = match error {
+            LogError::Empty | LogError::Foreign => {
+                "name what `anabranch run SCENARIO --events PATH` has written"
+            }
+            LogError::Version(_) => "use the anabranch that has written it, or run the scenario again",
+            LogError::TooMuch { .. } => {
+                "show a part of it with --from and --until, or allow a larger page with --limit"
+            }
+            _ => "run the scenario again",
+        };
+        Error::input(format!("{}: {error}", path.display())).with_hint(hint)
+    })
+}
+
+/// The log of a scenario's first run.
+fn simulate(path: &Path, policies: &Policies) -> Result<Vec<u8>, Error> {
+    let points = run::read(path, &[], policies)?;
+    let [(point, files)] = points.as_slice() else {
+        return Err(Error::input(format!("{}: it has {} points", path.display(), points.len()))
+            .with_hint("choose one with `anabranch run --set ... --events PATH`, and view that"));
+    };
+    run::refuse_outside(path, &points)?;
+    let (scenario, seed) = (&point.scenario, point.scenario.seed);
+    let Plan { builder, .. } = scenario.plan(seed, 0, files);
+    let mut sim = builder.build();
+    sim.observe(EventLog::new(Vec::new(), scenario.log_head(seed, 0)));
+    Patience::new()?.run(&mut sim, scenario.stop)?;
+    let log = sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached above");
+    log.finish_at(sim.now()).map_err(|error| Error::job(error.to_string()))
+}

@@ -1,0 +1,265 @@
+//! A paper as the report wants it: what was printed beside what came out, and how to have it again. What fills these types
+//! are the papers' own modules; [`crate::reproduce`] finds them.
+
+use crate::errata::{self, Erratum};
+use crate::experiment::{Experiment, ParameterError, Settings, settings};
+use crate::plot::{ChartError, csv};
+use crate::targets::{Kind, Target};
+use crate::verdict::Verdict;
+
+/// A paper.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Paper {
+    /// Its name on the command line, which is its experiment's.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Who wrote it, and where it stands.
+    pub citation: &'static str,
+    /// What is reproduced of it, in a sentence or two.
+    pub about: &'static str,
+    /// The page of this repository's documentation on it.
+    pub page: &'static str,
+    /// Runs of every random point, unless told otherwise.
+    pub runs: usize,
+    /// The same with [`Extent::Quick`].
+    pub quick_runs: usize,
+    /// Roughly how long a run takes, in microseconds of a processor of 2024: for progress over several papers.
+    pub cost: u64,
+}
+
+/// How many points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// The papers'.
+    Full,
+    /// A few, and shorter runs: minutes become seconds.
+    Quick,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// How many points.
+    pub extent: Extent,
+    /// Runs of every random point; the paper's own number if none is given.
+    pub runs: Option<usize>,
+    /// The root of all random streams.
+    pub seed: u64,
+}
+
+impl Options {
+    /// Runs of every random point of a paper.
+    pub fn runs_of(&self, paper: &Paper) -> usize {
+        let own = if self.extent == Extent::Quick { paper.quick_runs } else { paper.runs };
+        self.runs.unwrap_or(own).max(1)
+    }
+
+    /// The command that makes all of a paper again.
+    pub fn command(&self, paper: &Paper) -> String {
+        let quick = if self.extent == Extent::Quick { " --quick" } else { "" };
+        format!(
+            "anabranch lab reproduce {}{quick} --runs {} --seed {}",
+            paper.id,
+            self.runs_of(paper),
+            self.seed
+        )
+    }
+
+    /// The command that runs points of a paper's experiment: `assignments` as `lab run` takes them.
+    pub fn run_command(&self, paper: &Paper, runs: usize, assignments: &[String]) -> String {
+        let set: String = assignments.iter().map(|a| format!(" --set {a}")).collect();
+        format!("anabranch lab run {}{set} --runs {runs} --seed {}", paper.id, self.seed)
+    }
+}
+
+/// A paper, measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reproduction {
+    /// Which.
+    pub paper: &'static Paper,
+    /// What was asked for.
+    pub options: Options,
+    /// How it was done, and what is to be known to read it: paragraphs.
+    pub notes: Vec<String>,
+    /// The paper's tables and the numbers behind its figures.
+    pub tables: Vec<Table>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// Every claim.
+    pub verdicts: Vec<Verdict>,
+    /// What was put into the experiment.
+    pub parameters: Vec<ParameterRow>,
+    /// What is wrong or open in print.
+    pub errata: Vec<Erratum>,
+}
+
+impl Reproduction {
+    /// All as files: names and texts. The report itself is not among them.
+    pub fn files(&self) -> Vec<(String, String)> {
+        let figures = self.figures.iter().flat_map(|figure| {
+            let Figure { name, svg, csv, .. } = figure;
+            [(format!("{name}.svg"), svg.clone()), (format!("{name}.csv"), csv.clone())]
+        });
+        let tables = self.tables.iter().map(|table| (format!("{}.csv", table.name), table.csv.clone()));
+        figures.chain(tables).chain([("verdicts.csv".to_owned(), self.verdicts_csv())]).collect()
+    }
+
+    fn verdicts_csv(&self) -> String {
+        let mut text = csv::record(&[
+            "id", "section", "claim", "printed", "unit", "ours", "ci95", "runs", "ratio", "rule", "verdict",
+            "reading", "instead", "erratum", "measured", "why",
+        ]);
+        let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
+        for v in &self.verdicts {
+            let ours = v.judged.ours;
+            text += &csv::record(&[
+                v.id.clone(),
+                v.section.clone(),
+                v.claim.clone(),
+                number(v.printed),
+                v.unit.clone(),
+                number(ours.map(|o| o.mean)),
+                number(ours.and_then(|o| o.ci95)),
+                ours.map(|o| o.runs.to_string()).unwrap_or_default(),
+                number(v.ratio()),
+                v.judged.rule.clone().unwrap_or_default(),
+                v.holds.word().to_owned(),
+                v.reading.word().to_owned(),
+                number(v.judged.instead),
+                v.judged.erratum.unwrap_or_default().to_owned(),
+                v.judged.measured.clone(),
+                v.judged.why.unwrap_or_default().to_owned(),
+            ]);
+        }
+        text
+    }
+}
+
+/// A table, ours beside what is printed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    /// Its name: that of its file.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// What is to be known to read it; may be empty.
+    pub note: String,
+    /// The head of each column.
+    pub head: Vec<String>,
+    /// Rows, each as long as the head.
+    pub rows: Vec<Vec<String>>,
+    /// The numbers with all their digits, as CSV.
+    pub csv: String,
+    /// The command that runs its points.
+    pub command: String,
+}
+
+/// A figure.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Figure {
+    /// Its name: that of its files.
+    pub name: String,
+    /// Its number, and what it shows.
+    pub caption: String,
+    /// The picture.
+    pub svg: String,
+    /// The numbers in it, as CSV.
+    pub csv: String,
+    /// The command that runs its points.
+    pub command: String,
+}
+
+/// A parameter of the experiment or a constant that is printed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParameterRow {
+    /// Its name.
+    pub name: String,
+    /// What the paper prints; empty for one of ours.
+    pub printed: String,
+    /// What we take.
+    pub ours: String,
+    /// What it is.
+    pub about: String,
+}
+
+/// Why there is no reproduction.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReproduceError {
+    /// A run could not be made.
+    #[error(transparent)]
+    Run(#[from] crate::experiment::RunError),
+    /// A picture could not be drawn.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+}
+
+/// The printed parameters of a paper, then those of its experiment with their defaults. `ours` says what we take for a printed
+/// one, by its name in the list of targets.
+pub fn parameters(
+    experiment: &dyn Experiment,
+    targets: &[Target],
+    ours: impl Fn(&str) -> &'static str,
+) -> Vec<ParameterRow> {
+    let printed = targets.iter().filter(|t| t.kind == Kind::Param).map(|target| {
+        let value = target.value.as_ref().map(ToString::to_string).unwrap_or_default();
+        let name = target.id.split_once('.').map_or(target.id.as_str(), |(_, name)| name);
+        let name = name.strip_prefix("param.").unwrap_or(name);
+        let note = target.note.as_deref().unwrap_or_default();
+        ParameterRow {
+            name: name.to_owned(),
+            printed: format!("{value} {}", target.unit.as_deref().unwrap_or_default()).trim().to_owned(),
+            ours: ours(name).to_owned(),
+            about: [target.section.as_str(), note].join("; ").trim_end_matches("; ").to_owned(),
+        }
+    });
+    let own = experiment.parameters().iter().map(|p| ParameterRow {
+        name: p.name.to_owned(),
+        printed: String::new(),
+        ours: p.default.to_owned(),
+        about: p.about.to_owned(),
+    });
+    printed.chain(own).collect()
+}
+
+/// The errata of a paper by its name in the lists.
+pub fn errata_of(paper: &Paper) -> Vec<Erratum> {
+    errata::all().into_iter().filter(|erratum| erratum.paper == paper.id).collect()
+}
+
+/// What tells settings from the defaults, as `lab run` takes it: `key=value`, in the experiment's order. Several settings become
+/// axes of a grid, which is their hull.
+pub fn assignments(experiment: &dyn Experiment, all: &[Vec<(&'static str, String)>]) -> Vec<String> {
+    let defaults = resolved_defaults(experiment);
+    let mut assignments = Vec::new();
+    for (name, default) in &defaults {
+        let mut values: Vec<&str> = Vec::new();
+        for point in all {
+            let value = point.iter().find(|(n, _)| n == name).map_or(default.as_str(), |(_, v)| v);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if values != [default.as_str()] && !values.is_empty() {
+            assignments.push(format!("{name}={}", values.join(",")));
+        }
+    }
+    assignments
+}
+
+fn resolved_defaults(experiment: &dyn Experiment) -> Vec<(&'static str, String)> {
+    let point = experiment.point(&Settings::defaults(experiment)).expect("the defaults can be");
+    point.parameters()
+}
+
+/// Whether `lab run` takes these assignments.
+///
+/// # Errors
+///
+/// As `lab run` would say.
+pub fn check(experiment: &dyn Experiment, assignments: &[String]) -> Result<usize, ParameterError> {
+    let points = settings(experiment, assignments)?;
+    points.iter().try_for_each(|point| experiment.point(point).map(drop))?;
+    Ok(points.len())
+}

@@ -1,0 +1,393 @@
+//! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a page that replays it. The
+//! format is in `docs/replay.md`; `crates/view` reads it.
+//!
+//! A record is written when it happens: what a reader has of a log that breaks off is what happened until then. Memory grows
+//! with nodes, links, connections and what is under way, never with time: packets are told apart from those seen before by
+//! a table of [`RECENT`] places, and one that is described twice costs a few octets.
+//!
+//! The octets depend on the run and on nothing else.
+
+pub mod format;
+
+mod flows;
+mod record;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use anabranch_core::time::Instant;
+
+use crate::frames::{AirFrame, Content, Reception};
+use crate::link::{LinkConfig, LinkDrop};
+use crate::packet::{LinkId, NodeId, Packet};
+use crate::stream::{ConnId, StreamEvent};
+use crate::trace::{ChunkView, ConnectionView, Incident, NodeDrop, Observer, Point, WifiFrame};
+use crate::wifi::{FrameKind, PhyConfig};
+
+use flows::Flows;
+use format::{Medium, tag};
+use record::Record;
+
+/// How many packets back one is known to be described already.
+pub const RECENT: usize = 1 << 14;
+
+/// What a log says of its run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Run {
+    /// What the scenario is called.
+    pub name: String,
+    /// What tells this scenario from others, in hexadecimal; may be empty.
+    pub hash: String,
+    /// Root of all random streams.
+    pub seed: u64,
+    /// Number of the run.
+    pub run: u64,
+    /// Version of the program.
+    pub version: String,
+    /// Kind and place of each node, by its number; nodes beyond the end have neither.
+    pub nodes: Vec<NodeFacts>,
+}
+
+/// What a run's nodes do not say themselves.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NodeFacts {
+    /// What it is, in a word such as `gateway`; may be empty.
+    pub kind: String,
+    /// Where it is, in metres east and north of the origin.
+    pub position: Option<(f64, f64)>,
+}
+
+/// An observer that writes an event log. The first error of the writer ends the log and is kept for [`EventLog::finish`].
+#[derive(Debug)]
+pub struct EventLog<W> {
+    out: W,
+    error: Option<io::Error>,
+    run: Run,
+    record: Record,
+    now: Instant,
+    events: u64,
+    links: Vec<LinkState>,
+    over: Medium,
+    on_air: Vec<LinkId>,
+    flows: Flows,
+    /// The connections that are open, as flows.
+    connections: BTreeMap<(NodeId, ConnId), u32>,
+    /// The number of the packet described last in each place, and 1 more.
+    recent: Vec<u64>,
+    described: i64,
+    discarded: i64,
+    framed: i64,
+}
+
+/// What the next record of a link differs from.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkState {
+    rate: u64,
+    delay: u64,
+    sent: i64,
+    arrived: i64,
+}
+
+impl<W: Write + Send + 'static> EventLog<W> {
+    /// A log to `out`, which should be buffered.
+    pub fn new(out: W, run: Run) -> Self {
+        Self {
+            out,
+            error: None,
+            run,
+            record: Record::default(),
+            now: Instant::ZERO,
+            events: 0,
+            links: Vec::new(),
+            over: Medium::Cable,
+            on_air: Vec::new(),
+            flows: Flows::default(),
+            connections: BTreeMap::new(),
+            recent: vec![0; RECENT],
+            described: 0,
+            discarded: 0,
+            framed: 0,
+        }
+    }
+
+    /// Ends the log at the time of its last event; the writer, flushed, or what it failed with.
+    ///
+    /// # Errors
+    ///
+    /// What the writer failed with first.
+    pub fn finish(self) -> Result<W, io::Error> {
+        let end = self.now;
+        self.finish_at(end)
+    }
+
+    /// The same, for a run that went on until `end`.
+    ///
+    /// # Errors
+    ///
+    /// What the writer failed with first.
+    pub fn finish_at(mut self, end: Instant) -> Result<W, io::Error> {
+        let events = self.events;
+        self.at(end, tag::END).number(events);
+        self.write();
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => self.out.flush().map(|()| self.out),
+        }
+    }
+
+    /// Begins the record of an event. Time does not run backward in a log.
+    fn at(&mut self, now: Instant, tag: u8) -> &mut Record {
+        let now = now.max(self.now);
+        let passed = now.as_nanos() - self.now.as_nanos();
+        self.now = now;
+        self.events += 1;
+        self.record.begin(tag).number(passed)
+    }
+
+    fn write(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(self.record.octets()).err();
+        }
+    }
+
+    /// Describes a packet that was not described of late. Its maker is who sends it first.
+    fn describe(&mut self, packet: &Packet, maker: NodeId) {
+        let place = packet.id as usize % RECENT;
+        if self.recent[place] == packet.id + 1 {
+            return;
+        }
+        self.recent[place] = packet.id + 1;
+        let Self { record, flows, out, error, described, .. } = self;
+        let flow = flows.of_packet(packet, |definition| {
+            if error.is_none() {
+                *error = out.write_all(definition).err();
+            }
+        });
+        flows.describe(record, flow, packet, maker, described);
+        self.write();
+    }
+
+    fn frame(&mut self, now: Instant, frame: &Frame<'_>) {
+        if let Some(packet) = frame.packet {
+            self.describe(packet, frame.from);
+        }
+        let before = self.framed;
+        let record = self.at(now, tag::FRAME);
+        record.number(frame.from.0.into()).number(frame.to.map_or(0, |to| u64::from(to.0) + 1));
+        record.octet(frame.kind).octet(frame.flags).number(frame.nanos).number(frame.octets);
+        if let Some(packet) = frame.packet {
+            record.difference(packet.id as i64, before).number(frame.piece);
+            self.framed = packet.id as i64;
+        }
+        self.write();
+    }
+}
+
+/// A frame of either radio.
+struct Frame<'a> {
+    from: NodeId,
+    to: Option<NodeId>,
+    kind: u8,
+    flags: u8,
+    nanos: u64,
+    octets: u64,
+    packet: Option<&'a Packet>,
+    piece: u64,
+}
+
+impl<W: Write + Send + 'static> Observer for EventLog<W> {
+    fn on_attach_radio(&mut self, links: &[LinkId]) -> bool {
+        (self.over, self.on_air) = (Medium::Ieee802154, links.to_vec());
+        true
+    }
+
+    fn on_attach_wifi(&mut self, links: &[LinkId], _: &PhyConfig) -> bool {
+        (self.over, self.on_air) = (Medium::Ieee80211, links.to_vec());
+        true
+    }
+
+    fn on_attach_link(&mut self, _: LinkId, config: &LinkConfig) {
+        let (rate, delay) = (config.rate, config.delay.as_nanos());
+        self.links.push(LinkState { rate, delay, ..LinkState::default() });
+    }
+
+    fn on_attach(&mut self, nodes: &[&str], links: &[(NodeId, NodeId)]) {
+        self.record.preamble();
+        self.write();
+        let run = &self.run;
+        let record = self.record.begin(tag::RUN).text(&run.name).text(&run.hash);
+        record.number(run.seed).number(run.run).text(&run.version);
+        self.write();
+        for (i, name) in nodes.iter().enumerate() {
+            let facts = self.run.nodes.get(i).cloned().unwrap_or_default();
+            let record = self.record.begin(tag::NODE).text(name).text(&facts.kind);
+            match facts.position {
+                None => record.octet(0),
+                Some((x, y)) => record.octet(1).real(x).real(y),
+            };
+            self.write();
+        }
+        for (i, (from, to)) in links.iter().enumerate() {
+            let LinkState { rate, delay, .. } = self.links[i];
+            let over_air = self.on_air.binary_search(&LinkId(i as u32)).is_ok();
+            let over = if over_air { self.over } else { Medium::Cable };
+            let record = self.record.begin(tag::LINK).number(from.0.into()).number(to.0.into());
+            record.octet(over as u8).number(rate).number(delay);
+            self.write();
+        }
+        self.flows.set_links(links);
+    }
+
+    fn wants_connections(&self) -> bool {
+        true
+    }
+
+    fn on_packet(&mut self, now: Instant, link: LinkId, point: Point, packet: &Packet) {
+        let maker = self.flows.start_of(link);
+        let id = packet.id as i64;
+        self.describe(packet, maker);
+        let state = self.links[link.index()];
+        let (tag, before) = match point {
+            Point::Sent => (tag::SENT, state.sent),
+            Point::Received => (tag::RECEIVED, state.arrived),
+            Point::Dropped(_) => (tag::LOST, state.arrived),
+        };
+        let record = self.at(now, tag).number(link.0.into()).difference(id, before);
+        if let Point::Dropped(why) = point {
+            record.octet(match why {
+                LinkDrop::QueueFull => format::reason::QUEUE_FULL,
+                LinkDrop::Loss => format::reason::CHANNEL,
+                LinkDrop::Down => format::reason::LINK_DOWN,
+            });
+        }
+        let state = &mut self.links[link.index()];
+        match point {
+            Point::Sent => state.sent = id,
+            Point::Received | Point::Dropped(_) => state.arrived = id,
+        }
+        self.write();
+    }
+
+    fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
+        // One that does not wait departs when it is sent, which needs no record.
+        if start > now {
+            let wait = start.as_nanos() - now.as_nanos();
+            let before = self.links[link.index()].sent;
+            let record = self.at(now, tag::WAITS).number(link.0.into());
+            record.difference(packet as i64, before).number(wait);
+            self.write();
+        }
+    }
+
+    fn on_node_drop(&mut self, now: Instant, node: NodeId, reason: NodeDrop, packet: &Packet) {
+        self.describe(packet, node);
+        let before = std::mem::replace(&mut self.discarded, packet.id as i64);
+        let record = self.at(now, tag::DISCARDED).number(node.0.into()).difference(packet.id as i64, before);
+        record.octet(match reason {
+            NodeDrop::NoRoute => format::reason::NO_ROUTE,
+            NodeDrop::HopLimit => format::reason::HOP_LIMIT,
+            NodeDrop::TooBig => format::reason::TOO_BIG,
+            NodeDrop::Down => format::reason::NODE_DOWN,
+            NodeDrop::Held => format::reason::HELD,
+            NodeDrop::WaitedInVain => format::reason::WAITED_IN_VAIN,
+        });
+        self.write();
+    }
+
+    fn on_frame(&mut self, now: Instant, frame: &AirFrame<'_>) {
+        let (kind, packet, piece) = match frame.content {
+            Content::Ack => (format::frame::ACK, None, 0),
+            Content::Piece { packet, piece, .. } => (format::frame::DATA, Some(packet), piece),
+        };
+        let flags = match frame.reception {
+            Reception::Received => format::frame::RECEIVED,
+            Reception::Missed => 0,
+            Reception::BrokenOff => format::frame::BROKEN_OFF,
+        };
+        let nanos = frame.end.saturating_since(frame.start).as_nanos();
+        let AirFrame { from, to, psdu_len, .. } = *frame;
+        let (octets, piece) = (psdu_len.into(), piece.into());
+        self.frame(now, &Frame { from, to, kind, flags, nanos, octets, packet, piece });
+    }
+
+    fn on_wifi_frame(&mut self, now: Instant, shown: &WifiFrame<'_>) {
+        let kind = match shown.frame.kind {
+            FrameKind::Data => format::frame::DATA,
+            FrameKind::Rts => format::frame::RTS,
+            FrameKind::Cts => format::frame::CTS,
+            FrameKind::Ack => format::frame::ACK,
+        };
+        let again = if shown.frame.retry { format::frame::AGAIN } else { 0 };
+        let flags = again
+            | match (shown.frame.cut, shown.frame.receivers) {
+                (true, _) => format::frame::BROKEN_OFF,
+                (false, 0) => 0,
+                (false, _) => format::frame::RECEIVED,
+            };
+        let nanos = shown.frame.end.saturating_since(shown.frame.start).as_nanos();
+        let WifiFrame { from, to, packet, .. } = *shown;
+        let octets = shown.frame.mpdu_len.into();
+        self.frame(now, &Frame { from, to, kind, flags, nanos, octets, packet, piece: 0 });
+    }
+
+    fn on_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
+        let Self { flows, out, error, .. } = self;
+        let flow = flows.of_connection(seen, |definition| {
+            if error.is_none() {
+                *error = out.write_all(definition).err();
+            }
+        });
+        self.connections.entry((seen.node, seen.id)).or_insert(flow);
+        if let Some(change) = self.flows.change_of(flow, seen.info) {
+            change.put(self.at(now, tag::STATE).number(flow.into()));
+            self.write();
+        }
+    }
+
+    fn on_stream(&mut self, now: Instant, node: NodeId, connection: ConnId, event: StreamEvent) {
+        let code = match event {
+            StreamEvent::Accepted { .. } => format::stream::ACCEPTED,
+            StreamEvent::Opened => format::stream::OPENED,
+            StreamEvent::PeerClosed => format::stream::PEER_CLOSED,
+            StreamEvent::Closed(reason) => format::stream::closed(reason),
+            // There are as many as segments, and these are in the log.
+            StreamEvent::Readable | StreamEvent::Writable => return,
+        };
+        let Some(&flow) = self.connections.get(&(node, connection)) else { return };
+        if let StreamEvent::Closed(_) = event {
+            self.connections.remove(&(node, connection));
+        }
+        self.at(now, tag::STREAM).number(flow.into()).octet(code);
+        self.write();
+    }
+
+    fn on_chunk(&mut self, now: Instant, chunk: &ChunkView) {
+        let Self { flows, out, error, .. } = self;
+        let flow = flows.of_ends(chunk.node, chunk.peer, chunk.ports, |definition| {
+            if error.is_none() {
+                *error = out.write_all(definition).err();
+            }
+        });
+        let record = self.at(now, tag::CHUNK).number(flow.into());
+        record.number(chunk.written_at).number(chunk.offset).number(chunk.len.into());
+        self.write();
+    }
+
+    fn on_incident(&mut self, now: Instant, what: Incident) {
+        let (code, index, value) = match what {
+            Incident::NodeDown(node) => (format::incident::NODE_DOWN, node.0, 0),
+            Incident::NodeUp(node) => (format::incident::NODE_UP, node.0, 0),
+            Incident::LinkDown(link) => (format::incident::LINK_DOWN, link.0, 0),
+            Incident::LinkUp(link) => (format::incident::LINK_UP, link.0, 0),
+            Incident::Rate(link, rate) => (format::incident::RATE, link.0, rate),
+        };
+        self.at(now, tag::INCIDENT).octet(code).number(index.into()).number(value);
+        self.write();
+    }
+
+    fn on_note(&mut self, now: Instant, node: Option<NodeId>, text: std::fmt::Arguments<'_>) {
+        let text = text.to_string();
+        self.at(now, tag::NOTE).number(node.map_or(0, |node| u64::from(node.0) + 1)).text(&text);
+        self.write();
+    }
+}

@@ -1,0 +1,77 @@
+//! One record on its way into the log. Numbers are of variable length: seven bits in each octet, the lowest first, and bit 7
+//! where more follow (LEB128); differences are folded so that small ones of either sign are short.
+
+use super::format::{MAGIC, VERSION};
+
+/// The octets of one record.
+#[derive(Debug, Default)]
+pub(super) struct Record(Vec<u8>);
+
+impl Record {
+    pub(super) fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn preamble(&mut self) {
+        self.0.clear();
+        self.0.extend_from_slice(&MAGIC);
+        self.0.push(VERSION);
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, tag: u8) -> &mut Self {
+        self.0.clear();
+        self.octet(tag)
+    }
+
+    #[inline]
+    pub(super) fn octet(&mut self, octet: u8) -> &mut Self {
+        self.0.push(octet);
+        self
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self, mut number: u64) -> &mut Self {
+        while number > 0x7f {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.octet(number as u8)
+    }
+
+    /// What `number` is more than `before`.
+    #[inline]
+    pub(super) fn difference(&mut self, number: i64, before: i64) -> &mut Self {
+        let difference = number.wrapping_sub(before);
+        self.number((difference << 1 ^ difference >> 63) as u64)
+    }
+
+    pub(super) fn real(&mut self, real: f64) -> &mut Self {
+        self.0.extend_from_slice(&real.to_le_bytes());
+        self
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> &mut Self {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_of_either_sign_are_short() {
+        let mut record = Record::default();
+        record.begin(9).number(0).number(127).number(128).number(u64::MAX);
+        record.difference(5, 6).difference(-3, -5).difference(i64::MIN, 0);
+        let mut expected = vec![9, 0, 127, 0x80, 1];
+        expected.extend([0xff; 9]);
+        expected.extend([1, 1, 4]);
+        expected.extend([0xff; 9]);
+        expected.push(1);
+        assert_eq!(record.octets(), expected);
+    }
+}

@@ -1,0 +1,100 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anabranch_sim::scenario::ScenarioError;
+use thiserror::Error;
+
+/// Why a sweep does not go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The spec, the scenario, or what a parameter makes of it. The text has its hint in it.
+    #[error("{0}")]
+    Spec(#[from] Box<ScenarioError>),
+    /// A file that the spec or the scenario names.
+    #[error("cannot read {}: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// What is asked for cannot be.
+    #[error("{message}")]
+    Impossible {
+        /// Why.
+        message: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The folder of results.
+    #[error("cannot {doing} {}: {error}", path.display())]
+    Store {
+        /// What was tried: `read` or `write`.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// Octets that somebody else has made are not what they should be.
+    #[error("{0}")]
+    Foreign(String),
+    /// A run ended in a panic: a fault of the simulator.
+    #[error("run {run} with seed {seed} of point {point} panicked: {message}")]
+    Panicked {
+        /// The point's number.
+        point: usize,
+        /// The seed.
+        seed: u64,
+        /// The run.
+        run: u64,
+        /// What it said.
+        message: String,
+    },
+    /// A table could not be made.
+    #[error("cannot make the table: {0}")]
+    Table(String),
+}
+
+impl Error {
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
+        Self::Unreadable { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn unwritten(path: &Path, error: io::Error) -> Self {
+        Self::Store { doing: "write", path: path.to_owned(), error }
+    }
+
+    /// What is wrong is what was asked for, not what happened.
+    pub fn is_input(&self) -> bool {
+        matches!(self, Self::Spec(_) | Self::Unreadable { .. } | Self::Impossible { .. })
+    }
+
+    /// What to do about it, if the text does not say.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Unreadable { .. } => {
+                Some("paths in a spec are relative to the spec, those in a scenario to the scenario")
+            }
+            Self::Impossible { hint, .. } => Some(hint),
+            Self::Store { error, .. } if error.kind() == io::ErrorKind::StorageFull => {
+                Some("make room, then give the same command again: what is done is kept")
+            }
+            Self::Store { .. } => Some("name a folder where you may write; what is done is kept"),
+            Self::Foreign(_) => Some("both ends must be the same version of anabranch"),
+            Self::Panicked { .. } => Some(
+                "this is a fault of anabranch: please report it with the scenario; other points go on if this one is left out",
+            ),
+            Self::Spec(_) | Self::Table(_) => None,
+        }
+    }
+}
+
+impl From<ScenarioError> for Error {
+    fn from(error: ScenarioError) -> Self {
+        Self::Spec(Box::new(error))
+    }
+}

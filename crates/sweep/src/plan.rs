@@ -1,0 +1,185 @@
+//! What is still to be done: which runs of a point are due, given those that are there.
+
+use anabranch_sim::scenario::nearest;
+
+use crate::address::{Address, RunKey};
+use crate::error::Error;
+use crate::job::Job;
+use crate::points::{Point, Sweep};
+use crate::spec::Runs;
+use crate::store::Store;
+
+/// A part of a sweep, for one job of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Which part, from 1 on.
+    pub number: u32,
+    /// How many parts there are.
+    pub of: u32,
+}
+
+impl Shard {
+    /// The whole.
+    pub const ALL: Self = Self { number: 1, of: 1 };
+
+    /// One of several.
+    ///
+    /// # Errors
+    /// A number that is not in 1..=of.
+    pub fn new(number: u32, of: u32) -> Result<Self, Error> {
+        if number == 0 || number > of {
+            return Err(Error::Impossible {
+                message: format!("there is no shard {number} of {of}"),
+                hint: "shards are numbered from 1: `--shard 1/4` to `--shard 4/4`".to_owned(),
+            });
+        }
+        Ok(Self { number, of })
+    }
+
+    fn has(self, place: u64) -> bool {
+        place % u64::from(self.of) == u64::from(self.number - 1)
+    }
+}
+
+/// A metric that no run has.
+pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
+    let hint = match nearest(metric, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `")),
+    };
+    Error::Impossible { message: format!("no run has the metric `{metric}`"), hint }
+}
+
+/// How far a point is.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Standing {
+    /// Runs with each seed, as far as is known by now.
+    pub runs: u64,
+    /// All of them are there, and no more are needed.
+    pub complete: bool,
+    /// Whether the mean is known as well as it is to be; `None` if nobody asked.
+    pub met: Option<bool>,
+    /// What is missing of these runs, in order.
+    pub missing: Vec<RunKey>,
+}
+
+impl Sweep {
+    /// The runs of a point with so many runs of each seed, in order.
+    pub fn runs(&self, each: u64) -> impl Iterator<Item = RunKey> + '_ {
+        self.seeds().iter().flat_map(move |&seed| (0..each).map(move |run| RunKey { seed, run }))
+    }
+
+    /// How far a point is.
+    pub fn standing(&self, point: &Point, store: &Store) -> Standing {
+        self.standing_from(point, store, 0)
+    }
+
+    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    pub(crate) fn standing_from(&self, point: &Point, store: &Store, least: u64) -> Standing {
+        let enough = match &self.spec().runs {
+            Runs::Fixed(runs) => {
+                let keys = self.addresses(point, *runs).filter(|(_, address)| !store.contains(address));
+                let missing: Vec<RunKey> = keys.map(|(key, _)| key).collect();
+                return Standing { runs: *runs, complete: missing.is_empty(), met: None, missing };
+            }
+            Runs::Enough(enough) => enough,
+        };
+        let mut runs = enough.first();
+        loop {
+            let next = enough.next(runs);
+            if runs < least
+                && let Some(next) = next
+            {
+                runs = next;
+                continue;
+            }
+            let (mut missing, mut values) = (Vec::new(), Vec::new());
+            for (key, address) in self.addresses(point, runs) {
+                match store.contains(&address) {
+                    true => values.extend(store.figure(&address, &enough.metric)),
+                    false => missing.push(key),
+                }
+            }
+            if !missing.is_empty() {
+                return Standing { runs, complete: false, met: None, missing };
+            }
+            let met = enough.is_met(&values);
+            match next.filter(|_| !met) {
+                Some(next) => runs = next,
+                None => return Standing { runs, complete: true, met: Some(met), missing },
+            }
+        }
+    }
+
+    /// Whether the metric that a point's mean is to be known of is one that its runs have.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] if none of those that are there has it.
+    pub(crate) fn check_metric(&self, point: &Point, store: &Store) -> Result<(), Error> {
+        let Runs::Enough(enough) = &self.spec().runs else { return Ok(()) };
+        let addresses = self.addresses(point, enough.first());
+        let schemas: Vec<_> = addresses.filter_map(|(_, address)| store.schema(&address)).collect();
+        let mut names = schemas.iter().flat_map(|schema| &schema.0).map(|(name, _)| name.as_str());
+        if schemas.is_empty() || names.any(|name| name == enough.metric) {
+            return Ok(());
+        }
+        Err(unknown_metric(
+            &enough.metric,
+            schemas.iter().flat_map(|schema| &schema.0).map(|(name, _)| name.as_str()),
+        ))
+    }
+
+    /// What is missing at a point and is this shard's to do. A shard has every so many-th run; where it depends on the runs of a point
+    /// whether there are more of them, it has every so many-th point.
+    pub fn due(&self, point: &Point, store: &Store, shard: Shard) -> Vec<RunKey> {
+        self.due_from(point, store, shard, 0)
+    }
+
+    /// The same for a point of which one knows that it needs at least so many runs of each seed.
+    pub(crate) fn due_from(&self, point: &Point, store: &Store, shard: Shard, least: u64) -> Vec<RunKey> {
+        let whole_points = matches!(self.spec().runs, Runs::Enough(_));
+        if whole_points && !shard.has(point.index as u64) {
+            return Vec::new();
+        }
+        let Standing { runs, mut missing, .. } = self.standing_from(point, store, least);
+        if !whole_points {
+            let first = point.index as u64 * self.seeds().len() as u64 * runs;
+            let place = |key: &RunKey| {
+                let seed = self.seeds().iter().position(|seed| *seed == key.seed).unwrap_or(0) as u64;
+                first + seed * runs + key.run
+            };
+            missing.retain(|key| shard.has(place(key)));
+        }
+        missing
+    }
+
+    /// All that is due by now, as jobs of at most so many runs of one point each. Where it depends on runs whether there are more
+    /// of them, more may be due when these are there: ask again until there is nothing.
+    ///
+    /// # Errors
+    /// As [`Job::new`].
+    pub fn jobs(
+        &self,
+        points: &[Point],
+        store: &Store,
+        shard: Shard,
+        most: usize,
+    ) -> Result<Vec<Job>, Error> {
+        let mut jobs = Vec::new();
+        for point in points {
+            for runs in self.due(point, store, shard).chunks(most.max(1)) {
+                jobs.push(Job::new(self, point, runs.to_vec())?);
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// Where the runs of a point are kept, in order, with so many of each seed.
+    pub fn addresses<'s>(
+        &'s self,
+        point: &'s Point,
+        each: u64,
+    ) -> impl Iterator<Item = (RunKey, Address)> + 's {
+        self.runs(each).map(|key| (key, point.root.run(key.seed, key.run)))
+    }
+}

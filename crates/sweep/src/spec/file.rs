@@ -1,0 +1,456 @@
+//! The text of a spec. Unknown keys are refused, with where they stand and what was probably meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::Path;
+
+use anabranch_sim::scenario::units::Quantity;
+use anabranch_sim::scenario::{ScenarioError, Source};
+use serde::Deserialize;
+use serde_json::Value;
+use toml::Spanned;
+
+use super::{Distribution, Method, Runs, Samples, Scale, Spec, normal};
+use crate::enough::{Enough, Width};
+use crate::error::Error;
+
+/// Points, seeds or runs that are listed, at most: so that a slip of the pen does not fill the memory.
+const MOST: u64 = 1_000_000;
+
+/// Where the scenario is.
+pub(super) enum Subject<'p> {
+    /// The spec names it, from this folder.
+    Named(&'p Path),
+    /// It is given, with the folder of its files.
+    Given(Source, &'p Path),
+}
+
+/// What the file says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpecFile {
+    name: Option<String>,
+    scenario: Option<Spanned<String>>,
+    #[serde(default = "one")]
+    seed: u64,
+    seeds: Option<Spanned<SeedsFile>>,
+    runs: Option<Spanned<u64>>,
+    #[serde(default)]
+    set: Table<Value>,
+    #[serde(default)]
+    grid: Table<Vec<Value>>,
+    #[serde(default)]
+    sample: Vec<SampleFile>,
+    enough: Option<Spanned<EnoughFile>>,
+}
+
+type Table<T> = BTreeMap<Spanned<String>, Spanned<T>>;
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a list of seeds, or a range such as \"1..=10\"")]
+enum SeedsFile {
+    List(Vec<u64>),
+    Range(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SampleFile {
+    #[serde(default)]
+    method: MethodName,
+    count: Spanned<u64>,
+    axes: Spanned<Table<DistributionFile>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MethodName {
+    Random,
+    #[default]
+    LatinHypercube,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DistributionFile {
+    Uniform([Value; 2]),
+    LogUniform([Value; 2]),
+    Integer([i64; 2]),
+    Choice(Vec<Value>),
+    Normal(NormalFile),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NormalFile {
+    mean: Value,
+    deviation: Value,
+    min: Value,
+    max: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EnoughFile {
+    metric: String,
+    width: Spanned<Value>,
+    #[serde(default = "least_runs")]
+    min: u64,
+    max: Spanned<u64>,
+}
+
+fn least_runs() -> u64 {
+    10
+}
+
+/// Understands a spec.
+pub(super) fn parse(name: &str, text: &str, subject: Subject<'_>) -> Result<Spec, Error> {
+    let reader = Reader { source: Source::new(name, text) };
+    let file: SpecFile = reader.source.read(reader.source.tree()?)?;
+    let (scenario, folder) = match (subject, &file.scenario) {
+        (Subject::Given(scenario, folder), _) => (scenario, folder.to_owned()),
+        (Subject::Named(folder), Some(path)) => {
+            let path = folder.join(path.get_ref());
+            let text = std::fs::read_to_string(&path).map_err(|e| Error::unreadable(&path, e))?;
+            let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+            (Source::new(path.display().to_string(), text), folder)
+        }
+        (Subject::Named(_), None) => {
+            return reader.fault(
+                0..0,
+                "missing key `scenario`",
+                "name the scenario file, as in `scenario = \"network.toml\"`",
+            );
+        }
+    };
+    let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let mut spec = Spec::new(file.name.clone().or(stem).unwrap_or_default(), scenario, folder);
+    spec.seed = file.seed;
+    spec.seeds = reader.seeds(file.seeds.as_ref())?;
+    spec.runs = reader.runs(&file)?;
+    reader.parameters(&file, &mut spec)?;
+    Ok(spec)
+}
+
+struct Reader {
+    source: Source,
+}
+
+type Checked<T> = Result<T, Error>;
+
+impl Reader {
+    fn error(&self, span: Range<usize>, message: impl Into<String>, hint: Option<&str>) -> Error {
+        let place = self.source.place(span);
+        ScenarioError { place, message: message.into(), hint: hint.map(str::to_owned) }.into()
+    }
+
+    fn fault<T>(&self, span: Range<usize>, message: impl Into<String>, hint: &str) -> Checked<T> {
+        Err(self.error(span, message, Some(hint)))
+    }
+
+    fn seeds(&self, seeds: Option<&Spanned<SeedsFile>>) -> Checked<Vec<u64>> {
+        let Some(seeds) = seeds else { return Ok(Vec::new()) };
+        let list = match seeds.get_ref() {
+            SeedsFile::List(list) => list.clone(),
+            SeedsFile::Range(text) => {
+                let Some((first, last)) = range(text) else {
+                    let message = format!("`{text}` is no range of seeds");
+                    return self.fault(
+                        seeds.span(),
+                        message,
+                        "a range is `\"1..=10\"` with the last, `\"1..10\"` without; a list is `[1, 2, 3]`",
+                    );
+                };
+                if last.saturating_sub(first) >= MOST {
+                    return self.fault(
+                        seeds.span(),
+                        "more than 1,000,000 seeds",
+                        "take fewer seeds and more `runs`",
+                    );
+                }
+                (first..=last).collect()
+            }
+        };
+        if list.is_empty() {
+            return self.fault(
+                seeds.span(),
+                "there is no seed in it",
+                "leave `seeds` out to take the scenario's own",
+            );
+        }
+        let unique: BTreeSet<u64> = list.iter().copied().collect();
+        if unique.len() < list.len() {
+            return self.fault(
+                seeds.span(),
+                "a seed is there twice",
+                "the same seed makes the same runs; name each once",
+            );
+        }
+        Ok(list)
+    }
+
+    fn runs(&self, file: &SpecFile) -> Checked<Runs> {
+        let Some(enough) = &file.enough else {
+            return match &file.runs {
+                Some(runs) if *runs.get_ref() == 0 || *runs.get_ref() > MOST => self.fault(
+                    runs.span(),
+                    "`runs` is in 1..=1000000",
+                    "leave it out for one run of each point",
+                ),
+                runs => Ok(Runs::Fixed(runs.as_ref().map_or(1, |runs| *runs.get_ref()))),
+            };
+        };
+        if let Some(runs) = &file.runs {
+            return self.fault(
+                runs.span(),
+                "`runs` and `[enough]` both say how many runs there are",
+                "say `min` and `max` in `[enough]`, or leave `[enough]` out",
+            );
+        }
+        let said = enough.get_ref();
+        let width = self.width(&said.width)?;
+        let (min, max) = (said.min, *said.max.get_ref());
+        if min < 2 || min > max || max > MOST {
+            let message = format!("expected 2 <= min <= max <= 1000000, found {min} and {max}");
+            return self.fault(
+                said.max.span(),
+                message,
+                "after one run nobody knows how far the next one may lie",
+            );
+        }
+        Ok(Runs::Enough(Enough { metric: said.metric.clone(), width, min, max }))
+    }
+
+    fn width(&self, width: &Spanned<Value>) -> Checked<Width> {
+        let relative = |text: &str| {
+            text.strip_suffix('%')?.trim().parse::<f64>().ok().map(|n| Width::Relative(n / 100.0))
+        };
+        let found = match width.get_ref() {
+            Value::String(text) => relative(text),
+            number => number.as_f64().map(Width::Absolute),
+        };
+        match found {
+            Some(width @ (Width::Relative(w) | Width::Absolute(w))) if w.is_finite() && w > 0.0 => Ok(width),
+            _ => self.fault(
+                width.span(),
+                "no width of a confidence interval",
+                "half its width: `\"5 %\"` of the mean, or a number in the metric's own unit, above 0",
+            ),
+        }
+    }
+
+    fn parameters(&self, file: &SpecFile, spec: &mut Spec) -> Checked<()> {
+        for (path, value) in &file.set {
+            self.value(value.span(), value.get_ref())?;
+            self.claim(spec, path, value.span())?;
+            spec.fixed.insert(path.get_ref().clone(), value.get_ref().clone());
+        }
+        for (path, values) in &file.grid {
+            if values.get_ref().is_empty() {
+                return self.fault(
+                    values.span(),
+                    "an axis needs at least one value",
+                    "leave the axis out, or put it into `[set]`",
+                );
+            }
+            for value in values.get_ref() {
+                self.value(values.span(), value)?;
+            }
+            self.claim(spec, path, values.span())?;
+            spec.grid.insert(path.get_ref().clone(), values.get_ref().clone());
+        }
+        for sample in &file.sample {
+            let samples = self.samples(sample, spec)?;
+            spec.samples.push(samples);
+        }
+        Ok(())
+    }
+
+    fn samples(&self, sample: &SampleFile, spec: &mut Spec) -> Checked<Samples> {
+        let count = *sample.count.get_ref();
+        if count == 0 || count > MOST {
+            return self.fault(
+                sample.count.span(),
+                "`count` is in 1..=1000000",
+                "leave the sample out if there is to be none",
+            );
+        }
+        if sample.axes.get_ref().is_empty() {
+            return self.fault(
+                sample.axes.span(),
+                "samples of nothing",
+                "name the parameters in `[sample.axes]`, each with a distribution",
+            );
+        }
+        let mut axes = BTreeMap::new();
+        for (path, said) in sample.axes.get_ref() {
+            self.claim(spec, path, said.span())?;
+            axes.insert(path.get_ref().clone(), self.distribution(said)?);
+        }
+        let method = match sample.method {
+            MethodName::Random => Method::Random,
+            MethodName::LatinHypercube => Method::LatinHypercube,
+        };
+        Ok(Samples { method, count: count as u32, axes })
+    }
+
+    /// A parameter has one place in a spec.
+    fn claim(&self, spec: &mut Spec, path: &Spanned<String>, value: Range<usize>) -> Checked<()> {
+        let key = path.get_ref();
+        match key.split('.').next() {
+            Some("seed") => {
+                return self.fault(
+                    path.span(),
+                    "`seed` is no parameter",
+                    "say `seeds` at the top of the spec",
+                );
+            }
+            Some("sweep") => {
+                return self.fault(path.span(), "`sweep` is no parameter", "put the axis into `[grid]`");
+            }
+            _ => {}
+        }
+        if spec.places.insert(key.clone(), self.source.place(value)).is_some() {
+            return self.fault(
+                path.span(),
+                format!("`{key}` is said twice"),
+                "a parameter is fixed, on an axis of the grid or sampled, not two of these",
+            );
+        }
+        Ok(())
+    }
+
+    /// TOML has values that no scenario has.
+    fn value(&self, span: Range<usize>, value: &Value) -> Checked<()> {
+        if value.is_null() {
+            return self.fault(span, "expected a number that is finite", "no parameter is infinite or `nan`");
+        }
+        Ok(())
+    }
+
+    fn distribution(&self, said: &Spanned<DistributionFile>) -> Checked<Distribution> {
+        let span = said.span();
+        let ordered = |low: f64, high: f64| {
+            if low < high {
+                return Ok(());
+            }
+            self.fault(
+                span.clone(),
+                "the first bound is not below the second",
+                "for one value only, put it into `[set]`",
+            )
+        };
+        Ok(match said.get_ref() {
+            DistributionFile::Uniform(bounds) => {
+                let ([low, high], scale) = self.bounds(&span, [&bounds[0], &bounds[1]])?;
+                ordered(low, high)?;
+                Distribution::Uniform { low, high, scale }
+            }
+            DistributionFile::LogUniform(bounds) => {
+                let ([low, high], scale) = self.bounds(&span, [&bounds[0], &bounds[1]])?;
+                ordered(low, high)?;
+                if low <= 0.0 {
+                    return self.fault(
+                        span,
+                        "a logarithm needs bounds above 0",
+                        "take `uniform`, or a small first bound",
+                    );
+                }
+                Distribution::LogUniform { low, high, scale }
+            }
+            DistributionFile::Integer([low, high]) => {
+                if low >= high {
+                    ordered(1.0, 0.0)?;
+                }
+                Distribution::Integer { low: *low, high: *high }
+            }
+            DistributionFile::Choice(values) => {
+                if values.is_empty() {
+                    return self.fault(
+                        span,
+                        "a choice needs at least one value",
+                        "list the values: `{ choice = [\"a\", \"b\"] }`",
+                    );
+                }
+                for value in values {
+                    self.value(span.clone(), value)?;
+                }
+                Distribution::Choice(values.clone())
+            }
+            DistributionFile::Normal(said) => {
+                let given = [&said.mean, &said.deviation, &said.min, &said.max];
+                let ([mean, deviation, low, high], scale) = self.bounds(&span, given)?;
+                ordered(low, high)?;
+                if deviation <= 0.0 {
+                    return self.fault(
+                        span,
+                        "a deviation is above 0",
+                        "for one value only, put it into `[set]`",
+                    );
+                }
+                let kept = normal::below((high - mean) / deviation) - normal::below((low - mean) / deviation);
+                if kept < 1e-6 {
+                    return self.fault(
+                        span,
+                        "`min` and `max` leave nothing of the distribution",
+                        "move them nearer to the mean",
+                    );
+                }
+                Distribution::Normal { mean, deviation, low, high, scale }
+            }
+        })
+    }
+
+    /// Numbers, or quantities of one kind.
+    fn bounds<const N: usize>(&self, span: &Range<usize>, values: [&Value; N]) -> Checked<([f64; N], Scale)> {
+        let mut numbers = [0.0; N];
+        let mut scale = None;
+        for (slot, value) in numbers.iter_mut().zip(values) {
+            let (number, its) = self.bound(span, value)?;
+            *slot = number;
+            if *scale.get_or_insert(its) != its {
+                return self.fault(
+                    span.clone(),
+                    "the values are not of one kind",
+                    "give all of them units of one kind, or none a unit",
+                );
+            }
+        }
+        Ok((numbers, scale.unwrap_or(Scale::Number)))
+    }
+
+    fn bound(&self, span: &Range<usize>, value: &Value) -> Checked<(f64, Scale)> {
+        if let Some(number) = value.as_f64().filter(|number| number.is_finite()) {
+            return Ok((number, Scale::Number));
+        }
+        let Value::String(text) = value else {
+            return self.fault(
+                span.clone(),
+                format!("expected a number or a quantity, found {value}"),
+                "such as 0.02, \"2 %\" or \"250 kbit/s\"",
+            );
+        };
+        let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        if let Some(percent) = percent.filter(|percent| percent.is_finite()) {
+            return Ok((percent / 100.0, Scale::Number));
+        }
+        let quantity: Result<Quantity, _> = text.parse();
+        let quantity = quantity.map_err(|e| self.error(span.clone(), e.to_string(), e.hint().as_deref()))?;
+        Ok((quantity.value as f64, Scale::Quantity(quantity.unit)))
+    }
+}
+
+/// `a..=b` or `a..b`, as the first and the last.
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (first, rest) = text.split_once("..")?;
+    let first: u64 = first.trim().parse().ok()?;
+    let last = match rest.strip_prefix('=') {
+        Some(last) => last.trim().parse().ok()?,
+        None => rest.trim().parse::<u64>().ok()?.checked_sub(1)?,
+    };
+    (first <= last).then_some((first, last))
+}

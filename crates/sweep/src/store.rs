@@ -1,0 +1,299 @@
+//! What is done: a folder of logs to which rows are only ever added.
+//!
+//! Every process that writes has a log of its own, by a lock that the kernel takes back when the process dies; there may be as many
+//! as one likes, on one machine or on several that share the folder. A log is a line that says what it is, then records, each with
+//! a checksum. Rows are added with one `write`, so that a process that is killed leaves a log that is whole but perhaps for its end;
+//! whoever reads stops there, and whoever gets the log next cuts it off. A row that is there twice, because two processes made
+//! the same run, is the same row.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::address::Address;
+use crate::error::Error;
+use crate::row::{Reader, Row, Schema, Writer};
+
+/// The first line of a log.
+const MAGIC: &[u8] = b"anabranch sweep log 1\n";
+/// How the name of a log ends.
+const SUFFIX: &str = ".log";
+
+/// The rows of a folder.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    rows: BTreeMap<Address, Kept>,
+    schemas: Vec<Arc<Schema>>,
+    /// How far each log has been read.
+    read: BTreeMap<PathBuf, Position>,
+    log: Option<Log>,
+}
+
+/// A row without what many have in common.
+#[derive(Debug)]
+struct Kept {
+    schema: Arc<Schema>,
+    values: Box<[Option<f64>]>,
+}
+
+/// How far a log has been read.
+#[derive(Debug, Default)]
+struct Position {
+    /// Octets that are whole.
+    good: u64,
+    /// Octets after them that are not: a record that is being written, or never will be.
+    torn: u64,
+    reader: Reader,
+}
+
+/// The log that is ours.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    file: File,
+    /// Octets that are whole.
+    good: u64,
+    writer: Writer,
+}
+
+impl Store {
+    /// The rows of a folder, which need not be there yet. Nothing is written before the first row is added.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the folder or a log cannot be read.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
+        let mut store = Self {
+            folder: folder.into(),
+            rows: BTreeMap::new(),
+            schemas: Vec::new(),
+            read: BTreeMap::new(),
+            log: None,
+        };
+        store.refresh()?;
+        Ok(store)
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// That run is done.
+    pub fn contains(&self, address: &Address) -> bool {
+        self.rows.contains_key(address)
+    }
+
+    /// What that run said.
+    pub fn get(&self, address: &Address) -> Option<Row> {
+        let kept = self.rows.get(address)?;
+        Some(Row { address: *address, schema: kept.schema.clone(), values: kept.values.clone() })
+    }
+
+    /// A figure of that run.
+    pub fn figure(&self, address: &Address, metric: &str) -> Option<f64> {
+        let kept = self.rows.get(address)?;
+        let place = kept.schema.0.binary_search_by(|(name, _)| name.as_str().cmp(metric)).ok()?;
+        kept.values.get(place).copied().flatten()
+    }
+
+    /// What that run said, without a copy.
+    pub fn values(&self, address: &Address) -> Option<(&Arc<Schema>, &[Option<f64>])> {
+        self.rows.get(address).map(|kept| (&kept.schema, &*kept.values))
+    }
+
+    /// The names and units of that run's metrics.
+    pub fn schema(&self, address: &Address) -> Option<&Arc<Schema>> {
+        self.rows.get(address).map(|kept| &kept.schema)
+    }
+
+    /// Reads what other processes have added.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the folder or a log cannot be read.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        let own = self.log.as_ref().map(|log| log.path.clone());
+        for path in logs(&self.folder)? {
+            if own.as_ref() == Some(&path) {
+                continue;
+            }
+            let failed = |error| Error::Store { doing: "read", path: path.clone(), error };
+            let mut file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) => return Err(failed(error)),
+            };
+            self.catch_up(&path, &mut file).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Octets at the ends of logs that are not whole: what kills have left, or what is being written at this moment.
+    pub fn torn(&self) -> u64 {
+        self.read.values().map(|position| position.torn).sum()
+    }
+
+    /// Adds rows, with one write. Those that are there already are left out.
+    ///
+    /// # Errors
+    /// [`Error::Store`], and none of the rows counts as added.
+    pub fn append(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let new: Vec<&Row> = rows.iter().filter(|row| !self.contains(&row.address)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        if self.log.is_none() {
+            self.log = Some(self.claim()?);
+        }
+        let log = self.log.as_mut().expect("it was claimed above");
+        let mut octets = Vec::new();
+        new.iter().for_each(|row| log.writer.put(row, &mut octets));
+        if let Err(error) = log.file.write_all(&octets) {
+            // A part may be there. It is cut off, and if even that fails, it is a torn end like any other.
+            let _ = log.file.set_len(log.good);
+            let error = Error::unwritten(&log.path, error);
+            // The writer believes that its schemas are written: the next append begins with the log anew.
+            self.log = None;
+            return Err(error);
+        }
+        log.good += octets.len() as u64;
+        for row in new {
+            self.keep(row.clone());
+        }
+        Ok(())
+    }
+
+    /// Waits until what was added is on the disk. Without it rows survive the death of the process, but perhaps not that of the
+    /// machine.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if the disk cannot.
+    pub fn sync(&self) -> Result<(), Error> {
+        let Some(log) = &self.log else { return Ok(()) };
+        log.file.sync_data().map_err(|error| Error::unwritten(&log.path, error))
+    }
+
+    fn keep(&mut self, row: Row) {
+        let known = self.schemas.iter().rposition(|s| Arc::ptr_eq(s, &row.schema) || **s == *row.schema);
+        let place = known.unwrap_or_else(|| {
+            self.schemas.push(row.schema.clone());
+            self.schemas.len() - 1
+        });
+        let schema = self.schemas[place].clone();
+        self.rows.insert(row.address, Kept { schema, values: row.values });
+    }
+
+    /// Reads on where a log was left.
+    fn catch_up(&mut self, path: &Path, file: &mut File) -> io::Result<()> {
+        let mut position = self.read.remove(path).unwrap_or_default();
+        file.seek(SeekFrom::Start(position.good))?;
+        let mut octets = Vec::new();
+        file.read_to_end(&mut octets)?;
+        let mut rest = octets.as_slice();
+        if position.good == 0 {
+            match rest.strip_prefix(MAGIC) {
+                Some(records) => {
+                    position.good = MAGIC.len() as u64;
+                    rest = records;
+                }
+                // A process has died while it made the log, or is about to write.
+                None if MAGIC.starts_with(rest) => rest = &[],
+                None => {
+                    return Err(io::Error::new(
+                        ErrorKind::InvalidData,
+                        "this is no log of a sweep, or of another version",
+                    ));
+                }
+            }
+        }
+        while let Some((row, used)) = position.reader.take(rest) {
+            row.into_iter().for_each(|row| self.keep(row));
+            position.good += used as u64;
+            rest = &rest[used..];
+        }
+        position.torn = rest.len() as u64;
+        self.read.insert(path.to_owned(), position);
+        Ok(())
+    }
+
+    /// A log that nobody writes, or a new one.
+    fn claim(&mut self) -> Result<Log, Error> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| Error::Store { doing: "write", path, error }
+        };
+        fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
+        let present = logs(&self.folder)?;
+        for path in &present {
+            let opened = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path))?;
+            if let Some(log) = self.take(path, opened)? {
+                return Ok(log);
+            }
+        }
+        let last = present.iter().filter_map(|path| path.file_stem()?.to_str()?.parse::<u64>().ok()).max();
+        for number in last.map_or(0, |last| last + 1).. {
+            let path = self.folder.join(format!("{number:04}{SUFFIX}"));
+            match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    if let Some(log) = self.take(&path, file)? {
+                        return Ok(log);
+                    }
+                }
+                // Another process was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(&path)(error)),
+            }
+        }
+        unreachable!("there are more numbers than files")
+    }
+
+    /// Makes a log ours, if nobody has it.
+    fn take(&mut self, path: &Path, mut file: File) -> Result<Option<Log>, Error> {
+        let failed = |error| Error::unwritten(path, error);
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        self.catch_up(path, &mut file).map_err(failed)?;
+        let position = self.read.remove(path).unwrap_or_default();
+        let mut good = position.good;
+        file.set_len(good).map_err(failed)?;
+        file.seek(SeekFrom::Start(good)).map_err(failed)?;
+        if good == 0 {
+            file.write_all(MAGIC).map_err(failed)?;
+            good = MAGIC.len() as u64;
+        }
+        Ok(Some(Log { path: path.to_owned(), file, good, writer: position.reader.into_writer() }))
+    }
+}
+
+/// The logs of a folder, by their names; none if there is no folder.
+fn logs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |error| Error::Store { doing: "read", path: folder.to_owned(), error };
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == &SUFFIX[1..]) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,268 @@
+//! The rows of a sweep as a table: Arrow, Parquet, CSV. One row for every run, in the order of points, seeds and runs.
+//!
+//! A row has the number of its point, every parameter that the spec fixes or varies, seed, run, hash of the resolved scenario, version,
+//! and every metric that some run of the sweep has; a run that lacks it has null. Quantities are numbers in SI units. A column's
+//! unit is in its metadata (`unit`), and in CSV in the header after the name, as in `link.radio.delay [s]`; what has no unit
+//! has neither.
+
+mod column;
+mod csv;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+use std::sync::Arc;
+
+use anabranch_model::stats::Summary;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+
+use crate::address::{Address, RunKey, VERSION};
+use crate::error::Error;
+use crate::plan::unknown_metric;
+use crate::points::{Point, Sweep};
+use crate::row;
+use crate::store::Store;
+use column::Parameter;
+
+/// Rows that are made at once.
+const BATCH: usize = 8_192;
+
+/// What the runs of a sweep said.
+#[derive(Debug)]
+pub struct Table<'t> {
+    store: &'t Store,
+    sweep: &'t Sweep,
+    points: &'t [Point],
+    parameters: Vec<Parameter>,
+    metrics: Vec<String>,
+    schema: SchemaRef,
+    rows: Vec<Entry>,
+    missing: u64,
+    unmet: Vec<usize>,
+}
+
+/// Which run a row is.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    point: usize,
+    key: RunKey,
+    address: Address,
+}
+
+impl<'t> Table<'t> {
+    /// The rows that a store has for the points of a sweep (see [`Sweep::all_points`]).
+    ///
+    /// # Errors
+    /// [`Error::Table`] if two columns would have one name.
+    pub fn new(sweep: &'t Sweep, points: &'t [Point], store: &'t Store) -> Result<Self, Error> {
+        let (mut rows, mut missing, mut unmet) = (Vec::new(), 0, Vec::new());
+        let mut metrics: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut last: Option<&Arc<row::Schema>> = None;
+        for point in points {
+            let standing = sweep.standing(point, store);
+            missing += standing.missing.len() as u64;
+            if standing.met == Some(false) {
+                unmet.push(point.index);
+            }
+            for (key, address) in sweep.addresses(point, standing.runs) {
+                let Some(schema) = store.schema(&address) else { continue };
+                rows.push(Entry { point: point.index, key, address });
+                if !last.is_some_and(|last| Arc::ptr_eq(last, schema)) {
+                    metrics.extend(schema.0.iter().map(|(name, unit)| (name.as_str(), unit.as_str())));
+                    last = Some(schema);
+                }
+            }
+        }
+        let parameters: Vec<Parameter> = sweep.names().map(|name| Parameter::new(sweep, name)).collect();
+        let mut fields = vec![plain("point", DataType::UInt64)];
+        fields.extend(parameters.iter().map(Parameter::field));
+        fields.extend([plain("seed", DataType::UInt64), plain("run", DataType::UInt64)]);
+        fields.extend([plain("scenario_hash", DataType::Utf8), plain("version", DataType::Utf8)]);
+        for (name, unit) in &metrics {
+            fields.push(Field::new(*name, DataType::Float64, true).with_metadata(unit_of(unit)));
+        }
+        let mut names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::Table(format!("a parameter and a metric are both called `{}`", twice[0])));
+        }
+        let metadata = HashMap::from([("sweep".to_owned(), sweep.spec().name.clone())]);
+        let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let metrics = metrics.into_keys().map(str::to_owned).collect();
+        Ok(Self { store, sweep, points, parameters, metrics, schema, rows, missing, unmet })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Runs that are not there yet, as far as is known by now.
+    pub fn missing(&self) -> u64 {
+        self.missing
+    }
+
+    /// Points that have as many runs as are allowed, and whose mean is not known as well as it was to be.
+    pub fn unmet(&self) -> &[usize] {
+        &self.unmet
+    }
+
+    /// Names of the metrics.
+    pub fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
+    /// A metric's unit.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] if no run has that metric.
+    pub fn unit(&self, metric: &str) -> Result<&str, Error> {
+        let known = self.metrics.iter().any(|name| name == metric);
+        let field = self.schema.field_with_name(metric).ok().filter(|_| known);
+        let field = field.ok_or_else(|| unknown_metric(metric, self.metrics.iter().map(String::as_str)))?;
+        Ok(field.metadata().get("unit").map_or("1", |unit| unit))
+    }
+
+    /// A metric over the runs of a point that have it; `None` if there is none.
+    pub fn summary(&self, point: usize, metric: &str) -> Option<Summary> {
+        let start = self.rows.partition_point(|entry| entry.point < point);
+        let of_point = self.rows[start..].iter().take_while(|entry| entry.point == point);
+        let values: Vec<f64> =
+            of_point.filter_map(|entry| self.store.figure(&entry.address, metric)).collect();
+        Summary::of(&values).ok()
+    }
+
+    /// How many rows a point has.
+    pub fn runs(&self, point: usize) -> usize {
+        let start = self.rows.partition_point(|entry| entry.point < point);
+        self.rows[start..].iter().take_while(|entry| entry.point == point).count()
+    }
+
+    /// Names, types and units of the columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The whole table.
+    ///
+    /// # Errors
+    /// [`Error::Table`], which would be a fault of ours.
+    pub fn batch(&self) -> Result<RecordBatch, Error> {
+        self.part(&self.rows)
+    }
+
+    /// The table in portions of a few thousand rows.
+    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch, Error>> + '_ {
+        self.rows.chunks(BATCH).map(|rows| self.part(rows))
+    }
+
+    fn part(&self, rows: &[Entry]) -> Result<RecordBatch, Error> {
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        let numbers =
+            |number: fn(&Entry) -> u64| Arc::new(UInt64Array::from_iter_values(rows.iter().map(number)));
+        columns.push(numbers(|entry| entry.point as u64));
+        // Rows of a point stand together.
+        let mut known: Option<(usize, BTreeMap<String, serde_json::Value>)> = None;
+        let mut builders: Vec<_> = self.parameters.iter().map(Parameter::builder).collect();
+        for entry in rows {
+            if known.as_ref().is_none_or(|(point, _)| *point != entry.point) {
+                known = Some((entry.point, self.sweep.parameters(entry.point)));
+            }
+            let values = &known.as_ref().expect("it was set above").1;
+            for (builder, parameter) in builders.iter_mut().zip(&self.parameters) {
+                builder.push(values.get(&parameter.name));
+            }
+        }
+        columns.extend(builders.into_iter().map(column::Builder::finish));
+        columns.push(numbers(|entry| entry.key.seed));
+        columns.push(numbers(|entry| entry.key.run));
+        let hashes = rows.iter().map(|entry| self.points[entry.point].hash.as_str());
+        columns.push(Arc::new(StringArray::from_iter_values(hashes)));
+        columns.push(Arc::new(StringArray::from_iter_values(rows.iter().map(|_| VERSION))));
+        columns.extend(self.metric_columns(rows));
+        RecordBatch::try_new(self.schema(), columns).map_err(|error| Error::Table(error.to_string()))
+    }
+
+    fn metric_columns(&self, rows: &[Entry]) -> Vec<ArrayRef> {
+        let mut columns: Vec<Vec<Option<f64>>> = vec![Vec::with_capacity(rows.len()); self.metrics.len()];
+        // Where the metrics of a schema belong; the first of what differs is found by name.
+        let mut places: Option<(Arc<row::Schema>, Vec<Option<usize>>)> = None;
+        for entry in rows {
+            let Some((schema, values)) = self.store.values(&entry.address) else {
+                columns.iter_mut().for_each(|column| column.push(None));
+                continue;
+            };
+            if !places.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, schema)) {
+                let place = |name: &String| schema.0.binary_search_by(|(known, _)| known.cmp(name)).ok();
+                places = Some((schema.clone(), self.metrics.iter().map(place).collect()));
+            }
+            let places = &places.as_ref().expect("it was set above").1;
+            for (column, place) in columns.iter_mut().zip(places) {
+                column.push(place.and_then(|place| values[place]));
+            }
+        }
+        columns.into_iter().map(|column| Arc::new(Float64Array::from(column)) as ArrayRef).collect()
+    }
+
+    /// Writes the table as Parquet. The same rows make the same octets.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<(), Error> {
+        let failed = |error: parquet::errors::ParquetError| Error::Table(error.to_string());
+        let properties = WriterProperties::builder()
+            .set_created_by(format!("anabranch {VERSION}"))
+            .set_compression(Compression::SNAPPY)
+            .build();
+        let mut writer = ArrowWriter::try_new(out, self.schema(), Some(properties)).map_err(failed)?;
+        for batch in self.batches() {
+            writer.write(&batch?).map_err(failed)?;
+        }
+        writer.close().map(drop).map_err(failed)
+    }
+
+    /// Writes the table as CSV (RFC 4180), with a header; null is an empty field.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_csv<W: Write>(&self, out: W) -> Result<(), Error> {
+        let mut out = std::io::BufWriter::new(out);
+        let failed = |error: std::io::Error| Error::Table(error.to_string());
+        csv::header(&mut out, &self.schema).map_err(failed)?;
+        for batch in self.batches() {
+            csv::rows(&mut out, &batch?).map_err(failed)?;
+        }
+        out.flush().map_err(failed)
+    }
+
+    /// The table as an Arrow stream, which every library of data frames reads.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_ipc<W: Write>(&self, out: W) -> Result<(), Error> {
+        let failed = |error: arrow_schema::ArrowError| Error::Table(error.to_string());
+        let mut writer = StreamWriter::try_new(out, &self.schema).map_err(failed)?;
+        for batch in self.batches() {
+            writer.write(&batch?).map_err(failed)?;
+        }
+        writer.finish().map_err(failed)
+    }
+}
+
+fn plain(name: &str, kind: DataType) -> Field {
+    Field::new(name, kind, false)
+}
+
+/// A field's metadata.
+fn unit_of(unit: &str) -> HashMap<String, String> {
+    if unit == "1" { HashMap::new() } else { [("unit".to_owned(), unit.to_owned())].into() }
+}

@@ -1,0 +1,117 @@
+//! Parameters as columns: each has the simplest type that all its values have.
+
+use std::sync::Arc;
+
+use anabranch_sim::scenario::units::Quantity;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_schema::{DataType, Field};
+use serde_json::Value;
+
+use super::unit_of;
+use crate::points::Sweep;
+
+/// A parameter and the type of its column.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    Integer,
+    /// Numbers in a unit, so many base units of a scenario's quantities each.
+    Number(&'static str, f64),
+    Boolean,
+    Text,
+}
+
+impl Parameter {
+    pub(super) fn new(sweep: &Sweep, name: &str) -> Self {
+        let mut kinds = sweep.values(name).map(kind);
+        let first = kinds.next().unwrap_or(Kind::Text);
+        let kind = kinds.fold(first, |all, one| match (all, one) {
+            (all, one) if all == one => all,
+            (Kind::Integer, Kind::Number("1", _)) | (Kind::Number("1", _), Kind::Integer) => NUMBER,
+            _ => Kind::Text,
+        });
+        Self { name: name.to_owned(), kind }
+    }
+
+    pub(super) fn field(&self) -> Field {
+        let (kind, unit) = match self.kind {
+            Kind::Integer => (DataType::Int64, "1"),
+            Kind::Number(unit, _) => (DataType::Float64, unit),
+            Kind::Boolean => (DataType::Boolean, "1"),
+            Kind::Text => (DataType::Utf8, "1"),
+        };
+        Field::new(&self.name, kind, true).with_metadata(unit_of(unit))
+    }
+
+    pub(super) fn builder(&self) -> Builder {
+        match self.kind {
+            Kind::Integer => Builder::Integer(Vec::new()),
+            Kind::Number(_, base) => Builder::Number(base, Vec::new()),
+            Kind::Boolean => Builder::Boolean(Vec::new()),
+            Kind::Text => Builder::Text(Vec::new()),
+        }
+    }
+}
+
+const NUMBER: Kind = Kind::Number("1", 1.0);
+
+fn kind(value: &Value) -> Kind {
+    match value {
+        Value::Bool(_) => Kind::Boolean,
+        Value::Number(number) if number.is_i64() => Kind::Integer,
+        Value::Number(_) => NUMBER,
+        Value::String(text) if percent(text).is_some() => NUMBER,
+        Value::String(text) => match text.parse::<Quantity>() {
+            Ok(Quantity { unit: "ns", .. }) => Kind::Number("s", 1e9),
+            Ok(Quantity { unit: "mm", .. }) => Kind::Number("m", 1e3),
+            Ok(Quantity { unit, .. }) => Kind::Number(unit, 1.0),
+            Err(_) => Kind::Text,
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => Kind::Text,
+    }
+}
+
+fn percent(text: &str) -> Option<f64> {
+    text.strip_suffix('%')?.trim().parse().ok().map(|number: f64| number / 100.0)
+}
+
+/// The values of a column.
+pub(super) enum Builder {
+    Integer(Vec<Option<i64>>),
+    Number(f64, Vec<Option<f64>>),
+    Boolean(Vec<Option<bool>>),
+    Text(Vec<Option<String>>),
+}
+
+impl Builder {
+    pub(super) fn push(&mut self, value: Option<&Value>) {
+        match self {
+            Self::Integer(values) => values.push(value.and_then(Value::as_i64)),
+            Self::Number(base, values) => values.push(value.and_then(|value| number(value, *base))),
+            Self::Boolean(values) => values.push(value.and_then(Value::as_bool)),
+            Self::Text(values) => values.push(value.map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            })),
+        }
+    }
+
+    pub(super) fn finish(self) -> ArrayRef {
+        match self {
+            Self::Integer(values) => Arc::new(Int64Array::from(values)),
+            Self::Number(_, values) => Arc::new(Float64Array::from(values)),
+            Self::Boolean(values) => Arc::new(BooleanArray::from(values)),
+            Self::Text(values) => Arc::new(StringArray::from(values)),
+        }
+    }
+}
+
+fn number(value: &Value, base: f64) -> Option<f64> {
+    let Value::String(text) = value else { return value.as_f64() };
+    percent(text).or_else(|| text.parse::<Quantity>().ok().map(|quantity| quantity.value as f64 / base))
+}

@@ -1,0 +1,106 @@
+// What tests ask of the page: `#selftest=0.5,1` writes what the page knows, with what is where at these seconds, as JSON to
+// the console; `#bench` measures pictures; `#show=0.5` begins there.
+
+const errors = [];
+addEventListener("error", (event) => errors.push(String(event.message)));
+addEventListener("unhandledrejection", (event) => errors.push(String(event.reason)));
+
+function report(answer) {
+  console.log(`answer ${JSON.stringify(answer)}`);
+}
+
+const pictures = (count) => new Promise((done) => {
+  const next = (left) => (left === 0 ? done() : requestAnimationFrame(() => next(left - 1)));
+  next(count);
+});
+
+async function check(page) {
+  const [what, times = ""] = location.hash.slice(1).split("=");
+  if (what === "show") page.player.seek(Number(times) * 1e9);
+  if (what === "selftest") report(await selftest(page, times.split(",").filter(Boolean).map(Number)));
+  if (what === "bench") report(await bench(page));
+}
+
+async function selftest(page, times) {
+  const { run, player } = page;
+  const moments = times.map((time) => {
+    player.seek(time * 1e9);
+    const moment = run.moment(player.time);
+    const shown = [...document.querySelectorAll("#counts dd")].map((dd) => Number(dd.textContent.replaceAll(",", "")));
+    return { time, queued: [...moment.queued], under_way: [...moment.underWay], on_air: moment.onAir, arrived: moment.arrived, lost: moment.lost, shown };
+  });
+  player.seek(player.start);
+  document.getElementById("play").click();
+  const before = player.time;
+  await pictures(5);
+  const played = player.time - before;
+  document.getElementById("play").click();
+  const paused = player.time;
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
+  const atEnd = player.time;
+  const rows = {};
+  for (const table of ["packet", "flight", "frame", "state", "chunk", "change", "loss"]) rows[table] = run[table].rows;
+  const repairs = new Array(REPAIRS.length).fill(0);
+  for (const repair of run.loss.repair) repairs[repair] += 1;
+  const root = document.documentElement;
+  return {
+    rows,
+    repairs,
+    moments,
+    played,
+    paused: paused === before + played,
+    at_end: atEnd === player.end,
+    wide: root.scrollWidth,
+    window: innerWidth,
+    dark: dark.matches,
+    overlaps: overlaps(),
+    drawn: drawn(document.getElementById("map-canvas")),
+    tables: document.querySelectorAll("#losses-list tr").length,
+    errors,
+  };
+}
+
+/** How many pixels of a canvas are not empty. */
+function drawn(canvas) {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 3; i < data.length; i += 4) if (data[i] > 0) count += 1;
+  return count;
+}
+
+/** Pairs of things that lie on each other though neither is in the other, and things that leave their parent. */
+function overlaps() {
+  const found = [];
+  const all = [...document.querySelectorAll("h1, header p, button, select, output, input, dl div, #legend span, figcaption span, .plot, #map, h2, #tally li")];
+  const boxes = all.map((one) => [one, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0 && box.height > 0);
+  for (const [a, [one, box]] of boxes.entries()) {
+    if (box.left < -0.5 || box.right > innerWidth + 0.5) found.push(`${one.tagName}#${one.id} leaves the window`);
+    for (const [other, second] of boxes.slice(a + 1)) {
+      const across = Math.min(box.right, second.right) - Math.max(box.left, second.left);
+      const down = Math.min(box.bottom, second.bottom) - Math.max(box.top, second.top);
+      if (across > 1 && down > 1 && !one.contains(other) && !other.contains(one)) found.push(`${one.tagName}#${one.id} and ${other.tagName}#${other.id}`);
+    }
+  }
+  return found;
+}
+
+/**
+ * Draws 200 pictures one after another, a sixtieth of a second of watching apart, from the middle of the run. Reading a pixel
+ * makes the browser finish each, which it would otherwise put off.
+ */
+async function bench(page) {
+  const { player, run } = page;
+  const ready = performance.now();
+  await pictures(2);
+  const pen = document.getElementById("map-canvas").getContext("2d");
+  const times = new Float64Array(200);
+  player.seek((player.start + player.end) / 2);
+  for (let i = 0; i < times.length; i += 1) {
+    const before = performance.now();
+    player.seek(player.time + player.frame);
+    pen.getImageData(0, 0, 1, 1);
+    times[i] = performance.now() - before;
+  }
+  times.sort();
+  return { ready, tenth: times[20], median: times[100], p95: times[190], worst: times[199], flights: run.flight.rows, errors };
+}

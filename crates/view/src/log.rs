@@ -1,0 +1,209 @@
+//! Reading a log, record by record. Nothing of it is believed: numbers that name nothing are errors, and no length is
+//! allocated before its octets are there.
+
+pub mod format;
+
+mod octets;
+mod record;
+
+use std::io::{self, BufRead};
+
+use format::{MAGIC, VERSION, tag};
+use octets::{EXACT, Fault, Octets};
+pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, Run, State};
+
+/// Why a log cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// There is not one octet.
+    #[error("the log is empty")]
+    Empty,
+    /// It does not begin as a log does.
+    #[error("this is no event log: it does not begin with `ABLOG`")]
+    Foreign,
+    /// It is of another version.
+    #[error("the log is of version {0}, and this program reads version 1")]
+    Version(u8),
+    /// A record cannot be what it says.
+    #[error("the log is damaged at octet {offset}: {what}")]
+    Damaged {
+        /// Where the record begins, counted from the beginning of the log.
+        offset: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The file or pipe could not be read.
+    #[error("cannot read the log: {0}")]
+    Io(#[from] io::Error),
+    /// A page of it would be too large.
+    #[error("the log has more than {limit} rows for a page")]
+    TooMuch {
+        /// How many a page may have.
+        limit: u64,
+    },
+}
+
+/// How a log ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// With the record that says so.
+    Whole,
+    /// Before that, after so many whole octets.
+    Cut(u64),
+}
+
+/// A log, read once from its beginning.
+#[derive(Debug)]
+pub struct Reader<R> {
+    octets: Octets<R>,
+    now: u64,
+    events: u64,
+    nodes: u32,
+    links: Vec<Places>,
+    flows: Vec<Figures>,
+    packet: i64,
+    discarded: i64,
+    framed: i64,
+    ending: Option<Ending>,
+}
+
+/// What the next record of a link differs from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    sent: i64,
+    arrived: i64,
+}
+
+/// What the next record of a flow differs from.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    seq: i64,
+    ack: i64,
+    dsn: i64,
+    state: [i64; 8],
+}
+
+impl<R: BufRead> Reader<R> {
+    /// A log from `input`, of which the first octets are read.
+    ///
+    /// # Errors
+    ///
+    /// It is empty, no log, or one of another version.
+    pub fn new(input: R) -> Result<Self, LogError> {
+        let mut octets = Octets::new(input);
+        for (i, expected) in MAGIC.into_iter().enumerate() {
+            match octets.octet() {
+                Ok(octet) if octet == expected => {}
+                Err(Fault::Io(error)) => return Err(error.into()),
+                Err(_) if i == 0 => return Err(LogError::Empty),
+                Ok(_) | Err(_) => return Err(LogError::Foreign),
+            }
+        }
+        match octets.octet() {
+            Ok(VERSION) => {}
+            Ok(other) => return Err(LogError::Version(other)),
+            Err(Fault::Io(error)) => return Err(error.into()),
+            Err(_) => return Err(LogError::Foreign),
+        }
+        Ok(Self {
+            octets,
+            now: 0,
+            events: 0,
+            nodes: 0,
+            links: Vec::new(),
+            flows: Vec::new(),
+            packet: 0,
+            discarded: 0,
+            framed: 0,
+            ending: None,
+        })
+    }
+
+    /// How the log has ended; `None` while it has not.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Events read so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The next record, or `None` after the last that is whole.
+    ///
+    /// # Errors
+    ///
+    /// The log is damaged, or cannot be read.
+    pub fn next_record(&mut self) -> Result<Option<Record>, LogError> {
+        if self.ending.is_some() {
+            return Ok(None);
+        }
+        let offset = self.octets.offset();
+        match self.read_record() {
+            Ok(Record::Event(_, Event::End { events })) => {
+                if events != self.events - 1 {
+                    return Err(LogError::Damaged { offset, what: "it says that there were other events" });
+                }
+                match self.octets.octet() {
+                    Err(Fault::End) => {}
+                    Err(Fault::Io(error)) => return Err(error.into()),
+                    Ok(_) | Err(Fault::Bad(_)) => {
+                        return Err(LogError::Damaged { offset, what: "something follows the end" });
+                    }
+                }
+                self.ending = Some(Ending::Whole);
+                Ok(Some(Record::Event(self.now, Event::End { events })))
+            }
+            Ok(record) => Ok(Some(record)),
+            Err(Fault::End) => {
+                self.ending = Some(Ending::Cut(offset));
+                Ok(None)
+            }
+            Err(Fault::Bad(what)) => Err(LogError::Damaged { offset, what }),
+            Err(Fault::Io(error)) => Err(error.into()),
+        }
+    }
+
+    fn read_record(&mut self) -> Result<Record, Fault> {
+        let tag = self.octets.octet()?;
+        if tag >= tag::FIRST_EVENT {
+            let passed = self.octets.number()?;
+            let now = self.now.checked_add(passed).filter(|now| *now <= EXACT);
+            let now = now.ok_or(Fault::Bad("a time beyond all times"))?;
+            let event = self.read_event(tag)?;
+            (self.now, self.events) = (now, self.events + 1);
+            return Ok(Record::Event(now, event));
+        }
+        match tag {
+            tag::RUN => self.read_run(),
+            tag::NODE => self.read_node(),
+            tag::LINK => self.read_link(),
+            tag::FLOW => self.read_flow(),
+            tag::SUBFLOW => {
+                let flow = self.flow()?;
+                let (group, subflow) = (self.octets.small()?, self.octets.small()?);
+                Ok(Record::Subflow { flow, group, subflow })
+            }
+            tag::PACKET => self.read_packet(),
+            _ => Err(Fault::Bad("a record of an unknown kind")),
+        }
+    }
+
+    fn node(&mut self) -> Result<u32, Fault> {
+        self.octets.below(self.nodes, "a node that there is not")
+    }
+
+    fn link(&mut self) -> Result<u32, Fault> {
+        self.octets.below(self.links.len() as u32, "a link that there is not")
+    }
+
+    fn flow(&mut self) -> Result<u32, Fault> {
+        self.octets.below(self.flows.len() as u32, "a flow that there is not")
+    }
+
+    /// A node's number and 1 more; 0 is none.
+    fn maybe_node(&mut self) -> Result<Option<u32>, Fault> {
+        Ok(self.octets.below(self.nodes.saturating_add(1), "a node that there is not")?.checked_sub(1))
+    }
+}

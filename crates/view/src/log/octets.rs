@@ -1,0 +1,127 @@
+//! Octets, numbers and texts of a log.
+
+use std::io::{self, BufRead, Read};
+
+/// Why the next thing cannot be had.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The log ends before.
+    End,
+    /// It cannot be.
+    Bad(&'static str),
+    /// The file or pipe cannot be read.
+    Io(io::Error),
+}
+
+/// A stream of octets and how many have been read of it.
+#[derive(Debug)]
+pub(super) struct Octets<R> {
+    input: R,
+    offset: u64,
+}
+
+/// Numbers of scripts are exact up to here; of times in nanoseconds that is some 104 days.
+pub(super) const EXACT: u64 = 1 << 53;
+/// Octets of a text, at most.
+const LONGEST_TEXT: u64 = 1 << 16;
+
+impl<R: BufRead> Octets<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input, offset: 0 }
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    #[inline]
+    pub(super) fn octet(&mut self) -> Result<u8, Fault> {
+        loop {
+            match self.input.fill_buf() {
+                Ok([]) => return Err(Fault::End),
+                Ok([first, ..]) => {
+                    let first = *first;
+                    self.input.consume(1);
+                    self.offset += 1;
+                    return Ok(first);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Fault::Io(error)),
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self) -> Result<u64, Fault> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let octet = self.octet()?;
+            if shift == 63 && octet > 1 {
+                break;
+            }
+            number |= u64::from(octet & 0x7f) << shift;
+            if octet < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Fault::Bad("a number of more than 64 bits"))
+    }
+
+    /// A number of at most 32 bits.
+    pub(super) fn small(&mut self) -> Result<u32, Fault> {
+        u32::try_from(self.number()?).map_err(|_| Fault::Bad("a number of more than 32 bits"))
+    }
+
+    /// A number less than `limit`.
+    #[inline]
+    pub(super) fn below(&mut self, limit: u32, what: &'static str) -> Result<u32, Fault> {
+        let number = self.number()?;
+        if number < u64::from(limit) { Ok(number as u32) } else { Err(Fault::Bad(what)) }
+    }
+
+    /// A number that is told by its difference from `before`, which it replaces.
+    #[inline]
+    pub(super) fn next(&mut self, before: &mut i64) -> Result<i64, Fault> {
+        let folded = self.number()?;
+        let difference = (folded >> 1) as i64 ^ -((folded & 1) as i64);
+        *before = before.wrapping_add(difference);
+        Ok(*before)
+    }
+
+    /// A number that a page can tell from the one before: see [`EXACT`].
+    pub(super) fn within(&mut self) -> Result<u64, Fault> {
+        Some(self.number()?)
+            .filter(|number| *number <= EXACT)
+            .ok_or(Fault::Bad("a number of more than 53 bits"))
+    }
+
+    /// As [`Octets::next`], no further from 0 than [`EXACT`].
+    pub(super) fn next_within(&mut self, before: &mut i64) -> Result<i64, Fault> {
+        let number = self.next(before)?;
+        let exact = number.unsigned_abs() <= EXACT;
+        if exact { Ok(number) } else { Err(Fault::Bad("a number of more than 53 bits")) }
+    }
+
+    pub(super) fn real(&mut self) -> Result<f64, Fault> {
+        let mut octets = [0; 8];
+        for octet in &mut octets {
+            *octet = self.octet()?;
+        }
+        let real = f64::from_le_bytes(octets);
+        if real.is_finite() { Ok(real) } else { Err(Fault::Bad("a place that is no number")) }
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, Fault> {
+        let len = self.number()?;
+        if len > LONGEST_TEXT {
+            return Err(Fault::Bad("a text of more than 65536 octets"));
+        }
+        let mut octets = Vec::new();
+        let read = (&mut self.input).take(len).read_to_end(&mut octets).map_err(Fault::Io)?;
+        self.offset += read as u64;
+        if (read as u64) < len {
+            return Err(Fault::End);
+        }
+        String::from_utf8(octets).map_err(|_| Fault::Bad("a text that is not UTF-8"))
+    }
+}

@@ -1,0 +1,109 @@
+//! The page: what the scripts need to know in words as JSON, all that there is much of as columns of numbers, packed.
+
+mod columns;
+mod encode;
+
+use serde_json::{Value, json};
+
+use crate::layout;
+use crate::log::Medium;
+use crate::replay::Replay;
+
+/// The parts of the page, in the order in which they stand in it: a script knows those before it.
+const SCRIPTS: [&str; 11] = [
+    include_str!("../assets/decode.js"),
+    include_str!("../assets/search.js"),
+    include_str!("../assets/words.js"),
+    include_str!("../assets/theme.js"),
+    include_str!("../assets/map.js"),
+    include_str!("../assets/axes.js"),
+    include_str!("../assets/charts.js"),
+    include_str!("../assets/losses.js"),
+    include_str!("../assets/player.js"),
+    include_str!("../assets/check.js"),
+    include_str!("../assets/main.js"),
+];
+const STYLE: &str = include_str!("../assets/style.css");
+const BODY: &str = include_str!("../assets/page.html");
+
+/// A replay as one page of HTML, which loads nothing.
+pub fn html(replay: &Replay) -> String {
+    let title = if replay.run.name.is_empty() { "a run" } else { &replay.run.name };
+    let (columns, octets) = columns::pack(replay);
+    let data = encode::base64(&miniz_oxide::deflate::compress_to_vec_zlib(&octets, LEVEL));
+    let facts = facts(replay, &columns).to_string().replace('<', "\\u003c");
+    let script = SCRIPTS.join("\n");
+    // Each mark stands once in the body, and what is put in is not looked at again.
+    let parts = [("{{title}}", escape(title)), ("{{style}}", STYLE.to_owned()), ("{{facts}}", facts)];
+    let parts = parts.into_iter().chain([("{{data}}", data), ("{{script}}", script)]);
+    let mut page = String::new();
+    let mut rest = BODY;
+    for (mark, text) in parts {
+        let (before, after) = rest.split_once(mark).expect("the marks are in the page, in this order");
+        page += before;
+        page += &text;
+        rest = after;
+    }
+    page + rest
+}
+
+/// Between speed and size: 6 of 10.
+const LEVEL: u8 = 6;
+
+fn facts(replay: &Replay, columns: &[columns::Column]) -> Value {
+    let places = layout::places(replay);
+    let places_are_said = replay.nodes.iter().any(|node| node.position.is_some());
+    let nodes = replay.nodes.iter().zip(&places);
+    let nodes: Vec<Value> =
+        nodes.map(|(n, at)| json!({ "name": n.name, "kind": n.kind, "x": at.0, "y": at.1 })).collect();
+    let link = |link: &crate::log::Link| {
+        let over = match link.over {
+            Medium::Cable => 0,
+            Medium::Ieee802154 => 1,
+            Medium::Ieee80211 => 2,
+        };
+        json!([link.from, link.to, over, link.rate, link.delay])
+    };
+    let flows = replay.flows.iter().zip(&replay.subflows);
+    let flows: Vec<Value> = flows
+        .map(|(flow, subflow)| {
+            let (group, number) = subflow.map_or((None, None), |(group, number)| (Some(group), Some(number)));
+            json!([flow.source, flow.destination, flow.protocol, flow.ports.0, flow.ports.1, group, number])
+        })
+        .collect();
+    let happenings: Vec<Value> = replay.happenings.iter().map(|h| json!([h.at, h.node, h.text])).collect();
+    let run = &replay.run;
+    json!({
+        "name": run.name,
+        "hash": run.hash,
+        "seed": run.seed.to_string(),
+        "run": run.run.to_string(),
+        "version": run.version,
+        "start": replay.start,
+        "end": replay.end,
+        "busy": busy(replay),
+        "cut": replay.cut,
+        "events": replay.events,
+        "held": replay.held,
+        "metres": places_are_said,
+        "nodes": nodes,
+        "links": replay.links.iter().map(link).collect::<Vec<_>>(),
+        "flows": flows,
+        "happenings": happenings,
+        "moreHappenings": replay.more_happenings,
+        "columns": columns,
+    })
+}
+
+/// When the last thing happened that there is to see; timers may keep a run going for long after.
+fn busy(replay: &Replay) -> u64 {
+    let flights = replay.flights.iter().map(|flight| flight.end);
+    let frames = replay.frames.iter().map(|frame| frame.end);
+    let changes = replay.changes.iter().map(|change| change.at);
+    let all = flights.chain(frames).chain(changes).chain(replay.losses.iter().map(|loss| loss.at));
+    all.max().unwrap_or(replay.end)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,185 @@
+//! Tables as columns of numbers. Each number is of variable length, seven bits in each octet, the lowest first; in a column of
+//! differences it is what it is more than the one before, folded so that small ones of either sign are short.
+
+use serde::Serialize;
+
+use crate::replay::{Fate, Loss, OnAir, Place, Repair, Replay};
+
+/// What the scripts know of a column.
+#[derive(Debug, Serialize)]
+pub(super) struct Column {
+    /// Table and name.
+    name: &'static str,
+    /// How wide its numbers are in memory.
+    kind: Kind,
+    /// How many there are.
+    rows: usize,
+    /// Octets in the packed columns.
+    octets: usize,
+    /// Numbers are told by differences.
+    differences: bool,
+}
+
+/// What a number of a column takes in memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    U8,
+    U32,
+    F64,
+}
+
+/// Columns one after another.
+#[derive(Default)]
+struct Packer {
+    columns: Vec<Column>,
+    octets: Vec<u8>,
+}
+
+impl Packer {
+    fn plain<T>(&mut self, name: &'static str, kind: Kind, rows: &[T], number: impl Fn(&T) -> u64) {
+        self.column(name, kind, false, rows.iter().map(number));
+    }
+
+    fn differences<T>(&mut self, name: &'static str, kind: Kind, rows: &[T], number: impl Fn(&T) -> i64) {
+        let mut before = 0;
+        let folded = rows.iter().map(|row| {
+            let number = number(row);
+            let difference = number - std::mem::replace(&mut before, number);
+            (difference << 1 ^ difference >> 63) as u64
+        });
+        self.column(name, kind, true, folded);
+    }
+
+    fn column(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        differences: bool,
+        numbers: impl ExactSizeIterator<Item = u64>,
+    ) {
+        let (rows, start) = (numbers.len(), self.octets.len());
+        for mut number in numbers {
+            while number > 0x7f {
+                self.octets.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            self.octets.push(number as u8);
+        }
+        let octets = self.octets.len() - start;
+        self.columns.push(Column { name, kind, rows, octets, differences });
+    }
+}
+
+/// All tables of a replay.
+pub(super) fn pack(replay: &Replay) -> (Vec<Column>, Vec<u8>) {
+    use Kind::{F64, U8, U32};
+    let mut p = Packer::default();
+
+    let packets = &replay.packets;
+    p.differences("packet.made", F64, packets, |s| s.made as i64);
+    p.plain("packet.took", F64, packets, |s| s.done.map_or(0, |done| done - s.made + 1));
+    p.differences("packet.flow", U32, packets, |s| s.packet.flow.into());
+    p.plain("packet.flags", U8, packets, |s| s.packet.flags.into());
+    p.plain("packet.octets", U32, packets, |s| s.packet.wire_len);
+    let firsts = first_numbers(replay);
+    let first = |s: &crate::replay::Seen| firsts[s.packet.flow as usize];
+    p.differences("packet.seq", F64, packets, |s| s.packet.seq - first(s).0);
+    p.plain("packet.len", U32, packets, |s| s.packet.len);
+    p.differences("packet.ack", F64, packets, |s| s.packet.ack - first(s).1);
+    p.plain("packet.again", U8, packets, |s| s.again.into());
+    p.plain("packet.maker", U32, packets, |s| s.packet.maker.map_or(0, |maker| u64::from(maker) + 1));
+
+    let flights = &replay.flights;
+    p.differences("flight.sent", F64, flights, |f| f.sent as i64);
+    p.plain("flight.waited", F64, flights, |f| f.leaves - f.sent);
+    p.plain("flight.took", F64, flights, |f| f.end - f.sent);
+    p.plain("flight.link", U32, flights, |f| f.link.into());
+    p.differences("flight.packet", U32, flights, |f| f.packet.into());
+    p.plain("flight.fate", U8, flights, |f| match f.fate {
+        Fate::Arrived => 0,
+        Fate::UnderWay => 1,
+        Fate::Lost(reason) => 2 + u64::from(reason),
+    });
+
+    let frames = &replay.frames;
+    p.differences("frame.start", F64, frames, |f| f.start as i64);
+    p.plain("frame.took", F64, frames, |f| f.end - f.start);
+    p.plain("frame.from", U32, frames, |f| f.frame.from.into());
+    p.plain("frame.to", U32, frames, |f| f.frame.to.map_or(0, |to| u64::from(to) + 1));
+    p.plain("frame.kind", U8, frames, |f: &OnAir| f.frame.kind.into());
+    p.plain("frame.flags", U8, frames, |f| f.frame.flags.into());
+    p.differences("frame.packet", U32, frames, |f| f.packet.map_or(0, |packet| i64::from(packet) + 1));
+
+    let states = &replay.states;
+    p.differences("state.flow", U32, states, |s| s.0.into());
+    p.differences("state.at", F64, states, |s| s.1 as i64);
+    p.differences("state.cwnd", F64, states, |s| s.2.cwnd as i64);
+    p.differences("state.ssthresh", F64, states, |s| s.2.ssthresh as i64);
+    p.differences("state.srtt", F64, states, |s| s.2.srtt as i64);
+    p.differences("state.peer", F64, states, |s| s.2.peer_window as i64);
+    p.differences("state.flying", F64, states, |s| s.2.in_flight as i64);
+    p.differences("state.unsent", F64, states, |s| s.2.unsent as i64);
+    p.differences("state.again", F64, states, |s| s.2.retransmissions as i64);
+
+    let chunks = &replay.chunks;
+    p.differences("chunk.at", F64, chunks, |c| c.at as i64);
+    p.plain("chunk.flow", U32, chunks, |c| c.flow.into());
+    p.differences("chunk.offset", F64, chunks, |c| c.offset as i64);
+    p.plain("chunk.len", U32, chunks, |c| c.len);
+
+    let changes = &replay.changes;
+    p.differences("change.at", F64, changes, |c| c.at as i64);
+    p.plain("change.what", U8, changes, |c| c.what.into());
+    p.plain("change.index", U32, changes, |c| c.index.into());
+
+    let losses = &replay.losses;
+    p.differences("loss.at", F64, losses, |l| l.at as i64);
+    p.plain("loss.packet", U32, losses, |l| l.packet.into());
+    p.plain("loss.reason", U8, losses, |l| l.reason.map_or(0, |reason| u64::from(reason) + 1));
+    p.plain("loss.place", U8, losses, |l| place(l).0);
+    p.plain("loss.where", U32, losses, |l| place(l).1);
+    p.plain("loss.repair", U8, losses, |l| repair(l).0);
+    p.plain("loss.by", U32, losses, |l| repair(l).1);
+    p.plain("loss.after", F64, losses, |l| repair(l).2);
+    (p.columns, p.octets)
+}
+
+/// The sequence number of the first segment of each flow, and that of the flow back: what numbers on the page count from.
+fn first_numbers(replay: &Replay) -> Vec<(i64, i64)> {
+    let mut firsts: Vec<Option<i64>> = vec![None; replay.flows.len()];
+    let mut acks: Vec<Option<i64>> = vec![None; replay.flows.len()];
+    for seen in &replay.packets {
+        let flow = seen.packet.flow as usize;
+        firsts[flow].get_or_insert(seen.packet.seq);
+        if seen.packet.flags & crate::log::format::packet::ACK != 0 {
+            // The first acknowledgement is of a SYN or, in a part of a log, of what came before.
+            acks[flow].get_or_insert(seen.packet.ack - 1);
+        }
+    }
+    firsts.into_iter().zip(acks).map(|(seq, ack)| (seq.unwrap_or(0), ack.unwrap_or(0))).collect()
+}
+
+fn place(loss: &Loss) -> (u64, u64) {
+    match loss.place {
+        Place::Link(link) => (0, link.into()),
+        Place::Node(node) => (1, node.into()),
+        Place::Air { from, .. } => (2, from.into()),
+    }
+}
+
+/// Which repair it was, by what, and how long after the loss.
+fn repair(loss: &Loss) -> (u64, u64, u64) {
+    let after = |at: u64| at - loss.at;
+    match loss.repair {
+        Repair::None => (0, 0, 0),
+        Repair::EndToEnd { at } => (1, 0, after(at)),
+        Repair::LocalCache { node, at } => (2, node.into(), after(at)),
+        Repair::OtherSubflow { flow, at } => (3, flow.into(), after(at)),
+        Repair::Session { flow, at } => (4, flow.into(), after(at)),
+        Repair::LinkLayer { at } => (5, 0, after(at)),
+        Repair::NotMissing => (6, 0, 0),
+        Repair::NotNeeded => (7, 0, 0),
+        Repair::GivenUp => (8, 0, 0),
+    }
+}

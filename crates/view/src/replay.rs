@@ -1,0 +1,219 @@
+//! A run, collected from its log: in order of time, ready for a page.
+
+mod collect;
+mod repair;
+
+use std::io::BufRead;
+
+use crate::log::{Ending, Flow, Frame, Link, LogError, Node, Packet, Reader, Run, State};
+
+pub use repair::{Loss, Place, Repair};
+
+/// Which part of a log is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// From this time on, in nanoseconds.
+    pub from: u64,
+    /// Until this time, in nanoseconds.
+    pub until: u64,
+    /// Rows of all tables together, at most: what is more is refused, not left out.
+    pub limit: u64,
+}
+
+impl Default for Part {
+    /// All of it, and 5 million rows: a page of 12 to 40 MB.
+    fn default() -> Self {
+        Self { from: 0, until: u64::MAX, limit: 5_000_000 }
+    }
+}
+
+/// A packet and when it was there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// What the log says of it.
+    pub packet: Packet,
+    /// When it was made, as far as the log tells: when it was first sent or thrown away. Nanoseconds.
+    pub made: u64,
+    /// When it arrived at its destination.
+    pub done: Option<u64>,
+    /// Its source has sent these octets before.
+    pub again: bool,
+}
+
+/// What became of a packet on a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It arrived.
+    Arrived,
+    /// It was lost for this reason, as [`crate::log::format::reason`] has it.
+    Lost(u8),
+    /// It was there when the log ended.
+    UnderWay,
+}
+
+/// A packet on a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flight {
+    /// The link.
+    pub link: u32,
+    /// The packet, by its place in [`Replay::packets`].
+    pub packet: u32,
+    /// When the link accepted it, in nanoseconds.
+    pub sent: u64,
+    /// When its transmission began.
+    pub leaves: u64,
+    /// When it arrived or was lost, or when the log ended.
+    pub end: u64,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// A frame, its times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OnAir {
+    /// When it began.
+    pub start: u64,
+    /// When it ended.
+    pub end: u64,
+    /// What the log says of it.
+    pub frame: Frame,
+    /// The packet in it, by its place in [`Replay::packets`].
+    pub packet: Option<u32>,
+}
+
+/// A part of a file, written to a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// When, in nanoseconds.
+    pub at: u64,
+    /// What the connection sends.
+    pub flow: u32,
+    /// Octets that were written to the connection before.
+    pub written_at: u64,
+    /// Where in the file.
+    pub offset: u64,
+    /// Octets.
+    pub len: u64,
+}
+
+/// Something else that happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Happening {
+    /// When, in nanoseconds.
+    pub at: u64,
+    /// To which node.
+    pub node: Option<u32>,
+    /// In words.
+    pub text: String,
+}
+
+/// A node or link breaks, heals or changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// When, in nanoseconds.
+    pub at: u64,
+    /// What, as [`crate::log::format::incident`] has it.
+    pub what: u8,
+    /// The node or link.
+    pub index: u32,
+}
+
+/// A run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Replay {
+    /// What the log says of it.
+    pub run: Run,
+    /// From when on there is something, in nanoseconds.
+    pub start: u64,
+    /// When it ended, in nanoseconds.
+    pub end: u64,
+    /// The log breaks off there, after so many octets.
+    pub cut: Option<u64>,
+    /// Events in the log.
+    pub events: u64,
+    /// Nodes, by their numbers.
+    pub nodes: Vec<Node>,
+    /// Links, by their numbers.
+    pub links: Vec<Link>,
+    /// Flows, by their numbers.
+    pub flows: Vec<Flow>,
+    /// The connection and the subflow that each flow is, if it is one of several.
+    pub subflows: Vec<Option<(u32, u32)>>,
+    /// Packets, in the order in which they were first seen.
+    pub packets: Vec<Seen>,
+    /// Packets on links, in the order in which they were sent.
+    pub flights: Vec<Flight>,
+    /// Frames, in the order in which they began.
+    pub frames: Vec<OnAir>,
+    /// How connections stood, by flow and then by time: flow, since when, how.
+    pub states: Vec<(u32, u64, State)>,
+    /// Parts of files, in the order of writing.
+    pub chunks: Vec<Chunk>,
+    /// What broke, healed or changed.
+    pub changes: Vec<Change>,
+    /// Notes and what applications learned of connections.
+    pub happenings: Vec<Happening>,
+    /// How many more of these there were.
+    pub more_happenings: u64,
+    /// Losses and where each was repaired, in order of time.
+    pub losses: Vec<Loss>,
+    /// Packets that caching nodes hold back, since they look after them.
+    pub held: u64,
+}
+
+/// What is where at one time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Moment {
+    /// Packets that wait in each link's queue.
+    pub queued: Vec<u32>,
+    /// Packets that each link is sending or has sent, and that have not arrived.
+    pub under_way: Vec<u32>,
+    /// Frames on the air.
+    pub on_air: u32,
+    /// Packets that have arrived at the ends of links, in all.
+    pub arrived: u64,
+    /// Losses so far.
+    pub lost: u64,
+}
+
+impl Replay {
+    /// Collects a part of a log.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or the part is too large.
+    pub fn read(input: impl BufRead, part: Part) -> Result<Self, LogError> {
+        let mut reader = Reader::new(input)?;
+        let mut collector = collect::Collector::new(part);
+        while let Some(record) = reader.next_record()? {
+            collector.take(record)?;
+        }
+        let cut = match reader.ending() {
+            Some(Ending::Cut(octets)) => Some(octets),
+            Some(Ending::Whole) | None => None,
+        };
+        let mut replay = collector.finish();
+        (replay.cut, replay.events) = (cut, reader.events());
+        repair::find(&mut replay);
+        Ok(replay)
+    }
+
+    /// What is where at a time, in nanoseconds. Something that happens at that time has happened.
+    pub fn at(&self, time: u64) -> Moment {
+        let links = self.links.len();
+        let mut moment = Moment { queued: vec![0; links], under_way: vec![0; links], ..Moment::default() };
+        for flight in self.flights.iter().take_while(|flight| flight.sent <= time) {
+            let link = flight.link as usize;
+            if flight.end > time || flight.fate == Fate::UnderWay {
+                let place = if flight.leaves > time { &mut moment.queued } else { &mut moment.under_way };
+                place[link] += 1;
+            } else if flight.fate == Fate::Arrived {
+                moment.arrived += 1;
+            }
+        }
+        let begun = self.frames.iter().take_while(|frame| frame.start <= time);
+        moment.on_air = begun.filter(|frame| frame.end > time).count() as u32;
+        moment.lost = self.losses.iter().take_while(|loss| loss.at <= time).count() as u64;
+        moment
+    }
+}

@@ -1,0 +1,318 @@
+//! Collecting: packets meet their links, and what happens more than once finds what it is about.
+
+use std::collections::BTreeMap;
+
+use super::repair::{Loss, Place, Repair};
+use super::{Change, Chunk, Fate, Flight, Happening, OnAir, Part, Replay, Seen};
+use crate::log::format::{frame, incident, reason, stream};
+use crate::log::{Event, Frame, LogError, Medium, Packet, Record};
+
+/// Notes that a page has, at most; further ones are counted.
+const HAPPENINGS: usize = 20_000;
+
+/// What is collected so far.
+pub(super) struct Collector {
+    replay: Replay,
+    part: Part,
+    now: u64,
+    /// Packets by their numbers in the run.
+    places: BTreeMap<i64, u32>,
+    /// Packets on links.
+    open: BTreeMap<(u32, u32), Flight>,
+    /// Links over the air, by their ends.
+    on_air: BTreeMap<(u32, u32), u32>,
+    /// What each flow has sent: the end of the highest octets.
+    highest: Vec<Option<i64>>,
+    over: bool,
+}
+
+impl Collector {
+    pub(super) fn new(part: Part) -> Self {
+        Self {
+            replay: Replay::default(),
+            part,
+            now: 0,
+            places: BTreeMap::new(),
+            open: BTreeMap::new(),
+            on_air: BTreeMap::new(),
+            highest: Vec::new(),
+            over: false,
+        }
+    }
+
+    pub(super) fn take(&mut self, record: Record) -> Result<(), LogError> {
+        match record {
+            Record::Run(run) => self.replay.run = run,
+            Record::Node(node) => self.replay.nodes.push(node),
+            Record::Link(link) => {
+                if link.over != Medium::Cable {
+                    self.on_air.insert((link.from, link.to), self.replay.links.len() as u32);
+                }
+                self.replay.links.push(link);
+            }
+            Record::Flow(flow) => {
+                self.replay.flows.push(flow);
+                self.replay.subflows.push(None);
+                self.highest.push(None);
+            }
+            Record::Subflow { flow, group, subflow } => {
+                self.replay.subflows[flow as usize] = Some((group, subflow));
+            }
+            Record::Packet(packet) if !self.over => self.define(packet),
+            Record::Packet(_) => {}
+            Record::Event(now, event) => {
+                self.over |= now > self.part.until;
+                if !self.over {
+                    self.now = now;
+                    self.happen(event);
+                }
+            }
+        }
+        let replay = &self.replay;
+        let rows = replay.packets.len()
+            + replay.flights.len()
+            + replay.frames.len()
+            + replay.states.len()
+            + replay.chunks.len();
+        let limit = self.part.limit;
+        if rows as u64 > limit { Err(LogError::TooMuch { limit }) } else { Ok(()) }
+    }
+
+    /// All that was there, in order.
+    pub(super) fn finish(mut self) -> Replay {
+        let end = self.now;
+        // What still waits for the air does so beyond the end.
+        let under_way = self.open.into_values();
+        self.replay.flights.extend(under_way.map(|f| Flight { end, leaves: f.leaves.min(end + 1), ..f }));
+        let replay = &mut self.replay;
+        replay.packets.iter_mut().filter(|p| p.made == UNKNOWN).for_each(|p| p.made = end);
+        (replay.start, replay.end) = (self.part.from.min(end), end);
+        replay.flights.sort_by_key(|f| (f.sent, f.packet, f.link));
+        replay.frames.sort_by_key(|f| (f.start, f.end, f.frame.from));
+        replay.states.sort_by_key(|(flow, at, _)| (*flow, *at));
+        if self.part.from > 0 {
+            forget_before(replay, self.part.from);
+        }
+        self.replay
+    }
+
+    fn define(&mut self, packet: Packet) {
+        if self.places.contains_key(&packet.id) {
+            return;
+        }
+        self.places.insert(packet.id, self.replay.packets.len() as u32);
+        let mut again = false;
+        let len = packet.seq_len();
+        if let (true, None) = (len > 0, packet.maker) {
+            let highest = &mut self.highest[packet.flow as usize];
+            let end = packet.seq + len;
+            again = highest.is_some_and(|highest| packet.seq < highest);
+            *highest = Some(highest.map_or(end, |highest| highest.max(end)));
+        }
+        // The event that is about it follows: its time is not known yet.
+        self.replay.packets.push(Seen { packet, made: UNKNOWN, done: None, again });
+    }
+
+    /// A packet by its number; `None` if the log never described it.
+    fn place(&mut self, id: i64) -> Option<u32> {
+        let place = self.places.get(&id).copied()?;
+        let seen = &mut self.replay.packets[place as usize];
+        if seen.made == UNKNOWN {
+            seen.made = self.now;
+        }
+        Some(place)
+    }
+
+    fn happen(&mut self, event: Event) {
+        let at = self.now;
+        match event {
+            Event::Sent { link, packet } => {
+                if let Some(packet) = self.place(packet) {
+                    // Over the air it begins with its first frame.
+                    let cable = self.replay.links[link as usize].over == Medium::Cable;
+                    let leaves = if cable { at } else { u64::MAX };
+                    let flight = Flight { link, packet, sent: at, leaves, end: at, fate: Fate::UnderWay };
+                    if let Some(before) = self.open.insert((link, packet), flight) {
+                        self.close(before, Fate::Lost(reason::CHANNEL));
+                    }
+                }
+            }
+            Event::Waits { link, packet, nanos } => {
+                if let Some(packet) = self.place(packet)
+                    && let Some(flight) = self.open.get_mut(&(link, packet))
+                {
+                    flight.leaves = at + nanos;
+                }
+            }
+            Event::Received { link, packet } => self.received(link, packet),
+            Event::Lost { link, packet, reason } => {
+                if let Some(packet) = self.place(packet) {
+                    match self.open.remove(&(link, packet)) {
+                        Some(flight) => self.close(flight, Fate::Lost(reason)),
+                        None => {
+                            let fate = Fate::Lost(reason);
+                            let refused = Flight { link, packet, sent: at, leaves: at, end: at, fate };
+                            self.replay.flights.push(refused);
+                        }
+                    }
+                    self.lose(Place::Link(link), packet, reason);
+                }
+            }
+            Event::Discarded { reason: reason::HELD, packet, .. } => {
+                self.place(packet);
+                self.replay.held += 1;
+            }
+            Event::Discarded { node, packet, reason } => {
+                if let Some(packet) = self.place(packet) {
+                    self.lose(Place::Node(node), packet, reason);
+                }
+            }
+            Event::Frame(frame) => self.frame(frame),
+            Event::State { flow, state } => self.replay.states.push((flow, at, state)),
+            Event::Stream { flow, what } => {
+                let node = self.replay.flows[flow as usize].source;
+                let text = format!("{}: {}", self.flow_name(flow), stream_words(what));
+                self.note(Some(node), text);
+            }
+            Event::Chunk { flow, written_at, offset, len } => {
+                self.replay.chunks.push(Chunk { at, flow, written_at, offset, len });
+            }
+            Event::Incident { what, index, value } => {
+                self.replay.changes.push(Change { at, what, index });
+                if let Some(text) = self.incident_words(what, index, value) {
+                    self.note(None, text);
+                }
+            }
+            Event::Note { node, text } => self.note(node, text),
+            Event::End { .. } => {}
+        }
+    }
+
+    fn received(&mut self, link: u32, packet: i64) {
+        let Some(packet) = self.place(packet) else { return };
+        // A packet that comes twice was sent once.
+        if let Some(flight) = self.open.remove(&(link, packet)) {
+            self.close(flight, Fate::Arrived);
+        }
+        let to = self.replay.links[link as usize].to;
+        let seen = &mut self.replay.packets[packet as usize];
+        if self.replay.flows[seen.packet.flow as usize].destination == Some(to) {
+            seen.done = seen.done.or(Some(self.now));
+        }
+    }
+
+    fn close(&mut self, flight: Flight, fate: Fate) {
+        let end = self.now;
+        self.replay.flights.push(Flight { end, leaves: flight.leaves.min(end), fate, ..flight });
+    }
+
+    fn lose(&mut self, place: Place, packet: u32, reason: u8) {
+        let at = self.now;
+        self.replay.losses.push(Loss { at, place, packet, reason: Some(reason), repair: Repair::None });
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        let (start, end) = (self.now.saturating_sub(frame.nanos), self.now);
+        let packet = frame.packet.and_then(|(id, _)| self.place(id));
+        if let Some(packet) = packet {
+            // The packet's first frame ends its time in the queue.
+            let link = frame.to.and_then(|to| self.on_air.get(&(frame.from, to)));
+            if let Some(flight) = link.and_then(|link| self.open.get_mut(&(*link, packet))) {
+                flight.leaves = flight.leaves.min(start.max(flight.sent));
+            }
+            if frame.kind == frame::DATA && frame.flags & frame::RECEIVED == 0 && frame.to.is_some() {
+                let place = Place::Air { from: frame.from, to: frame.to };
+                let (at, repair) = (self.now, Repair::None);
+                self.replay.losses.push(Loss { at, place, packet, reason: None, repair });
+            }
+        }
+        self.replay.frames.push(OnAir { start, end, frame, packet });
+    }
+
+    fn note(&mut self, node: Option<u32>, text: String) {
+        if self.now < self.part.from {
+            return;
+        }
+        if self.replay.happenings.len() < HAPPENINGS {
+            self.replay.happenings.push(Happening { at: self.now, node, text });
+        } else {
+            self.replay.more_happenings += 1;
+        }
+    }
+
+    fn node_name(&self, node: u32) -> &str {
+        &self.replay.nodes[node as usize].name
+    }
+
+    fn flow_name(&self, flow: u32) -> String {
+        let flow = &self.replay.flows[flow as usize];
+        let to = flow.destination.map_or("all", |node| self.node_name(node));
+        format!("{}:{} to {to}:{}", self.node_name(flow.source), flow.ports.0, flow.ports.1)
+    }
+
+    /// Nodes say themselves that they fail and recover.
+    fn incident_words(&self, what: u8, index: u32, value: u64) -> Option<String> {
+        let words = match what {
+            incident::LINK_DOWN => "is down".to_owned(),
+            incident::LINK_UP => "is up".to_owned(),
+            incident::RATE => format!("has {value} bit/s"),
+            _ => return None,
+        };
+        let link = &self.replay.links[index as usize];
+        Some(format!("link {} to {} {words}", self.node_name(link.from), self.node_name(link.to)))
+    }
+}
+
+/// Nothing has happened to a packet yet.
+const UNKNOWN: u64 = u64::MAX;
+
+fn stream_words(what: u8) -> &'static str {
+    match what {
+        stream::ACCEPTED => "open, accepted",
+        stream::OPENED => "open",
+        stream::PEER_CLOSED => "the peer has finished",
+        stream::CLOSED => "closed",
+        _ => match what - stream::CLOSED {
+            1 => "closed by a reset",
+            2 => "aborted",
+            3 => "refused",
+            _ => "closed, timed out",
+        },
+    }
+}
+
+/// Forgets what was over before a time, and the packets that nothing is left of.
+fn forget_before(replay: &mut Replay, from: u64) {
+    replay.flights.retain(|f| f.end >= from);
+    replay.frames.retain(|f| f.end >= from);
+    replay.losses.retain(|l| l.at >= from);
+    replay.chunks.retain(|c| c.at >= from);
+    // The last state before is that at the beginning.
+    let mut later = replay.states.iter().skip(1).map(|s| Some((s.0, s.1))).chain([None]);
+    let states: Vec<_> = replay
+        .states
+        .iter()
+        .filter(|s| {
+            let next = later.next().flatten();
+            s.1 >= from || next.is_none_or(|(flow, at)| flow != s.0 || at > from)
+        })
+        .map(|&(flow, at, state)| (flow, at.max(from), state))
+        .collect();
+    replay.states = states;
+    let mut kept = vec![false; replay.packets.len()];
+    let of_flights = replay.flights.iter().map(|f| f.packet);
+    let of_frames = replay.frames.iter().filter_map(|f| f.packet);
+    let of_losses = replay.losses.iter().map(|l| l.packet);
+    of_flights.chain(of_frames).chain(of_losses).for_each(|p| kept[p as usize] = true);
+    let mut places = Vec::with_capacity(kept.len());
+    let mut next = 0;
+    for kept in &kept {
+        places.push(next);
+        next += u32::from(*kept);
+    }
+    let mut kept = kept.iter();
+    replay.packets.retain(|_| *kept.next().expect("one for each packet"));
+    replay.flights.iter_mut().for_each(|f| f.packet = places[f.packet as usize]);
+    replay.frames.iter_mut().for_each(|f| f.packet = f.packet.map(|p| places[p as usize]));
+    replay.losses.iter_mut().for_each(|l| l.packet = places[l.packet as usize]);
+}

@@ -1,0 +1,117 @@
+//! Small logs, written octet by octet: what a reader makes of each record, and what it refuses. Whole runs are read in
+//! `crates/cli/tests/replay`.
+
+use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
+use anabranch_view::replay::{Fate, Part, Repair, Replay};
+
+/// A log: `a -> b`, a link of 1 Mbit/s and 5 ms each way, TCP both ways.
+fn head() -> Vec<u8> {
+    let mut log = b"ABLOG\x01".to_vec();
+    log.extend(b"\x01\x04name\x02ab\x07\x00\x031.0");
+    log.extend(b"\x02\x01a\x04host\x00");
+    log.extend(b"\x02\x01b\x00\x01");
+    log.extend(3.5_f64.to_le_bytes());
+    log.extend((-2.0_f64).to_le_bytes());
+    for ends in [[0, 1], [1, 0]] {
+        log.extend([3, ends[0], ends[1], 0, 0xc0, 0x84, 0x3d, 0xc0, 0x96, 0xb1, 0x02]);
+        log.extend([4, ends[0], ends[1] + 1, 6, 80, 81]);
+    }
+    log
+}
+
+/// TCP data of 10 octets on the first flow, `seq` behind the packet before, which is number 1 behind that.
+fn data(seq: u8) -> [u8; 9] {
+    [6, 2, 0, 1, 50, 0, seq * 2, 10, 9]
+}
+
+#[test]
+fn a_head_is_what_was_written() {
+    let log = head();
+    let mut reader = Reader::new(log.as_slice()).expect("a log");
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record().expect("whole records") {
+        records.push(record);
+    }
+    assert_eq!(reader.ending(), Some(Ending::Cut(log.len() as u64)));
+    let [Record::Run(run), Record::Node(a), Record::Node(b), Record::Link(link), Record::Flow(flow), ..] =
+        records.as_slice()
+    else {
+        panic!("{records:?}");
+    };
+    assert_eq!((run.name.as_str(), run.hash.as_str(), run.seed, run.run), ("name", "ab", 7, 0));
+    assert_eq!((a.name.as_str(), a.kind.as_str(), a.position), ("a", "host", None));
+    assert_eq!((b.name.as_str(), b.position), ("b", Some((3.5, -2.0))));
+    assert_eq!((link.over, link.rate, link.delay), (Medium::Cable, 1_000_000, 5_000_000));
+    assert_eq!((flow.source, flow.destination, flow.ports), (0, Some(1), (80, 81)));
+}
+
+/// Two packets are sent; the first is lost and sent again, the second waits a while.
+#[test]
+fn a_packet_that_is_lost_is_repaired_by_its_copy() {
+    let mut log = head();
+    log.extend(data(0));
+    log.extend([16, 5, 0, 2]);
+    log.extend(data(10));
+    log.extend([16, 0, 0, 2, 20, 0, 0, 0, 100]);
+    log.extend([18, 50, 0, 2, 1]);
+    log.extend([17, 60, 0, 2]);
+    // Ten octets back: the first ones again.
+    log.extend([6, 2, 0, 1, 50, 0, 19, 10, 9]);
+    log.extend([16, 1, 0, 2]);
+    log.extend([17, 40, 0, 2]);
+    log.extend([31, 0, 7]);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("a log");
+    assert_eq!((replay.cut, replay.events, replay.end), (None, 8, 156));
+    let again: Vec<bool> = replay.packets.iter().map(|seen| seen.again).collect();
+    assert_eq!(again, [false, false, true]);
+    let fates: Vec<_> = replay.flights.iter().map(|f| (f.sent, f.leaves, f.end, f.fate)).collect();
+    let expected = [(5, 5, 55, Fate::Lost(1)), (5, 105, 115, Fate::Arrived), (116, 116, 156, Fate::Arrived)];
+    assert_eq!(fates, expected);
+    assert_eq!(replay.losses.len(), 1);
+    assert_eq!((replay.losses[0].at, replay.losses[0].repair), (55, Repair::EndToEnd { at: 156 }));
+    let moment = replay.at(60);
+    assert_eq!((moment.queued, moment.under_way, moment.lost), (vec![1, 0], vec![0, 0], 1));
+    // Between the two nothing is under way; at the end all has arrived.
+    assert_eq!(replay.at(115).under_way, [0, 0]);
+    assert_eq!(replay.at(156).arrived, 2);
+}
+
+#[track_caller]
+fn damaged(octets: &[u8], expected: &str) {
+    let mut log = head();
+    let at = log.len() as u64;
+    log.extend(octets);
+    match Replay::read(log.as_slice(), Part::default()) {
+        Err(LogError::Damaged { offset, what }) => assert_eq!((offset, what), (at, expected)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn numbers_that_name_nothing_are_refused() {
+    damaged(&[3, 2, 0, 0, 1, 1], "a node that there is not");
+    damaged(&[4, 0, 4, 6, 1, 1], "a node that there is not");
+    damaged(&[6, 2, 2, 1, 50, 0, 0, 10, 9], "a flow that there is not");
+    damaged(&[16, 0, 2, 0], "a link that there is not");
+    damaged(&[18, 0, 0, 0, 9], "an unknown reason");
+    damaged(&[25, 0, 5, 0, 0], "an unknown incident");
+    damaged(&[99, 0], "an event of an unknown kind");
+    damaged(&[7], "a record of an unknown kind");
+    damaged(&[3, 0, 1, 3, 1, 1], "a link over nothing known");
+    damaged(&[2, 1, b'c', 0, 2], "a node's place is neither there nor absent");
+    damaged(&[26, 0, 0, 1, 0xff], "a text that is not UTF-8");
+    damaged(&[26, 0, 0, 0x81, 0x80, 0x04], "a text of more than 65536 octets");
+    damaged(&[31, 0, 1], "it says that there were other events");
+    damaged(&[16, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f, 0, 0], "a time beyond all times");
+    let long = [16, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x02];
+    damaged(&long, "a number of more than 64 bits");
+}
+
+#[test]
+fn time_that_ends_in_the_middle_of_a_text_is_a_cut() {
+    let mut log = head();
+    let whole = log.len() as u64;
+    log.extend([26, 0, 0, 200, 1, b'a', b'b']);
+    let replay = Replay::read(log.as_slice(), Part::default()).expect("what is there");
+    assert_eq!((replay.cut, replay.events), (Some(whole), 0));
+}

@@ -1,0 +1,17 @@
+//! The program `anabranch`, and three policies of our own beside those that it has.
+
+mod congestion;
+mod scheduler;
+mod striping;
+
+use std::process::ExitCode;
+
+use anabranch_sim::scenario::Policies;
+
+fn main() -> ExitCode {
+    let ours = Policies::default()
+        .congestion(congestion::VEGAS)
+        .scheduler(scheduler::SOONEST)
+        .striping(striping::LEAST);
+    anabranch_cli::main(&ours)
+}
