@@ -16,6 +16,9 @@ use tempfile::TempDir;
 
 /// Octets of each transfer.
 const OCTETS: usize = 1 << 30;
+/// What tells a push whether to remember what a file was.
+const NEW: [&str; 1] = ["--no-resume"];
+const KNOWN: [&str; 1] = ["--state=state"];
 /// Each is measured so often; the least counts, since whatever else runs here only adds.
 const RUNS: usize = 3;
 
@@ -38,11 +41,15 @@ fn measure() {
     let hashing: Vec<f64> = (0..RUNS).map(|_| copy_time(path, "copy-and-hash")).collect();
     println!("TCP copy, same encryption        {:.3} s of processor time per GB", least(&copies));
     println!("the same, and SHA-256 before     {:.3} s", least(&hashing));
-    for gateways in [1, 3] {
-        let runs: Vec<[f64; 3]> = (0..RUNS).map(|_| push_times(path, gateways)).collect();
+    // A file that was never read, and one that the sender knows from an earlier push.
+    push_times(path, 1, &KNOWN);
+    for (gateways, what, remembers) in
+        [(1, "unknown", NEW), (3, "unknown", NEW), (1, "known", KNOWN), (3, "known", KNOWN)]
+    {
+        let runs: Vec<[f64; 3]> = (0..RUNS).map(|_| push_times(path, gateways, &remembers)).collect();
         let each = |which: usize| least(&runs.iter().map(|run| run[which]).collect::<Vec<_>>());
         println!(
-            "push through {gateways}: sender {:.3} s per GB ({:.2} and {:.2} of those), node {:.3}, gateways {:.3} ({:.2} GB/s per core)",
+            "push through {gateways}, {what}: sender {:.3} s per GB ({:.2} and {:.2} of those), node {:.3}, gateways {:.3} ({:.2} GB/s per core)",
             each(0),
             each(0) / least(&copies),
             each(0) / least(&hashing),
@@ -145,7 +152,7 @@ fn copy(to: SocketAddr, hash: bool) {
 }
 
 /// Processor time of the sender, the node and all gateways together.
-fn push_times(folder: &Path, gateways: usize) -> [f64; 3] {
+fn push_times(folder: &Path, gateways: usize, remembers: &[&str]) -> [f64; 3] {
     let listen = ["--listen", "127.0.0.1:0", "--senders", "sender.pub", "--quiet"];
     let gateway =
         [&["gateway", "--key", "gateway.key", "--allow", "127.0.0.1:1-65535"][..], &listen].concat();
@@ -166,7 +173,7 @@ fn push_times(folder: &Path, gateways: usize) -> [f64; 3] {
         "node.pub",
         "--quiet",
     ];
-    let sender = time_of(program(folder, &push));
+    let sender = time_of(program(folder, &[&push[..], remembers].concat()));
     let of = |daemon: &Daemon| processor_time(&daemon.0.id().to_string(), false);
     [sender, of(&node), gateways.iter().map(of).sum()]
 }

@@ -1,7 +1,8 @@
 //! Files that the person at the keyboard has named.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anabranch_secure::FileDigest;
@@ -49,8 +50,24 @@ pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
         return fs::write(path, octets).map_err(failed);
     }
     let mut file = tempfile::NamedTempFile::new_in(folder(path)).map_err(failed)?;
-    file.write_all(octets).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
+    file.write_all(octets).and_then(|()| hand_over(file.as_file(), path)).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map(drop).map_err(|e| failed(e.error))
+}
+
+/// What was its owner's alone while it came may be read by whom its place says: those who could read the file that was there, or
+/// those whom the umask allows.
+pub(crate) fn hand_over(file: &File, place: &Path) -> io::Result<()> {
+    let there = place.metadata().ok().filter(Metadata::is_file);
+    let mode = there.map_or_else(|| 0o666 & !umask(), |file| file.permissions().mode() & 0o777);
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// It cannot be asked for without setting it, but for here (proc_pid_status(5)).
+fn umask() -> u32 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let said = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    said.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
 }
 
 /// Where it is, or will be.

@@ -1,6 +1,7 @@
 //! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated network.
 
 mod deployed;
+mod digests;
 mod faults;
 mod network;
 mod progress;
@@ -63,7 +64,7 @@ pub(crate) struct Arguments {
     /// which is thrown away
     #[arg(long, requires = "to")]
     restart: bool,
-    /// Remember here what was not delivered yet [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Remember here what was not delivered yet, and the digests of what was [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR", requires = "to")]
     state: Option<PathBuf>,
     /// Remember nothing

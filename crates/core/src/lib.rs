@@ -15,7 +15,8 @@
 //! Code map: [`time`] and [`segment`] are the vocabulary; [`tcp`] is TCP; [`set`] stripes one file over
 //! several split-TCP sessions; [`dtc`] repairs losses on the way; [`mptcp`] is one connection over several paths,
 //! which [`paths`] builds; [`rdca`] brings the data of many senders to one sink; [`sockbuf`] divides the send buffers of a
-//! host; [`aodv`] finds routes in an ad hoc network.
+//! host; [`aodv`] finds routes in an ad hoc network. [`policy`] is how somebody else's congestion control, scheduler or striping
+//! comes into a configuration.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod aodv;
 pub mod dtc;
 pub mod mptcp;
 pub mod paths;
+pub mod policy;
 pub mod rdca;
 pub mod segment;
 pub mod set;

@@ -13,12 +13,13 @@ mod info;
 mod keys;
 mod pace;
 mod receive;
-mod scheduler;
+pub mod scheduler;
 mod send;
 mod subflow;
 
 pub mod prediction;
 
-pub use config::{Config, Reinjection, SchedulerKind};
+pub use config::{Config, Reinjection};
 pub use connection::{Connection, Secrets, join_token};
 pub use info::{Event, Info, JoinError, PathFacts, PathId, SubflowId, SubflowInfo};
+pub use scheduler::{CustomScheduler, SchedulerKind};

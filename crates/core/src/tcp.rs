@@ -11,7 +11,7 @@
 //! states, under the states, which know nothing of windows.
 
 mod config;
-mod congestion;
+pub mod congestion;
 mod connection;
 mod multipath;
 mod receiver;
@@ -19,10 +19,8 @@ mod rtt;
 mod sack;
 mod sender;
 
-pub use config::{
-    AdaptiveNewReno, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
-    Push, Recovery, RtoConfig, SackRole,
-};
+pub use config::{Backoff, Config, DelayedAck, InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole};
+pub use congestion::{AdaptiveNewReno, ByteCounting, CongestionAlgorithm, CustomCongestion};
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
 pub use multipath::DsnWidth;
 

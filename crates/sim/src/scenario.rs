@@ -9,6 +9,7 @@ pub mod emulation;
 pub mod file;
 pub mod mptcp;
 pub mod paths;
+pub mod policies;
 pub mod radio;
 pub mod record;
 pub mod set;
@@ -31,6 +32,7 @@ use crate::sim::Fault;
 pub use error::{Place, ScenarioError, nearest};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTransfer};
+pub use policies::Policies;
 pub use source::{Node, Source, Tree};
 pub use sweep::Point;
 
@@ -155,6 +157,8 @@ pub struct SetSpec {
     pub default_gateway: Option<NodeId>,
     /// The TCP between gateways and receiver.
     pub wireless: anabranch_core::tcp::Config,
+    /// What `set.striping` names.
+    pub striping: anabranch_core::set::StripingPolicy,
     /// Further choices.
     pub set: set::SetSection,
 }

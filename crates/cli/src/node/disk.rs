@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::journal::Disk;
-use crate::files::folder;
+use crate::files::{folder, hand_over};
 
 /// `.NAME.part` and `.NAME.journal`, beside the place where the file shall be.
 #[derive(Debug)]
@@ -37,7 +37,9 @@ impl Beside {
 
     /// The part becomes the file.
     pub(super) fn place(&mut self, place: &Path) -> io::Result<()> {
-        self.part_file()?.sync_all()?;
+        let part = self.part_file()?;
+        hand_over(part, place)?;
+        part.sync_all()?;
         fs::rename(&self.part, place)?;
         self.part_file = None;
         self.sync_names()
@@ -72,7 +74,7 @@ impl Beside {
     }
 }
 
-/// What comes is its owner's alone, until the owner says otherwise.
+/// What comes is its owner's alone until it has its place.
 const MODE: u32 = 0o600;
 
 impl Disk for Beside {

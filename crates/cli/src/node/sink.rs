@@ -20,7 +20,7 @@ use tokio::time::{Duration, Instant};
 use super::disk::Beside;
 use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
-use crate::files::{check_writable, folder, is_special};
+use crate::files::{check_writable, folder, hand_over, is_special};
 use crate::output::hex;
 
 /// A node's output.
@@ -318,6 +318,7 @@ impl Sink for Output {
         }
         match (&self.to, self.coming.take()) {
             (To::File(path), Some(Coming::Temporary(file))) => {
+                hand_over(file.as_file(), path)?;
                 file.as_file().sync_all()?;
                 file.persist(path)?;
                 // The name is there after a power cut once the folder is written.

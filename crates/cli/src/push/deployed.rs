@@ -12,13 +12,14 @@ use anabranch_secure::FileDigest;
 use anabranch_sim::scenario::units::Rate;
 use sha2::{Digest, Sha256};
 
+use super::digests::Digests;
 use super::network::Wanted;
 use super::report::Report;
-use super::state::Memory;
+use super::state::{self, Memory};
 use super::{Arguments, progress};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::files::{digest, is_special, read};
+use crate::files::{is_special, read};
 use crate::output::{self, hex};
 use crate::service::{self, Signals};
 
@@ -27,7 +28,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 const REQUEST_TRIES: u32 = 4;
 
 pub(super) fn main(arguments: &Arguments, node: &Endpoint) -> Result<(), Error> {
-    let (file, digest, length) = open(&arguments.file)?;
+    let mut digests = Digests::open(state::folder(arguments).as_deref());
+    let (file, digest) = open(arguments, &mut digests)?;
+    let length = digest.length;
     let address = node.resolve(NODE_PORT)?;
     let mut config = PushConfig::new(address, transfer()?);
     config.via =
@@ -43,13 +46,13 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint) -> Result<(), Error> 
                 .with_hint("give a number, or leave it out: SET finds out which are good"));
         }
     };
-    let identity = (hex(&digest), length);
-    let said = (identity.0.as_str(), identity.1);
+    let sha256 = hex(&digest.sha256);
+    let said = (sha256.as_str(), length);
     let (state, transfer) = Memory::open(arguments, address, said, config.transfer)?;
     config.transfer = transfer;
     let discard = arguments.restart;
     let signature = arguments.keys.signature()?;
-    config.set.file = Some(FileIdentity { digest, signature, discard });
+    config.set.file = Some(FileIdentity { digest: digest.sha256, signature, discard });
     config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
@@ -87,7 +90,9 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint) -> Result<(), Error> 
             Some(Outcome::Failed(
                 Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
             )) => state.forget_if_fresh(),
-            Some(Outcome::Failed(_)) | None => {}
+            // The node may have found that these are not the octets that were announced.
+            Some(Outcome::Failed(_)) => digests.forget(&digest),
+            None => {}
         }
         let report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
         if arguments.json {
@@ -99,15 +104,16 @@ pub(super) fn main(arguments: &Arguments, node: &Endpoint) -> Result<(), Error> 
     })
 }
 
-/// The file, its SHA-256 and its octets. What can be read twice is not kept in memory.
-fn open(path: &Path) -> Result<(PushFile, [u8; 32], u64), Error> {
+/// The file's octets, and what they are. What can be read twice is not kept in memory.
+fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
+    let path = &arguments.file;
     if path == Path::new("-") || is_special(path) {
         let octets = read(path)?;
-        let (digest, length) = (Sha256::digest(&octets).into(), octets.len() as u64);
-        return Ok((PushFile::Octets(octets), digest, length));
+        let digest = FileDigest { length: octets.len() as u64, sha256: Sha256::digest(&octets).into() };
+        return Ok((PushFile::Octets(octets), digest));
     }
-    let (file, FileDigest { length, sha256 }) = digest(path)?;
-    Ok((PushFile::OnDisk(file, length), sha256, length))
+    let (file, digest) = digests.of(path, arguments.restart)?;
+    Ok((PushFile::OnDisk(file, digest.length), digest))
 }
 
 /// Random, so that a node tells two transfers apart.

@@ -42,10 +42,10 @@ impl Memory {
     ) -> Result<(Self, TransferId), Error> {
         let nowhere = Self { place: None, fresh: true };
         // Standard input cannot be read again.
-        if arguments.no_resume || arguments.file == Path::new("-") {
+        if arguments.file == Path::new("-") {
             return Ok((nowhere, new));
         }
-        let Some(folder) = arguments.state.clone().or_else(usual_folder) else { return Ok((nowhere, new)) };
+        let Some(folder) = folder(arguments) else { return Ok((nowhere, new)) };
         let file = &arguments.file;
         let path = fs::canonicalize(file).map_err(|e| Error::unreadable(file, &e))?;
         let node = node.to_string();
@@ -112,6 +112,11 @@ fn write(place: &Path, pending: &Pending) -> Result<(), Error> {
     let folder = place.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
     write_whole(place, &serde_json::to_vec(pending).expect("plain data"))
+}
+
+/// Where a push may remember something.
+pub(super) fn folder(arguments: &Arguments) -> Option<PathBuf> {
+    if arguments.no_resume { None } else { arguments.state.clone().or_else(usual_folder) }
 }
 
 /// `$XDG_STATE_HOME/anabranch`, or where that is if nobody has said.

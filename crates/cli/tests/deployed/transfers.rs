@@ -1,7 +1,8 @@
 //! Files that arrive, and what is said where they cannot.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -33,6 +34,34 @@ fn a_file_goes_through_three_gateways_into_a_file() {
     assert_eq!(code, Some(0), "--once has ended it");
     let received: Value = serde_json::from_str(&said).expect("one JSON object");
     assert_eq!((&received["bytes"], &received["sha256"]), (&report["bytes"], &report["sha256"]));
+}
+
+#[test]
+fn who_may_read_a_file_is_what_its_place_says() {
+    let folder = folder(100_000);
+    let gateway = gateway(folder.path());
+    let mode =
+        |name: &str| folder.path().join(name).metadata().expect("it is there").permissions().mode() & 0o777;
+    let set = |name: &str, mode| {
+        fs::set_permissions(folder.path().join(name), Permissions::from_mode(mode)).expect("it is ours");
+    };
+    // By what the umask makes of a new file; and by whoever could read what was there before.
+    for (there, options) in
+        [(None, &[][..]), (Some(0o640), &[]), (None, &["--no-resume"]), (Some(0o604), &["--no-resume"])]
+    {
+        let _ = fs::remove_file(folder.path().join("got"));
+        if let Some(there) = there {
+            fs::write(folder.path().join("got"), "before").expect("room");
+            set("got", there);
+        }
+        let node =
+            Daemon::start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once"]);
+        let to = ["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"];
+        let run = push(folder.path(), &[&to[..], options].concat());
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(100_000));
+        assert_eq!(mode("got"), there.unwrap_or_else(|| mode("file")), "{there:?} {options:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Every choice of a Multipath TCP connection, as a typed option.
 
+use super::scheduler::SchedulerKind;
 use crate::tcp::{self, DsnWidth, Nagle};
 
 /// How one connection behaves.
@@ -17,28 +18,6 @@ pub struct Config {
     pub dsn_width: DsnWidth,
     /// Subflows at a time, at most 8; further ones are refused.
     pub max_subflows: u8,
-}
-
-/// A scheduler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SchedulerKind {
-    /// The subflow with the smallest smoothed round-trip time that has room in its congestion window: the default of
-    /// the Linux kernel, and the conventional one of the paper.
-    FastestRtt,
-    /// One segment on each subflow with room in turn.
-    RoundRobin,
-    /// Everything on every subflow.
-    Redundant,
-    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous
-    /// networks", IFIP Networking 2016): as the first, but wait when the slower path would fill the window before
-    /// its segment is acknowledged.
-    Blest,
-    /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet scheduling for
-    /// multipath transport", IEEE ICC 2014): by the ratio of delays, so that segments arrive in order.
-    Daps,
-    /// Section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024): each path takes
-    /// as many segments as it delivers before the next slower one delivers its first.
-    Predictive,
 }
 
 /// Data that has been sent on a subflow is sent on another, too (RFC 8684 section 3.3.6).

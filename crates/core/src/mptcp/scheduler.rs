@@ -1,4 +1,5 @@
-//! Which subflow takes the next segment's worth of data: one trait, dispatched by an enum.
+//! Which subflow takes the next segment's worth of data: one trait, dispatched by an enum. [`SchedulerKind::Custom`] is one of
+//! somebody else's.
 //!
 //! A scheduler sees the paths as they are and decides for one chunk; it keeps no data and knows no sequence numbers.
 
@@ -9,6 +10,9 @@ mod predictive;
 mod redundant;
 mod round_robin;
 
+use alloc::boxed::Box;
+use core::fmt;
+
 use blest::Blest;
 use daps::Daps;
 use fastest::FastestRtt;
@@ -16,48 +20,77 @@ use predictive::Predictive;
 use redundant::Redundant;
 use round_robin::RoundRobin;
 
-use super::config::{Config, SchedulerKind};
+use crate::policy::Custom;
 use crate::tcp::Push;
 use crate::time::Duration;
 
+/// A scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedulerKind {
+    /// The subflow with the smallest smoothed round-trip time that has room in its congestion window: the default of
+    /// the Linux kernel, and the conventional one of the paper.
+    FastestRtt,
+    /// One segment on each subflow with room in turn.
+    RoundRobin,
+    /// Everything on every subflow.
+    Redundant,
+    /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous
+    /// networks", IFIP Networking 2016): as the first, but wait when the slower path would fill the window before
+    /// its segment is acknowledged.
+    Blest,
+    /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet scheduling for
+    /// multipath transport", IEEE ICC 2014): by the ratio of delays, so that segments arrive in order.
+    Daps,
+    /// Section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024): each path takes
+    /// as many segments as it delivers before the next slower one delivers its first.
+    Predictive,
+    /// Somebody else's.
+    Custom(CustomScheduler),
+}
+
+/// A scheduler that is not ours.
+pub type CustomScheduler = Custom<dyn Scheduler>;
+
 /// A path that could take data, if it has room.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PathView {
+pub struct PathView {
     /// Index of the subflow.
-    pub(crate) index: usize,
+    pub index: usize,
     /// Of one segment at the bottleneck, if known.
-    pub(crate) service: Option<Duration>,
+    pub service: Option<Duration>,
     /// Until the bottleneck is free of what was sent already.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
     /// Probability that a segment is lost: what the owner has told, or the share of those sent that was sent again.
-    pub(crate) loss: f64,
+    pub loss: f64,
     /// A time-out is being repaired.
-    pub(crate) stuck: bool,
+    pub stuck: bool,
     /// Smoothed, or what the owner expects, or the initial time-out.
-    pub(crate) rtt: Duration,
-    pub(crate) rttvar: Duration,
-    pub(crate) min_rtt: Duration,
+    pub rtt: Duration,
+    /// How far round-trip times are off that, on average.
+    pub rttvar: Duration,
+    /// The least that was measured.
+    pub min_rtt: Duration,
     /// Largest payload, octets.
-    pub(crate) mss: u32,
+    pub mss: u32,
     /// Octets.
-    pub(crate) cwnd: u32,
+    pub cwnd: u32,
     /// Octets; `u32::MAX` is unbounded.
-    pub(crate) ssthresh: u32,
+    pub ssthresh: u32,
     /// Octets in flight.
-    pub(crate) in_flight: u32,
+    pub in_flight: u32,
     /// Present retransmission time-out.
-    pub(crate) rto: Duration,
+    pub rto: Duration,
     /// Octets that would leave at once.
-    pub(crate) room: u32,
+    pub room: u32,
     /// Some chunk is not on it yet.
-    pub(crate) lacks: bool,
+    pub lacks: bool,
 }
 
 impl PathView {
     /// How long a segment that leaves now is under way: half of the least round trip, and what it waits at the
     /// bottleneck; before that is known, a round trip more, since a handshake shows nothing of what data takes.
     /// A loss costs a round trip.
-    pub(crate) fn arrival(&self) -> Duration {
+    pub fn arrival(&self) -> Duration {
         let least = self.min_rtt.min(self.rtt);
         let once = match self.service {
             Some(service) => least / 2 + self.wait + service,
@@ -68,47 +101,56 @@ impl PathView {
     }
 
     /// Silence for that long means that something was lost.
-    pub(crate) fn overdue(&self) -> Duration {
+    pub fn overdue(&self) -> Duration {
         self.rtt + (self.rttvar * 4).max(self.rtt / 4)
     }
 
     /// A whole segment, or all of `left` octets, would leave at once.
-    pub(crate) fn takes(&self, left: u64) -> bool {
+    pub fn takes(&self, left: u64) -> bool {
         u64::from(self.room) >= u64::from(self.mss).min(left).max(1)
     }
 }
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Demand {
+pub struct Demand {
     /// Octets never assigned.
-    pub(crate) unsent: u64,
+    pub unsent: u64,
     /// Octets that the peer's window allows beyond what is acknowledged on the level of data.
-    pub(crate) window: u64,
+    pub window: u64,
     /// Octets assigned and not acknowledged on the level of data.
-    pub(crate) in_flight: u64,
+    pub in_flight: u64,
 }
 
 /// What is to be done with the next chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pick {
+pub enum Pick {
     /// Nothing now, although there may be room.
     Wait,
     /// It goes on that subflow, after passing over so many octets that were never assigned.
-    Send { index: usize, skip: u64 },
+    Send {
+        /// [`PathView::index`].
+        index: usize,
+        /// Octets; less than [`Demand::unsent`].
+        skip: u64,
+    },
     /// A copy of what others have and this subflow lacks.
-    Copy { index: usize },
+    Copy {
+        /// [`PathView::index`].
+        index: usize,
+    },
     /// What is late on a slow subflow, where a faster one with room would bring it earlier.
     Rescue,
 }
 
 /// A scheduler. `paths` are those that carry data, in the order of opening; at least one.
-pub(crate) trait Scheduler {
+pub trait Scheduler: fmt::Debug + Send {
+    /// What is to be done with the next chunk. A subflow that is not among `paths` stands for [`Pick::Wait`].
     fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick;
 }
 
 /// One of the schedulers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum AnyScheduler {
     FastestRtt(FastestRtt),
     RoundRobin(RoundRobin),
@@ -116,17 +158,20 @@ pub(crate) enum AnyScheduler {
     Blest(Blest),
     Daps(Daps),
     Predictive(Predictive),
+    Custom(Box<dyn Scheduler>),
 }
 
 impl AnyScheduler {
-    pub(crate) fn new(config: &Config) -> Self {
-        match config.scheduler {
+    /// `push` is what the connection does with little data.
+    pub(crate) fn new(kind: SchedulerKind, push: Push) -> Self {
+        match kind {
             SchedulerKind::RoundRobin => Self::RoundRobin(RoundRobin::default()),
             SchedulerKind::Redundant => Self::Redundant(Redundant),
             SchedulerKind::FastestRtt => Self::FastestRtt(FastestRtt),
             SchedulerKind::Blest => Self::Blest(Blest::default()),
             SchedulerKind::Daps => Self::Daps(Daps),
-            SchedulerKind::Predictive => Self::Predictive(Predictive::new(config.tcp.push == Push::Window)),
+            SchedulerKind::Predictive => Self::Predictive(Predictive::new(push == Push::Window)),
+            SchedulerKind::Custom(custom) => Self::Custom(custom.make(())),
         }
     }
 }
@@ -140,6 +185,17 @@ impl Scheduler for AnyScheduler {
             Self::Blest(s) => s.pick(demand, paths),
             Self::Daps(s) => s.pick(demand, paths),
             Self::Predictive(s) => s.pick(demand, paths),
+            Self::Custom(s) => known(s.pick(demand, paths), demand, paths),
         }
+    }
+}
+
+/// What somebody else's scheduler has picked, if there is such a subflow and so much data.
+fn known(pick: Pick, demand: &Demand, paths: &[PathView]) -> Pick {
+    let is_there = |index| paths.iter().any(|path| path.index == index);
+    match pick {
+        Pick::Send { index, skip } if !is_there(index) || skip >= demand.unsent => Pick::Wait,
+        Pick::Copy { index } if !is_there(index) => Pick::Wait,
+        other => other,
     }
 }

@@ -13,14 +13,14 @@ use core::net::SocketAddr;
 
 use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
 
-pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start, StripingPolicy};
+pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, ack_end};
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
 use super::stream::{Effect, StreamEvent, StreamId, StreamStatus};
-use super::striping::PathView;
+use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -152,6 +152,7 @@ pub struct Sender {
     rescue_at: Option<Instant>,
     /// Something has changed since the last striping.
     stale: bool,
+    striping: AnyStriping,
     views: Vec<PathView>,
 }
 
@@ -194,6 +195,7 @@ impl Sender {
             request_started: now,
             rescue_at: None,
             stale: false,
+            striping: AnyStriping::new(config.striping),
             views: Vec::new(),
         };
         sender.dial_control(now);

@@ -4,7 +4,25 @@
 //! session manager cuts the chunk to what TCP would send at once, min(congestion window, receive window) less
 //! what is on its way, whichever policy chose.
 
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::policy::Custom;
 use crate::time::Duration;
+
+/// How sessions share the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StripingPolicy {
+    /// [`Window`], the paper's.
+    Window,
+    /// [`Predictive`].
+    Predictive,
+    /// Somebody else's. Chunks are cut as for [`Window`].
+    Custom(CustomStriping),
+}
+
+/// A striping policy that is not ours.
+pub type CustomStriping = Custom<dyn Striping>;
 
 /// A session as a policy sees it.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +51,36 @@ pub struct FileView {
 }
 
 /// A striping policy.
-pub trait Striping {
-    /// The index of the session that gets the next chunk; `None` to wait.
-    fn choose(&self, paths: &[PathView], file: &FileView) -> Option<usize>;
+pub trait Striping: fmt::Debug + Send {
+    /// The index of the session that gets the next chunk; `None` to wait, as is any other that could not have it.
+    fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize>;
+}
+
+/// One of the policies.
+#[derive(Debug)]
+pub(super) enum AnyStriping {
+    Window(Window),
+    Predictive(Predictive),
+    Custom(Box<dyn Striping>),
+}
+
+impl AnyStriping {
+    pub(super) fn new(policy: StripingPolicy) -> Self {
+        match policy {
+            StripingPolicy::Window => Self::Window(Window),
+            StripingPolicy::Predictive => Self::Predictive(Predictive),
+            StripingPolicy::Custom(custom) => Self::Custom(custom.make(())),
+        }
+    }
+
+    pub(super) fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize> {
+        let choice = match self {
+            Self::Window(policy) => policy.choose(paths, file),
+            Self::Predictive(policy) => policy.choose(paths, file),
+            Self::Custom(policy) => policy.choose(paths, file),
+        };
+        choice.filter(|i| paths.get(*i).is_some_and(|path| path.usable && path.chunk > 0))
+    }
 }
 
 /// The paper's: whoever has room gets the next chunk, the most room first.
@@ -43,7 +88,7 @@ pub trait Striping {
 pub struct Window;
 
 impl Striping for Window {
-    fn choose(&self, paths: &[PathView], _file: &FileView) -> Option<usize> {
+    fn choose(&mut self, paths: &[PathView], _file: &FileView) -> Option<usize> {
         let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
         // `max_by_key` takes the last of equals; the first session is the primary and goes first.
         open.rev().max_by_key(|(_, p)| p.room).map(|(i, _)| i)
@@ -57,7 +102,7 @@ impl Striping for Window {
 pub struct Predictive;
 
 impl Striping for Predictive {
-    fn choose(&self, paths: &[PathView], file: &FileView) -> Option<usize> {
+    fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize> {
         let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
         open.filter(|(i, p)| helps(*i, p, paths, file)).min_by_key(|(_, p)| p.time_for_chunk).map(|(i, _)| i)
     }

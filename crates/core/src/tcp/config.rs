@@ -1,5 +1,6 @@
 //! Every choice that papers and stacks make differently, as a typed option.
 
+use super::congestion::{ByteCounting, CongestionAlgorithm};
 use crate::time::Duration;
 
 /// How one TCP connection behaves. [`Config::default`] is a present-day host; [`Config::paper`] is the TCP
@@ -149,49 +150,6 @@ pub enum Recovery {
     /// BSD Reno: fast retransmit of one segment, out of recovery with the next new acknowledgement; after a
     /// time-out everything past the hole is sent again (go-back-N).
     RenoGoBackN,
-}
-
-/// How the congestion window grows and shrinks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CongestionAlgorithm {
-    /// RFC 5681 with the window arithmetic of RFC 6582.
-    NewReno,
-    /// RFC 9438.
-    Cubic,
-    /// RFC 6356: as NewReno, but the windows of all subflows of one connection together grow no faster than one.
-    /// On a connection that is no subflow it is NewReno.
-    Coupled,
-    /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
-    /// CCR 34(2), 2004).
-    Westwood,
-    /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
-    AdaptiveNewReno(AdaptiveNewReno),
-}
-
-/// The bounds of A-NewReno. How they follow from the length of the path is the owner's affair, as is the time-out:
-/// see [`RtoConfig`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AdaptiveNewReno {
-    /// The window at the start and after a time-out, in segments (w_min).
-    pub w_min: u16,
-    /// The window never grows past it, in segments (w_max).
-    pub w_max: u16,
-    /// Rounds without loss from one growth to the next, at least 1.
-    pub update_every: u16,
-}
-
-/// What one acknowledgement is worth when the window grows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ByteCounting {
-    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards, so that
-    /// delayed acknowledgements slow the growth down. The TCP of the papers' models.
-    Off,
-    /// What it covers (RFC 3465, RFC 5681 section 3.1).
-    On {
-        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section 2.2: 1 or
-        /// 2); 1 while a time-out is repaired.
-        limit: u8,
-    },
 }
 
 impl Default for Config {

@@ -1,4 +1,4 @@
-//! Congestion control: one trait, dispatched by an enum.
+//! Congestion control: one trait, dispatched by an enum. [`CongestionAlgorithm::Custom`] is one of somebody else's.
 //!
 //! A controller says how large the window is and nothing else. What is sent again, and the inflation of the
 //! window during fast recovery (RFC 5681 section 3.2), belong to the sender.
@@ -16,46 +16,111 @@ use cubic::Cubic;
 use newreno::NewReno;
 use westwood::Westwood;
 
-use super::config::{ByteCounting, CongestionAlgorithm};
+use alloc::boxed::Box;
+use core::fmt;
+
+use crate::policy::Custom;
 use crate::time::{Duration, Instant};
+
+/// How the congestion window grows and shrinks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CongestionAlgorithm {
+    /// RFC 5681 with the window arithmetic of RFC 6582.
+    NewReno,
+    /// RFC 9438.
+    Cubic,
+    /// RFC 6356: as NewReno, but the windows of all subflows of one connection together grow no faster than one.
+    /// On a connection that is no subflow it is NewReno.
+    Coupled,
+    /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
+    /// CCR 34(2), 2004).
+    Westwood,
+    /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
+    AdaptiveNewReno(AdaptiveNewReno),
+    /// Somebody else's. Its window is taken to be a segment where it says less.
+    Custom(CustomCongestion),
+}
+
+/// The bounds of A-NewReno. How they follow from the length of the path is the owner's affair, as is the time-out:
+/// see [`super::RtoConfig`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdaptiveNewReno {
+    /// The window at the start and after a time-out, in segments (w_min).
+    pub w_min: u16,
+    /// The window never grows past it, in segments (w_max).
+    pub w_max: u16,
+    /// Rounds without loss from one growth to the next, at least 1.
+    pub update_every: u16,
+}
+
+/// What one acknowledgement is worth when the window grows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ByteCounting {
+    /// The same whatever it covers: one segment in slow start, its share of one segment afterwards, so that
+    /// delayed acknowledgements slow the growth down. The TCP of the papers' models.
+    Off,
+    /// What it covers (RFC 3465, RFC 5681 section 3.1).
+    On {
+        /// Most segments that one acknowledgement may add in slow start (`L` of RFC 3465 section 2.2: 1 or
+        /// 2); 1 while a time-out is repaired.
+        limit: u8,
+    },
+}
+
+/// A congestion control that is not ours.
+pub type CustomCongestion = Custom<dyn Controller, Start>;
+
+/// What a controller is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The initial window, in octets. Before the handshake is over it is one segment, and a controller is made again then.
+    pub cwnd: u32,
+    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    pub ssthresh: u32,
+    /// Largest payload, in octets.
+    pub mss: u32,
+}
 
 /// What a controller may know of its connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub struct View {
     /// Largest payload, in octets.
-    pub(crate) mss: u32,
+    pub mss: u32,
     /// SND.NXT - SND.UNA in octets when a loss, a time-out or the end of a recovery is told.
-    pub(crate) in_flight: u32,
+    pub in_flight: u32,
     /// How far the window being acknowledged was used.
-    pub(crate) usage: Usage,
-    /// The window never grows past this, in octets.
-    pub(crate) limit: u32,
+    pub usage: Usage,
+    /// The window never grows past this, in octets; each algorithm keeps to it by itself.
+    pub limit: u32,
     /// Octets of the initial window.
-    pub(crate) initial_window: u32,
+    pub initial_window: u32,
     /// The slow-start threshold never falls below this, in octets.
-    pub(crate) least_ssthresh: u32,
+    pub least_ssthresh: u32,
     /// Smoothed round-trip time, once measured.
-    pub(crate) srtt: Option<Duration>,
+    pub srtt: Option<Duration>,
     /// Smallest round-trip time measured.
-    pub(crate) min_rtt: Option<Duration>,
+    pub min_rtt: Option<Duration>,
     /// What one acknowledgement is worth.
-    pub(crate) byte_counting: ByteCounting,
+    pub byte_counting: ByteCounting,
     /// How the loss at hand is repaired.
-    pub(crate) repair: Repair,
+    pub repair: Repair,
 }
 
 /// How far a congestion window was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Usage {
+pub enum Usage {
     /// No further segment fitted.
     Full,
     /// At most so many octets were in flight.
-    Partial { peak: u32 },
+    Partial {
+        /// Octets.
+        peak: u32,
+    },
 }
 
 /// How losses are repaired and with them the occasion of a controller's call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Repair {
+pub enum Repair {
     /// BSD Reno.
     Reno,
     /// RFC 6582.
@@ -72,7 +137,7 @@ impl View {
     /// The window is worth growing: it held the sender back, or in slow start half of it was in use
     /// (RFC 7661 section 4.2 in spirit).
     #[inline]
-    pub(crate) fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
+    pub fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
         match self.usage {
             Usage::Full => true,
             Usage::Partial { peak } => cwnd < ssthresh && peak.saturating_mul(2) >= cwnd,
@@ -81,7 +146,7 @@ impl View {
 
     /// Octets that slow start adds for `acked` octets (RFC 5681 section 3.1, RFC 3465 section 2.2).
     #[inline]
-    pub(crate) fn slow_start_step(&self, acked: u32) -> u32 {
+    pub fn slow_start_step(&self, acked: u32) -> u32 {
         match self.byte_counting {
             ByteCounting::Off => self.mss,
             ByteCounting::On { limit } => acked.min(self.mss.saturating_mul(u32::from(limit.max(1)))),
@@ -90,7 +155,7 @@ impl View {
 }
 
 /// A congestion control algorithm. All windows are octets. Defaults do nothing.
-pub(crate) trait Controller {
+pub trait Controller: fmt::Debug + Send {
     /// The window.
     fn cwnd(&self) -> u32;
     /// The slow-start threshold; `u32::MAX` is unbounded.
@@ -112,14 +177,18 @@ pub(crate) trait Controller {
 }
 
 /// One of the algorithms.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum AnyController {
     NewReno(NewReno),
     Cubic(Cubic),
     Coupled(Coupled),
     Adaptive(Adaptive),
     Westwood(Westwood),
+    Custom(Box<dyn Controller>, AtLeast),
 }
+
+/// Octets of a segment: a window of less would send nothing for ever.
+type AtLeast = u32;
 
 impl AnyController {
     /// `start` is the window and the size of a segment, in octets.
@@ -133,6 +202,9 @@ impl AnyController {
             CongestionAlgorithm::Westwood => Self::Westwood(Westwood::new(cwnd, ssthresh)),
             CongestionAlgorithm::AdaptiveNewReno(options) => {
                 Self::Adaptive(Adaptive::new(options, mss, ssthresh))
+            }
+            CongestionAlgorithm::Custom(custom) => {
+                Self::Custom(custom.make(Start { cwnd, ssthresh, mss }), mss)
             }
         }
     }
@@ -152,6 +224,7 @@ impl AnyController {
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
             Self::Westwood(c) => c,
+            Self::Custom(c, _) => c.as_ref(),
         }
     }
 
@@ -163,6 +236,7 @@ impl AnyController {
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
             Self::Westwood(c) => c,
+            Self::Custom(c, _) => c.as_mut(),
         }
     }
 }
@@ -176,6 +250,7 @@ impl Controller for AnyController {
             Self::Coupled(c) => c.cwnd(),
             Self::Adaptive(c) => c.cwnd(),
             Self::Westwood(c) => c.cwnd(),
+            Self::Custom(c, least) => c.cwnd().max(*least),
         }
     }
 
@@ -191,6 +266,7 @@ impl Controller for AnyController {
             Self::Coupled(c) => c.on_ack(now, view, acked),
             Self::Adaptive(c) => c.on_ack(now, view, acked),
             Self::Westwood(c) => c.on_ack(now, view, acked),
+            Self::Custom(c, _) => c.on_ack(now, view, acked),
         }
     }
 
@@ -198,6 +274,7 @@ impl Controller for AnyController {
     fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
         match self {
             Self::Westwood(c) => c.on_delivery(now, mss, acked),
+            Self::Custom(c, _) => c.on_delivery(now, mss, acked),
             Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) => {}
         }
     }

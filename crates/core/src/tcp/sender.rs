@@ -24,8 +24,8 @@ use bytes::Bytes;
 
 use self::delivery::Delivery;
 use self::timer::Timer;
-use super::config::{ByteCounting, Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, Controller, Coupling, Repair, Usage, View};
+use super::config::{Config, InitialWindow, Recovery};
+use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Usage, View};
 use super::multipath::SendMap;
 use super::rtt::RttEstimator;
 use super::sack::Scoreboard;

@@ -229,11 +229,11 @@ impl Config {
             // The window striping is the paper's, and the paper copies nothing and divides the buffer.
             reinjection: match self.striping {
                 StripingName::Predictive => ReinjectionName::On,
-                StripingName::Window => ReinjectionName::Off,
+                StripingName::Window | StripingName::Custom(_) => ReinjectionName::Off,
             },
             sharing: match self.striping {
                 StripingName::Predictive => SharingName::Overcommitted,
-                StripingName::Window => SharingName::Divided,
+                StripingName::Window | StripingName::Custom(_) => SharingName::Divided,
             },
             ..SetSection::default()
         }

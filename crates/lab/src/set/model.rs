@@ -96,7 +96,7 @@ pub(super) fn probing(striping: StripingName, wired_mss: u16) -> Option<Probing>
     let segment = u64::from(wired_mss);
     match striping {
         StripingName::Predictive => Some(Probing { first: 2 * segment, others: segment }),
-        StripingName::Window => None,
+        StripingName::Window | StripingName::Custom(_) => None,
     }
 }
 

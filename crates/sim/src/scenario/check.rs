@@ -130,7 +130,7 @@ impl Checker<'_> {
     fn profiles(&mut self, file: &mut FileConfig) -> Checked<()> {
         file.tcp.entry("default".to_owned()).or_default();
         for (name, profile) in &mut file.tcp {
-            let config = match profile.config() {
+            let config = match profile.config(self.source.policies()) {
                 Ok(config) => config,
                 Err((key, message)) => return self.fault(at!["tcp", name.as_str(), key], message, None),
             };

@@ -6,6 +6,8 @@ use anabranch_core::tcp::{self, CongestionAlgorithm, DsnWidth};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::policies::{Policies, PolicyName};
+
 /// Who sends what where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -22,6 +24,9 @@ pub enum SchedulerName {
     Daps,
     /// Each path takes what it delivers before the next slower one delivers its first.
     Predictive,
+    /// One that the program has brought along.
+    #[serde(untagged)]
+    Custom(PolicyName),
 }
 
 /// When data that has been sent on a subflow is sent on another, too.
@@ -94,7 +99,11 @@ pub struct MptcpSpec {
 
 impl MptcpSection {
     /// What it means for subflows that are as `tcp` says, or the key at fault and what is wrong with it.
-    pub(super) fn spec(&self, tcp: tcp::Config) -> Result<MptcpSpec, (&'static str, String)> {
+    pub(super) fn spec(
+        &self,
+        tcp: tcp::Config,
+        policies: &Policies,
+    ) -> Result<MptcpSpec, (&'static str, String)> {
         let max_subflows = mptcp::Config::default().max_subflows;
         if !(1..=max_subflows).contains(&self.subflows) {
             return Err(("subflows", format!("expected 1 to {max_subflows}, found {}", self.subflows)));
@@ -114,7 +123,7 @@ impl MptcpSection {
         };
         let config = mptcp::Config {
             tcp: tcp::Config { congestion, ..tcp },
-            scheduler: self.scheduler.into(),
+            scheduler: self.scheduler.kind(policies).map_err(|message| ("scheduler", message))?,
             reinjection: self.reinjection.into(),
             dsn_width,
             // A subflow that is being closed still counts when its successor joins.
@@ -125,16 +134,17 @@ impl MptcpSection {
     }
 }
 
-impl From<SchedulerName> for SchedulerKind {
-    fn from(name: SchedulerName) -> Self {
-        match name {
-            SchedulerName::FastestRtt => Self::FastestRtt,
-            SchedulerName::RoundRobin => Self::RoundRobin,
-            SchedulerName::Redundant => Self::Redundant,
-            SchedulerName::Blest => Self::Blest,
-            SchedulerName::Daps => Self::Daps,
-            SchedulerName::Predictive => Self::Predictive,
-        }
+impl SchedulerName {
+    fn kind(self, policies: &Policies) -> Result<SchedulerKind, String> {
+        Ok(match self {
+            Self::FastestRtt => SchedulerKind::FastestRtt,
+            Self::RoundRobin => SchedulerKind::RoundRobin,
+            Self::Redundant => SchedulerKind::Redundant,
+            Self::Blest => SchedulerKind::Blest,
+            Self::Daps => SchedulerKind::Daps,
+            Self::Predictive => SchedulerKind::Predictive,
+            Self::Custom(name) => SchedulerKind::Custom(policies.find_scheduler(name)?),
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use anabranch_core::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::policies::{Policies, PolicyName};
 use super::units::{Size, Span};
 
 /// Layout of the header of a data chunk.
@@ -61,6 +62,19 @@ pub enum StripingName {
     Predictive,
     /// Whoever has window, as in the paper.
     Window,
+    /// One that the program has brought along.
+    #[serde(untagged)]
+    Custom(PolicyName),
+}
+
+impl StripingName {
+    pub(super) fn policy(self, policies: &Policies) -> Result<StripingPolicy, String> {
+        Ok(match self {
+            Self::Predictive => StripingPolicy::Predictive,
+            Self::Window => StripingPolicy::Window,
+            Self::Custom(name) => StripingPolicy::Custom(policies.find_striping(name)?),
+        })
+    }
 }
 
 /// Whether an idle session copies what holds up the rest.
@@ -153,8 +167,9 @@ impl SetSection {
         }
     }
 
-    /// Options of the sender; its plan and its gateways are left as they are by default.
-    pub fn sender(&self) -> SenderConfig {
+    /// Options of the sender, whose striping has a name that the program may have brought along; its plan and its gateways are
+    /// left as they are by default.
+    pub(super) fn sender(&self, striping: StripingPolicy) -> SenderConfig {
         SenderConfig {
             layout: match self.layout {
                 LayoutName::Compact => Layout::Compact,
@@ -169,10 +184,7 @@ impl SetSection {
                 OpenName::OneByOne => OpenWhen::OneByOne,
                 OpenName::AtOnce => OpenWhen::AtOnce,
             },
-            striping: match self.striping {
-                StripingName::Predictive => StripingPolicy::Predictive,
-                StripingName::Window => StripingPolicy::Window,
-            },
+            striping,
             reinjection: match self.reinjection {
                 ReinjectionName::On => Reinjection::On,
                 ReinjectionName::Off => Reinjection::Off,

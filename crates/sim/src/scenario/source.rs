@@ -7,6 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{HINT_MARK, Place, ScenarioError, hint_from, nearest};
+use super::policies::Policies;
 
 /// The text of a scenario and what is set on top of it.
 #[derive(Clone, Debug)]
@@ -14,6 +15,7 @@ pub struct Source {
     name: String,
     text: String,
     overrides: Vec<String>,
+    policies: Policies,
 }
 
 /// A step of a path to a value.
@@ -43,7 +45,7 @@ pub type Node<'s> = Spanned<DeValue<'s>>;
 impl Source {
     /// A scenario's text; `name` is what errors call it.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), overrides: Vec::new() }
+        Self { name: name.into(), text: text.into(), overrides: Vec::new(), policies: Policies::default() }
     }
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
@@ -51,6 +53,16 @@ impl Source {
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
+    }
+
+    /// Lets the scenario name policies that are not ours.
+    pub fn with_policies(self, policies: Policies) -> Self {
+        Self { policies, ..self }
+    }
+
+    /// What is not ours.
+    pub(super) fn policies(&self) -> &Policies {
+        &self.policies
     }
 
     /// The text as it was given.
@@ -162,6 +174,17 @@ fn plain_words(message: &str) -> String {
         "invalid type: unit variant, expected newtype variant",
         "this word stands with a number, as in `{ first = 2.0 }`",
     );
+    // What is no word of ours may be a word of somebody else's: all that is known of other things is that they are none.
+    if let Some(name) = message.strip_prefix("data did not match any variant of untagged enum ") {
+        return match name {
+            "CongestionName" => "expected the name of a congestion control, or a table such as \
+                `{ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }`"
+                .to_owned(),
+            "SchedulerName" => "expected the name of a scheduler".to_owned(),
+            "StripingName" => "expected the name of a striping policy".to_owned(),
+            _ => message,
+        };
+    }
     let types = [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
     let named =
         types.iter().find_map(|(name, max)| Some((message.strip_suffix(&format!("expected {name}"))?, max)));

@@ -7,6 +7,7 @@ use anabranch_core::tcp::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::policies::{Policies, PolicyName};
 use super::units::{Limit, Size, Span};
 
 /// Where a profile starts from.
@@ -75,6 +76,9 @@ pub enum CongestionName {
         /// Rounds without loss from one growth to the next.
         update_every: u16,
     },
+    /// One that the program has brought along.
+    #[serde(untagged)]
+    Custom(PolicyName),
 }
 
 /// The congestion window at the start.
@@ -196,7 +200,7 @@ pub(super) type ProfileFault = (&'static str, String);
 
 impl TcpProfile {
     /// What the profile means.
-    pub(super) fn config(&self) -> Result<tcp::Config, ProfileFault> {
+    pub(super) fn config(&self, policies: &Policies) -> Result<tcp::Config, ProfileFault> {
         self.check()?;
         let base = match self.base.unwrap_or_default() {
             Base::Modern => tcp::Config::default(),
@@ -231,7 +235,10 @@ impl TcpProfile {
             nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             recovery: self.recovery.map_or(base.recovery, Into::into),
-            congestion: self.congestion.map_or(base.congestion, Into::into),
+            congestion: match self.congestion {
+                Some(name) => name.algorithm(policies).map_err(|message| ("congestion", message))?,
+                None => base.congestion,
+            },
             send_buffer: octets(self.send_buffer, "send_buffer", base.send_buffer)?,
             receive_buffer: octets(self.receive_buffer, "receive_buffer", base.receive_buffer)?,
             time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
@@ -377,17 +384,18 @@ names! {
     RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
 }
 
-impl From<CongestionName> for CongestionAlgorithm {
-    fn from(name: CongestionName) -> Self {
-        match name {
-            CongestionName::Newreno => Self::NewReno,
-            CongestionName::Cubic => Self::Cubic,
-            CongestionName::Coupled => Self::Coupled,
-            CongestionName::Westwood => Self::Westwood,
-            CongestionName::AdaptiveNewreno { w_min, w_max, update_every } => {
-                Self::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
+impl CongestionName {
+    fn algorithm(self, policies: &Policies) -> Result<CongestionAlgorithm, String> {
+        Ok(match self {
+            Self::Newreno => CongestionAlgorithm::NewReno,
+            Self::Cubic => CongestionAlgorithm::Cubic,
+            Self::Coupled => CongestionAlgorithm::Coupled,
+            Self::Westwood => CongestionAlgorithm::Westwood,
+            Self::AdaptiveNewreno { w_min, w_max, update_every } => {
+                CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
             }
-        }
+            Self::Custom(name) => CongestionAlgorithm::Custom(policies.find_congestion(name)?),
+        })
     }
 }
 
@@ -401,6 +409,7 @@ impl From<CongestionAlgorithm> for CongestionName {
             CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every }) => {
                 Self::AdaptiveNewreno { w_min, w_max, update_every }
             }
+            CongestionAlgorithm::Custom(custom) => Self::Custom(PolicyName::of(custom.name())),
         }
     }
 }
@@ -430,21 +439,21 @@ mod tests {
     #[test]
     fn a_complete_profile_means_the_same() {
         for config in [tcp::Config::default(), tcp::Config::paper()] {
-            assert_eq!(TcpProfile::complete(&config).config(), Ok(config));
+            assert_eq!(TcpProfile::complete(&config).config(&Policies::default()), Ok(config));
         }
         let options = AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3 };
         let adaptive = tcp::Config {
             congestion: CongestionAlgorithm::AdaptiveNewReno(options),
             ..tcp::Config::default()
         };
-        assert_eq!(TcpProfile::complete(&adaptive).config(), Ok(adaptive));
+        assert_eq!(TcpProfile::complete(&adaptive).config(&Policies::default()), Ok(adaptive));
         let adhoc = tcp::Config {
             congestion: CongestionAlgorithm::Westwood,
             elfn: Some(anabranch_core::time::Duration::from_secs(2)),
             ..tcp::Config::default()
         };
-        assert_eq!(TcpProfile::complete(&adhoc).config(), Ok(adhoc));
+        assert_eq!(TcpProfile::complete(&adhoc).config(&Policies::default()), Ok(adhoc));
         let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
-        assert_eq!(TcpProfile::complete(&off).config(), Ok(off));
+        assert_eq!(TcpProfile::complete(&off).config(&Policies::default()), Ok(off));
     }
 }

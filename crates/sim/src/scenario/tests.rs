@@ -5,6 +5,7 @@ use expect_test::{Expect, expect};
 use super::*;
 
 mod mptcp;
+mod policies;
 mod radio;
 
 const GOOD: &str = r#"

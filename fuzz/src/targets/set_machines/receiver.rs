@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::set::{
-    Effect, Grant, NodeStriping, Receiver, ReceiverConfig, RefuseReason, StreamEvent, StreamId,
+    Effect, Grant, Holding, NodeStriping, Receiver, ReceiverConfig, RefuseReason, StreamEvent, StreamId,
 };
 use anabranch_core::time::Instant;
 use anabranch_wire::set::{self as wire, Join, Message, Plan, Request, VERSION};
@@ -34,7 +34,8 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     let buffer = *octets.choose(&[0, 1, 81, 1000, 5000, 64_000])?;
     let grant = *octets.choose(&[Grant::AtOnce, Grant::Ask])?;
     let gateways = messages::accept(octets)?.gateways;
-    let config = ReceiverConfig { buffer, striping, grant, gateways, ..base };
+    let holding = *octets.choose(&[Holding::Pieces, Holding::Ring])?;
+    let config = ReceiverConfig { buffer, striping, grant, gateways, holding, ..base };
     let mut node = Node {
         receiver: Receiver::new(config),
         streams: Streams::default(),
@@ -49,7 +50,8 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     for _ in 0..MAX_STEPS {
         node.step(octets, &mut now, probe)?;
         answer_timers(&mut node.receiver, now, Receiver::next_timeout, |r| r.handle_timeout(now));
-        if !octets.ratio(1, 8)? {
+        // Whoever has a ring polls each time.
+        if holding == Holding::Ring || !octets.ratio(1, 8)? {
             node.poll(probe);
         }
     }

@@ -107,7 +107,7 @@ impl Connection {
             subflows: alloc::vec::Vec::new(),
             tx: DataSender::new(local.idsn + 1, config.tcp.send_buffer),
             rx: DataReceiver::new(DataSeqNumber(0), 0, 0, 1),
-            scheduler: AnyScheduler::new(&config),
+            scheduler: AnyScheduler::new(config.scheduler, config.tcp.push),
             last_heard: 0,
             turn: 0,
             resets: Default::default(),

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::{Connection, Mode};
 use crate::mptcp::config::Reinjection;
 use crate::mptcp::info::SubflowId;
-use crate::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use crate::mptcp::scheduler::{Demand, PathView, Pick, Scheduler, SchedulerKind};
 use crate::mptcp::send::Copy;
 use crate::mptcp::subflow::Subflow;
 use crate::segment::{DataSeqNumber, Segment};
@@ -86,7 +86,7 @@ impl Connection {
     /// The subflows that carry data: backups only if there is nothing else (RFC 8684 section 3.3.8).
     fn views(&self, now: Instant) -> Vec<PathView> {
         let regular = self.subflows.iter().any(|s| s.is_ready() && !s.backup);
-        let redundant = self.config.scheduler == crate::mptcp::config::SchedulerKind::Redundant;
+        let redundant = self.config.scheduler == SchedulerKind::Redundant;
         let mut views = Vec::new();
         for (index, subflow) in self.subflows.iter().enumerate() {
             if subflow.is_ready() && (!regular || !subflow.backup) {

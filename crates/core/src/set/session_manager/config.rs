@@ -2,6 +2,7 @@
 
 use anabranch_wire::set::{FileIdentity, Layout, Plan};
 
+use crate::set::striping::StripingPolicy;
 use crate::time::Duration;
 
 /// When data may follow a SETSYN.
@@ -22,15 +23,6 @@ pub enum OpenWhen {
     Staggered,
     /// All together.
     AtOnce,
-}
-
-/// How sessions share the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StripingPolicy {
-    /// [`crate::set::striping::Window`], the paper's.
-    Window,
-    /// [`crate::set::striping::Predictive`].
-    Predictive,
 }
 
 /// What an idle session does for a chunk that holds up the others.

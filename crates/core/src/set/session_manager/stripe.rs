@@ -2,8 +2,8 @@
 
 use anabranch_wire::set::Plan;
 
-use super::{Sender, Start, StripingPolicy};
-use crate::set::striping::{FileView, PathView, Predictive, Striping, Window};
+use super::{Sender, Start};
+use crate::set::striping::{FileView, PathView, StripingPolicy};
 use crate::set::tcp_manager::{State, TcpManager};
 use crate::time::Instant;
 
@@ -36,11 +36,7 @@ impl Sender {
             }
             self.view_paths((end - next.start).min(self.grain()));
             let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
-            let choice = match self.config.striping {
-                StripingPolicy::Window => Window.choose(&self.views, &file),
-                StripingPolicy::Predictive => Predictive.choose(&self.views, &file),
-            };
-            let Some(index) = choice else { break };
+            let Some(index) = self.striping.choose(&self.views, &file) else { break };
             let end = next.start + self.views[index].chunk;
             self.unassigned.remove(next.start, end);
             self.write(now, index, next.start, end);
@@ -56,7 +52,7 @@ impl Sender {
     /// The largest chunk to cut now: half of a session's part of what is left.
     fn grain(&self) -> u64 {
         match self.config.striping {
-            StripingPolicy::Window => u64::MAX,
+            StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
             StripingPolicy::Predictive => {
                 (self.unassigned.octets() / (2 * self.selected.max(1) as u64)).max(SMALLEST_CHUNK)
             }
@@ -80,7 +76,7 @@ impl Sender {
                 State::Calling | State::Released | State::Closed(_) => false,
             };
             let bound = match config.striping {
-                StripingPolicy::Window => u64::MAX,
+                StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
                 StripingPolicy::Predictive => enough_for(session, Some(i) == fastest, config.spare_chunks),
             };
             let chunk =

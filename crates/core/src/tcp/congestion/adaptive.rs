@@ -5,7 +5,7 @@
 //! (errata M29), and doubling stops at the threshold and at w_max (M21).
 
 use super::{Controller, Repair, View};
-use crate::tcp::config::AdaptiveNewReno;
+use crate::tcp::congestion::AdaptiveNewReno;
 use crate::time::Instant;
 
 /// The window, in whole segments.
@@ -88,7 +88,7 @@ impl Controller for Adaptive {
 mod tests {
     use super::super::Usage;
     use super::*;
-    use crate::tcp::config::ByteCounting;
+    use crate::tcp::congestion::ByteCounting;
 
     const OPTIONS: AdaptiveNewReno = AdaptiveNewReno { w_min: 2, w_max: 10, update_every: 1 };
 

@@ -1,7 +1,7 @@
 //! Slow start and congestion avoidance of RFC 5681 with the window arithmetic of RFC 6582.
 
 use super::{Controller, Repair, View};
-use crate::tcp::config::ByteCounting;
+use crate::tcp::congestion::ByteCounting;
 use crate::time::Instant;
 
 /// The classical window.

@@ -155,7 +155,11 @@ impl Checker<'_> {
             return self.fault(at!["transfer", i, "kind"], "the network has no gateway", hint);
         }
         let gateways = self.gateways(i, section, scenario)?;
-        Ok(Scheme::Set(SetSpec { plan, gateways, default_gateway, wireless, set }))
+        let striping = match set.striping.policy(self.source.policies()) {
+            Ok(striping) => striping,
+            Err(message) => return self.fault(at!["transfer", i, "set", "striping"], message, None),
+        };
+        Ok(Scheme::Set(SetSpec { plan, gateways, default_gateway, wireless, striping, set }))
     }
 
     fn multipath(
@@ -171,7 +175,7 @@ impl Checker<'_> {
             let hint = format!("send to `{root}`, or with kind = \"tcp\"");
             return self.fault(at!["transfer", i, "to"], message, Some(&hint));
         }
-        match section.mptcp.unwrap_or_default().spec(tcp) {
+        match section.mptcp.unwrap_or_default().spec(tcp, self.source.policies()) {
             Ok(spec) => Ok(spec),
             Err((key, message)) => self.fault(at!["transfer", i, "mptcp", key], message, None),
         }

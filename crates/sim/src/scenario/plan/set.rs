@@ -70,7 +70,7 @@ impl Scenario {
         let sender = SetSender::new(SetSenderConfig {
             node: transfer.to,
             file: content(&transfer.content, files),
-            set: SenderConfig { plan: spec.plan, gateways, ..spec.set.sender() },
+            set: SenderConfig { plan: spec.plan, gateways, ..spec.set.sender(spec.striping) },
             wired: transfer.tcp,
             control: transfer.tcp,
             ip: self.network.ip,

@@ -1,0 +1,187 @@
+//! What files were when they were last read through, so that a file that goes to many nodes is not read twice for each.
+//!
+//! A file is known again by its device, inode, length and the times of its last changes. That is no proof, and need not be one:
+//! the node compares what has come with the digest that was announced, and throws away what is something else.
+
+#![expect(clippy::disallowed_types, reason = "times of files are of the day")]
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anabranch_secure::FileDigest;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::files::{digest, write_whole};
+
+/// So many files are remembered, those that were read last.
+const MOST: usize = 64;
+
+/// A file that was changed so shortly before may have been changed again without a later time: clocks of file systems tick
+/// every few milliseconds, some every other second.
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// A file as it is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Look {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Look {
+    fn at(file: &Metadata) -> Self {
+        Self {
+            device: file.dev(),
+            inode: file.ino(),
+            bytes: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+
+    /// Whether another change would show.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let seconds = self.changed.0.max(self.modified.0);
+        u64::try_from(seconds).is_ok_and(|seconds| Duration::from_secs(seconds) + SETTLED < now)
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    #[serde(flatten)]
+    look: Look,
+    sha256: [u8; 32],
+}
+
+/// The digests that one file keeps, the latest last. Without a place, nothing is kept.
+#[derive(Debug)]
+pub(super) struct Digests {
+    place: Option<PathBuf>,
+    known: Vec<Known>,
+}
+
+impl Digests {
+    /// Those of a folder. What cannot be read is as good as nothing.
+    pub(super) fn open(folder: Option<&Path>) -> Self {
+        let place = folder.map(|folder| folder.join("digests.json"));
+        let read = place.as_ref().and_then(|place| std::fs::read(place).ok());
+        let known = read.and_then(|octets| serde_json::from_slice(&octets).ok()).unwrap_or_default();
+        Self { place, known }
+    }
+
+    /// A file and what it is; it is read through if that is not known, or is to be known `anew`.
+    pub(super) fn of(&mut self, path: &Path, anew: bool) -> Result<(File, FileDigest), Error> {
+        let unreadable =
+            |e: io::Error| Error::unreadable(path, &e).with_hint("name a file that you may read");
+        if self.place.is_none() {
+            return digest(path);
+        }
+        let file = File::open(path).map_err(unreadable)?;
+        let before = Look::at(&file.metadata().map_err(unreadable)?);
+        if let Some(known) = self.known.iter().find(|known| known.look == before && !anew) {
+            return Ok((file, FileDigest { length: before.bytes, sha256: known.sha256 }));
+        }
+        let (file, digest) = digest(path)?;
+        let after = Look::at(&file.metadata().map_err(unreadable)?);
+        if before == after && digest.length == after.bytes && after.is_settled(SystemTime::now()) {
+            self.remember(after, digest.sha256);
+        }
+        Ok((file, digest))
+    }
+
+    fn remember(&mut self, look: Look, sha256: [u8; 32]) {
+        self.known.retain(|known| (known.look.device, known.look.inode) != (look.device, look.inode));
+        self.known.push(Known { look, sha256 });
+        self.known.drain(..self.known.len().saturating_sub(MOST));
+        self.keep();
+    }
+
+    /// It may not have been what it was taken for.
+    pub(super) fn forget(&mut self, file: &FileDigest) {
+        let before = self.known.len();
+        self.known.retain(|known| known.sha256 != file.sha256);
+        if self.known.len() < before {
+            self.keep();
+        }
+    }
+
+    /// Two pushes that do so at once lose what one of them has found, which is read again then.
+    fn keep(&self) {
+        let Some(place) = &self.place else { return };
+        let kept = place.parent().map_or(Ok(()), std::fs::create_dir_all);
+        if kept.is_ok() {
+            // It only saves time.
+            let _ = write_whole(place, &serde_json::to_vec(&self.known).expect("plain data"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A file, and a folder that says of it what it is not: whoever answers with that has not read it.
+    fn misremembered(folder: &Path) -> (PathBuf, FileDigest) {
+        let path = folder.join("file");
+        fs::write(&path, b"octets").expect("room");
+        let look = Look::at(&path.metadata().expect("it is there"));
+        let told = FileDigest { length: look.bytes, sha256: [7; 32] };
+        Digests::open(Some(folder)).remember(look, told.sha256);
+        (path, told)
+    }
+
+    #[test]
+    fn a_file_is_known_again_until_it_changes() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let (path, told) = misremembered(folder.path());
+        let read = |anew| Digests::open(Some(folder.path())).of(&path, anew).expect("it is there").1;
+        assert_eq!(read(false), told);
+        let right = read(true);
+        assert_ne!(right, told);
+        let long_ago = SystemTime::now() - Duration::from_secs(3600);
+        let file = File::options().write(true).open(&path).expect("it is there");
+        file.set_modified(long_ago).expect("it is ours");
+        assert_eq!(read(false), right, "its time has changed");
+    }
+
+    #[test]
+    fn what_has_only_just_changed_is_not_remembered() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, b"octets").expect("room");
+        Digests::open(Some(folder.path())).of(&path, false).expect("it is there");
+        assert!(Digests::open(Some(folder.path())).known.is_empty());
+        let look = Look::at(&path.metadata().expect("it is there"));
+        assert!(look.is_settled(SystemTime::now() + SETTLED * 2));
+    }
+
+    #[test]
+    fn what_was_wrong_is_forgotten() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let (path, told) = misremembered(folder.path());
+        Digests::open(Some(folder.path())).forget(&told);
+        let (_, read) = Digests::open(Some(folder.path())).of(&path, false).expect("it is there");
+        assert_ne!(read, told);
+    }
+
+    #[test]
+    fn the_latest_are_kept_and_nonsense_is_nothing() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        fs::write(folder.path().join("digests.json"), b"{ nonsense").expect("room");
+        let mut digests = Digests::open(Some(folder.path()));
+        assert!(digests.known.is_empty());
+        let look = Look::at(&folder.path().metadata().expect("it is there"));
+        (0..100).for_each(|inode| digests.remember(Look { inode, ..look }, [0; 32]));
+        let kept: Vec<u64> = Digests::open(Some(folder.path())).known.iter().map(|k| k.look.inode).collect();
+        assert_eq!(kept, (36..100).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,165 @@
+//! Policies that a program brings along.
+
+use anabranch_core::mptcp::CustomScheduler;
+use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
+use anabranch_core::set::CustomStriping;
+use anabranch_core::set::striping::{self, FileView, Striping};
+use anabranch_core::tcp::CustomCongestion;
+use anabranch_core::tcp::congestion::{Controller, Start, View};
+use anabranch_core::time::Instant;
+
+use super::*;
+
+/// Half as fast as NewReno in slow start, and never below two segments.
+#[derive(Debug)]
+struct Gentle {
+    cwnd: u32,
+    ssthresh: u32,
+    mss: u32,
+}
+
+impl Controller for Gentle {
+    fn cwnd(&self) -> u32 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u32 {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, _: Instant, view: &View, acked: u32) {
+        self.cwnd = (self.cwnd + acked / 2).min(view.limit);
+    }
+
+    fn on_loss(&mut self, _: Instant, view: &View) {
+        self.ssthresh = (view.in_flight / 2).max(2 * self.mss);
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_timeout(&mut self, now: Instant, view: &View) {
+        self.on_loss(now, view);
+    }
+}
+
+const GENTLE: CustomCongestion =
+    CustomCongestion::new("gentle", |Start { cwnd, ssthresh, mss }| Box::new(Gentle { cwnd, ssthresh, mss }));
+
+/// Says what cannot be: no window at all.
+#[derive(Debug)]
+struct Closed;
+
+impl Controller for Closed {
+    fn cwnd(&self) -> u32 {
+        0
+    }
+
+    fn ssthresh(&self) -> u32 {
+        0
+    }
+}
+
+const CLOSED: CustomCongestion = CustomCongestion::new("closed", |_| Box::new(Closed));
+
+/// The subflow that was opened last, and now and then one that is not there.
+#[derive(Debug, Default)]
+struct LastOpened(u32);
+
+impl Scheduler for LastOpened {
+    fn pick(&mut self, demand: &Demand, paths: &[PathView]) -> Pick {
+        self.0 += 1;
+        let open = paths.iter().rev().find(|path| path.takes(demand.unsent));
+        match open {
+            Some(_) if self.0.is_multiple_of(5) => Pick::Send { index: 99, skip: 0 },
+            Some(path) if demand.unsent > 0 => Pick::Send { index: path.index, skip: 0 },
+            _ => Pick::Wait,
+        }
+    }
+}
+
+const LAST: CustomScheduler = CustomScheduler::new("last-opened", |()| Box::<LastOpened>::default());
+
+/// In turn, sessions that are not there among them.
+#[derive(Debug, Default)]
+struct InTurn(usize);
+
+impl Striping for InTurn {
+    fn choose(&mut self, paths: &[striping::PathView], _: &FileView) -> Option<usize> {
+        self.0 += 1;
+        let open = |i: &usize| paths.get(*i).is_none_or(|path| path.usable && path.chunk > 0);
+        (0..=paths.len()).map(|i| (self.0 + i) % (paths.len() + 1)).find(open)
+    }
+}
+
+const IN_TURN: CustomStriping = CustomStriping::new("in-turn", |()| Box::<InTurn>::default());
+
+fn brought() -> Policies {
+    Policies::default().congestion(GENTLE).congestion(CLOSED).scheduler(LAST).striping(IN_TURN)
+}
+
+const GATEWAYS: &str = include_str!("../../../../../scenarios/three-gateways.toml");
+const DIAMOND: &str = include_str!("../../../../../scenarios/diamond-mptcp.toml");
+
+fn delivered(source: &Source) -> (Scenario, record::Metrics) {
+    let scenario = source.scenario().expect("it is legal");
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let name = format!("transfer.{}.delivered", scenario.transfers[0].name);
+    assert_eq!(metrics[&name].value, Some(1.0));
+    (scenario, metrics)
+}
+
+#[test]
+fn a_scenario_names_them_and_they_decide() {
+    let plain = Source::new("three-gateways.toml", GATEWAYS).with_policies(brought());
+    let (ours, before) = delivered(&plain);
+    for assignment in [
+        "tcp.wireless.congestion=gentle",
+        "tcp.wireless.congestion=closed",
+        "transfer.0.set.striping=in-turn",
+    ] {
+        let (theirs, after) = delivered(&plain.clone().set(assignment));
+        assert!(before != after, "{assignment}");
+        assert_ne!(ours.hash(), theirs.hash(), "{assignment}");
+        // What is written down means the same to whoever has the same policies.
+        let again = Source::new("again.toml", theirs.to_toml()).with_policies(brought());
+        assert_eq!(again.scenario().expect("it is legal").hash(), theirs.hash());
+    }
+    let diamond = Source::new("diamond-mptcp.toml", DIAMOND).with_policies(brought());
+    let diamond = diamond.set("transfer.log.bytes=20 kB");
+    let (_, before) = delivered(&diamond);
+    let (_, after) = delivered(&diamond.set("transfer.log.mptcp.scheduler=last-opened"));
+    assert!(before != after);
+}
+
+#[test]
+fn what_was_not_brought_along_is_not_known() {
+    let said = |policies: Policies, assignment: &str| {
+        let source = Source::new("s.toml", GATEWAYS).with_policies(policies).set(assignment);
+        let error = source.scenario().expect_err("nobody has brought it").to_string();
+        error.strip_prefix(&format!("--set {assignment}: ")).map(str::to_owned).expect("its place")
+    };
+    let known = "it knows newreno, cubic, coupled, westwood";
+    let expected = format!("this program has no congestion control `gentle`: {known}");
+    assert_eq!(said(Policies::default(), "tcp.default.congestion=gentle"), expected);
+    for (assignment, expected) in [
+        (
+            "tcp.default.congestion=gentel",
+            "this program has no congestion control `gentel`: did you mean `gentle`?",
+        ),
+        (
+            "tcp.default.congestion=7",
+            "expected the name of a congestion control, or a table such as \
+             `{ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }`",
+        ),
+        (
+            "tcp.default.congestion=adaptive-newreno",
+            "`adaptive-newreno` stands with numbers: \
+             { adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }",
+        ),
+        (
+            "transfer.0.set.striping=predictiv",
+            "this program has no striping policy `predictiv`: did you mean `predictive`?",
+        ),
+    ] {
+        assert_eq!(said(brought(), assignment), expected);
+    }
+}
