@@ -22,6 +22,7 @@ mod plan;
 mod push;
 mod run;
 mod service;
+mod sweep;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Command {
     Key(key::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
+    /// Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped
+    Sweep(sweep::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
     /// The papers' experiments: one point or grid, or every published figure beside ours
@@ -93,6 +96,7 @@ fn run() -> Result<(), Error> {
         Command::Node(arguments) => node::main(arguments),
         Command::Key(command) => key::main(&command),
         Command::Run(arguments) => run::main(&arguments),
+        Command::Sweep(arguments) => sweep::main(&arguments),
         Command::Emulate(arguments) => emulate::main(&arguments),
         Command::Lab(command) => lab::main(&command),
         Command::Plan(command) => plan::main(&command),

@@ -78,18 +78,23 @@ const GATHERED: usize = 4_096;
 /// How often the disk is waited for: what the death of the machine, not of the process, can take.
 const SYNC: Duration = Duration::from_secs(5);
 
-/// Makes all runs of a shard that are not done, and adds their rows to the store.
+/// Makes all runs of a shard that are not done, of points that [`Sweep::all_points`] has made, and adds their rows to the store.
 ///
 /// # Errors
 /// The first thing that was wrong; rows that were made before are kept.
-pub fn execute(sweep: &Sweep, store: &mut Store, options: Options, watch: &Watch) -> Result<Outcome, Error> {
+pub fn execute(
+    sweep: &Sweep,
+    points: &[Point],
+    store: &mut Store,
+    options: Options,
+    watch: &Watch,
+) -> Result<Outcome, Error> {
     let pool =
         ThreadPoolBuilder::new().num_threads(options.threads).thread_name(|i| format!("sweep {i}")).build();
     let pool = pool.map_err(|error| Error::Impossible {
         message: format!("cannot start {} threads: {error}", options.threads),
         hint: "take fewer with --jobs".to_owned(),
     })?;
-    let points = pool.install(|| sweep.all_points())?;
     let (began, processor) = (Began::now(), clock::process());
     let work = Work {
         sweep,
@@ -100,7 +105,7 @@ pub fn execute(sweep: &Sweep, store: &mut Store, options: Options, watch: &Watch
         processor: AtomicU64::new(0),
     };
     pool.in_place_scope(|scope| {
-        for point in &points {
+        for point in points {
             work.begin(scope, point);
         }
     });
@@ -202,7 +207,10 @@ impl<'w> Work<'w> {
     where
         'w: 's,
     {
-        let written = self.sink().write();
+        let written = {
+            let mut sink = self.sink();
+            sink.write().and_then(|()| self.sweep.check_metric(point, sink.store))
+        };
         match written {
             Ok(()) => self.begin(scope, point),
             Err(error) => self.fail(error),

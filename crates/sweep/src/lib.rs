@@ -20,8 +20,9 @@
 //! "#;
 //! let sweep = Sweep::new(Spec::parse("losses.toml", spec, place)?)?;
 //! let mut store = Store::open(place.join("losses"))?;
-//! execute(&sweep, &mut store, Options::default(), &Watch::default())?;
-//! let table = Table::new(&sweep, &sweep.all_points()?, &store)?;
+//! let points = sweep.all_points()?;
+//! execute(&sweep, &points, &mut store, Options::default(), &Watch::default())?;
+//! let table = Table::new(&sweep, &points, &store)?;
 //! assert_eq!((table.len(), table.missing()), (6, 0));
 //! # Ok::<(), anabranch_sweep::Error>(())
 //! ```

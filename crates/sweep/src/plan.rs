@@ -1,5 +1,7 @@
 //! What is still to be done: which runs of a point are due, given those that are there.
 
+use anabranch_sim::scenario::nearest;
+
 use crate::address::{Address, RunKey};
 use crate::error::Error;
 use crate::job::Job;
@@ -37,6 +39,15 @@ impl Shard {
     fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.number - 1)
     }
+}
+
+/// A metric that no run has.
+pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
+    let hint = match nearest(metric, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `")),
+    };
+    Error::Impossible { message: format!("no run has the metric `{metric}`"), hint }
 }
 
 /// How far a point is.
@@ -84,6 +95,24 @@ impl Sweep {
                 None => return Standing { runs, complete: true, met: Some(met), missing },
             }
         }
+    }
+
+    /// Whether the metric that a point's mean is to be known of is one that its runs have.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] if none of those that are there has it.
+    pub(crate) fn check_metric(&self, point: &Point, store: &Store) -> Result<(), Error> {
+        let Runs::Enough(enough) = &self.spec().runs else { return Ok(()) };
+        let addresses = self.addresses(point, enough.first());
+        let schemas: Vec<_> = addresses.filter_map(|(_, address)| store.schema(&address)).collect();
+        let mut names = schemas.iter().flat_map(|schema| &schema.0).map(|(name, _)| name.as_str());
+        if schemas.is_empty() || names.any(|name| name == enough.metric) {
+            return Ok(());
+        }
+        Err(unknown_metric(
+            &enough.metric,
+            schemas.iter().flat_map(|schema| &schema.0).map(|(name, _)| name.as_str()),
+        ))
     }
 
     /// What is missing at a point and is this shard's to do. A shard has every so many-th run; where it depends on the runs of a point

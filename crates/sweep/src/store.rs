@@ -279,13 +279,6 @@ impl Store {
     }
 }
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        // Whoever wanted to know has called it already.
-        let _ = self.sync();
-    }
-}
-
 /// The logs of a folder, by their names; none if there is no folder.
 fn logs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::Store { doing: "read", path: folder.to_owned(), error };

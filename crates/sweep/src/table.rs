@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
+use anabranch_model::stats::Summary;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -21,6 +22,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::address::{Address, RunKey, VERSION};
 use crate::error::Error;
+use crate::plan::unknown_metric;
 use crate::points::{Point, Sweep};
 use crate::row;
 use crate::store::Store;
@@ -117,6 +119,32 @@ impl<'t> Table<'t> {
     /// Names of the metrics.
     pub fn metrics(&self) -> &[String] {
         &self.metrics
+    }
+
+    /// A metric's unit.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`] if no run has that metric.
+    pub fn unit(&self, metric: &str) -> Result<&str, Error> {
+        let known = self.metrics.iter().any(|name| name == metric);
+        let field = self.schema.field_with_name(metric).ok().filter(|_| known);
+        let field = field.ok_or_else(|| unknown_metric(metric, self.metrics.iter().map(String::as_str)))?;
+        Ok(field.metadata().get("unit").map_or("1", |unit| unit))
+    }
+
+    /// A metric over the runs of a point that have it; `None` if there is none.
+    pub fn summary(&self, point: usize, metric: &str) -> Option<Summary> {
+        let start = self.rows.partition_point(|entry| entry.point < point);
+        let of_point = self.rows[start..].iter().take_while(|entry| entry.point == point);
+        let values: Vec<f64> =
+            of_point.filter_map(|entry| self.store.figure(&entry.address, metric)).collect();
+        Summary::of(&values).ok()
+    }
+
+    /// How many rows a point has.
+    pub fn runs(&self, point: usize) -> usize {
+        let start = self.rows.partition_point(|entry| entry.point < point);
+        self.rows[start..].iter().take_while(|entry| entry.point == point).count()
     }
 
     /// Names, types and units of the columns.

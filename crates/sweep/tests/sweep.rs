@@ -66,7 +66,14 @@ fn sweep(spec: &str) -> Sweep {
 #[track_caller]
 fn run(sweep: &Sweep, folder: &Path, threads: usize, shard: Shard) -> u64 {
     let mut store = Store::open(folder).expect("a folder");
-    let outcome = execute(sweep, &mut store, Options { threads, shard }, &Watch::default()).expect("it runs");
+    let outcome = execute(
+        sweep,
+        &sweep.all_points().expect("good points"),
+        &mut store,
+        Options { threads, shard },
+        &Watch::default(),
+    )
+    .expect("it runs");
     assert!(!outcome.cancelled);
     outcome.made
 }
@@ -190,7 +197,8 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
     let mut store = Store::open(folder.path()).unwrap();
     let watch = Watch::default();
     watch.cancel.store(true, Ordering::Relaxed);
-    let outcome = execute(&sweep, &mut store, Options::default(), &watch).unwrap();
+    let outcome =
+        execute(&sweep, &sweep.all_points().unwrap(), &mut store, Options::default(), &watch).unwrap();
     assert!(outcome.cancelled && outcome.made == 0);
     let points = sweep.all_points().unwrap();
     for job in sweep.jobs(&points, &store, Shard::ALL, 5).unwrap().iter().step_by(2) {

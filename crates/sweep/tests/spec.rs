@@ -1,0 +1,341 @@
+//! What a spec file may say, and what it is told when it says something else.
+
+use std::path::Path;
+
+use anabranch_sim::scenario::Source;
+use anabranch_sweep::spec::{Method, Runs};
+use anabranch_sweep::{Error, Spec, Sweep};
+use expect_test::{Expect, expect};
+
+const NETWORK: &str = r#"
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "cable", from = "a", to = "b", rate = "1 Mbit/s", delay = "5 ms" }]
+transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "1 kB" }]
+"#;
+
+const GOOD: &str = r#"seed = 5
+seeds = "1..=3"
+runs = 2
+[set]
+"transfer.file.bytes" = "2 kB"
+[grid]
+"link.cable.loss" = [0.0, "1 %"]
+[[sample]]
+method = "random"
+count = 4
+[sample.axes]
+"link.cable.delay" = { uniform = ["1 ms", "2 ms"] }
+"#;
+
+fn read(text: &str) -> Result<Sweep, Error> {
+    Sweep::new(Spec::parse_for("s.toml", text, Source::new("n.toml", NETWORK), Path::new(""))?)
+}
+
+/// The error of a spec, wherever it is found.
+#[track_caller]
+fn refused(text: &str, expected: Expect) {
+    let error = read(text).and_then(|sweep| sweep.all_points()).map(drop).expect_err("it is wrong");
+    assert!(error.is_input());
+    let hint = error.hint().map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
+    expected.assert_eq(&format!("{error}{hint}"));
+}
+
+/// Replaces the only occurrence of `from`.
+#[track_caller]
+fn check(from: &str, to: &str, expected: Expect) {
+    assert_eq!(GOOD.matches(from).count(), 1, "`{from}` must stand for one place");
+    refused(&GOOD.replace(from, to), expected);
+}
+
+#[test]
+fn a_good_one_is_understood() {
+    let sweep = read(GOOD).unwrap();
+    let spec = sweep.spec();
+    assert_eq!((spec.name.as_str(), spec.seed, &spec.runs), ("s", 5, &Runs::Fixed(2)));
+    assert_eq!((sweep.points(), sweep.seeds()), (8, &[1, 2, 3][..]));
+    assert_eq!((spec.samples[0].method, spec.samples[0].count), (Method::Random, 4));
+    let names: Vec<&str> = sweep.names().collect();
+    assert_eq!(names, ["link.cable.delay", "link.cable.loss", "transfer.file.bytes"]);
+    let losses: Vec<String> = (0..8).map(|i| sweep.parameters(i)["link.cable.loss"].to_string()).collect();
+    assert_eq!(losses, ["0.0", "0.0", "0.0", "0.0", "\"1 %\"", "\"1 %\"", "\"1 %\"", "\"1 %\""]);
+    assert_eq!(sweep.all_points().unwrap().len(), 8);
+}
+
+#[test]
+fn an_empty_one_is_one_run_of_the_scenario() {
+    let sweep = read("").unwrap();
+    assert_eq!((sweep.points(), sweep.seeds(), &sweep.spec().runs), (1, &[1][..], &Runs::Fixed(1)));
+}
+
+#[test]
+fn samples_are_the_same_today_and_tomorrow() {
+    let sweep = read(GOOD).unwrap();
+    let delays: Vec<String> = (0..4).map(|i| sweep.parameters(i)["link.cable.delay"].to_string()).collect();
+    expect![[r#"["\"1816437 ns\"", "\"1397346 ns\"", "\"1185046 ns\"", "\"1025911 ns\""]"#]]
+        .assert_eq(&format!("{delays:?}"));
+}
+
+#[test]
+fn the_scenario_s_own_axes_belong_to_the_grid() {
+    let scenario = Source::new("n.toml", format!("{NETWORK}\n[sweep]\n\"link.0.loss\" = [0.0, 0.1]\n"));
+    let spec = Spec::parse_for("s.toml", GOOD, scenario, Path::new("")).unwrap();
+    assert_eq!(Sweep::new(spec).unwrap().points(), 16);
+}
+
+#[test]
+fn unknown_words_are_refused_with_what_was_meant() {
+    check(
+        "runs =",
+        "rums =",
+        expect![[r#"
+        s.toml:3:1: unknown key `rums`, expected one of `name`, `scenario`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+          hint: did you mean `runs`?"#]],
+    );
+    check(
+        "[grid]",
+        "[gird]",
+        expect![[r#"
+        s.toml:6:2: unknown key `gird`, expected one of `name`, `scenario`, `seed`, `seeds`, `runs`, `set`, `grid`, `sample`, `enough`
+          hint: did you mean `grid`?"#]],
+    );
+    check(
+        "count = 4",
+        "cuont = 4",
+        expect![[r#"
+        s.toml:10:1: unknown key `cuont`, expected one of `method`, `count`, `axes`
+          hint: did you mean `count`?"#]],
+    );
+    check(
+        "\"random\"",
+        "\"latin-hypercub\"",
+        expect![[r#"
+        s.toml:9:10: unknown variant `latin-hypercub`, expected `random` or `latin-hypercube`
+          hint: did you mean `latin-hypercube`?"#]],
+    );
+    check(
+        "uniform",
+        "unifrom",
+        expect![[r#"
+        s.toml:12:24: unknown variant `unifrom`, expected one of `uniform`, `log-uniform`, `integer`, `choice`, `normal`
+          hint: did you mean `uniform`?"#]],
+    );
+    check(
+        "[sample.axes]\n",
+        "",
+        expect!["s.toml:11:1: unknown key `link.cable.delay`, expected one of `method`, `count`, `axes`"],
+    );
+}
+
+#[test]
+fn what_a_parameter_does_to_the_scenario_is_said_where_it_was_written() {
+    check(
+        "\"link.cable.loss\"",
+        "\"link.cabel.loss\"",
+        expect![[r#"
+        s.toml:7:21: there is no entry `cabel` in that list (`link.cabel.loss` = 0.0)
+          hint: did you mean `cable`?"#]],
+    );
+    check(
+        "\"1 %\"]",
+        "\"1 parsec\"]",
+        expect![[
+            r#"s.toml:7:21: `1 parsec` is not a probability; expected one such as 0.02 or "2 %" (`link.cable.loss` = "1 parsec")"#
+        ]],
+    );
+    check(
+        "\"transfer.file.bytes\"",
+        "\"transfer.file.byte\"",
+        expect![[r#"
+        s.toml:5:24: unknown key `byte`, expected one of `name`, `kind`, `from`, `to`, `bytes`, `file`, `start`, `tcp`, `tcp_wireless`, `gateways`, `default_gateway`, `set`, `mptcp` (`transfer.file.byte` = "2 kB")
+          hint: did you mean `bytes`?"#]],
+    );
+    check(
+        "\"2 kB\"",
+        "\"2 kbit\"",
+        expect![[r#"
+        s.toml:5:25: unknown unit `kbit`, expected one of `B`, `kB`, `KiB`, `MB`, `MiB`, `GB`, `GiB` (`transfer.file.bytes` = "2 kbit")
+          hint: did you mean `kB`?"#]],
+    );
+    check(
+        "\"link.cable.loss\" = [0.0, \"1 %\"]",
+        "\"transfer.file.to\" = [\"b\", \"a\"]",
+        expect![[r#"s.toml:7:22: sender and receiver are one node (`transfer.file.to` = "a")"#]],
+    );
+}
+
+#[test]
+fn values_that_make_no_sense_are_refused() {
+    check(
+        "\"1..=3\"",
+        "\"3..=1\"",
+        expect![[r#"
+        s.toml:2:9: `3..=1` is no range of seeds
+          hint: a range is `"1..=10"` with the last, `"1..10"` without; a list is `[1, 2, 3]`"#]],
+    );
+    check(
+        "\"1..=3\"",
+        "[1, 1]",
+        expect![[r#"
+        s.toml:2:9: a seed is there twice
+          hint: the same seed makes the same runs; name each once"#]],
+    );
+    check(
+        "\"1..=3\"",
+        "[]",
+        expect![[r#"
+        s.toml:2:9: there is no seed in it
+          hint: leave `seeds` out to take the scenario's own"#]],
+    );
+    check(
+        "\"1..=3\"",
+        "4",
+        expect![[r#"s.toml:2:9: expected a list of seeds, or a range such as "1..=10""#]],
+    );
+    check(
+        "\"1..=3\"",
+        "\"0..=4000000000\"",
+        expect![[r#"
+        s.toml:2:9: more than 1,000,000 seeds
+          hint: take fewer seeds and more `runs`"#]],
+    );
+    check(
+        "runs = 2",
+        "runs = 0",
+        expect![[r#"
+        s.toml:3:8: `runs` is in 1..=1000000
+          hint: leave it out for one run of each point"#]],
+    );
+    check(
+        "count = 4",
+        "count = 0",
+        expect![[r#"
+        s.toml:10:9: `count` is in 1..=1000000
+          hint: leave the sample out if there is to be none"#]],
+    );
+    check(
+        "[0.0, \"1 %\"]",
+        "[]",
+        expect![[r#"
+        s.toml:7:21: an axis needs at least one value
+          hint: leave the axis out, or put it into `[set]`"#]],
+    );
+    check(
+        "[0.0, \"1 %\"]",
+        "[0.0, inf]",
+        expect![[r#"
+        s.toml:7:21: expected a number that is finite
+          hint: no parameter is infinite or `nan`"#]],
+    );
+    check(
+        "[0.0, \"1 %\"]",
+        "0.0",
+        expect!["s.toml:7:21: invalid type: floating point `0.0`, expected a sequence"],
+    );
+    check(
+        "[\"1 ms\", \"2 ms\"]",
+        "[\"2 ms\", \"1 ms\"]",
+        expect![[r#"
+        s.toml:12:22: the first bound is not below the second
+          hint: for one value only, put it into `[set]`"#]],
+    );
+    check(
+        "[\"1 ms\", \"2 ms\"]",
+        "[\"1 ms\", \"2 kB\"]",
+        expect![[r#"
+        s.toml:12:22: the values are not of one kind
+          hint: give all of them units of one kind, or none a unit"#]],
+    );
+    check(
+        "[\"1 ms\", \"2 ms\"]",
+        "[\"1 ms\"]",
+        expect!["s.toml:12:34: invalid length 1, expected an array of length 2"],
+    );
+    check(
+        "{ uniform = [\"1 ms\", \"2 ms\"] }",
+        "{ log-uniform = [0, 1] }",
+        expect![[r#"
+        s.toml:12:22: a logarithm needs bounds above 0
+          hint: take `uniform`, or a small first bound"#]],
+    );
+    check(
+        "{ uniform = [\"1 ms\", \"2 ms\"] }",
+        "{ choice = [] }",
+        expect![[r#"
+        s.toml:12:22: a choice needs at least one value
+          hint: list the values: `{ choice = ["a", "b"] }`"#]],
+    );
+    check(
+        "{ uniform = [\"1 ms\", \"2 ms\"] }",
+        "{ normal = { mean = 0, deviation = 1, min = 50, max = 60 } }",
+        expect![[r#"
+            s.toml:12:22: `min` and `max` leave nothing of the distribution
+              hint: move them nearer to the mean"#]],
+    );
+    check(
+        "\"link.cable.loss\"",
+        "\"seed\"",
+        expect![[r#"
+        s.toml:7:1: `seed` is no parameter
+          hint: say `seeds` at the top of the spec"#]],
+    );
+    check(
+        "\"link.cable.loss\"",
+        "\"link.cable.delay\"",
+        expect![[r#"
+        s.toml:12:1: `link.cable.delay` is said twice
+          hint: a parameter is fixed, on an axis of the grid or sampled, not two of these"#]],
+    );
+}
+
+#[test]
+fn enough_is_checked_too() {
+    let enough = |text: &str| format!("[enough]\nmetric = \"transfer.file.latency_s\"\n{text}\n");
+    assert!(read(&enough("width = \"5 %\"\nmax = 100")).is_ok());
+    refused(
+        &enough("width = \"5\"\nmax = 100"),
+        expect![[r#"
+        s.toml:3:9: no width of a confidence interval
+          hint: half its width: `"5 %"` of the mean, or a number in the metric's own unit, above 0"#]],
+    );
+    refused(
+        &enough("width = 0.1\nmin = 1\nmax = 100"),
+        expect![[r#"
+        s.toml:5:7: expected 2 <= min <= max <= 1000000, found 1 and 100
+          hint: after one run nobody knows how far the next one may lie"#]],
+    );
+    refused(
+        &enough("width = 0.1\nmin = 10\nmax = 5"),
+        expect![[r#"
+        s.toml:5:7: expected 2 <= min <= max <= 1000000, found 10 and 5
+          hint: after one run nobody knows how far the next one may lie"#]],
+    );
+    refused(
+        &format!("runs = 3\n{}", enough("width = 0.1\nmax = 100")),
+        expect![[r#"
+        s.toml:1:8: `runs` and `[enough]` both say how many runs there are
+          hint: say `min` and `max` in `[enough]`, or leave `[enough]` out"#]],
+    );
+}
+
+#[test]
+fn a_sweep_of_more_than_a_million_runs_is_refused() {
+    check(
+        "runs = 2",
+        "runs = 1000000",
+        expect![[r#"
+        8 points with 3 seeds and up to 1000000 runs each are 24000000 runs, more than 1000000
+          hint: make several sweeps of it, or sample instead of a grid"#]],
+    );
+}
+
+#[test]
+fn a_scenario_that_is_not_there_is_named() {
+    let folder = Path::new("no-such-folder");
+    let error = Spec::parse("s.toml", "scenario = \"n.toml\"", folder).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("no-such-folder"), "{error}");
+    let error = Spec::parse("s.toml", "", folder).unwrap_err();
+    expect![[r#"
+        s.toml:1:1: missing key `scenario`
+          hint: name the scenario file, as in `scenario = "network.toml"`"#]]
+    .assert_eq(&error.to_string());
+}
