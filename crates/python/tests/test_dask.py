@@ -30,7 +30,7 @@ def client() -> Iterator[Client]:
 
 
 def pids(client: Client) -> list[int]:
-    return list(client.run(os.getpid).values())  # type: ignore[no-untyped-call]
+    return list(client.run(os.getpid).values())
 
 
 def test_a_killed_worker_costs_no_row_and_doubles_none(network: ab.Scenario, client: Client, tmp_path: Path) -> None:

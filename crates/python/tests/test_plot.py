@@ -47,7 +47,7 @@ def test_axes_have_units_and_lines_differ_in_more_than_colour(network: ab.Scenar
     ax = ab.plot.metric({"one": one, "two": one, "three": one}, "goodput_bit_per_s")
     assert ax.get_xlabel() == "link.cable.delay [s]"
     assert ax.get_ylabel().startswith("transfer.file.goodput [bit/s]")
-    lines: list[Any] = [container[0] for container in ax.containers]  # type: ignore[index]
+    lines: list[Any] = [container[0] for container in ax.containers]
     for look in ("get_color", "get_marker", "get_linestyle"):
         assert len({getattr(line, look)() for line in lines}) == 3, look
 
@@ -59,7 +59,7 @@ def test_texts_on_the_axis_and_points_of_experiments(network: ab.Scenario) -> No
     ax = ab.plot.metric(words, "latency_s")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["newreno", "cubic"]
     points = ab.lab.run("set", gateways=[1, 2], runs=2)
-    ax = ab.plot.metric(points, "latency")
+    ax = ab.plot.metric(points, "latency_s")
     assert ax.get_xlabel() == "gateways"
 
 
@@ -70,8 +70,9 @@ def test_a_distribution_counts_those_that_never_arrived(network: ab.Scenario) ->
     assert 0 < len(found) < 40
     ax = ab.plot.cdf(some, "latency_s")
     assert ax.get_xlabel() == "transfer.file.latency [s]"
-    assert list(ax.lines[0].get_xdata())[1:] == sorted(found)
-    assert list(ax.lines[0].get_ydata())[-1] == len(found) / 40
+    line: Any = ax.lines[0]
+    assert list(line.get_xdata())[1:] == sorted(found)
+    assert list(line.get_ydata())[-1] == len(found) / 40
 
 
 def test_a_comparison_is_paired_by_run(network: ab.Scenario) -> None:

@@ -4,6 +4,25 @@ from typing import final
 
 from typing_extensions import CapsuleType
 
+__all__ = [
+    "VERSION",
+    "Frame",
+    "Scenario",
+    "Sweep",
+    "bits_per_second",
+    "lab_list",
+    "lab_run",
+    "octets",
+    "plan_csma",
+    "plan_rtt",
+    "plan_schedule",
+    "plan_set",
+    "plan_sockbuf",
+    "seconds",
+    "summary",
+    "work_job",
+]
+
 VERSION: str
 
 _Progress = Callable[[int, int], object] | None
@@ -23,7 +42,7 @@ class Frame:
 
 @final
 class Scenario:
-    def __init__(self, name: str, text: str, overrides: Sequence[str]) -> None: ...
+    def __new__(cls, name: str, text: str, overrides: Sequence[str]) -> Scenario: ...
     def resolved(self) -> str: ...
     def to_toml(self) -> str: ...
     def hash(self) -> str: ...

@@ -260,7 +260,9 @@ class Result(Table):
 
     def _shown(self) -> list[str]:
         first = ["point", *self.parameters, "seed", "run"]
-        return [*first, *list(self.metrics)[: max(12 - len(first), 4)]]
+        # What transfers say is why most people are here.
+        metrics = sorted(self.metrics, key=lambda name: not name.startswith("transfer."))
+        return [*first, *metrics[: max(12 - len(first), 4)]]
 
 
 def table(columns: Iterable[tuple[str, str, Sequence[object]]]) -> Table:
