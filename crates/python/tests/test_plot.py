@@ -61,6 +61,7 @@ def test_texts_on_the_axis_and_points_of_experiments(network: ab.Scenario) -> No
     points = ab.lab.run("set", gateways=[1, 2], runs=2)
     ax = ab.plot.metric(points, "latency_s")
     assert ax.get_xlabel() == "gateways"
+    assert all(float(tick).is_integer() for tick in ax.get_xticks()), "there is no gateway and a half"
 
 
 def test_a_distribution_counts_those_that_never_arrived(network: ab.Scenario) -> None:

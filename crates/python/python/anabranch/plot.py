@@ -62,6 +62,11 @@ def metric(
         ax.errorbar(places, means, yerr=cis, capsize=3, label=name or None, markersize=5, linewidth=1.4, **style)
     if ticks:
         ax.set_xticks(list(ticks.values()), [_text(value) for value in ticks])
+    elif all(isinstance(x, int) for _, xs, _, _ in lines for x in xs):
+        # There is no gateway and a half.
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     _finish(ax, labels[0], f"{labels[1]}\nmean, 95 % CI", any(name for name, *_ in lines))
     return ax
 
