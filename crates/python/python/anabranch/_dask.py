@@ -65,7 +65,8 @@ class _Flow:
 
     def hand_out(self, done: Any) -> None:
         """Jobs, as long as there are not enough under way."""
-        while len(self.out) < self.most():
+        most = self.most()
+        while len(self.out) < most:
             job = self.again.pop() if self.again else self.next()
             if job is None:
                 return

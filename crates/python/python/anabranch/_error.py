@@ -29,4 +29,5 @@ class Error(Exception):
 
 def missing(package: str, extra: str, what: str) -> Error:
     """An optional dependency is not there."""
-    return Error(f"{what} needs {package}, which is not installed", hint=f"pip install 'anabranch[{extra}]'")
+    hint = f"pip install {package}, or all of `.[{extra}]` in the folder of this package"
+    return Error(f"{what} needs {package}, which is not installed", hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -300,22 +300,14 @@ def _package(name: str, extra: str, what: str) -> ModuleType:
 
 
 def _write(path: Path, content: bytes) -> None:
+    # Beside its place, so that putting it there is one step.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        mode = 0o666 & ~_umask()
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
+        try:
+            with open(beside, "xb") as file:
                 file.write(content)
-                file.flush()
-                os.fchmod(file.fileno(), mode)
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as error:
         raise Error(f"cannot write it: {error.strerror}", str(path), "name a place where you may write") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
