@@ -1,7 +1,7 @@
 //! The repository's own rules and chores as code: `cargo xtask <command>`.
 //!
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
-//! everything that tests and counts; [`chores`] starts the longer jobs and regenerates what is generated,
+//! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
 //! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
@@ -11,6 +11,7 @@ mod book;
 mod cargo;
 mod chores;
 mod failure;
+mod python;
 mod reference;
 mod suite;
 mod tidy;
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test                      everything that tests: unit, integration and documentation tests, the examples
+  test                      everything that tests: unit, integration and documentation tests, the examples, the Python package
+  python [ARGS...]          the Python package's tests alone; ARGS go to pytest
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     };
     let outcome = match command {
         "test" => expect_none(rest).and_then(|()| suite::run()),
+        "python" => python::main(rest),
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),

@@ -3,6 +3,7 @@
 use crate::book::{self, Made};
 use crate::cargo;
 use crate::failure::Failure;
+use crate::python::{self, Outcome};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
@@ -10,7 +11,8 @@ use std::process::Stdio;
 /// Examples that measure for long or want arguments: they are built, not run.
 const BUILT_ONLY: [&str; 1] = ["campaign"];
 
-/// Runs all tests, then all examples, then makes the book. The last line on stdout is `N passed, N failed, N skipped`.
+/// Runs all tests, then all examples, makes the book, and runs the Python package's tests. The last line on stdout is
+/// `N passed, N failed, N skipped`.
 pub(crate) fn run() -> Result<(), Failure> {
     let mut tally = Tally::default();
     // --show-output: a passing test's output is otherwise swallowed, and with it why it was skipped.
@@ -36,18 +38,25 @@ pub(crate) fn run() -> Result<(), Failure> {
             tally.failed += 1;
         }
     }
+    match python::run(&[]) {
+        Ok(outcome) => complete &= tally.add(&outcome),
+        Err(Failure::Job(message) | Failure::Usage(message)) => {
+            eprintln!("{message}");
+            tally.failed += 1;
+        }
+    }
     // A test binary that could not be built or died left no line to count.
     complete |= tally.failed > 0;
     println!("{}", tally.closing_line());
     verdict(&tally, complete)
 }
 
-/// What the whole run is worth. `complete`: every failure of cargo shows in the tally.
+/// What the whole run is worth. `complete`: every failure of cargo and pytest shows in the tally.
 fn verdict(tally: &Tally, complete: bool) -> Result<(), Failure> {
     if tally.failed > 0 {
         Err(Failure::Job("tests failed".into()))
     } else if !complete {
-        Err(Failure::Job("cargo test failed without a test's failure: see above".into()))
+        Err(Failure::Job("a test runner failed without a test's failure: see above".into()))
     } else if tally.ran() == 0 {
         Err(Failure::Job("no test ran".into()))
     } else {
@@ -137,6 +146,23 @@ impl Tally {
         if self.in_successes { Echo::No } else { Echo::Yes }
     }
 
+    /// Takes what the Python package's tests have brought; false if a failure does not show in it.
+    fn add(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Counted { counts, complete } => {
+                self.passed += counts.passed;
+                self.failed += counts.failed;
+                self.ignored += counts.skipped;
+                *complete
+            }
+            Outcome::Skipped(why) => {
+                println!("SKIPPED: {why}");
+                self.ignored += 1;
+                true
+            }
+        }
+    }
+
     /// Tests that ran to their end and passed.
     fn ran(&self) -> u64 {
         self.passed.saturating_sub(self.notices)
@@ -157,6 +183,7 @@ fn number_before(text: &str, word: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python::Counts;
 
     fn tally(output: &str) -> (Tally, Vec<&str>) {
         let mut tally = Tally::default();
@@ -185,6 +212,16 @@ mod tests {
         assert_eq!(tally.closing_line(), "1 passed, 0 failed, 1 skipped");
         assert!(shown.contains(&"SKIPPED: no TUN device"));
         assert!(!shown.contains(&"noise"));
+    }
+
+    #[test]
+    fn python_s_tests_are_counted_with_the_others() {
+        let mut tally = Tally { passed: 4, ..Tally::default() };
+        let counts = Counts { passed: 3, failed: 1, skipped: 2 };
+        assert!(tally.add(&Outcome::Counted { counts, complete: true }));
+        assert!(tally.add(&Outcome::Skipped("no network".to_owned())));
+        assert_eq!(tally.closing_line(), "7 passed, 1 failed, 3 skipped");
+        assert!(!tally.add(&Outcome::Counted { counts: Counts::default(), complete: false }));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Real;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::scenario::record::Metrics;
@@ -13,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::address::{Files, Limits, Root, RunKey, VERSION, limit};
+use crate::clock::Began;
 use crate::error::Error;
 use crate::points::{Point, Sweep};
 use crate::row::{Row, Schema};
@@ -148,22 +150,35 @@ impl Job {
     }
 }
 
-/// Slices of simulated time after each of which one asks whether to go on.
+/// Slices of simulated time after each of which one asks whether to go on, at least.
 const SLICES: u64 = 64;
+/// The first slice; those that take no time are followed by longer ones.
+const FIRST: Duration = Duration::from_millis(1);
+/// Real time that a slice should take, from and to: whoever stops a run does not wait for longer.
+const QUICK: Real = Real::from_millis(5);
+const SLOW: Real = Real::from_millis(50);
 
 /// [`Scenario::run`], which can be stopped.
 fn simulate(scenario: &Scenario, key: RunKey, files: &Files, cancel: &AtomicBool) -> Option<Metrics> {
     let Plan { builder, planned } = scenario.plan(key.seed, key.run, files);
     let mut sim = builder.build();
-    let slice =
-        Duration::from_nanos((scenario.stop.saturating_since(Instant::ZERO).as_nanos() / SLICES).max(1));
+    let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
+    let longest = Duration::from_nanos((whole / SLICES).max(1));
+    let mut slice = FIRST.min(longest);
     loop {
         if cancel.load(Ordering::Relaxed) {
             return None;
         }
-        let next = (sim.now() + slice).min(scenario.stop);
+        let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
         if sim.run_until(next) != Pause::Reached || next == scenario.stop {
             return Some(scenario.metrics(&planned, &sim));
+        }
+        // Where slices end does not show in what a run says.
+        let took = began.elapsed();
+        if took < QUICK {
+            slice = Duration::from_nanos(slice.as_nanos() * 2).min(longest);
+        } else if took > SLOW {
+            slice = Duration::from_nanos((slice.as_nanos() / 2).max(1));
         }
     }
 }

@@ -25,11 +25,22 @@ const SUFFIX: &str = ".log";
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
+    /// Whether rows outlive the store.
+    keeping: Keeping,
     rows: BTreeMap<Address, Kept>,
     schemas: Vec<Arc<Schema>>,
     /// How far each log has been read.
     read: BTreeMap<PathBuf, Position>,
     log: Option<Log>,
+}
+
+/// Whether rows outlive the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Keeping {
+    /// They are written.
+    Folder,
+    /// Nothing is written.
+    Memory,
 }
 
 /// A row without what many have in common.
@@ -65,18 +76,22 @@ impl Store {
     /// # Errors
     /// [`Error::Store`] if the folder or a log cannot be read.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
-        let mut store = Self {
-            folder: folder.into(),
-            rows: BTreeMap::new(),
-            schemas: Vec::new(),
-            read: BTreeMap::new(),
-            log: None,
-        };
+        let mut store = Self::new(folder.into(), Keeping::Folder);
         store.refresh()?;
         Ok(store)
     }
 
-    /// Where they are.
+    /// A store without a folder: its rows are gone when it is.
+    pub fn in_memory() -> Self {
+        Self::new(PathBuf::new(), Keeping::Memory)
+    }
+
+    fn new(folder: PathBuf, keeping: Keeping) -> Self {
+        let (rows, read) = (BTreeMap::new(), BTreeMap::new());
+        Self { folder, keeping, rows, schemas: Vec::new(), read, log: None }
+    }
+
+    /// Where they are; nowhere (an empty path) if they are in memory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -124,6 +139,9 @@ impl Store {
     /// # Errors
     /// [`Error::Store`] if the folder or a log cannot be read.
     pub fn refresh(&mut self) -> Result<(), Error> {
+        if self.keeping == Keeping::Memory {
+            return Ok(());
+        }
         let own = self.log.as_ref().map(|log| log.path.clone());
         for path in logs(&self.folder)? {
             if own.as_ref() == Some(&path) {
@@ -151,6 +169,10 @@ impl Store {
     pub fn append(&mut self, rows: &[Row]) -> Result<(), Error> {
         let new: Vec<&Row> = rows.iter().filter(|row| !self.contains(&row.address)).collect();
         if new.is_empty() {
+            return Ok(());
+        }
+        if self.keeping == Keeping::Memory {
+            new.into_iter().for_each(|row| self.keep(row.clone()));
             return Ok(());
         }
         if self.log.is_none() {

@@ -7,6 +7,8 @@
 
 mod column;
 mod csv;
+mod frame;
+mod write;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -14,11 +16,7 @@ use std::sync::Arc;
 
 use anabranch_model::stats::Summary;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
 
 use crate::address::{Address, RunKey, VERSION};
 use crate::error::Error;
@@ -27,6 +25,8 @@ use crate::points::{Point, Sweep};
 use crate::row;
 use crate::store::Store;
 use column::Parameter;
+
+pub use frame::{Column, Frame, Values};
 
 /// Rows that are made at once.
 const BATCH: usize = 8_192;
@@ -218,16 +218,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// [`Error::Table`], with what the writer says.
     pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<(), Error> {
-        let failed = |error: parquet::errors::ParquetError| Error::Table(error.to_string());
-        let properties = WriterProperties::builder()
-            .set_created_by(format!("anabranch {VERSION}"))
-            .set_compression(Compression::SNAPPY)
-            .build();
-        let mut writer = ArrowWriter::try_new(out, self.schema(), Some(properties)).map_err(failed)?;
-        for batch in self.batches() {
-            writer.write(&batch?).map_err(failed)?;
-        }
-        writer.close().map(drop).map_err(failed)
+        write::parquet(out, &self.schema, &mut self.batches())
     }
 
     /// Writes the table as CSV (RFC 4180), with a header; null is an empty field.
@@ -235,13 +226,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// [`Error::Table`], with what the writer says.
     pub fn write_csv<W: Write>(&self, out: W) -> Result<(), Error> {
-        let mut out = std::io::BufWriter::new(out);
-        let failed = |error: std::io::Error| Error::Table(error.to_string());
-        csv::header(&mut out, &self.schema).map_err(failed)?;
-        for batch in self.batches() {
-            csv::rows(&mut out, &batch?).map_err(failed)?;
-        }
-        out.flush().map_err(failed)
+        write::csv(out, &self.schema, &mut self.batches())
     }
 
     /// The table as an Arrow stream, which every library of data frames reads.
@@ -249,12 +234,7 @@ impl<'t> Table<'t> {
     /// # Errors
     /// [`Error::Table`], with what the writer says.
     pub fn write_ipc<W: Write>(&self, out: W) -> Result<(), Error> {
-        let failed = |error: arrow_schema::ArrowError| Error::Table(error.to_string());
-        let mut writer = StreamWriter::try_new(out, &self.schema).map_err(failed)?;
-        for batch in self.batches() {
-            writer.write(&batch?).map_err(failed)?;
-        }
-        writer.finish().map_err(failed)
+        write::ipc(out, &self.schema, &mut self.batches())
     }
 }
 

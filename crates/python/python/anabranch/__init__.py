@@ -1,0 +1,54 @@
+"""Anabranch: transports over lossy, low-power networks that reach the Internet through several gateways, simulated.
+
+>>> import anabranch
+>>> network = anabranch.Scenario.from_file("scenarios/three-gateways.toml")
+>>> result = anabranch.run(network.set("link.*.loss", "2 %"), runs=20)
+>>> result.metrics["transfer.update.latency_s"].mean
+
+* :class:`Scenario`: a network and what goes on in it.
+* :func:`run`: a scenario so many times. :func:`sweep`: grids and samples over parameters, on all cores or on a cluster.
+* :mod:`anabranch.plan`: closed forms. :mod:`anabranch.lab`: the papers' experiments. :mod:`anabranch.plot`: pictures.
+* Results are tables (:class:`Table`): polars, pandas and Arrow are one call away.
+
+Everything that can be wrong with input raises :class:`Error`, with place and hint. Work leaves the interpreter to other threads, and
+Ctrl-C stops it.
+"""
+
+from __future__ import annotations
+
+from . import lab, plan
+from ._anabranch import VERSION as __version__
+from ._error import Error
+from ._progress import Progress
+from ._scenario import Entries, Scenario, Section
+from ._sweep import Spec, run, sweep
+from ._table import Metrics, Result, Summary, Table, summary
+
+__all__ = [
+    "Entries",
+    "Error",
+    "Metrics",
+    "Progress",
+    "Result",
+    "Scenario",
+    "Section",
+    "Spec",
+    "Summary",
+    "Table",
+    "__version__",
+    "lab",
+    "plan",
+    "plot",
+    "run",
+    "summary",
+    "sweep",
+]
+
+
+def __getattr__(name: str) -> object:
+    # matplotlib is not for everybody, and takes a while.
+    if name == "plot":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.plot")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

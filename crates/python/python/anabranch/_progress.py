@@ -1,0 +1,54 @@
+"""How far work is: a bar in terminals and notebooks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Progress = bool | Callable[[int, int], object]
+"""``True``: a bar, if tqdm is installed and somebody looks. ``False``: nothing. A function: it is called with how many runs are made, of
+how many that are known by now to be needed."""
+
+
+@contextmanager
+def shown(progress: Progress, what: str) -> Iterator[Callable[[int, int], object] | None]:
+    """The function that is to be called now and then, if any."""
+    if callable(progress):
+        yield progress
+        return
+    bar = _bar(what) if progress else None
+    if bar is None:
+        yield None
+        return
+
+    def show(made: int, total: int) -> None:
+        bar.total = total
+        bar.update(made - bar.n)
+
+    try:
+        yield show
+    finally:
+        bar.close()
+
+
+def _bar(what: str) -> Any:
+    notebook = "ipykernel" in sys.modules
+    if not notebook and not sys.stderr.isatty():
+        return None
+    try:
+        # Without widgets a notebook still has the text bar.
+        if notebook and _has_widgets():
+            from tqdm.notebook import tqdm
+        else:
+            from tqdm.std import tqdm  # type: ignore[assignment]
+    except ImportError:
+        return None
+    return tqdm(desc=what, unit="run", leave=False, total=0)
+
+
+def _has_widgets() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("ipywidgets") is not None

@@ -1,0 +1,138 @@
+"""Runs and sweeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _anabranch as native
+from ._error import Error
+from ._progress import Progress, shown
+from ._scenario import Scenario
+from ._table import Result
+from ._toml import toml
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Spec = str | os.PathLike[str] | Mapping[str, Any]
+"""A sweep: the path of a spec file, or what such a file says as a mapping, whose ``scenario`` is a path or a :class:`Scenario`."""
+
+
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    runs: int = 1,
+    seed: int | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = False,
+) -> Result:
+    """Simulates a scenario so many times, on all cores, and returns a row for each run.
+
+    ``scenario`` is a :class:`Scenario` or the path of a file; if it has axes of its own, all their points are run. ``seed`` is
+    the root of all random streams (default: the scenario's own), ``jobs`` how many runs are under way at the same time
+    (default: as many as there are cores). Runs are numbered from 0: two scenarios that are run with the same seed see the same
+    randomness run by run, and can be compared in pairs. What comes out depends on scenario, seed and number of runs
+    alone.
+
+    Raises :class:`anabranch.Error` if the scenario cannot run. Ctrl-C stops it (``KeyboardInterrupt``).
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_file(scenario)
+    spec = {"runs": _count(runs, "runs"), "seeds": [scenario.seed if seed is None else seed]}
+    made = native.Sweep.of(scenario.name or "run", _text(spec), scenario._native, scenario.folder, None)
+    with shown(progress, scenario.name or "run") as show:
+        made.run(_threads(jobs), (1, 1), show)
+    return result(made)
+
+
+def sweep(
+    spec: Spec,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    jobs: int | None = None,
+    shard: tuple[int, int] | str | None = None,
+    client: Client | None = None,
+    progress: Progress = True,
+) -> Result:
+    """Makes all runs of a sweep that are not done yet, and returns the rows of all that are.
+
+    ``spec`` is the path of a spec file, or a mapping that says the same: ``scenario`` (a path or a :class:`Scenario`), ``runs``,
+    ``seeds``, ``grid``, ``sample``, ``set``, ``enough``. ``out`` is the folder where rows are kept: what is there already is not run
+    again, so that a sweep that was stopped or killed goes on, and several processes may share it, ``anabranch sweep --out`` too;
+    without it rows are gone with the result. ``jobs`` is how many runs are under way at the same time (default: as many as
+    there are cores). ``shard`` is one part of a sweep, for job arrays: ``(2, 8)`` or ``"2/8"`` is the second of eight. ``client`` is a
+    client of Dask distributed, whose workers make the runs; they need this package in the same version, and nothing else.
+    ``progress``: a bar (``True``), nothing, or a function of how many runs are made, and of how many.
+
+    Rows do not depend on ``jobs``, ``shard`` or ``client``, nor on what was interrupted or lost on the way.
+
+    Raises :class:`anabranch.Error` if the spec or a scenario is wrong; rows that were made before are kept. Ctrl-C stops it
+    (``KeyboardInterrupt``), with the same promise.
+    """
+    part = _shard(shard)
+    made = _made(spec, out)
+    with shown(progress, made.name()) as show:
+        if client is None:
+            made.run(_threads(jobs), part, show)
+        else:
+            from ._dask import drive
+
+            drive(made, client, part, show)
+    return result(made)
+
+
+def result(made: native.Sweep) -> Result:
+    """The rows that are there."""
+    frame, missing, unmet = made.frame()
+    parameters, varied = made.parameters()
+    return Result(frame, name=made.name(), parameters=parameters, varied=varied, missing=missing, unmet=unmet)
+
+
+def _made(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
+    if not isinstance(spec, Mapping):
+        return native.Sweep.read(spec, out)
+    said = dict(spec)
+    scenario = said.pop("scenario", None)
+    if scenario is None:
+        raise Error("the spec names no scenario", hint='"scenario": a path or an `anabranch.Scenario`')
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario.from_file(scenario)
+    name = str(said.get("name", scenario.name or "sweep"))
+    return native.Sweep.of(name, _text(said), scenario._native, scenario.folder, out)
+
+
+def _text(spec: Mapping[str, Any]) -> str:
+    """A spec as its file has it: keys of tables one a line, so that errors have places."""
+    lines = [f"{toml(key)} = {toml(value)}" for key, value in spec.items() if not isinstance(value, Mapping)]
+    for key, value in spec.items():
+        if isinstance(value, Mapping):
+            lines.append(f"[{toml(key)}]")
+            lines += [f"{toml(str(inner))} = {toml(item)}" for inner, item in value.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _count(number: int, what: str) -> int:
+    if number < 1:
+        raise Error(f"`{what}` is {number}", hint=f"`{what}` is at least 1")
+    return number
+
+
+def _threads(jobs: int | None) -> int:
+    return 0 if jobs is None else _count(jobs, "jobs")
+
+
+def _shard(shard: tuple[int, int] | str | None) -> tuple[int, int]:
+    if shard is None:
+        return 1, 1
+    try:
+        number, of = shard.split("/") if isinstance(shard, str) else shard
+        part = int(number), int(of)
+    except ValueError:
+        raise Error(f"`{shard}` is no shard", hint='(2, 8) or "2/8" is the second of eight') from None
+    if not 1 <= part[0] <= part[1]:
+        raise Error(f"there is no shard {part[0]} of {part[1]}", hint="shards are numbered from 1: (1, 4) to (4, 4)")
+    return part
+
+

@@ -1,0 +1,313 @@
+"""Tables: what runs, models and experiments say."""
+
+from __future__ import annotations
+
+import html
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from . import _anabranch as native
+from ._error import Error, missing
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+
+class Summary(NamedTuple):
+    """A mean and how sure it is."""
+
+    n: int
+    """How many values there are."""
+    mean: float
+    """Their mean."""
+    ci95: float | None
+    """Half the width of the mean's 95 % confidence interval (Student's t); ``None`` for a single value."""
+    min: float
+    """The least."""
+    max: float
+    """The greatest."""
+
+
+def summary(values: Iterable[float | None]) -> Summary | None:
+    """Mean and 95 % confidence interval of numbers; ``None`` among them are left out, and the answer if nothing is left.
+
+    Raises :class:`anabranch.Error` if one is not finite.
+    """
+    found = native.summary([float(value) for value in values if value is not None])
+    return None if found is None else Summary(*found)
+
+
+class Table:
+    """Rows and columns, with a unit for each column that has one.
+
+    A table is Arrow's and speaks its PyCapsule interface, so that polars, pandas, DuckDB, pyarrow and others read it without a copy;
+    :meth:`to_polars`, :meth:`to_pandas` and :meth:`to_arrow` do so. Units are metadata (``unit``) of the columns.
+    Quantities are in SI units.
+    """
+
+    def __init__(self, frame: native.Frame) -> None:
+        self._frame = frame
+        self._units = dict(frame.columns())
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._units)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of every column that has one: ``s``, ``B``, ``bit/s``, ``J``."""
+        return {name: unit for name, unit in self._units.items() if unit != "1"}
+
+    def unit(self, column: str) -> str:
+        """A column's unit; ``1`` if it has none."""
+        return self._units[self.resolve(column)]
+
+    def resolve(self, column: str) -> str:
+        """The whole name of a column: ``latency_s`` is ``transfer.update.latency_s`` if no other column ends so.
+
+        Raises :class:`anabranch.Error` if there is none, or more than one.
+        """
+        if column in self._units:
+            return column
+        ends = [name for name in self._units if name.endswith(f".{column}")]
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise Error(f"`{column}` may be several columns", hint="one of " + ", ".join(ends))
+        import difflib
+
+        near = difflib.get_close_matches(column, self._units, n=1, cutoff=0.5)
+        near = near or [name for name in self._units if column in name][:1]
+        hint = f"did you mean `{near[0]}`?" if near else "there is " + ", ".join(self.columns[:8])
+        raise Error(f"there is no column `{column}`", hint=hint)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __getitem__(self, column: str) -> list[Any]:
+        """The values of a column; ``None`` where there is none."""
+        return cast(list[Any], self._frame.values(self.resolve(column)))
+
+    def __contains__(self, column: object) -> bool:
+        return column in self._units
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Row after row, by column."""
+        names = self.columns
+        for values in zip(*(self[name] for name in names), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def summary(self, column: str) -> Summary | None:
+        """Mean and 95 % confidence interval of a column; ``None`` if all of it is null."""
+        return summary(self[column])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Arrow's C stream interface. A schema that is asked for is not looked at, as the interface allows."""
+        return self._frame.stream()
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow's C data interface: names, types and units."""
+        return self._frame.schema()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table as pyarrow's, units in the fields' metadata. Needs pyarrow (extra ``pandas``)."""
+        arrow = _package("pyarrow", "pandas", "to_arrow")
+        return cast("pyarrow.Table", arrow.table(self))
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table as polars'. Needs polars (extra ``polars``). polars keeps no metadata: units are in :attr:`units`."""
+        return cast("polars.DataFrame", _package("polars", "polars", "to_polars").DataFrame(self))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table as pandas', units in ``frame.attrs["units"]``. Needs pandas and pyarrow (extra ``pandas``)."""
+        _package("pandas", "pandas", "to_pandas")
+        frame = cast("pandas.DataFrame", self.to_arrow().to_pandas())
+        frame.attrs["units"] = self.units
+        return frame
+
+    def to_ipc(self) -> bytes:
+        """The table as an Arrow stream. The same rows make the same octets."""
+        return self._frame.to_ipc()
+
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table as Parquet; the file is there whole or not at all."""
+        _write(Path(path), self._frame.to_parquet())
+
+    def write_csv(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table as CSV, units in the header (``name [s]``); the file is there whole or not at all."""
+        _write(Path(path), self._frame.to_csv())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} rows, {len(self._units)} columns>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks."""
+        shown = self._shown()
+        head = "".join(
+            f"<th>{html.escape(name)}{f' [{html.escape(self._units[name])}]' if self._units[name] != '1' else ''}</th>"
+            for name in shown
+        )
+        columns = [self[name][:10] for name in shown]
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_figure(value))}</td>" for value in row) + "</tr>"
+            for row in zip(*columns, strict=True)
+        )
+        size = f"{len(self)} rows, {len(self._units)} columns"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{size}</p>"
+
+    def _shown(self) -> list[str]:
+        return self.columns[:12]
+
+
+class Metrics(Mapping[str, Summary | None]):
+    """The metrics of runs by name, each with its mean and 95 % confidence interval."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def __getitem__(self, name: str) -> Summary | None:
+        return self._result.summary(name)
+
+    def __iter__(self) -> Iterator[str]:
+        known = {"point", "seed", "run", "scenario_hash", "version", *self._result.parameters}
+        return (name for name in self._result.columns if name not in known)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        lines = []
+        for name in self:
+            found, unit = self[name], self._result.unit(name)
+            text = "none" if found is None else f"{found.mean:.6g}"
+            if found is not None and found.ci95 is not None:
+                text += f" ± {found.ci95:.2g}"
+            lines.append(f"{name}: {text}{'' if unit == '1' else f' {unit}'}")
+        return "\n".join(lines)
+
+
+class Result(Table):
+    """What runs said: a row for each, in the order of points, seeds and runs.
+
+    A row has ``point`` (a number), the parameters that differ from the scenario's text, ``seed``, ``run``, ``scenario_hash``,
+    ``version``, and every metric; a run that lacks one has null there.
+    """
+
+    def __init__(
+        self,
+        frame: native.Frame,
+        *,
+        name: str,
+        parameters: Sequence[str],
+        varied: Sequence[str],
+        missing: int,
+        unmet: Sequence[int],
+    ) -> None:
+        super().__init__(frame)
+        self.name: str = name
+        """What the sweep or the scenario is called."""
+        self.parameters: list[str] = list(parameters)
+        """The parameters that differ from the scenario's text: columns, by their paths."""
+        self.varied: list[str] = list(varied)
+        """Those of them that tell points apart."""
+        self.missing: int = missing
+        """Runs that are not there, as those of other shards."""
+        self.unmet: list[int] = list(unmet)
+        """Points whose mean is not known as well as it was to be."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics by name, each summed up over all rows."""
+        return Metrics(self)
+
+    def groups(self, by: str | Sequence[str], metric: str) -> dict[Any, list[Any]]:
+        """The values of a metric, by the value (or the values) of one or several columns, in the order of rows."""
+        keys = [self[by]] if isinstance(by, str) else [self[name] for name in by]
+        groups: dict[Any, list[Any]] = {}
+        for key, value in zip(zip(*keys, strict=True), self[metric], strict=True):
+            groups.setdefault(key[0] if isinstance(by, str) else key, []).append(value)
+        return groups
+
+    def means(self, metric: str, by: str | Sequence[str] | None = None) -> Table:
+        """Mean and 95 % confidence interval of a metric at every point, or by the columns that ``by`` names.
+
+        A table with these columns and ``n``, ``mean``, ``ci95``, ``min``, ``max``, ``missing`` (runs that lack the metric).
+        """
+        names = [by] if isinstance(by, str) else list(by if by is not None else self.varied)
+        names = [self.resolve(name) for name in names]
+        metric = self.resolve(metric)
+        if not names:
+            groups: dict[Any, list[Any]] = {(): self[metric]}
+        else:
+            groups = self.groups(names, metric)
+        found = [summary(values) for values in groups.values()]
+        unit = self._units[metric]
+        columns: list[tuple[str, str, Sequence[object]]] = [
+            (name, self._units[name], [key[i] for key in groups]) for i, name in enumerate(names)
+        ]
+        columns.append(("n", "1", [0 if one is None else one.n for one in found]))
+        for i, figure in enumerate(["mean", "ci95", "min", "max"], start=1):
+            columns.append((figure, unit, [None if one is None else one[i] for one in found]))
+        gaps = [sum(value is None for value in values) for values in groups.values()]
+        return table([*columns, ("missing", "1", gaps)])
+
+    def _shown(self) -> list[str]:
+        first = ["point", *self.parameters, "seed", "run"]
+        # What transfers say is why most people are here.
+        metrics = sorted(self.metrics, key=lambda name: not name.startswith("transfer."))
+        return [*first, *metrics[: max(12 - len(first), 4)]]
+
+
+def table(columns: Iterable[tuple[str, str, Sequence[object]]]) -> Table:
+    """A table of columns: name, unit, values."""
+    return Table(native.Frame.of([(name, unit, _kind(values), _plain(values)) for name, unit, values in columns]))
+
+
+def _kind(values: Sequence[object]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int}:
+        return "int"
+    # A column of nulls is one of numbers that nobody has.
+    return "float" if kinds <= {int, float} else "str"
+
+
+def _plain(values: Sequence[object]) -> Sequence[object]:
+    if _kind(values) != "str":
+        return list(values)
+    return [value if value is None or isinstance(value, str) else str(value) for value in values]
+
+
+def _figure(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _package(name: str, extra: str, what: str) -> ModuleType:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise missing(name, extra, what) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    # Beside its place, so that putting it there is one step.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            with open(beside, "xb") as file:
+                file.write(content)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise Error(f"cannot write it: {error.strerror}", str(path), "name a place where you may write") from None

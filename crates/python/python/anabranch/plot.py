@@ -1,0 +1,246 @@
+"""Pictures, in one call each. They need matplotlib (extra ``plot``).
+
+Every function takes ``ax`` (default: axes of a new figure) and returns the axes, so that titles, scales and files are matplotlib's
+business. Axes have units; lines differ in colour, marker and dashes, so that neither eyes nor printers that know no
+colours lose one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._error import Error, missing
+from ._table import Result, Table, summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from .lab import Points
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours, which people tell apart whatever colours they see; without the yellow, which is too light for a line."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+
+
+def metric(
+    results: Result | Points | Mapping[str, Result | Points],
+    metric: str,
+    over: str | None = None,
+    *,
+    by: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """A metric's mean over a parameter, with its 95 % confidence interval.
+
+    ``results`` is a result of :func:`anabranch.sweep` or :func:`anabranch.lab.run`, or several by the names of their lines. ``over`` is the
+    parameter on the x axis (default: the one that varies), ``by`` one whose values are lines of their own.
+
+    Raises :class:`anabranch.Error` if nothing or too much varies, or no run has the metric.
+    """
+    ax = _axes(ax)
+    given: Mapping[str, Result | Points] = results if isinstance(results, Mapping) else {"": results}
+    lines: list[tuple[str, list[Any], list[float], list[float]]] = []
+    labels = ("", "")
+    for name, result in given.items():
+        axis = result.resolve(over) if over is not None else _only(result, by)
+        whole = result.resolve(metric)
+        labels = _label(result, axis), _label(result, whole)
+        for value, points in _means(result, whole, axis, by).items():
+            parts = [name] if by is None else [name, f"{by} = {_text(value)}"]
+            kept = [(x, mean, ci or 0.0) for x, mean, ci in points if mean is not None]
+            if kept:
+                xs, means, cis = (list(one) for one in zip(*kept, strict=True))
+                lines.append((", ".join(part for part in parts if part), xs, means, cis))
+    if not lines:
+        raise Error(f"no run has the metric `{metric}`", hint="transfers that did not end have no latency")
+    ticks = _ticks(lines)
+    for i, (name, xs, means, cis) in enumerate(lines):
+        places = [ticks[x] for x in xs] if ticks else xs
+        style = _style(i)
+        ax.errorbar(places, means, yerr=cis, capsize=3, label=name or None, markersize=5, linewidth=1.4, **style)
+    if ticks:
+        ax.set_xticks(list(ticks.values()), [_text(value) for value in ticks])
+    elif all(isinstance(x, int) for _, xs, _, _ in lines for x in xs):
+        # There is no gateway and a half.
+        from matplotlib.ticker import MaxNLocator
+
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(ax, labels[0], f"{labels[1]}\nmean, 95 % CI", any(name for name, *_ in lines))
+    return ax
+
+
+def cdf(
+    results: Result | Mapping[str, Result], metric: str, *, by: str | None = None, ax: Axes | None = None
+) -> Axes:
+    """The distribution of a metric over runs: for each value, the share of all runs that have it or less.
+
+    A run without the metric, as a transfer that did not end has no latency, counts as more than any value: such a curve ends
+    below 1. ``by`` is a parameter whose values are lines of their own.
+
+    Raises :class:`anabranch.Error` if no run has the metric.
+    """
+    ax = _axes(ax)
+    given: Mapping[str, Result] = results if isinstance(results, Mapping) else {"": results}
+    label, drawn = "", 0
+    for name, result in given.items():
+        whole = result.resolve(metric)
+        label = _label(result, whole)
+        groups = {None: result[whole]} if by is None else result.groups(result.resolve(by), whole)
+        for value, values in groups.items():
+            found = sorted(one for one in values if one is not None)
+            if not found:
+                continue
+            parts = [name] if by is None else [name, f"{by} = {_text(value)}"]
+            shares = [i / len(values) for i in range(len(found) + 1)]
+            style = _style(drawn)
+            every = max(1, len(found) // 8)
+            ax.step(
+                [found[0], *found], shares, where="post", label=", ".join(part for part in parts if part) or None,
+                markevery=every, markersize=5, linewidth=1.4, **style,
+            )  # fmt: skip
+            drawn += 1
+    if drawn == 0:
+        raise Error(f"no run has the metric `{metric}`", hint="transfers that did not end have no latency")
+    ax.set_ylim(0, 1.02)
+    _finish(ax, label, "share of runs", drawn > 1 or by is not None or isinstance(results, Mapping))
+    return ax
+
+
+def compare(
+    left: Result, right: Result, metric: str, *, labels: Sequence[str] = ("left", "right"), ax: Axes | None = None
+) -> Axes:
+    """Two protocols on the same runs: a line for each pair, both means, and the mean difference with its 95 % confidence interval.
+
+    A pair are rows of the same seed, run and parameters; since both saw the same randomness, the interval of their difference
+    is much narrower than the two by themselves. Pairs of which one lacks the metric are left out, and counted in the title.
+
+    Raises :class:`anabranch.Error` if there is no pair.
+    """
+    pairs, single = paired(left, right, metric)
+    if not pairs:
+        raise Error(
+            f"no run of one has a partner in the other with the metric `{metric}`",
+            hint="give both the same `seed` and `runs`, and the same parameters",
+        )
+    ax = _axes(ax)
+    for a, b in pairs:
+        ax.plot([0, 1], [a, b], color="0.75", linewidth=0.8, zorder=1)
+    for i, values in enumerate(zip(*pairs, strict=True)):
+        found = summary(values)
+        assert found is not None
+        ax.scatter([i] * len(values), values, s=14, color=COLOURS[i], marker=MARKERS[i], alpha=0.6, zorder=2)
+        ax.errorbar(
+            [i + (0.12 if i else -0.12)], [found.mean], yerr=[found.ci95 or 0.0], color=COLOURS[i], marker=MARKERS[i],
+            capsize=4, markersize=8, zorder=3,
+        )  # fmt: skip
+    difference = summary(b - a for a, b in pairs)
+    assert difference is not None
+    unit = left.unit(metric)
+    text = f"{labels[1]} − {labels[0]}: {difference.mean:+.4g}"
+    if difference.ci95 is not None:
+        text += f" ± {difference.ci95:.2g}"
+    text += ("" if unit == "1" else f" {unit}") + f" ({len(pairs)} pairs, 95 % CI"
+    ax.set_title(text + (f"; {single} without a partner)" if single else ")"), fontsize="medium")
+    ax.set_xticks([0, 1], list(labels))
+    ax.set_xlim(-0.4, 1.4)
+    _finish(ax, "", _label(left, left.resolve(metric)), False)
+    return ax
+
+
+def paired(left: Result, right: Result, metric: str) -> tuple[list[tuple[float, float]], int]:
+    """The pairs of values that :func:`compare` draws, and how many rows have no partner."""
+    both = [name for name in left.varied if name in right.varied]
+    keys = [*both, "seed", "run"]
+    sides = [
+        {
+            key: value
+            for key, value in zip(zip(*(one[name] for name in keys), strict=True), one[metric], strict=True)
+            if value is not None
+        }
+        for one in (left, right)
+    ]
+    pairs = [(value, sides[1][key]) for key, value in sides[0].items() if key in sides[1]]
+    return pairs, max(len(left), len(right)) - len(pairs)
+
+
+def _means(result: Table, whole: str, axis: str, by: str | None) -> dict[Any, list[tuple[Any, Any, Any]]]:
+    """For each line: parameter, mean, half-width."""
+    names = [axis] if by is None else [axis, result.resolve(by)]
+    if isinstance(result, Result):
+        others = [name for name in result.varied if name not in names]
+        if others:
+            raise Error(
+                f"`{others[0]}` varies too", hint="a mean over it would say little: name it with `by=`, or sweep less"
+            )
+        points = result.means(whole, names)
+        rows = zip(*(points[name] for name in names), points["mean"], points["ci95"], strict=True)
+    else:
+        rows = zip(*(result[name] for name in names), result[whole], result[f"{whole}.ci95"], strict=True)
+    lines: dict[Any, list[tuple[Any, Any, Any]]] = {}
+    for row in rows:
+        lines.setdefault(None if by is None else row[1], []).append((row[0], row[-2], row[-1]))
+    return {value: sorted(points, key=_order) if _numbers(p[0] for p in points) else points for value, points in lines.items()}
+
+
+def _order(point: tuple[Any, Any, Any]) -> Any:
+    return point[0]
+
+
+def _numbers(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _ticks(lines: Sequence[tuple[str, list[Any], list[float], list[float]]]) -> dict[Any, int]:
+    """Places for values that are no numbers."""
+    values = dict.fromkeys(x for _, xs, _, _ in lines for x in xs)
+    return {} if _numbers(values) else {value: i for i, value in enumerate(values)}
+
+
+def _only(result: Result | Points, by: str | None) -> str:
+    varied = [name for name in result.varied if by is None or name != result.resolve(by)]
+    if len(varied) == 1:
+        return varied[0]
+    known = ", ".join(varied) if varied else "nothing does"
+    raise Error("it is not clear which parameter varies", hint=f"name one with `over=`: {known}")
+
+
+def _label(result: Table, column: str) -> str:
+    unit = result.unit(column)
+    # The unit stands beside the name: `latency_s` is a latency, in s.
+    name = column
+    for end in ("_bit_per_s", "_per_s", "_s", "_bytes", "_j"):
+        if unit != "1" and name.endswith(end):
+            name = name.removesuffix(end)
+            break
+    return name if unit == "1" else f"{name} [{unit}]"
+
+
+def _style(i: int) -> dict[str, Any]:
+    n = len(COLOURS)
+    # After all colours, the markers shift against them.
+    return {"color": COLOURS[i % n], "marker": MARKERS[(i + i // n) % n], "linestyle": DASHES[(i + i // n) % n]}
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise missing("matplotlib", "plot", "a plot") from None
+    return plt.subplots(figsize=(5.6, 3.6), layout="constrained")[1]
+
+
+def _finish(ax: Axes, x: str, y: str, legend: bool) -> None:
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.grid(True, alpha=0.3, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    if legend:
+        ax.legend(frameon=False, fontsize="small")

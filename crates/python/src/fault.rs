@@ -1,0 +1,88 @@
+//! Errors as Python has them: `anabranch.Error` with a message, a place and a hint.
+
+use anabranch_lab::experiment::{ParameterError, RunError};
+use anabranch_sim::scenario::ScenarioError;
+use pyo3::prelude::*;
+
+/// What went wrong, before it is an exception.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    message: String,
+    place: Option<String>,
+    hint: Option<String>,
+}
+
+impl Fault {
+    /// What is wrong with what was asked for.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), place: None, hint: None }
+    }
+
+    /// What to do about it.
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Where it is.
+    pub(crate) fn at(self, place: impl Into<String>) -> Self {
+        Self { place: Some(place.into()), ..self }
+    }
+
+    /// A panic: a fault of ours.
+    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it said nothing");
+        Self::new(format!("anabranch panicked: {text}"))
+            .with_hint("this is a fault of anabranch: please report it with what you called")
+    }
+}
+
+impl From<ScenarioError> for Fault {
+    fn from(ScenarioError { place, message, hint }: ScenarioError) -> Self {
+        // The program's words for an override are those of its option.
+        let place = place.to_string();
+        let place = place.strip_prefix("--set ").map(|set| format!("set {set}")).unwrap_or(place);
+        Self { message, place: Some(place), hint }
+    }
+}
+
+impl From<anabranch_sweep::Error> for Fault {
+    fn from(error: anabranch_sweep::Error) -> Self {
+        match error {
+            anabranch_sweep::Error::Spec(error) => (*error).into(),
+            other => {
+                let hint = other.hint().map(|hint| hint.replace("--jobs", "`jobs`"));
+                Self { message: other.to_string(), place: None, hint }
+            }
+        }
+    }
+}
+
+impl From<ParameterError> for Fault {
+    fn from(error: ParameterError) -> Self {
+        let message = error.to_string().replace("--set ", "");
+        Self { message, place: None, hint: error.hint().map(|hint| hint.replace("--set ", "")) }
+    }
+}
+
+impl From<RunError> for Fault {
+    fn from(error: RunError) -> Self {
+        let hint = match &error {
+            RunError::Impossible { hint, .. } => Some((*hint).replace("--set ", "")),
+            _ => None,
+        };
+        Self { message: error.to_string(), place: None, hint }
+    }
+}
+
+impl From<Fault> for PyErr {
+    fn from(Fault { message, place, hint }: Fault) -> Self {
+        Python::attach(|py| {
+            let made = py
+                .import("anabranch._error")
+                .and_then(|module| module.getattr("Error"))
+                .and_then(|class| class.call1((message, place, hint)));
+            made.map_or_else(|error| error, PyErr::from_value)
+        })
+    }
+}

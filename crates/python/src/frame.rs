@@ -1,0 +1,100 @@
+//! Tables, which other libraries read in memory.
+
+use anabranch_model::stats::Summary;
+use anabranch_sweep::table::{self, Column, Values};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+
+use crate::fault::Fault;
+
+/// Columns with names, units and as many values each.
+#[pyclass(frozen, module = "anabranch._anabranch")]
+pub(crate) struct Frame(pub(crate) table::Frame);
+
+#[pymethods]
+impl Frame {
+    /// A table of columns: name, unit, `bool`, `int`, `float` or `str`, and the values.
+    #[staticmethod]
+    fn of(columns: Vec<(String, String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let columns = columns.into_iter().map(|(name, unit, kind, values)| {
+            let values = match kind.as_str() {
+                "bool" => Values::Booleans(values.extract()?),
+                "int" => Values::Integers(values.extract()?),
+                "float" => Values::Numbers(values.extract()?),
+                _ => Values::Texts(values.extract()?),
+            };
+            Ok(Column { name, unit, values })
+        });
+        let columns = columns.collect::<PyResult<Vec<_>>>()?;
+        Ok(Self(table::Frame::new(columns).map_err(Fault::from)?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Names and units.
+    fn columns(&self) -> Vec<(String, String)> {
+        self.0.columns().map(|(name, unit)| (name.to_owned(), unit.to_owned())).collect()
+    }
+
+    /// The values of a column; `None` if there is none of that name.
+    fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(values) = py.detach(|| self.0.values(name)) else { return Ok(None) };
+        let list = match values {
+            Values::Integers(values) => values.into_bound_py_any(py),
+            Values::Numbers(values) => values.into_bound_py_any(py),
+            Values::Booleans(values) => values.into_bound_py_any(py),
+            Values::Texts(values) => values.into_bound_py_any(py),
+        };
+        list.map(Some)
+    }
+
+    /// Arrow's C stream interface.
+    fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        PyCapsule::new_with_value(py, self.0.stream(), c"arrow_array_stream")
+    }
+
+    /// Arrow's C data interface, the schema.
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = self.0.schema().map_err(Fault::from)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The table as an Arrow stream.
+    fn to_ipc<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let octets = py.detach(|| octets(|out| self.0.write_ipc(out)))?;
+        Ok(PyBytes::new(py, &octets))
+    }
+
+    /// The table as Parquet.
+    fn to_parquet<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let octets = py.detach(|| octets(|out| self.0.write_parquet(out)))?;
+        Ok(PyBytes::new(py, &octets))
+    }
+
+    /// The table as CSV.
+    fn to_csv<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let octets = py.detach(|| octets(|out| self.0.write_csv(out)))?;
+        Ok(PyBytes::new(py, &octets))
+    }
+}
+
+fn octets(write: impl FnOnce(&mut Vec<u8>) -> Result<(), anabranch_sweep::Error>) -> Result<Vec<u8>, Fault> {
+    let mut octets = Vec::new();
+    write(&mut octets)?;
+    Ok(octets)
+}
+
+/// Number, mean, half-width of its 95 % confidence interval (if there are two), least and greatest; `None` of nothing.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "Python takes it apart")]
+pub(crate) fn summary(values: Vec<f64>) -> PyResult<Option<(usize, f64, Option<f64>, f64, f64)>> {
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let Summary { mean, ci95, min, max, runs } =
+        Summary::of(&values).map_err(|error| Fault::new(error.to_string()))?;
+    Ok(Some((runs, mean, ci95, min, max)))
+}

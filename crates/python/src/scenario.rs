@@ -1,0 +1,58 @@
+//! A scenario: its text, what was set on top of it, and what both mean.
+
+use anabranch_sim::scenario::{self, Source};
+use pyo3::prelude::*;
+
+use crate::fault::Fault;
+
+/// A scenario that can run.
+#[pyclass(frozen, module = "anabranch._anabranch")]
+pub(crate) struct Scenario {
+    pub(crate) source: Source,
+    scenario: scenario::Scenario,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Understands a text, which errors call `name`, with overrides `path=value`.
+    #[new]
+    fn new(py: Python<'_>, name: String, text: String, overrides: Vec<String>) -> PyResult<Self> {
+        let understand = || {
+            let source = overrides.into_iter().fold(Source::new(name, text), Source::set);
+            let scenario = source.scenario()?;
+            Ok::<_, Fault>(Self { source, scenario })
+        };
+        Ok(py.detach(understand)?)
+    }
+
+    /// What was said and every default, as JSON.
+    fn resolved(&self) -> PyResult<String> {
+        serde_json::to_string(self.scenario.resolved()).map_err(|error| Fault::new(error.to_string()).into())
+    }
+
+    /// What was said and every default, as a scenario file without axes.
+    fn to_toml(&self) -> String {
+        self.scenario.to_toml()
+    }
+
+    /// SHA-256 over the resolved scenario without its seed, in hexadecimal.
+    fn hash(&self) -> String {
+        self.scenario.hash()
+    }
+
+    /// When the simulation ends at the latest, in seconds.
+    fn stop(&self) -> f64 {
+        self.scenario.stop.saturating_since(anabranch_core::time::Instant::ZERO).as_secs_f64()
+    }
+
+    /// The points of its own axes: the values on them as JSON, and the scenario as a file.
+    fn points(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
+        let points = py.detach(|| self.source.points().map_err(Fault::from))?;
+        let text = |point: scenario::Point| {
+            let axes = serde_json::to_string(&point.axes);
+            let axes = axes.map_err(|error| Fault::new(error.to_string()))?;
+            Ok((axes, point.scenario.to_toml()))
+        };
+        points.into_iter().map(text).collect()
+    }
+}

@@ -1,0 +1,165 @@
+//! Many runs of a scenario: here, or elsewhere ([`driver`]).
+
+pub(crate) mod driver;
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch};
+use pyo3::prelude::*;
+use rayon::ThreadPoolBuilder;
+
+use crate::advice::advise;
+use crate::fault::Fault;
+use crate::frame::Frame;
+use crate::scenario::Scenario;
+use crate::work::work;
+use driver::Lent;
+
+/// A spec with its points, and where its rows are kept.
+#[pyclass(frozen, module = "anabranch._anabranch")]
+pub(crate) struct Sweep {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What threads that know no Python hold on to.
+pub(crate) struct Inner {
+    pub(crate) sweep: sweep::Sweep,
+    pub(crate) points: Vec<Point>,
+    pub(crate) state: Mutex<State>,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub(crate) store: Store,
+    pub(crate) lent: Lent,
+}
+
+impl Inner {
+    fn new(spec: Spec, out: Option<PathBuf>) -> Result<Self, Fault> {
+        let sweep = sweep::Sweep::new(spec)?.with_advice(advise);
+        let points = sweep.all_points()?;
+        let store = out.map_or_else(|| Ok(Store::in_memory()), Store::open)?;
+        Ok(Self { sweep, points, state: Mutex::new(State { store, lent: Lent::default() }) })
+    }
+
+    /// Rows are in the store or they are not: whoever panicked has left nothing half-done.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[pymethods]
+impl Sweep {
+    /// Reads a spec file, and the scenario that it names.
+    #[staticmethod]
+    fn read(py: Python<'_>, path: PathBuf, out: Option<PathBuf>) -> PyResult<Self> {
+        Self::make(py, move || Inner::new(Spec::read(&path)?, out))
+    }
+
+    /// Understands the text of a spec, which errors call `name`, for a scenario whose files are in `folder`.
+    #[staticmethod]
+    fn of(
+        py: Python<'_>,
+        name: String,
+        text: String,
+        scenario: &Scenario,
+        folder: PathBuf,
+        out: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        let source = scenario.source.clone();
+        Self::make(py, move || Inner::new(Spec::parse_for(&name, &text, source, &folder)?, out))
+    }
+
+    /// Makes all runs of a shard that are not done, on so many threads (0: all cores). `progress` is told now and then how many are
+    /// made, of how many.
+    fn run(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        shard: (u32, u32),
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let shard = Shard::new(shard.0, shard.1).map_err(Fault::from)?;
+        let (inner, watch) = (self.inner.clone(), Arc::new(Watch::default()));
+        let watched = watch.clone();
+        let look = |py: Python<'_>| {
+            let Some(progress) = &progress else { return Ok(()) };
+            let (made, total) = (&watch.made, &watch.total);
+            let count = (made.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+            progress.call1(py, count).map(drop)
+        };
+        work(py, &watch.cancel, look, move || {
+            let state = &mut *inner.state();
+            let options = Options { threads, shard };
+            sweep::execute(&inner.sweep, &inner.points, &mut state.store, options, &watched)?;
+            Ok(())
+        })
+    }
+
+    /// The rows that are there, of all shards; how many runs are missing; and the points whose mean is not known well enough.
+    fn frame(&self, py: Python<'_>) -> PyResult<(Frame, u64, Vec<usize>)> {
+        let inner = self.inner.clone();
+        let made = move || {
+            let state = &mut *inner.state();
+            state.store.refresh()?;
+            let table = Table::new(&inner.sweep, &inner.points, &state.store)?;
+            Ok::<_, Fault>((Frame(table.frame()?), table.missing(), table.unmet().to_vec()))
+        };
+        Ok(py.detach(made)?)
+    }
+
+    /// Parameters that differ from the scenario's text, and those of them that tell points apart.
+    fn parameters(&self) -> (Vec<String>, Vec<String>) {
+        let own = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
+        (own(&mut self.inner.sweep.names()), own(&mut self.inner.sweep.varied()))
+    }
+
+    /// What it is called.
+    fn name(&self) -> String {
+        self.inner.sweep.spec().name.clone()
+    }
+
+    /// Begins to hand out the runs of a shard that are not done: how many that are by now.
+    fn begin(&self, py: Python<'_>, shard: (u32, u32)) -> PyResult<u64> {
+        let shard = Shard::new(shard.0, shard.1).map_err(Fault::from)?;
+        let inner = self.inner.clone();
+        Ok(py.detach(move || inner.begin(shard)))
+    }
+
+    /// A job of at most so many runs: its number, itself, and how many runs it has; `None` if there is none at this moment.
+    fn take(&self, py: Python<'_>, most: usize) -> PyResult<Option<(u64, String, usize)>> {
+        let inner = self.inner.clone();
+        Ok(py.detach(move || inner.take(most))?)
+    }
+
+    /// The rows of a job that was handed out; how many runs are known by now to be needed.
+    fn put(&self, py: Python<'_>, number: u64, rows: Vec<u8>) -> PyResult<u64> {
+        let inner = self.inner.clone();
+        Ok(py.detach(move || inner.put(number, &rows))?)
+    }
+
+    /// Waits until what has come is on the disk.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.inner.clone();
+        Ok(py.detach(move || inner.state().store.sync().map_err(Fault::from))?)
+    }
+}
+
+impl Sweep {
+    fn make(py: Python<'_>, make: impl FnOnce() -> Result<Inner, Fault> + Send + 'static) -> PyResult<Self> {
+        // On threads of its own: a process that forks keeps none of those that all share.
+        let made = work(
+            py,
+            &Default::default(),
+            |_| Ok(()),
+            move || {
+                let pool =
+                    ThreadPoolBuilder::new().build().map_err(|e| Fault::new(format!("no threads: {e}")))?;
+                pool.install(make)
+            },
+        );
+        Ok(Self { inner: Arc::new(made?) })
+    }
+}

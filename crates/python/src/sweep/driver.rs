@@ -1,0 +1,103 @@
+//! Runs that others make: jobs are handed out as text, and their rows come back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+
+use anabranch_sweep::address::RunKey;
+use anabranch_sweep::{Job, Shard, row};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{Inner, State};
+use crate::fault::Fault;
+use crate::work::work;
+
+/// What waits to be handed out, and what is out.
+#[derive(Default)]
+pub(crate) struct Lent {
+    shard: Option<Shard>,
+    /// Points with runs that are due.
+    waiting: VecDeque<(usize, VecDeque<RunKey>)>,
+    /// Jobs that are out, by their numbers.
+    out: BTreeMap<u64, (usize, Vec<RunKey>)>,
+    next: u64,
+    /// Runs that were due when somebody looked.
+    total: u64,
+}
+
+impl Inner {
+    /// Looks at all points.
+    pub(crate) fn begin(&self, shard: Shard) -> u64 {
+        let state = &mut *self.state();
+        state.lent = Lent { shard: Some(shard), ..Lent::default() };
+        for point in 0..self.points.len() {
+            self.look(state, point);
+        }
+        state.lent.total
+    }
+
+    /// Runs of one point, as text.
+    pub(crate) fn take(&self, most: usize) -> Result<Option<(u64, String, usize)>, Fault> {
+        let lent = &mut self.state().lent;
+        let Some((point, runs)) = lent.waiting.front_mut() else { return Ok(None) };
+        let (point, count) = (*point, runs.len().min(most.max(1)));
+        let taken: Vec<RunKey> = runs.drain(..count).collect();
+        if runs.is_empty() {
+            lent.waiting.pop_front();
+        }
+        let job = Job::new(&self.sweep, &self.points[point], taken.clone())?;
+        let number = lent.next;
+        lent.next += 1;
+        lent.out.insert(number, (point, taken));
+        Ok(Some((number, job.to_json(), count)))
+    }
+
+    /// Takes the rows of a job, if they are those that it was to make. Rows that come twice count once.
+    pub(crate) fn put(&self, number: u64, octets: &[u8]) -> Result<u64, Fault> {
+        let state = &mut *self.state();
+        let Some((point, runs)) = state.lent.out.remove(&number) else { return Ok(state.lent.total) };
+        let root = &self.points[point].root;
+        let rows = row::from_bytes(octets).filter(|rows| {
+            rows.iter().map(|row| row.address).eq(runs.iter().map(|key| root.run(key.seed, key.run)))
+        });
+        let rows = rows.ok_or_else(|| {
+            Fault::new(format!("a worker has sent other rows than those of point {point}"))
+                .with_hint("all workers must have the same version of anabranch")
+        })?;
+        state.store.append(&rows)?;
+        let lent = &state.lent;
+        let busy = lent.out.values().any(|(other, _)| *other == point)
+            || lent.waiting.iter().any(|(other, _)| *other == point);
+        if !busy {
+            self.look(state, point);
+        }
+        Ok(state.lent.total)
+    }
+
+    /// What is due at a point.
+    fn look(&self, state: &mut State, point: usize) {
+        let Some(shard) = state.lent.shard else { return };
+        let due = self.sweep.due(&self.points[point], &state.store, shard);
+        if !due.is_empty() {
+            state.lent.total += due.len() as u64;
+            state.lent.waiting.push_back((point, due.into()));
+        }
+    }
+}
+
+/// Makes the runs of a job, on one thread, and returns their rows.
+#[pyfunction]
+pub(crate) fn work_job<'py>(py: Python<'py>, letter: String) -> PyResult<Bound<'py, PyBytes>> {
+    let stop = std::sync::Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let octets = work(
+        py,
+        &stop,
+        |_| Ok(()),
+        move || {
+            let rows = Job::from_json(&letter)?.run(&stopped)?;
+            Ok(row::to_bytes(&rows.unwrap_or_default()))
+        },
+    )?;
+    Ok(PyBytes::new(py, &octets))
+}

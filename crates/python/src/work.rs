@@ -1,0 +1,62 @@
+//! Work on a thread of its own, while the one that asked for it waits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::fault::Fault;
+
+/// How often whoever waits looks for Ctrl-C, and shows how far the work is.
+const PERIOD: Duration = Duration::from_millis(50);
+/// How long work that is told to stop is waited for. What takes longer ends by itself later, and nobody hears of it.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Does `work` on another thread, without the interpreter's lock. Meanwhile `look` is called every now and then, and Python's
+/// signal handlers; when one of them raises, `stop` is set, and that exception is what comes of it.
+pub(crate) fn work<T: Send + 'static>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    mut look: impl FnMut(Python<'_>) -> PyResult<()>,
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> PyResult<T> {
+    let (done, mut waits) = sync_channel(1);
+    let doing = move || {
+        let result = catch_unwind(AssertUnwindSafe(work));
+        // Nobody waits any more if it was told to stop.
+        let _ = done.send(result.unwrap_or_else(|panic| Err(Fault::panicked(&*panic))));
+    };
+    std::thread::Builder::new()
+        .name("anabranch".to_owned())
+        .spawn(doing)
+        .map_err(|error| Fault::new(format!("cannot start a thread: {error}")))?;
+    loop {
+        let result;
+        (result, waits) = wait(py, waits, PERIOD);
+        match result {
+            Ok(result) => {
+                look(py)?;
+                return Ok(result?);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::new("a thread has gone without a word").into());
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(raised) = py.check_signals().and_then(|()| look(py)) {
+                    stop.store(true, Ordering::Relaxed);
+                    drop(wait(py, waits, GRACE));
+                    return Err(raised);
+                }
+            }
+        }
+    }
+}
+
+type Waited<T> = Result<Result<T, Fault>, RecvTimeoutError>;
+type Waits<T> = Receiver<Result<T, Fault>>;
+
+fn wait<T: Send>(py: Python<'_>, waits: Waits<T>, time: Duration) -> (Waited<T>, Waits<T>) {
+    py.detach(move || (waits.recv_timeout(time), waits))
+}

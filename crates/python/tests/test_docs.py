@@ -1,0 +1,58 @@
+"""What the pages and the tutorials show works."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+
+from conftest import ROOT
+
+BOOKS = sorted((ROOT / "crates/python/notebooks").glob("*.ipynb"))
+
+
+def snippets(page: Path) -> str:
+    """The page's Python in one piece; blanks in front, so that an error has the page's line."""
+    text = page.read_text()
+    kept, last = [], 0
+    for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        kept.append("\n" * text.count("\n", last, block.start(1)) + block[1])
+        last = block.end(1)
+    return "".join(kept)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", ["README.md", "crates/python/README.md", "docs/python.md"])
+def test_the_snippets_of_a_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = snippets(ROOT / page)
+    assert "anabranch" in code
+    # As in the repository's root, but for what is written.
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "snippets"}
+    exec(compile(code, page, "exec"), names)
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("book", BOOKS, ids=lambda book: book.stem)
+def test_a_tutorial(book: Path) -> None:
+    notebook: Any = nbformat.read(book, as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in code), "tutorials are kept without output"
+    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(book.parent)}})
+    client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
+    pictures = [out for cell in code for out in cell.outputs if "image/png" in out.get("data", {})]
+    assert pictures, "it shows something"
+
+
+def test_there_are_four_tutorials() -> None:
+    assert [book.stem[0] for book in BOOKS] == ["1", "2", "3", "4"]

@@ -1,0 +1,143 @@
+"""Runs, tables, statistics, and what they share with the program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+
+from conftest import ROOT, SLOW
+
+
+def test_a_row_for_each_run_with_units(network: ab.Scenario) -> None:
+    result = ab.run(network, runs=5, seed=3)
+    assert len(result) == 5
+    assert result["run"] == [0, 1, 2, 3, 4]
+    assert set(result["seed"]) == {3}
+    assert set(result["scenario_hash"]) == {network.hash}
+    assert set(result["version"]) == {ab.__version__}
+    latency = result.metrics["latency_s"]
+    assert latency is not None
+    assert latency.n == 5
+    assert latency.ci95 is not None
+    assert latency.min < latency.mean < latency.max
+    assert result.units["transfer.file.latency_s"] == "s"
+    assert result.unit("goodput_bit_per_s") == "bit/s"
+    assert result.unit("run") == "1"
+    assert result["latency_s"] == result["transfer.file.latency_s"]
+    assert "transfer.file.latency_s" in list(result.metrics)
+    assert "run" not in list(result.metrics)
+    assert "transfer.file.latency_s: 0." in repr(result.metrics)
+    assert "<th>transfer.file.latency_s [s]</th>" in result._repr_html_()
+    first = next(result.rows())
+    assert first["run"] == 0
+    assert first["transfer.file.delivered"] == 1.0
+
+
+def test_the_scenario_s_own_seed_counts_if_none_is_given(network: ab.Scenario) -> None:
+    assert ab.run(network).to_ipc() == ab.run(network, seed=7).to_ipc()
+    assert ab.run(network, runs=3)["latency_s"] != ab.run(network, runs=3, seed=8)["latency_s"]
+
+
+@pytest.mark.parametrize("file", ["three-gateways.toml", "three-hops-radio.toml"])
+def test_runs_are_those_of_the_program(file: str, program: Path) -> None:
+    path = ROOT / "scenarios" / file
+    command = [str(program), "run", str(path), "--runs", "3", "--seed", "5", "--json", "--set"]
+    transfer = ab.Scenario.from_file(path).transfer[0].name
+    out = subprocess.run([*command, f"transfer.{transfer}.bytes=5 kB"], capture_output=True, check=True).stdout
+    said = [json.loads(line) for line in out.splitlines()]
+    scenario = ab.Scenario.from_file(path).set(f"transfer.{transfer}.bytes", "5 kB")
+    result = ab.run(scenario, runs=3, seed=5)
+    assert [one["hash"] for one in said] == result["scenario_hash"]
+    for one, row in zip(said, result.rows(), strict=True):
+        assert {name: metric["value"] for name, metric in one["metrics"].items()} == {
+            name: value for name, value in row.items() if name in set(result.metrics)
+        }
+        units = {name: metric["unit"] for name, metric in one["metrics"].items()}
+        assert units == {name: result.unit(name) for name in result.metrics}
+
+
+def test_the_best_number_of_gateways_is_the_model_s(gateways: ab.Scenario, program: Path, tmp_path: Path) -> None:
+    asked = gateways.set("transfer.update.gateways", "best")
+    file = tmp_path / "best.toml"
+    file.write_text(asked.to_toml())
+    out = subprocess.run([str(program), "run", str(file), "--json"], capture_output=True, check=True).stdout
+    metrics = json.loads(out)["metrics"]
+    assert ab.run(asked)["latency_s"] == [metrics["transfer.update.latency_s"]["value"]]
+    assert ab.run(asked)["sessions"] == [metrics["transfer.update.sessions"]["value"]]
+
+
+def test_own_axes_are_columns(network: ab.Scenario) -> None:
+    text = network.to_toml() + '\n[sweep]\n"link.cable.loss" = [0.0, 0.1]\n'
+    result = ab.run(ab.Scenario.from_toml(text), runs=3)
+    assert result.varied == ["link.cable.loss"]
+    assert result["link.cable.loss"] == [0.0] * 3 + [0.1] * 3
+    means = result.means("latency_s")
+    assert means["n"] == [3, 3]
+    assert means["mean"][0] < means["mean"][1]
+    assert means.unit("ci95") == "s"
+
+
+def test_other_threads_go_on_while_runs_are_made() -> None:
+    """A run that takes longer than the test holds nobody up, neither the interpreter nor another run."""
+    slow, ended = ab.Scenario.from_toml(SLOW), threading.Event()
+    seen = threading.Event()
+
+    def watch(made: int, total: int) -> None:
+        seen.set()
+        if ended.is_set():
+            raise RuntimeError("enough")
+
+    def endless() -> None:
+        with pytest.raises(RuntimeError, match="enough"):
+            ab.run(slow, progress=watch, jobs=1)
+
+    threads = [threading.Thread(target=endless) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert seen.wait(60)
+        # Both are under way; this thread has the interpreter, and a third run comes to its end.
+        assert sum(range(100_000)) == 4_999_950_000
+        assert len(ab.run(ab.Scenario.from_file(ROOT / "scenarios/three-gateways.toml"))) == 1
+        assert all(thread.is_alive() for thread in threads)
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_errors_of_runs(network: ab.Scenario, tmp_path: Path) -> None:
+    with pytest.raises(ab.Error, match="`runs` is 0"):
+        ab.run(network, runs=0)
+    with pytest.raises(ab.Error, match="`jobs` is -1"):
+        ab.run(network, jobs=-1)
+    with pytest.raises(ab.Error, match="anabranch emulate"):
+        ab.run(ROOT / "scenarios/two-tun-ends.toml")
+    result = ab.run(network)
+    with pytest.raises(ab.Error) as caught:
+        result["latency"]
+    assert caught.value.hint == "did you mean `transfer.file.latency_s`?"
+    with pytest.raises(ab.Error) as caught:
+        result["packets"]
+    assert caught.value.message == "`packets` may be several columns"
+    with pytest.raises(ab.Error, match="cannot write it"):
+        result.write_csv(tmp_path / "nowhere" / "table.csv")
+
+
+def test_statistics_are_those_of_the_laboratory() -> None:
+    """Student's sleep data, first drug: mean 0.75, s = 1.789, t(9) = 2.262."""
+    found = ab.summary([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, None, 0.0, 2.0])
+    assert found is not None
+    assert found[:2] == pytest.approx((10, 0.75))
+    assert found.ci95 == pytest.approx(1.2797827, rel=1e-5)
+    assert ab.summary([]) is None
+    assert ab.summary([3.5]) == (1, 3.5, None, 3.5, 3.5)
+    with pytest.raises(ab.Error, match="no finite value"):
+        ab.summary([1.0, float("nan")])

@@ -1,0 +1,108 @@
+"""Sweeps: the same rows however they come about."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import anabranch as ab
+
+from conftest import GRID, ROOT
+
+
+def test_shards_threads_and_interruptions_make_the_same_rows(network: ab.Scenario, tmp_path: Path) -> None:
+    spec = {"scenario": network, **GRID}
+    whole = ab.sweep(spec, jobs=1, progress=False)
+    assert (len(whole), whole.missing) == (48, 0)
+    assert whole.varied == ["link.cable.delay", "link.cable.loss"]
+    assert whole["seed"][:8] == [3] * 4 + [1] * 4
+
+    first = ab.sweep(spec, tmp_path / "rows", shard="2/3", progress=False)
+    assert (len(first), first.missing) == (16, 32)
+    ab.sweep(spec, tmp_path / "rows", shard=(1, 3), jobs=2, progress=False)
+    assert ab.sweep(spec, tmp_path / "rows", progress=False).to_ipc() == whole.to_ipc()
+
+    class Enough(Exception):
+        pass
+
+    def stop(made: int, total: int) -> None:
+        if made > 0:
+            raise Enough
+
+    with pytest.raises(Enough):
+        ab.sweep({**spec, "runs": 3000}, tmp_path / "stopped", progress=stop)
+    kept = ab.sweep(spec, tmp_path / "stopped", progress=False)
+    assert kept.to_ipc() == whole.to_ipc()
+
+
+def test_what_is_done_is_not_run_again(network: ab.Scenario, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    for _ in range(2):
+        ab.sweep({"scenario": network, "runs": 5}, tmp_path, progress=lambda *count: seen.append(count))
+    assert seen.count((5, 5)) >= 1
+    assert seen[-1] == (0, 0)
+
+
+def test_a_spec_file_and_the_program_s_folder(program: Path, tmp_path: Path, network: ab.Scenario) -> None:
+    (tmp_path / "cable.toml").write_text(network.to_toml())
+    spec = tmp_path / "losses.toml"
+    spec.write_text('scenario = "cable.toml"\nruns = 3\n[grid]\n"link.cable.loss" = [0.0, 0.1]\n')
+    out = tmp_path / "rows"
+    subprocess.run([str(program), "sweep", str(spec), "--out", str(out)], check=True, capture_output=True)
+    made: list[tuple[int, int]] = []
+    result = ab.sweep(spec, out, progress=lambda *count: made.append(count))
+    assert made[-1] == (0, 0), "the program has made them all"
+    assert result.name == "losses"
+    result.write_parquet(tmp_path / "ours.parquet")
+    assert (tmp_path / "ours.parquet").read_bytes() == (out / "table.parquet").read_bytes()
+
+
+def test_enough_runs(network: ab.Scenario) -> None:
+    spec = {
+        "scenario": network,
+        "grid": {"link.cable.loss": [0.0, 0.3]},
+        "enough": {"metric": "transfer.file.latency_s", "width": "60 %", "min": 4, "max": 12},
+    }
+    result = ab.sweep(spec, progress=False)
+    runs = result.means("latency_s")["n"]
+    assert runs[0] == 4
+    assert runs[1] > 4 or result.unmet == [1]
+
+
+def test_errors_of_specs(network: ab.Scenario, tmp_path: Path) -> None:
+    with pytest.raises(ab.Error) as caught:
+        ab.sweep({"scenario": network, "rums": 3}, progress=False)
+    assert caught.value.hint == "did you mean `runs`?"
+    assert caught.value.place == "cable:1:1"
+    with pytest.raises(ab.Error) as caught:
+        ab.sweep({"scenario": network, "grid": {"link.cable.lost": [0.1]}}, progress=False)
+    assert "lost" in caught.value.message
+    with pytest.raises(ab.Error, match="names no scenario"):
+        ab.sweep({"runs": 3})
+    with pytest.raises(ab.Error, match="there is no shard 5 of 4"):
+        ab.sweep({"scenario": network}, shard=(5, 4))
+    with pytest.raises(ab.Error, match="is no shard"):
+        ab.sweep({"scenario": network}, shard="second")
+    with pytest.raises(ab.Error, match="cannot read"):
+        ab.sweep(tmp_path / "nowhere.toml")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ab.Error) as caught:
+        ab.sweep({"scenario": network}, tmp_path / "file" / "rows", progress=False)
+    assert caught.value.hint is not None
+
+
+def test_the_ready_sweep_is_understood() -> None:
+    path = ROOT / "scenarios/sweeps/three-gateways.toml"
+    seen: list[int] = []
+
+    class Enough(Exception):
+        pass
+
+    def stop(made: int, total: int) -> None:
+        seen.append(total)
+        raise Enough
+
+    with pytest.raises(Enough):
+        ab.sweep(path, progress=stop)

@@ -1,0 +1,31 @@
+"""Types: the package and its tests are strictly typed, and the stub says what the compiled part has."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from conftest import ROOT
+
+PACKAGE = ROOT / "crates/python"
+
+
+def checked(place: Path, *arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-m", *arguments], cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_mypy_strict(tmp_path: Path) -> None:
+    checked(PACKAGE, "mypy", "--strict", "--cache-dir", str(tmp_path), "python/anabranch", "tests")
+
+
+def test_the_stub_is_that_of_the_compiled_part(tmp_path: Path) -> None:
+    from anabranch import _anabranch
+
+    # By themselves: whoever reads the whole package reads matplotlib too.
+    stub, compiled = PACKAGE / "python/anabranch/_anabranch.pyi", Path(_anabranch.__file__ or "")
+    for file in (stub, compiled):
+        shutil.copy(file, tmp_path)
+    checked(tmp_path, "mypy.stubtest", "_anabranch")

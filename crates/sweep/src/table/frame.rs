@@ -1,0 +1,211 @@
+//! A table that stands by itself: for other languages, which read it in memory, and for what is no run's row.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+};
+use arrow_schema::ffi::FFI_ArrowSchema;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::{Table, unit_of, write};
+use crate::error::Error;
+
+/// Columns with names, units and as many values each.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+/// The values of a column.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Values {
+    /// Whole numbers.
+    Integers(Vec<Option<i64>>),
+    /// Numbers.
+    Numbers(Vec<Option<f64>>),
+    /// Yes or no.
+    Booleans(Vec<Option<bool>>),
+    /// Texts.
+    Texts(Vec<Option<String>>),
+}
+
+/// A column that is to be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its unit; `1` where there is none.
+    pub unit: String,
+    /// Its values.
+    pub values: Values,
+}
+
+impl Frame {
+    /// A table of these columns.
+    ///
+    /// # Errors
+    /// [`Error::Table`] if two have one name, or they are not equally long.
+    pub fn new(columns: Vec<Column>) -> Result<Self, Error> {
+        let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for Column { name, unit, values } in columns {
+            if fields.iter().any(|field| *field.name() == name) {
+                return Err(Error::Table(format!("two columns are called `{name}`")));
+            }
+            let array: ArrayRef = match values {
+                Values::Integers(values) => Arc::new(Int64Array::from(values)),
+                Values::Numbers(values) => Arc::new(Float64Array::from(values)),
+                Values::Booleans(values) => Arc::new(BooleanArray::from(values)),
+                Values::Texts(values) => Arc::new(StringArray::from(values)),
+            };
+            fields.push(Field::new(name, array.data_type().clone(), true).with_metadata(unit_of(&unit)));
+            arrays.push(array);
+        }
+        let schema: SchemaRef = Arc::new(Schema::new(fields));
+        if arrays.is_empty() {
+            return Ok(Self { schema, batches: Vec::new() });
+        }
+        let batch = RecordBatch::try_new(schema.clone(), arrays);
+        let batch = batch.map_err(|error| Error::Table(error.to_string()))?;
+        Ok(Self { schema, batches: vec![batch] })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names of the columns and their units, `1` where there is none.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), field.metadata().get("unit").map_or("1", |unit| unit)))
+    }
+
+    /// The values of a column; `None` if there is none of that name.
+    pub fn values(&self, name: &str) -> Option<Values> {
+        let place = self.schema.index_of(name).ok()?;
+        let arrays = self.batches.iter().map(|batch| batch.column(place));
+        Some(match self.schema.field(place).data_type() {
+            DataType::UInt64 => Values::Integers(
+                arrays
+                    .flat_map(|a| a.as_primitive::<UInt64Type>().iter().map(|v| v.map(|v| v as i64)))
+                    .collect(),
+            ),
+            DataType::Int64 => {
+                Values::Integers(arrays.flat_map(|a| a.as_primitive::<Int64Type>().iter()).collect())
+            }
+            DataType::Float64 => {
+                Values::Numbers(arrays.flat_map(|a| a.as_primitive::<Float64Type>().iter()).collect())
+            }
+            DataType::Boolean => Values::Booleans(arrays.flat_map(|a| a.as_boolean().iter()).collect()),
+            _ => Values::Texts(
+                arrays.flat_map(|a| a.as_string::<i32>().iter().map(|v| v.map(str::to_owned))).collect(),
+            ),
+        })
+    }
+
+    /// The table as Arrow's C stream interface has it: whoever reads it shares the memory.
+    pub fn stream(&self) -> FFI_ArrowArrayStream {
+        let batches = self.batches.clone().into_iter().map(Ok);
+        FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new(batches, self.schema.clone())))
+    }
+
+    /// Names, types and units as Arrow's C data interface has them.
+    ///
+    /// # Errors
+    /// [`Error::Table`], which would be a fault of ours.
+    pub fn schema(&self) -> Result<FFI_ArrowSchema, Error> {
+        FFI_ArrowSchema::try_from(self.schema.as_ref()).map_err(|error| Error::Table(error.to_string()))
+    }
+
+    /// Writes the table as [`Table::write_parquet`] does.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_parquet<W: Write + Send>(&self, out: W) -> Result<(), Error> {
+        write::parquet(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
+    }
+
+    /// Writes the table as [`Table::write_csv`] does.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_csv<W: Write>(&self, out: W) -> Result<(), Error> {
+        write::csv(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
+    }
+
+    /// Writes the table as [`Table::write_ipc`] does.
+    ///
+    /// # Errors
+    /// [`Error::Table`], with what the writer says.
+    pub fn write_ipc<W: Write>(&self, out: W) -> Result<(), Error> {
+        write::ipc(out, &self.schema, &mut self.batches.iter().cloned().map(Ok))
+    }
+}
+
+impl Table<'_> {
+    /// The table without the store, the sweep and the points that it was made of.
+    ///
+    /// # Errors
+    /// As [`Table::batches`].
+    pub fn frame(&self) -> Result<Frame, Error> {
+        Ok(Frame { schema: self.schema(), batches: self.batches().collect::<Result<_, _>>()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::ffi_stream::RecordBatchStreamReader;
+
+    use super::*;
+
+    fn column(name: &str, unit: &str, values: Values) -> Column {
+        Column { name: name.to_owned(), unit: unit.to_owned(), values }
+    }
+
+    #[test]
+    fn what_is_read_in_memory_is_what_was_put_in() {
+        let columns = vec![
+            column("hops", "1", Values::Integers(vec![Some(1), None])),
+            column("rtt", "s", Values::Numbers(vec![Some(0.25), Some(1.5)])),
+            column("stable", "1", Values::Booleans(vec![Some(true), Some(false)])),
+            column("over", "1", Values::Texts(vec![None, Some("fsk100".to_owned())])),
+        ];
+        let frame = Frame::new(columns.clone()).expect("equally long");
+        assert_eq!(frame.columns().map(|(_, unit)| unit).collect::<Vec<_>>(), ["1", "s", "1", "1"]);
+        for column in columns {
+            assert_eq!(frame.values(&column.name), Some(column.values), "{}", column.name);
+        }
+        let reader = RecordBatchStreamReader::try_new(frame.stream()).expect("a stream");
+        let batches: Vec<RecordBatch> = reader.map(|batch| batch.expect("a batch")).collect();
+        assert_eq!(batches, frame.batches);
+        let mut csv = Vec::new();
+        frame.write_csv(&mut csv).expect("memory");
+        assert_eq!(
+            String::from_utf8_lossy(&csv),
+            "hops,rtt [s],stable,over\n1,0.25,true,\n,1.5,false,fsk100\n"
+        );
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_refused() {
+        let one = || column("a", "1", Values::Integers(vec![Some(1)]));
+        let longer = column("b", "1", Values::Integers(vec![Some(1), Some(2)]));
+        assert!(matches!(Frame::new(vec![one(), one()]), Err(Error::Table(_))));
+        assert!(matches!(Frame::new(vec![one(), longer]), Err(Error::Table(_))));
+        assert!(Frame::new(Vec::new()).expect("nothing").is_empty());
+    }
+}

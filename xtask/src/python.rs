@@ -1,0 +1,243 @@
+//! The Python package's tests: a virtual environment in the target folder, what they need in exact versions, the wheel as
+//! anybody would build it, and pytest.
+
+use crate::cargo;
+use crate::failure::Failure;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// What came of the tests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// They ran. `complete`: every failure of pytest shows in the counts.
+    Counted { counts: Counts, complete: bool },
+    /// They could not run here, and why.
+    Skipped(String),
+}
+
+/// What pytest's last line says.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+/// Builds, installs and tests; `args` go to pytest.
+pub(crate) fn run(args: &[String]) -> Result<Outcome, Failure> {
+    let places = Places::new();
+    println!("python: an environment in {}", places.home.display());
+    if let Err(why) = environment(&places)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    println!("python: the wheel");
+    wheel(&places)?;
+    println!("python: pytest");
+    pytest(&places, args)
+}
+
+/// `python [ARGS...]`: these tests alone.
+pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
+    match run(args)? {
+        Outcome::Counted { counts: Counts { failed: 0, .. }, complete: true } => Ok(()),
+        Outcome::Counted { .. } => Err(Failure::Job("tests failed".into())),
+        Outcome::Skipped(why) => {
+            println!("SKIPPED: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// Where things are.
+struct Places {
+    /// The package.
+    package: PathBuf,
+    /// What cargo builds.
+    target: PathBuf,
+    /// What is ours of it.
+    home: PathBuf,
+    /// The virtual environment.
+    venv: PathBuf,
+}
+
+impl Places {
+    fn new() -> Self {
+        let root = cargo::root();
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+        let target = root.join(target);
+        let home = target.join("python");
+        Self { package: root.join("crates/python"), venv: home.join("venv"), home, target }
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.venv.join("bin").join(name)
+    }
+
+    fn wheels(&self) -> PathBuf {
+        self.home.join("wheels")
+    }
+}
+
+/// The environment with all that the requirements name. If it cannot be had for want of a program or of the network: why.
+fn environment(places: &Places) -> Result<Result<(), String>, Failure> {
+    let requirements = places.package.join("requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements)
+        .map_err(|error| Failure::Job(format!("cannot read {}: {error}", requirements.display())))?;
+    let Some(version) = printed(Command::new("python3").arg("--version")) else {
+        return Ok(Err("the Python package's tests need python3".into()));
+    };
+    // What was installed, and for which Python: all else begins anew.
+    let mark = places.home.join("installed");
+    let wanted = format!("{}\n{wanted}", version.trim());
+    if places.program("python").exists() && std::fs::read_to_string(&mark).is_ok_and(|is| is == wanted) {
+        return Ok(Ok(()));
+    }
+    let make = || succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&places.venv));
+    let made = make() || (debian_venv() && make());
+    if !made {
+        let hint = "as root, `apt-get install python3-venv`";
+        return Ok(Err(format!("the Python package's tests need python3's venv: {hint}")));
+    }
+    let mut install = Command::new(places.program("python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
+    let done = install.arg(&requirements).output().map_err(|error| cannot_start("pip", &error))?;
+    if !done.status.success() {
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        if is_network(&said) {
+            return Ok(Err("what the Python package's tests need cannot be fetched: no network".into()));
+        }
+        return Err(Failure::Job(format!("pip cannot install {}:\n{said}", requirements.display())));
+    }
+    std::fs::write(&mark, wanted)
+        .map_err(|error| Failure::Job(format!("cannot write {}: {error}", mark.display())))?;
+    Ok(Ok(()))
+}
+
+/// Debian and Ubuntu have venv in a package of its own.
+fn debian_venv() -> bool {
+    eprintln!("installing python3-venv with apt-get");
+    let apt = |args: &[&str]| succeeds(Command::new("apt-get").args(args));
+    apt(&["update"]) && apt(&["install", "--yes", "--no-install-recommends", "python3-venv"])
+}
+
+/// Whether pip has failed because nothing could be reached.
+fn is_network(said: &str) -> bool {
+    let signs = [
+        "Temporary failure in name resolution",
+        "Failed to establish a new connection",
+        "NewConnectionError",
+    ];
+    let signs =
+        signs.iter().chain(&["Network is unreachable", "timed out", "ProxyError", "NameResolutionError"]);
+    signs.into_iter().any(|sign| said.contains(sign))
+}
+
+/// Builds the wheel with optimisation, as `pip install` does, and installs it.
+fn wheel(places: &Places) -> Result<(), Failure> {
+    // Wheels of other versions would be candidates.
+    let _ = std::fs::remove_dir_all(places.wheels());
+    let mut build = Command::new(places.program("maturin"));
+    build.args(["build", "--quiet", "--release", "--locked", "--compatibility", "linux", "--out"]);
+    build.arg(places.wheels()).arg("--interpreter").arg(places.program("python"));
+    build.current_dir(&places.package).env("CARGO_TARGET_DIR", &places.target);
+    // xtask is started by cargo, whose variables are about xtask.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(name);
+        }
+    }
+    must(&mut build, "maturin")?;
+    let mut install = Command::new(places.program("python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall"]);
+    install.args(["--no-deps", "--no-index", "--find-links"]).arg(places.wheels()).arg("anabranch");
+    must(&mut install, "pip")
+}
+
+/// Runs pytest, passes on what it says, and reads its last line.
+fn pytest(places: &Places, args: &[String]) -> Result<Outcome, Failure> {
+    let mut command = Command::new(places.program("python"));
+    command.args(["-m", "pytest", "-p", "no:cacheprovider", "--durations=5"]).args(args);
+    command.current_dir(&places.package).stdout(Stdio::piped());
+    // The program is what cargo's tests have built.
+    command.env("ANABRANCH_PROGRAM", places.target.join("debug/anabranch"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut child = command.spawn().map_err(|error| cannot_start("pytest", &error))?;
+    let mut counts = None;
+    if let Some(stdout) = child.stdout.take() {
+        let mut own = std::io::stdout().lock();
+        for line in BufReader::new(stdout).lines() {
+            let line = line.map_err(|error| Failure::Job(format!("cannot read pytest's output: {error}")))?;
+            counts = summary(&line).or(counts);
+            // A reader that went away is no reason to stop testing.
+            let _ = writeln!(own, "{line}");
+        }
+    }
+    let status = child.wait().map_err(|error| cannot_start("pytest", &error))?;
+    let counts = counts.unwrap_or_default();
+    Ok(Outcome::Counted { counts, complete: status.success() || counts.failed > 0 })
+}
+
+/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error is a failure.
+fn summary(line: &str) -> Option<Counts> {
+    let line = line.trim_matches(['=', ' ']);
+    let (list, time) = line.rsplit_once(" in ")?;
+    if !time.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut counts = Counts::default();
+    for part in list.split(", ") {
+        let (number, what) = part.split_once(' ')?;
+        let number: u64 = number.parse().ok()?;
+        match what {
+            "passed" => counts.passed += number,
+            "failed" | "error" | "errors" => counts.failed += number,
+            "skipped" => counts.skipped += number,
+            "warning" | "warnings" | "deselected" => {}
+            _ => return None,
+        }
+    }
+    Some(counts)
+}
+
+fn must(command: &mut Command, name: &str) -> Result<(), Failure> {
+    let status = command.status().map_err(|error| cannot_start(name, &error))?;
+    if status.success() { Ok(()) } else { Err(Failure::Job(format!("{name} ended with {status}"))) }
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn printed(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn cannot_start(name: &str, error: &std::io::Error) -> Failure {
+    Failure::Job(format!("cannot start {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_pytest_is_read() {
+        let line = "======= 1 failed, 70 passed, 2 skipped, 3 warnings, 1 error in 12.30s (0:00:12) =======";
+        assert_eq!(summary(line), Some(Counts { passed: 70, failed: 2, skipped: 2 }));
+        assert_eq!(summary("5 passed in 0.1s"), Some(Counts { passed: 5, ..Counts::default() }));
+        for other in
+            ["", "tests/test_a.py ..F", "3 rows in 2s", "=== slowest 5 durations ===", "4.00s call in x"]
+        {
+            assert_eq!(summary(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_a_missing_network_is_a_reason_to_skip() {
+        assert!(is_network("WARNING: Retrying ... Failed to establish a new connection: [Errno -3]"));
+        assert!(!is_network("ERROR: No matching distribution found for polars==99.0"));
+    }
+}
