@@ -55,6 +55,11 @@ impl Source {
         self
     }
 
+    /// Whether an override has exactly this path.
+    pub(super) fn is_set(&self, path: &str) -> bool {
+        self.overrides.iter().filter_map(|set| set.split_once('=')).any(|(set, _)| set.trim() == path)
+    }
+
     /// Lets the scenario name policies that are not ours.
     pub fn with_policies(self, policies: Policies) -> Self {
         Self { policies, ..self }

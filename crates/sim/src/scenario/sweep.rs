@@ -22,7 +22,8 @@ pub struct Point {
 }
 
 impl Source {
-    /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is no sweep.
+    /// All points of the sweep, the last axis (by name) fastest; one point without axes if there is no sweep. An axis whose path
+    /// an override has is left out.
     ///
     /// # Errors
     ///
@@ -85,6 +86,8 @@ impl Source {
                 _ => return fault(&at, "expected a list of values"),
             }
         }
+        // What somebody has set is no axis any more.
+        axes.retain(|(path, _)| !self.is_set(path));
         let count = axes.iter().map(|(_, values)| values.len() as u128).fold(1, u128::saturating_mul);
         if count > MAX_POINTS {
             let message =

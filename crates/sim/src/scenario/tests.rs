@@ -171,6 +171,15 @@ fn a_sweep_is_every_combination() {
 }
 
 #[test]
+fn what_is_set_is_no_axis_any_more() {
+    let text = format!("{GOOD}\n[sweep]\n\"link.*.mtu\" = [1280, 1500]\n\"network.ip\" = [4, 6]\n");
+    let points = Source::new("sweep.toml", text).set("network.ip = 4").points().unwrap();
+    let axes: Vec<_> = points.iter().map(|point| point.axes.keys().collect::<Vec<_>>()).collect();
+    assert_eq!(axes, [["link.*.mtu"], ["link.*.mtu"]]);
+    assert!(points.iter().all(|point| point.scenario.network.ip == crate::packet::IpVersion::V4));
+}
+
+#[test]
 fn a_bad_sweep_is_an_error_with_its_place() {
     let points = |sweep: &str| {
         let source = Source::new("sweep.toml", format!("{GOOD}\n[sweep]\n{sweep}\n"));
