@@ -54,9 +54,11 @@ fn a_protocol_of_a_users_own_is_compared_with_ours() {
     assert_ne!(ours[0]["metrics"], theirs[0]["metrics"]);
 
     let scheduled = ["run", "scenarios/diamond-mptcp.toml", "--json", "--set", "transfer.log.bytes=50 kB"];
-    let ours = records(&own(&scheduled));
-    let theirs =
-        records(&own(&[&scheduled[..], &["--set", "transfer.log.mptcp.scheduler=soonest"]].concat()));
+    let by = |scheduler: &str| {
+        let scheduler = format!("transfer.log.mptcp.scheduler={scheduler}");
+        records(&own(&[&scheduled[..], &["--set", &scheduler]].concat()))
+    };
+    let (ours, theirs) = (by("round-robin"), by("soonest"));
     assert_eq!(metric(&theirs[0], "transfer.log.delivered"), 1.0);
     assert_ne!(ours[0]["metrics"], theirs[0]["metrics"]);
 }
