@@ -21,6 +21,20 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
+/// The program `anabranch`, to be run in the root: built first, unless `ANABRANCH` says where it is.
+pub(crate) fn anabranch(args: &[&str]) -> Command {
+    match std::env::var_os("ANABRANCH") {
+        None => {
+            command(&[&["run", "--quiet", "--locked", "--package", "anabranch-cli", "--"], args].concat())
+        }
+        Some(program) => {
+            let mut command = Command::new(root().join(program));
+            command.args(args).current_dir(root());
+            command
+        }
+    }
+}
+
 /// Runs `command`, its output going straight through.
 pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| cannot_start(&command, &error))?;

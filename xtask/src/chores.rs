@@ -23,8 +23,7 @@ const GENERATED: &[Generated] = &[
 
 /// As the program prints it.
 fn schema() -> Result<Vec<u8>, Failure> {
-    let program = ["run", "--quiet", "--locked", "--package", "anabranch-cli", "--"];
-    cargo::output(cargo::command(&[&program[..], &["run", "--schema"]].concat()))
+    cargo::output(cargo::anabranch(&["run", "--schema"]))
 }
 
 /// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.

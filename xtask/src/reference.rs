@@ -14,8 +14,6 @@ use crate::failure::Failure;
 use serde_json::Value;
 use tables::Silent;
 
-const PACKAGE: [&str; 5] = ["run", "--quiet", "--locked", "--package", "anabranch-cli"];
-
 /// The page, whole.
 pub(crate) fn page() -> Result<Vec<u8>, Failure> {
     let schema = json(&["run", "--schema"])?;
@@ -38,7 +36,7 @@ pub(crate) fn page() -> Result<Vec<u8>, Failure> {
 
 /// What the program prints with these arguments.
 fn json(args: &[&str]) -> Result<Value, Failure> {
-    let command = cargo::command(&[&PACKAGE[..], &["--"], args].concat());
+    let command = cargo::anabranch(args);
     serde_json::from_slice(&cargo::output(command)?)
         .map_err(|error| Failure::Job(format!("`anabranch {}` printed no JSON: {error}", args.join(" "))))
 }
