@@ -58,7 +58,7 @@ fn a_protocol_of_a_users_own_is_compared_with_ours() {
         let scheduler = format!("transfer.log.mptcp.scheduler={scheduler}");
         records(&own(&[&scheduled[..], &["--set", &scheduler]].concat()))
     };
-    let (ours, theirs) = (by("round-robin"), by("soonest"));
+    let (ours, theirs) = (by("redundant"), by("soonest"));
     assert_eq!(metric(&theirs[0], "transfer.log.delivered"), 1.0);
     assert_ne!(ours[0]["metrics"], theirs[0]["metrics"]);
 }
