@@ -1,5 +1,5 @@
 //! [`EventLog`] writes what happens in a run as a compact log, from which `anabranch view` makes a page that replays it. The
-//! format is in `docs/replay.md`; `crates/view` reads it.
+//! format is in `docs/replay.md`, its numbers are [`anabranch_wire::eventlog`]; `crates/view` reads it.
 //!
 //! A record is written when it happens: what a reader has of a log that breaks off is what happened until then. Memory grows
 //! with nodes, links, connections and what is under way, never with time: packets are told apart from those seen before by
@@ -7,15 +7,15 @@
 //!
 //! The octets depend on the run and on nothing else.
 
-pub mod format;
-
 mod flows;
 mod record;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
+use anabranch_wire::eventlog::{self as format, Medium, tag};
 
 use crate::frames::{AirFrame, Content, Reception};
 use crate::link::{LinkConfig, LinkDrop};
@@ -25,7 +25,6 @@ use crate::trace::{ChunkView, ConnectionView, Incident, NodeDrop, Observer, Poin
 use crate::wifi::{FrameKind, PhyConfig};
 
 use flows::Flows;
-use format::{Medium, tag};
 use record::Record;
 
 /// How many packets back one is known to be described already.
@@ -181,6 +180,18 @@ impl<W: Write + Send + 'static> EventLog<W> {
         }
         self.write();
     }
+}
+
+/// The number of a stream's end.
+fn closed(reason: CloseReason) -> u8 {
+    let reason = match reason {
+        CloseReason::Graceful => 0,
+        CloseReason::Reset => 1,
+        CloseReason::Aborted => 2,
+        CloseReason::Refused => 3,
+        CloseReason::TimedOut => 4,
+    };
+    format::stream::CLOSED + reason
 }
 
 /// A frame of either radio.
@@ -349,7 +360,7 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
             StreamEvent::Accepted { .. } => format::stream::ACCEPTED,
             StreamEvent::Opened => format::stream::OPENED,
             StreamEvent::PeerClosed => format::stream::PEER_CLOSED,
-            StreamEvent::Closed(reason) => format::stream::closed(reason),
+            StreamEvent::Closed(reason) => closed(reason),
             // There are as many as segments, and these are in the log.
             StreamEvent::Readable | StreamEvent::Writable => return,
         };

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use anabranch_sim::events::{EventLog, format};
+use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::{Plan, Source};
 use anabranch_sim::trace::TextTrace;
+use anabranch_wire::eventlog;
 
 const SCENARIOS: [&str; 3] = [
     include_str!("../../../scenarios/three-gateways.toml"),
@@ -40,7 +41,7 @@ fn the_same_seed_is_the_same_log_whoever_else_watches() {
         let (_, without) = run(text, 5, (false, true));
         assert!(alone == beside, "two logs of one seed differ");
         assert!(with_log == without, "a log changes the run");
-        assert!(alone.starts_with(&format::MAGIC) && alone.len() > 10_000);
+        assert!(alone.starts_with(&eventlog::MAGIC) && alone.len() > 10_000);
         assert!(alone != run(text, 6, (true, false)).0, "another seed gives the same log");
     }
 }

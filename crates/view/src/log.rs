@@ -1,14 +1,13 @@
 //! Reading a log, record by record. Nothing of it is believed: numbers that name nothing are errors, and no length is
 //! allocated before its octets are there.
 
-pub mod format;
-
 mod octets;
 mod record;
 
 use std::io::{self, BufRead};
 
-use format::{MAGIC, VERSION, tag};
+use anabranch_wire::eventlog::{MAGIC, VERSION, tag};
+
 use octets::{EXACT, Fault, Octets};
 pub use record::{Event, Flow, Frame, Link, Medium, Node, Packet, Piece, Record, Run, State};
 

@@ -45,7 +45,7 @@ pub struct Seen {
 pub enum Fate {
     /// It arrived.
     Arrived,
-    /// It was lost for this reason, as [`crate::log::format::reason`] has it.
+    /// It was lost for this reason, as [`anabranch_wire::eventlog::reason`] has it.
     Lost(u8),
     /// It was there when the log ended.
     UnderWay,
@@ -112,7 +112,7 @@ pub struct Happening {
 pub struct Change {
     /// When, in nanoseconds.
     pub at: u64,
-    /// What, as [`crate::log::format::incident`] has it.
+    /// What, as [`anabranch_wire::eventlog::incident`] has it.
     pub what: u8,
     /// The node or link.
     pub index: u32,

@@ -1,9 +1,9 @@
 //! Event logs: whatever is read becomes a page, or an error with a place.
 
 use anabranch_view::log::LogError;
-use anabranch_view::log::format::{MAGIC, VERSION};
 use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};
+use anabranch_wire::eventlog::{MAGIC, VERSION};
 
 use crate::probe::Probe;
 

@@ -14,7 +14,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: "core", may_know: &["wire"] },
     Floor { name: "secure", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
-    Floor { name: "view", may_know: &[] },
+    Floor { name: "view", may_know: &["wire"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
     Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "model"] },

@@ -9,19 +9,6 @@ use anabranch_view::replay::{Fate, Place, Repair, Replay};
 
 use crate::world::*;
 
-/// Both sides have the numbers of the format in a file of their own, since neither may know the other.
-#[test]
-fn the_two_tables_of_numbers_are_the_same() {
-    let numbers = |text: &'static str| -> Vec<&str> {
-        let lines = text.lines().map(str::trim);
-        lines.filter(|line| line.starts_with("pub const") || line.starts_with("pub mod")).collect()
-    };
-    let sim = numbers(include_str!("../../../sim/src/events/format.rs"));
-    let view = numbers(include_str!("../../../view/src/log/format.rs"));
-    assert_eq!(sim, view);
-    assert!(sim.len() > 60);
-}
-
 /// Every link's figures, as the simulator has counted them and as the log tells them.
 #[track_caller]
 fn links_agree(sim: &Simulation, replay: &Replay) {

@@ -1,7 +1,7 @@
 //! One record on its way into the log. Numbers are of variable length: seven bits in each octet, the lowest first, and bit 7
 //! where more follow (LEB128); differences are folded so that small ones of either sign are short.
 
-use super::format::{MAGIC, VERSION};
+use anabranch_wire::eventlog::{MAGIC, VERSION};
 
 /// The octets of one record.
 #[derive(Debug, Default)]

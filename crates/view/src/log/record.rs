@@ -2,7 +2,9 @@
 
 use std::io::BufRead;
 
-use super::format::{frame, incident, packet as flag, reason, state, stream, tag};
+pub use anabranch_wire::eventlog::Medium;
+use anabranch_wire::eventlog::{frame, incident, packet as flag, reason, state, stream, tag};
+
 use super::octets::{EXACT, Fault};
 use super::{Figures, Places, Reader};
 
@@ -58,17 +60,6 @@ pub struct Node {
     pub position: Option<(f64, f64)>,
 }
 
-/// What a link leads over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Medium {
-    /// A cable.
-    Cable,
-    /// IEEE 802.15.4.
-    Ieee802154,
-    /// IEEE 802.11.
-    Ieee80211,
-}
-
 /// A link, one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
@@ -115,7 +106,7 @@ pub struct Packet {
     pub id: i64,
     /// Its flow.
     pub flow: u32,
-    /// Flags, as [`super::format::packet`] has them.
+    /// Flags, as [`anabranch_wire::eventlog::packet`] has them.
     pub flags: u8,
     /// Octets, IP header included.
     pub wire_len: u64,
@@ -152,9 +143,9 @@ pub struct Frame {
     pub from: u32,
     /// For whom; `None` for all.
     pub to: Option<u32>,
-    /// What it is, as [`super::format::frame`] has it.
+    /// What it is, as [`anabranch_wire::eventlog::frame`] has it.
     pub kind: u8,
-    /// Flags, as [`super::format::frame`] has them.
+    /// Flags, as [`anabranch_wire::eventlog::frame`] has them.
     pub flags: u8,
     /// Nanoseconds from its beginning to its end, which is the event's time.
     pub nanos: u64,
@@ -208,7 +199,7 @@ pub enum Event {
         link: u32,
         /// The packet.
         packet: i64,
-        /// Why, as [`super::format::reason`] has it.
+        /// Why, as [`anabranch_wire::eventlog::reason`] has it.
         reason: u8,
     },
     /// A node has thrown a packet away.
@@ -217,7 +208,7 @@ pub enum Event {
         node: u32,
         /// The packet.
         packet: i64,
-        /// Why, as [`super::format::reason`] has it.
+        /// Why, as [`anabranch_wire::eventlog::reason`] has it.
         reason: u8,
     },
     /// A cable's transmitter will begin with a packet later.
@@ -242,7 +233,7 @@ pub enum Event {
     Stream {
         /// What the connection sends.
         flow: u32,
-        /// What, as [`super::format::stream`] has it.
+        /// What, as [`anabranch_wire::eventlog::stream`] has it.
         what: u8,
     },
     /// A part of a file was written to a connection.
@@ -258,7 +249,7 @@ pub enum Event {
     },
     /// Something breaks, heals or changes.
     Incident {
-        /// What, as [`super::format::incident`] has it.
+        /// What, as [`anabranch_wire::eventlog::incident`] has it.
         what: u8,
         /// The node or link.
         index: u32,
@@ -301,12 +292,7 @@ impl<R: BufRead> Reader<R> {
 
     pub(super) fn read_link(&mut self) -> Result<Record, Fault> {
         let (from, to) = (self.node()?, self.node()?);
-        let over = match self.octets.octet()? {
-            0 => Medium::Cable,
-            1 => Medium::Ieee802154,
-            2 => Medium::Ieee80211,
-            _ => return Err(Fault::Bad("a link over nothing known")),
-        };
+        let over = Medium::of(self.octets.octet()?).ok_or(Fault::Bad("a link over nothing known"))?;
         let (rate, delay) = (self.octets.number()?, self.octets.number()?);
         self.links.push(Places::default());
         Ok(Record::Link(Link { from, to, over, rate, delay }))

@@ -152,7 +152,7 @@ fn first_numbers(replay: &Replay) -> Vec<(i64, i64)> {
     for seen in &replay.packets {
         let flow = seen.packet.flow as usize;
         firsts[flow].get_or_insert(seen.packet.seq);
-        if seen.packet.flags & crate::log::format::packet::ACK != 0 {
+        if seen.packet.flags & anabranch_wire::eventlog::packet::ACK != 0 {
             // The first acknowledgement is of a SYN or, in a part of a log, of what came before.
             acks[flow].get_or_insert(seen.packet.ack - 1);
         }

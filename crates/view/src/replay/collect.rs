@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_wire::eventlog::{frame, incident, reason, stream};
+
 use super::repair::{Loss, Place, Repair};
 use super::{Change, Chunk, Fate, Flight, Happening, OnAir, Part, Replay, Seen};
-use crate::log::format::{frame, incident, reason, stream};
 use crate::log::{Event, Frame, LogError, Medium, Packet, Record};
 
 /// Notes that a page has, at most; further ones are counted.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_wire::eventlog::{frame, packet as flag};
+
 use super::{Chunk, Replay, Seen};
-use crate::log::format::{frame, packet as flag};
 
 /// Where something was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +76,7 @@ pub struct Loss {
     pub place: Place,
     /// The packet, by its place in [`Replay::packets`].
     pub packet: u32,
-    /// Why, as [`crate::log::format::reason`] has it; `None` for a frame.
+    /// Why, as [`anabranch_wire::eventlog::reason`] has it; `None` for a frame.
     pub reason: Option<u8>,
     /// Where it was repaired.
     pub repair: Repair,

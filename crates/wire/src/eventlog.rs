@@ -1,4 +1,5 @@
-//! The numbers of the format, version 1, as the simulator writes them; `docs/replay.md` has the table of octets.
+//! The numbers of the event log's format, version 1, for those who write logs and those who read them; `docs/replay.md`
+//! has the table of octets.
 
 /// The first octets of a log.
 pub const MAGIC: [u8; 5] = *b"ABLOG";
@@ -45,6 +46,24 @@ pub mod tag {
     pub const NOTE: u8 = 26;
     /// The end.
     pub const END: u8 = 31;
+}
+
+/// What a link leads over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// A cable.
+    Cable = 0,
+    /// IEEE 802.15.4.
+    Ieee802154 = 1,
+    /// IEEE 802.11.
+    Ieee80211 = 2,
+}
+
+impl Medium {
+    /// The one of that number.
+    pub fn of(number: u8) -> Option<Self> {
+        [Self::Cable, Self::Ieee802154, Self::Ieee80211].get(usize::from(number)).copied()
+    }
 }
 
 /// Why a packet is gone.
