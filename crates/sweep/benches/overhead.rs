@@ -21,7 +21,7 @@ transfer = [{ name = "update", kind = "tcp", from = "a", to = "b", bytes = "60 k
 "#;
 
 fn main() {
-    println!("10,000 runs                 each     runs' own     whole   beside   busy");
+    println!("10,000 runs                 each     runs' own     whole   beside   busy  points  tables");
     for (name, network) in [("three gateways", GATEWAYS), ("cable", CABLE)] {
         for (points, runs) in [(100, 100), (1_000, 10), (10_000, 1)] {
             measure(name, network, points, runs);
@@ -39,16 +39,19 @@ fn measure(name: &str, network: &str, points: u32, runs: u32) {
     let spec = Spec::parse_for("spec.toml", &text, Source::new("network.toml", network), Path::new(""));
     let sweep = Sweep::new(spec.expect("a good spec")).expect("a good sweep");
     let made = sweep.all_points().expect("good points");
+    let making = processor().saturating_sub(began).as_secs_f64();
     let mut store = Store::open(folder.path()).expect("a store");
     let outcome = execute(&sweep, &made, &mut store, Options::default(), &Watch::default()).expect("it runs");
+    let ran = processor();
     let table = Table::new(&sweep, &made, &store).expect("a table");
     let (mut csv, mut parquet) = (Vec::new(), Vec::new());
     table.write_csv(&mut csv).expect("memory takes it");
     table.write_parquet(&mut parquet).expect("memory takes it");
+    let tables = processor().saturating_sub(ran).as_secs_f64();
     let whole = processor().saturating_sub(began).as_secs_f64();
     let own = outcome.runs.as_secs_f64();
     println!(
-        "{name:15} {points:6} x {runs:<3} {:6.1} us {own:9.3} s {whole:8.3} s {:6.1} % {:5.1} %   while they run: {:.1} % beside",
+        "{name:15} {points:6} x {runs:<3} {:6.1} us {own:9.3} s {whole:8.3} s {:6.1} % {:5.1} % {making:6.3}  {tables:6.3}   while they run: {:.1} % beside",
         own * 1e6 / outcome.made as f64,
         (whole / own - 1.0) * 100.0,
         outcome.busy() * 100.0,

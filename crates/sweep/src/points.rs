@@ -174,7 +174,7 @@ impl Sweep {
         let files = self.files_of(&scenario)?;
         let limits = self.limits(&scenario, &files)?;
         let json = scenario.canonical_json();
-        let (hash, root) = (scenario.hash(), Root::of(&json, &files, &limits));
+        let (hash, root) = (Scenario::hash_of(&json), Root::of(&json, &files, &limits));
         limit(&mut scenario, &limits);
         Ok(Point { index, scenario: Some(Arc::new(scenario)), files: Arc::new(files), limits, hash, root })
     }
