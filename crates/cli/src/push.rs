@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_lab::set::advice;
 use anabranch_model::set::Best;
 use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
 use anabranch_sim::capture::Capture;
@@ -112,7 +113,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let file = read(&arguments.file)?;
     let network = network::load(arguments.network.as_deref())?;
     let mut scenario = network::scenario(&network, arguments.gateways)?;
-    let best = match best::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {
+    let best = match advice::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {
         true => Some(best::choose(&mut scenario, 0, file.len() as u64)?),
         false => None,
     };

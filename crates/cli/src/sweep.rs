@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anabranch_sim::scenario::{ContentSpec, Policies, Scenario};
-use anabranch_sweep::address::{Files, Limits};
+use anabranch_lab::set::advice;
+use anabranch_sim::scenario::Policies;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
 use rayon::ThreadPoolBuilder;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::best;
 use crate::error::Error;
 use crate::files::{Whole, folder};
 use progress::Progress;
@@ -76,7 +75,7 @@ impl From<anabranch_sweep::Error> for Error {
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let spec = Spec::read(&arguments.spec)?.with_policies(policies.clone());
-    let sweep = Sweep::new(spec)?.with_advice(advise);
+    let sweep = Sweep::new(spec)?.with_advice(advice::limits);
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
     let threads = usize::from(arguments.jobs.unwrap_or(0));
@@ -187,20 +186,4 @@ fn write(
             .with_hint("make room, then give the same command again: what is done is kept")
     })?;
     file.keep()
-}
-
-/// The best number of gateways for the transfers that ask for it.
-fn advise(scenario: &Scenario, files: &Files) -> Result<Limits, String> {
-    let mut limits = Limits::new();
-    for (index, transfer) in
-        scenario.transfers.iter().enumerate().filter(|(i, _)| best::is_asked(scenario, *i))
-    {
-        let octets = match &transfer.content {
-            ContentSpec::Bytes(octets) => *octets,
-            ContentSpec::File(name) => files.get(name).map_or(0, |file| file.len() as u64),
-            ContentSpec::Endless => 0,
-        };
-        limits.insert(index, best::number(scenario, index, octets)?.gateways as u32);
-    }
-    Ok(limits)
 }

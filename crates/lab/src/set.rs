@@ -3,9 +3,11 @@
 //! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; [`Config::model`] is
-//! the same transfer for the closed form, and [`scenario_model`] any scenario's; [`figures`] and [`claims`] are section 6,
+//! the same transfer for the closed form, and [`scenario_model`] any scenario's, of which [`advice`] asks
+//! for the best number of gateways; [`figures`] and [`claims`] are section 6,
 //! [`reproduction`] puts them together.
 
+pub mod advice;
 pub mod claims;
 mod config;
 pub mod figures;

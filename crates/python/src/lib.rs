@@ -5,10 +5,9 @@
 //! for Ctrl-C (`work`).
 //!
 //! Code map: `fault` is how a Python exception is made of an error; `frame` holds tables; `scenario` a scenario and its
-//! text; `sweep` makes runs, and `sweep::driver` has them made by others; `advice` is what a model says of gateways; `lab` are the
+//! text; `sweep` makes runs, and `sweep::driver` has them made by others; `lab` are the
 //! papers' experiments and `plan` the closed forms, both of which answer in JSON; `units` reads quantities.
 
-mod advice;
 mod fault;
 mod frame;
 mod lab;

@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use anabranch_model::mptcp::Reading;
-use anabranch_model::mptcp::csma::{Access, Busy, access};
-use serde_json::{Value, json};
+use anabranch_lab::plan::csma::{self, Answer, Question, Refusal};
+use anabranch_lab::plan::hops::Phy;
+use anabranch_model::mptcp::csma::Busy;
 
-use super::radio::{Backoff, Phy, equations, refused};
+use super::radio::{Backoff, phy, refused};
 use crate::error::Error;
 use crate::output;
 
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P[xN],...", conflicts_with = "busy", allow_hyphen_values = true)]
     busy_by_period: Option<ByPeriod>,
     /// The radio, whose periods the times are in
-    #[arg(long, value_enum, default_value_t = Phy::Fsk100)]
+    #[arg(long, value_name = "PHY", value_parser = phy(), default_value = "fsk100")]
     phy: Phy,
     /// The paper's equations to the letter: errata kept
     #[arg(long)]
@@ -62,60 +62,27 @@ impl FromStr for ByPeriod {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let reading = if arguments.printed { Reading::printed() } else { Reading::default() };
     let busy = match &arguments.busy_by_period {
         Some(periods) => Busy::ByPeriod(periods.0.clone()),
         None => Busy::Constant(arguments.busy),
     };
-    let Some(radio) = arguments.phy.radio(busy.clone()) else {
-        return Err(Error::input("--phy cellular: a cellular network has no channel access of this kind")
-            .with_hint("oqpsk250 or fsk100"));
-    };
-    let access = access(&arguments.backoff.csma(), &busy, reading).map_err(|error| refused(&error))?;
-    if arguments.json {
-        output::json(&object(arguments, &access, radio.backoff_period))
-    } else {
-        output::text(&table(arguments, &access, radio.backoff_period))
-    }
-}
-
-fn object(arguments: &Arguments, access: &Access, period: f64) -> Value {
     let csma = arguments.backoff.csma();
-    let stages = access
-        .stages
-        .iter()
-        .map(|stage| json!({ "window": stage.window, "p_reached": stage.reached, "p_busy": stage.busy }));
-    json!({
-        "model": "csma",
-        "equations": equations(arguments.printed),
-        "params": {
-            "min_be": csma.min_be,
-            "max_be": csma.max_be,
-            "backoffs": csma.max_backoffs,
-            "busy": arguments.busy_by_period.as_ref().map_or(json!(arguments.busy), |each| json!(each.0)),
-            "phy": arguments.phy.name(),
-            "backoff_period_s": period,
-        },
-        "n_bp": access.periods,
-        "n_bp_if_won": access.periods_if_won,
-        "n_bp_if_lost": access.periods_if_lost,
-        "p_won": access.won,
-        "p_lost": access.lost,
-        "delay_s": access.periods * period,
-        "delay_if_won_s": access.periods_if_won.map(|n| n * period),
-        "stages": stages.collect::<Vec<_>>(),
-        "p_won_at": access.won_at,
-    })
+    let question = Question { csma, busy, phy: arguments.phy, printed: arguments.printed };
+    let answer = csma::answer(question).map_err(|refusal| match refusal {
+        Refusal::Model(error) => refused(&error),
+        other => Error::input(format!("--phy cellular: {other}")).with_hint("oqpsk250 or fsk100"),
+    })?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
 }
 
-fn table(arguments: &Arguments, access: &Access, period: f64) -> String {
+fn table(Answer { question, access, period }: &Answer) -> String {
     let mut text = format!("{:>8}{:>8}{:>10}{:>10}\n", "back-off", "window", "reached", "busy");
     for (i, stage) in access.stages.iter().enumerate() {
         text += &format!("{i:8}{:8}{:10.5}{:10.5}\n", stage.window, stage.reached, stage.busy);
     }
     let line = |what: &str, periods: Option<f64>| {
         let value = periods.map_or("never".to_owned(), |n| {
-            format!("{n:.2} periods, {:.2} ms with {}", n * period * 1e3, arguments.phy.name())
+            format!("{n:.2} periods, {:.2} ms with {}", n * period * 1e3, question.phy.name())
         });
         format!("{what:18}{value}\n")
     };

@@ -1,11 +1,11 @@
 //! `anabranch plan rtt`: section VI of the paper on multipath TCP.
 
-use anabranch_model::mptcp::rtt::{HopTime, Travel, travel};
-use anabranch_model::mptcp::{AccessTime, Reading};
+use anabranch_lab::plan::hops::Hops;
+use anabranch_lab::plan::rtt::{self, Answer, Question};
+use anabranch_model::mptcp::AccessTime;
 use clap::ValueEnum;
-use serde_json::{Value, json};
 
-use super::radio::{Packets, Phy, counted, equations, per_hop, phys, refused};
+use super::radio::{Packets, counted, per_hop, phys, refused};
 use crate::error::Error;
 use crate::output;
 
@@ -53,89 +53,44 @@ enum Attempts {
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let base = if arguments.printed { Reading::printed() } else { Reading::default() };
     let access = match arguments.access {
         Attempts::Any => AccessTime::Any,
         Attempts::Won => AccessTime::Won,
     };
-    let reading = Reading { access, ..base };
     let hops = arguments.hops as usize;
-    let phys = phys("--phy", &arguments.phy, ',', hops)?;
-    let busy = per_hop("--busy", &arguments.busy, ',', hops)?;
-    let rates = per_hop("--rate", &arguments.rate, ',', hops)?;
-    let forward = arguments.packets.transmitters(&phys, &busy, &rates);
-    let mut reverse = Vec::new();
+    let there = Hops {
+        phys: phys("--phy", &arguments.phy, ',', hops)?,
+        busy: per_hop("--busy", &arguments.busy, ',', hops)?,
+        rates: per_hop("--rate", &arguments.rate, ',', hops)?,
+    };
+    let mut back = None;
     if arguments.back_busy.is_some() || arguments.back_rate.is_some() {
         // The way back begins where the way there ends.
-        let back = |option, given: &Option<String>, there: &[f64]| match given {
+        let values = |option, given: &Option<String>, there: &[f64]| match given {
             Some(text) => per_hop(option, text, ',', hops),
             None => Ok(there.iter().rev().copied().collect()),
         };
-        let phys: Vec<Phy> = phys.iter().rev().copied().collect();
-        let busy = back("--back-busy", &arguments.back_busy, &busy)?;
-        let rates = back("--back-rate", &arguments.back_rate, &rates)?;
-        reverse = arguments.packets.transmitters(&phys, &busy, &rates);
+        back = Some(Hops {
+            phys: there.phys.iter().rev().copied().collect(),
+            busy: values("--back-busy", &arguments.back_busy, &there.busy)?,
+            rates: values("--back-rate", &arguments.back_rate, &there.rates)?,
+        });
     }
-    let route = arguments.packets.route(forward, reverse);
-    let travelled = travel(&route, reading).map_err(|error| refused(&error))?;
-    if arguments.json {
-        output::json(&object(arguments, &travelled, [&busy, &rates], &phys))
-    } else {
-        output::text(&table(arguments, &travelled, &phys))
-    }
+    let packets = arguments.packets.into();
+    let answer = rtt::answer(Question { there, back, access, packets, printed: arguments.printed })
+        .map_err(|error| refused(&error))?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
 }
 
-fn object(arguments: &Arguments, travelled: &Travel, [busy, rates]: [&[f64]; 2], phys: &[Phy]) -> Value {
-    json!({
-        "model": "rtt",
-        "equations": equations(arguments.printed),
-        "params": {
-            "hops": arguments.hops,
-            "phy": phys.iter().map(|phy| phy.name()).collect::<Vec<_>>(),
-            "busy": busy,
-            "rate": rates,
-            "back_busy": arguments.back_busy,
-            "back_rate": arguments.back_rate,
-            "payload": arguments.packets.payload,
-            "header": arguments.packets.header,
-            "queue": arguments.packets.queue,
-        },
-        "rtt_s": travelled.rtt(),
-        "syn_s": travelled.syn,
-        "ack_s": travelled.ack,
-        "first_packet_s": travelled.t_first,
-        "next_packet_s": travelled.t_next,
-        "p_gained": travelled.gained(),
-        "forward": travelled.forward.iter().map(hop).collect::<Vec<_>>(),
-        "reverse": travelled.reverse.iter().map(hop).collect::<Vec<_>>(),
-    })
-}
-
-fn hop(hop: &HopTime) -> Value {
-    json!({
-        "total_s": hop.total(),
-        "queue_s": hop.wait,
-        "backoff_s": hop.back_off,
-        "turnaround_s": hop.turnaround,
-        "transmission_s": hop.transmission,
-        "mac_ack_s": hop.mac_ack,
-        "delay_s": hop.delay,
-        "n_bp": hop.access.as_ref().map(|access| access.periods),
-        "p_won": hop.access.as_ref().map(|access| access.won),
-        "service_per_s": hop.service,
-        "utilisation": hop.queue.utilisation,
-        "p_refused": hop.queue.refused,
-    })
-}
-
-fn table(arguments: &Arguments, travelled: &Travel, phys: &[Phy]) -> String {
+fn table(Answer { question, travel: travelled }: &Answer) -> String {
+    let phys = &question.there.phys;
     let mut text = format!("{:>8}{:>10}", "hop", "over");
     for head in ["queue", "back-off", "turnaround", "on air", "MAC ACK", "delay", "total", "used"] {
         text += &format!("{head:>11}");
     }
     text.push('\n');
     for (name, hops, phys) in [
-        ("", &travelled.forward, phys.to_vec()),
+        ("", &travelled.forward, phys.clone()),
         ("back ", &travelled.reverse, phys.iter().rev().copied().collect()),
     ] {
         for (i, (hop, phy)) in hops.iter().zip(phys).enumerate() {
@@ -148,12 +103,14 @@ fn table(arguments: &Arguments, travelled: &Travel, phys: &[Phy]) -> String {
         }
     }
     text += "\ntimes in ms, of a packet without payload\n\n";
-    let packets = arguments.packets;
     for (what, seconds) in [
         ("round trip".to_owned(), travelled.rtt()),
         ("there".to_owned(), travelled.syn),
         ("back".to_owned(), travelled.ack),
-        (format!("first packet of {} there", counted(packets.payload as usize, "octet")), travelled.t_first),
+        (
+            format!("first packet of {} there", counted(question.packets.payload as usize, "octet")),
+            travelled.t_first,
+        ),
         ("each further one".to_owned(), travelled.t_next),
     ] {
         text += &format!("{what:34}{:10.3} ms\n", seconds * 1e3);

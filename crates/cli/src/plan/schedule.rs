@@ -2,14 +2,12 @@
 
 use std::str::FromStr;
 
-use anabranch_model::mptcp::rtt::travel;
-use anabranch_model::mptcp::schedule::{self, Adaptation, Limits, Packets, Path};
-use anabranch_model::mptcp::{ModelError, Reading};
+use anabranch_lab::plan::hops::Hops;
+use anabranch_lab::plan::schedule::{self, Answer, Planned, Question, Refusal, SSTHRESH, Said, Way};
 use anabranch_sim::scenario::nearest;
 use anabranch_sim::scenario::units::Span;
-use serde_json::{Value, json};
 
-use super::radio::{self, equations, per_hop, phys, refused};
+use super::radio::{self, per_hop, phys, refused};
 use crate::error::Error;
 use crate::output;
 
@@ -40,44 +38,28 @@ const KEYS: [&str; 13] = [
     "w_max",
 ];
 
-/// sst_start of section VIII.
-const SSTHRESH: u32 = 16;
-
-/// One path, by its place on the command line.
-struct Named {
-    number: usize,
-    hops: u32,
-    path: Path,
-}
-
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let numbered = arguments.paths.iter().enumerate();
-    let mut paths = numbered
-        .map(|(i, text)| {
-            let said = Said::parse(i + 1, text)?;
-            said.path(arguments)
-        })
-        .collect::<Result<Vec<Named>, Error>>()?;
-    paths.sort_by(|a, b| a.path.rtt.total_cmp(&b.path.rtt));
-    let reading =
-        if arguments.printed { schedule::Reading::computed() } else { schedule::Reading::default() };
-    let only: Vec<Path> = paths.iter().map(|named| named.path).collect();
-    let planned =
-        schedule::schedule(&only, reading).map_err(|error| refused(&ModelError::Schedule(error)))?;
-    if arguments.json {
-        output::json(&object(arguments, &paths, &planned))
-    } else {
-        output::text(&table(&paths, &planned))
-    }
+    let paths = numbered.map(|(i, text)| Words::parse(i + 1, text)?.said());
+    let paths = paths.collect::<Result<Vec<Said>, Error>>()?;
+    let question = Question { paths, packets: arguments.packets.into(), printed: arguments.printed };
+    let answer =
+        schedule::answer(&question).map_err(|Refusal { path, error }| match (path, refused(&error)) {
+            (Some(number), Error::Input { message, hint }) => {
+                Error::Input { message: format!("--path {number}: {message}"), hint }
+            }
+            (_, refused) => refused,
+        })?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
 }
 
 /// The words of one `--path`.
-struct Said<'a> {
+struct Words<'a> {
     number: usize,
     words: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Words<'a> {
     fn parse(number: usize, text: &'a str) -> Result<Self, Error> {
         let mut words = Vec::new();
         for word in text.split(',') {
@@ -107,11 +89,16 @@ impl<'a> Said<'a> {
     }
 
     fn number<T: FromStr>(&self, key: &str, default: T) -> Result<T, Error> {
-        let Some(text) = self.text(key) else { return Ok(default) };
-        text.parse().map_err(|_| {
+        Ok(self.maybe(key)?.unwrap_or(default))
+    }
+
+    fn maybe<T: FromStr>(&self, key: &str) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let number = text.parse().map_err(|_| {
             Error::input(format!("--path {}: {key}=`{text}` is not such a number", self.number))
                 .with_hint("`loss` is a probability; hops and windows are whole numbers")
-        })
+        })?;
+        Ok(Some(number))
     }
 
     fn seconds(&self, key: &str) -> Result<Option<f64>, Error> {
@@ -123,7 +110,7 @@ impl<'a> Said<'a> {
         Ok(Some(span.0.as_secs_f64()))
     }
 
-    fn path(&self, arguments: &Arguments) -> Result<Named, Error> {
+    fn said(&self) -> Result<Said, Error> {
         let hops: u32 = self.number("hops", 1)?;
         if !(1..=64).contains(&hops) {
             let message = format!("--path {}: hops must be 1 to 64, not {hops}", self.number);
@@ -131,45 +118,24 @@ impl<'a> Said<'a> {
                 Error::input(message).with_hint("links on the way, the last one to the data centre included")
             );
         }
-        let limits = Adaptation::default().limits(hops);
-        let limits = Limits {
-            w_min: self.number("w_min", limits.w_min)?,
-            w_max: self.number("w_max", limits.w_max)?,
-            ..limits
-        };
-        let (rtt, t_first, t_next) = self.times(arguments, hops as usize)?;
-        let path = Path {
-            rtt,
-            t_first,
-            t_next,
-            rto: self.seconds("rto")?.unwrap_or(limits.rto.as_secs_f64()),
+        Ok(Said {
+            hops,
+            way: self.way(hops as usize)?,
             loss: self.number("loss", 0.0)?,
-            cwnd: self.number("cwnd", limits.w_min)?,
+            cwnd: self.maybe("cwnd")?,
             ssthresh: self.number("ssthresh", SSTHRESH)?,
-            w_min: limits.w_min,
-            w_max: limits.w_max,
-        };
-        // Said here, a refusal can name the path.
-        schedule::packets(&path, 0.0, schedule::Reading::default())
-            .map_err(|error| self.refused(&ModelError::Schedule(error)))?;
-        Ok(Named { number: self.number, hops, path })
+            rto: self.seconds("rto")?,
+            w_min: self.maybe("w_min")?,
+            w_max: self.maybe("w_max")?,
+        })
     }
 
-    fn refused(&self, error: &ModelError) -> Error {
-        match refused(error) {
-            Error::Input { message, hint } => {
-                Error::Input { message: format!("--path {}: {message}", self.number), hint }
-            }
-            other => other,
-        }
-    }
-
-    /// RTT, T^1 and the time per further packet, said or computed.
-    fn times(&self, arguments: &Arguments, hops: usize) -> Result<(f64, f64, f64), Error> {
+    /// RTT, T^1 and the time per further packet, or what they are computed from.
+    fn way(&self, hops: usize) -> Result<Way, Error> {
         let said = (self.seconds("rtt")?, self.seconds("first")?, self.seconds("next")?);
         let computed = ["phy", "busy", "rate"].into_iter().find(|key| self.text(key).is_some());
         match (said, computed) {
-            ((Some(rtt), Some(first), Some(next)), None) => return Ok((rtt, first, next)),
+            ((Some(rtt), Some(first), Some(next)), None) => return Ok(Way::Times { rtt, first, next }),
             ((None, None, None), _) => {}
             ((Some(_), Some(_), Some(_)), Some(key)) => {
                 let message =
@@ -182,61 +148,22 @@ impl<'a> Said<'a> {
             }
         }
         let option = |key: &str| format!("--path {}: {key}", self.number);
-        let phys = phys(&option("phy"), self.text("phy").unwrap_or("fsk100"), '+', hops)?;
-        let busy = per_hop(&option("busy"), self.text("busy").unwrap_or("0"), '+', hops)?;
-        let rates = per_hop(&option("rate"), self.text("rate").unwrap_or("1"), '+', hops)?;
-        let forward = arguments.packets.transmitters(&phys, &busy, &rates);
-        let reading = if arguments.printed { Reading::printed() } else { Reading::default() };
-        let travelled = travel(&arguments.packets.route(forward, Vec::new()), reading)
-            .map_err(|error| self.refused(&error))?;
-        Ok((travelled.rtt(), travelled.t_first, travelled.t_next))
+        Ok(Way::Hops(Hops {
+            phys: phys(&option("phy"), self.text("phy").unwrap_or("fsk100"), '+', hops)?,
+            busy: per_hop(&option("busy"), self.text("busy").unwrap_or("0"), '+', hops)?,
+            rates: per_hop(&option("rate"), self.text("rate").unwrap_or("1"), '+', hops)?,
+        }))
     }
 }
 
-/// T_i(1): the time that a path has, none for the last.
-fn time(paths: &[Named], i: usize) -> Option<f64> {
-    paths.get(i + 1).map(|next| next.path.rtt / 2.0)
-}
-
-fn object(arguments: &Arguments, paths: &[Named], planned: &[Packets]) -> Value {
-    let each = paths.iter().zip(planned).enumerate().map(|(i, (named, packets))| {
-        let path = &named.path;
-        json!({
-            "path": named.number,
-            "hops": named.hops,
-            "rtt_s": path.rtt,
-            "first_packet_s": path.t_first,
-            "next_packet_s": path.t_next,
-            "rto_s": path.rto,
-            "loss": path.loss,
-            "cwnd": path.cwnd,
-            "ssthresh": path.ssthresh,
-            "w_min": path.w_min,
-            "w_max": path.w_max,
-            "time_s": time(paths, i),
-            "expected": packets.expected,
-            "packets": packets.count,
-        })
-    });
-    json!({
-        "model": "schedule",
-        "equations": equations(arguments.printed),
-        "params": { "payload": arguments.packets.payload, "header": arguments.packets.header },
-        "packets": planned.iter().map(|packets| u64::from(packets.count)).sum::<u64>(),
-        "paths": each.collect::<Vec<_>>(),
-    })
-}
-
-fn table(paths: &[Named], planned: &[Packets]) -> String {
+fn table(answer: &Answer) -> String {
     let heads = ["path", "RTT", "first", "next", "RTO", "loss", "cwnd", "time", "expected", "packets"];
     let mut text = heads.map(|head| format!("{head:>10}")).join("");
     text.push('\n');
-    for (i, (named, packets)) in paths.iter().zip(planned).enumerate() {
-        let path = &named.path;
-        let time = time(paths, i).map_or("-".to_owned(), |t| format!("{t:.4}"));
+    for Planned { number, path, time, packets, .. } in &answer.paths {
+        let time = time.map_or("-".to_owned(), |t| format!("{t:.4}"));
         text += &format!(
-            "{:10}{:10.4}{:10.4}{:10.4}{:10.1}{:10.4}{:10}{time:>10}{:10.2}{:10}\n",
-            named.number,
+            "{number:10}{:10.4}{:10.4}{:10.4}{:10.1}{:10.4}{:10}{time:>10}{:10.2}{:10}\n",
             path.rtt,
             path.t_first,
             path.t_next,

@@ -1,9 +1,9 @@
 //! `anabranch plan set`: the latency of a SET transfer by number of gateways.
 
 use anabranch_lab::experiment;
-use anabranch_lab::set::{Config, Equations, Scheme, Set};
-use anabranch_model::set::{Best, Latency, best_gateways};
-use serde_json::{Value, json};
+use anabranch_lab::plan::set::{self, Answer, Refusal};
+use anabranch_lab::set::{Config, Equations, Set};
+use anabranch_model::set::Best;
 
 use crate::error::Error;
 use crate::output;
@@ -26,65 +26,23 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let equations = if arguments.printed { Equations::Printed } else { Equations::Protocol };
     let settings = experiment::settings(&Set, &arguments.set)?;
     let configs = settings.iter().map(Config::understand).collect::<Result<Vec<_>, _>>()?;
-    if let Some(other) = configs.iter().find(|c| c.scheme != Scheme::Set) {
-        let word = other.texts().into_iter().find(|(name, _)| *name == "scheme").map(|(_, text)| text);
-        let message = format!("--set scheme={}: the model is of SET", word.unwrap_or_default());
-        return Err(Error::input(message).with_hint("leave `scheme` out; `lab run set` simulates baselines"));
-    }
-    let planned = configs.iter().map(|config| {
-        let best = best_gateways(&config.model(equations)).map_err(|e| Error::input(e.to_string()))?;
-        Ok((config, best))
-    });
-    let planned: Vec<(&Config, Best)> = planned.collect::<Result<_, Error>>()?;
-    for (config, best) in &planned {
+    let answers = configs.into_iter().map(|config| set::answer(config, equations).map_err(refused));
+    for answer in answers.collect::<Result<Vec<Answer>, Error>>()? {
         if arguments.json {
-            output::json(&object(config, best, equations))?;
+            output::json(&answer.object())?;
         } else {
-            output::text(&table(config, best))?;
+            output::text(&table(&answer.config, &answer.best))?;
         }
     }
     Ok(())
 }
 
-fn object(config: &Config, best: &Best, equations: Equations) -> Value {
-    let parameters: serde_json::Map<String, Value> =
-        config.texts().into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
-    json!({
-        "model": "set",
-        "equations": match equations {
-            Equations::Protocol => "protocol",
-            Equations::Printed => "printed",
-        },
-        "params": parameters,
-        "best_gateways": best.gateways,
-        "latency_s": best.latency().total,
-        "options": best.options.iter().map(option).collect::<Vec<_>>(),
-    })
-}
-
-fn option(latency: &Latency) -> Value {
-    let paths = latency.paths.iter().map(|path| {
-        json!({
-            "start_s": path.start,
-            "finish_s": path.finish,
-            "wired_segments": path.wired_segments,
-            "wireless_segments": path.wireless_segments,
-            "wired_windows": path.wired_windows,
-            "wireless_windows": path.wireless_windows,
-        })
-    });
-    json!({
-        "gateways": latency.gateways,
-        "latency_s": latency.total,
-        "request_s": latency.request,
-        "establishment_s": latency.establishment,
-        "first_segment_s": latency.parts.first_segment,
-        "transmission_s": latency.parts.transmission,
-        "stall_s": latency.parts.stall,
-        "wired_limit_s": latency.parts.wired_limit,
-        "last_segment_s": latency.parts.last_segment,
-        "paths": paths.collect::<Vec<_>>(),
-    })
+fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::NotSet(_) => Error::input(format!("--set {refusal}"))
+            .with_hint("leave `scheme` out; `lab run set` simulates baselines"),
+        other => Error::input(other.to_string()),
+    }
 }
 
 fn table(config: &Config, best: &Best) -> String {

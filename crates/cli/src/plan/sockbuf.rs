@@ -1,11 +1,9 @@
 //! `anabranch plan sockbuf`: the control loop of section 3.2 of the paper on send buffers.
 
-use anabranch_model::sockbuf::{
-    Begin, Complex, Gains, ModelError, Plant, Response, characteristic, margin, roots, stable, step,
-};
+use anabranch_lab::plan::sockbuf::{self, Answer, BAND, Question};
+use anabranch_model::sockbuf::{Begin, Complex, Gains, ModelError};
 use anabranch_sim::scenario::units::{Size, Span};
 use clap::ValueEnum;
-use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::output;
@@ -75,51 +73,32 @@ enum Controller {
     Running,
 }
 
-/// A size counts as settled within this part of the step (erratum B8).
-const BAND: f64 = 0.02;
-
-/// What is known of a loop.
-struct Plan {
-    gains: Gains,
-    polynomial: [f64; 3],
-    roots: [Complex; 3],
-    stable: bool,
-    margin: Option<f64>,
-    response: Response,
-}
-
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    let plan = plan(arguments).map_err(|error| refused(&error))?;
-    if arguments.json {
-        output::json(&object(arguments, &plan))
-    } else {
-        output::text(&table(arguments, &plan))
-    }
+    let answer = sockbuf::answer(question(arguments)).map_err(|error| refused(&error))?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
 }
 
-fn plan(arguments: &Arguments) -> Result<Plan, ModelError> {
+fn question(arguments: &Arguments) -> Question {
     let set = match arguments.gains {
         Constants::Paper => Gains::PAPER,
         Constants::Damped => Gains::DAMPED,
     };
-    let (kp, ki, kd) = (arguments.kp, arguments.ki, arguments.kd);
-    let gains = Gains { kp: kp.unwrap_or(set.kp), ki: ki.unwrap_or(set.ki), kd: kd.unwrap_or(set.kd) };
-    let gains = gains.times(arguments.times);
-    let [from, to, least, most] =
+    let [from, to, least, pool] =
         [arguments.from, arguments.to, arguments.least, arguments.pool].map(|size| size.0 as f64);
-    let begin = match arguments.controller {
-        Controller::New => Begin::New,
-        Controller::Running => Begin::Running,
-    };
-    let plant = Plant { lag: arguments.lag, least, most };
-    Ok(Plan {
-        gains,
-        polynomial: characteristic(gains)?,
-        roots: roots(gains)?,
-        stable: stable(gains)?,
-        margin: margin(gains)?,
-        response: step(gains, plant, begin, (from, to), arguments.cycles as usize)?,
-    })
+    Question {
+        gains: sockbuf::gains(set, [arguments.kp, arguments.ki, arguments.kd], arguments.times),
+        from,
+        to,
+        least,
+        pool,
+        lag: arguments.lag,
+        begin: match arguments.controller {
+            Controller::New => Begin::New,
+            Controller::Running => Begin::Running,
+        },
+        cycles: arguments.cycles as usize,
+        period: arguments.period.0.as_secs_f64(),
+    }
 }
 
 /// The model knows fields, the shell knows options.
@@ -133,45 +112,9 @@ fn refused(error: &ModelError) -> Error {
     Error::input(error.to_string()).with_hint(hint)
 }
 
-fn object(arguments: &Arguments, plan: &Plan) -> Value {
-    let Plan { gains, polynomial, roots, stable, margin, response } = plan;
-    let period = arguments.period.0.as_secs_f64();
-    let seconds = |cycles: Option<usize>| cycles.map(|cycles| cycles as f64 * period);
-    json!({
-        "model": "sockbuf",
-        "params": {
-            "kp": gains.kp,
-            "ki": gains.ki,
-            "kd": gains.kd,
-            "from_bytes": arguments.from.0,
-            "to_bytes": arguments.to.0,
-            "least_bytes": arguments.least.0,
-            "pool_bytes": arguments.pool.0,
-            "lag_cycles": arguments.lag,
-            "controller": match arguments.controller {
-                Controller::New => "new",
-                Controller::Running => "running",
-            },
-            "cycles": arguments.cycles,
-            "period_s": period,
-        },
-        "characteristic": [1.0, polynomial[0], polynomial[1], polynomial[2]],
-        "roots": roots.map(|root| json!({ "re": root.re, "im": root.im, "abs": root.abs() })),
-        "stable": stable,
-        "stable_up_to_times": margin,
-        "overshoot": response.overshoot(),
-        "rise_cycles": response.rise(),
-        "rise_s": seconds(response.rise()),
-        "settling_cycles": response.settling(BAND),
-        "settling_s": seconds(response.settling(BAND)),
-        "settling_band": BAND,
-        "sizes_bytes": response.sizes,
-    })
-}
-
-fn table(arguments: &Arguments, plan: &Plan) -> String {
-    let Plan { gains, polynomial: [a2, a1, a0], roots, stable, margin, response } = plan;
-    let period = arguments.period.0.as_secs_f64();
+fn table(answer: &Answer) -> String {
+    let Answer { question, polynomial: [a2, a1, a0], roots, stable, margin, response } = answer;
+    let Question { gains, period, cycles: looked_at, .. } = question;
     let mut text = format!("{:>8}{:>10}{:>12}\n", "cycle", "s", "octets");
     let doubling = std::iter::successors(Some(1), |cycle| Some(cycle * 2));
     for cycle in std::iter::once(0).chain(doubling).take_while(|cycle| *cycle < response.sizes.len()) {
@@ -189,7 +132,7 @@ fn table(arguments: &Arguments, plan: &Plan) -> String {
     text += &line("overshoot", format!("{:.1} % of the step", response.overshoot() * 100.0));
     let time = |cycles: Option<usize>| match cycles {
         Some(cycles) => format!("{cycles} cycles, {:.1} s", cycles as f64 * period),
-        None => format!("not in {} cycles", arguments.cycles),
+        None => format!("not in {looked_at} cycles"),
     };
     text += &line("90 % of the step after", time(response.rise()));
     text + &line("off by more than 2 % for", time(response.settling(BAND)))

@@ -270,7 +270,7 @@ def _path(number: int, said: Path) -> dict[str, Any]:
         "times": tuple(_seconds(said[key]) for key in ("rtt", "first", "next")) if times else None,
         "loss": said.get("loss", 0.0),
         "cwnd": said.get("cwnd"),
-        "ssthresh": said.get("ssthresh", 16),
+        "ssthresh": said.get("ssthresh"),
         "rto": None if "rto" not in said else _seconds(said["rto"]),
         "w_min": said.get("w_min"),
         "w_max": said.get("w_max"),

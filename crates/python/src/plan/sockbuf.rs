@@ -1,15 +1,10 @@
 //! The control loop of send buffers: section 3.2 of the paper on them.
 
-use anabranch_model::sockbuf::{
-    Begin, Gains, ModelError, Plant, characteristic, margin, roots, stable, step,
-};
+use anabranch_lab::plan::sockbuf::{self, Question};
+use anabranch_model::sockbuf::{Begin, Gains, ModelError};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 
 use crate::fault::Fault;
-
-/// A size counts as settled within this part of the step (erratum B8).
-const BAND: f64 = 0.02;
 
 /// The loop, and the step that it answers.
 #[derive(Clone, FromPyObject)]
@@ -38,10 +33,28 @@ pub(super) struct Loop {
     period: f64,
 }
 
+impl From<Loop> for Question {
+    fn from(asked: Loop) -> Self {
+        let set = if asked.gains == "paper" { Gains::PAPER } else { Gains::DAMPED };
+        Self {
+            gains: sockbuf::gains(set, [asked.kp, asked.ki, asked.kd], asked.times),
+            from: asked.before,
+            to: asked.after,
+            least: asked.least,
+            pool: asked.pool,
+            lag: asked.lag,
+            begin: if asked.new { Begin::New } else { Begin::Running },
+            cycles: asked.cycles,
+            period: asked.period,
+        }
+    }
+}
+
 /// Gains, roots, overshoot and settling after a step of the demand.
 #[pyfunction]
 pub(super) fn plan_sockbuf(py: Python<'_>, asked: Loop) -> PyResult<String> {
-    Ok(py.detach(|| plan(&asked).map(|object| object.to_string()).map_err(|error| refused(&error)))?)
+    let answer = py.detach(|| sockbuf::answer(asked.into()));
+    Ok(answer.map(|answer| answer.object().to_string()).map_err(|error| refused(&error))?)
 }
 
 fn refused(error: &ModelError) -> Fault {
@@ -54,46 +67,4 @@ fn refused(error: &ModelError) -> Fault {
         }
         _ => fault,
     }
-}
-
-fn plan(asked: &Loop) -> Result<Value, ModelError> {
-    let set = if asked.gains == "paper" { Gains::PAPER } else { Gains::DAMPED };
-    let gains = Gains {
-        kp: asked.kp.unwrap_or(set.kp),
-        ki: asked.ki.unwrap_or(set.ki),
-        kd: asked.kd.unwrap_or(set.kd),
-    };
-    let gains = gains.times(asked.times);
-    let begin = if asked.new { Begin::New } else { Begin::Running };
-    let plant = Plant { lag: asked.lag, least: asked.least, most: asked.pool };
-    let [a2, a1, a0] = characteristic(gains)?;
-    let response = step(gains, plant, begin, (asked.before, asked.after), asked.cycles)?;
-    let seconds = |cycles: Option<usize>| cycles.map(|cycles| cycles as f64 * asked.period);
-    Ok(json!({
-        "model": "sockbuf",
-        "params": {
-            "kp": gains.kp,
-            "ki": gains.ki,
-            "kd": gains.kd,
-            "before_bytes": asked.before,
-            "after_bytes": asked.after,
-            "least_bytes": asked.least,
-            "pool_bytes": asked.pool,
-            "lag_cycles": asked.lag,
-            "controller": if asked.new { "new" } else { "running" },
-            "cycles": asked.cycles,
-            "period_s": asked.period,
-        },
-        "characteristic": [1.0, a2, a1, a0],
-        "roots": roots(gains)?.map(|root| json!({ "re": root.re, "im": root.im, "abs": root.abs() })),
-        "stable": stable(gains)?,
-        "stable_up_to_times": margin(gains)?,
-        "overshoot": response.overshoot(),
-        "rise_cycles": response.rise(),
-        "rise_s": seconds(response.rise()),
-        "settling_cycles": response.settling(BAND),
-        "settling_s": seconds(response.settling(BAND)),
-        "settling_band": BAND,
-        "sizes_bytes": response.sizes,
-    }))
 }
