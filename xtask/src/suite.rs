@@ -20,7 +20,9 @@ pub(crate) fn run() -> Result<(), Failure> {
     let mut complete = counted(&args, &mut tally)?;
     for (package, example) in examples(&cargo::root()) {
         println!("example {example} of {package}");
-        let args = ["run", "--quiet", "--locked", "--package", &package, "--example", &example];
+        // As the tests have built it.
+        let args =
+            ["run", "--quiet", "--profile", "test", "--locked", "--package", &package, "--example", &example];
         match cargo::run(cargo::command(&args)) {
             Ok(()) => tally.passed += 1,
             Err(Failure::Job(message) | Failure::Usage(message)) => {
