@@ -12,8 +12,11 @@ import pytest
 from conftest import SLOW
 
 BEGIN = """
+import signal
 import sys
 import anabranch as ab
+# A shell's job in the background has its children ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 slow = ab.Scenario.from_toml(sys.argv[1])
 told = False
 def begun(made, total):

@@ -12,6 +12,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use crate::debian::find_or_install;
+use crate::netns::{Farewell, mortal};
 
 /// A browser.
 #[derive(Debug)]
@@ -59,7 +60,9 @@ impl Browser {
     /// Chromium's headless shell, installed if we may. `None`, and said, without.
     pub fn find() -> Option<Self> {
         let program = find_or_install("chromium-headless-shell", "chromium-headless-shell")?;
-        Some(Self { program })
+        // Debian's is a script that waits for the browser; whoever kills the script leaves the browser behind.
+        let behind = PathBuf::from("/usr/lib/chromium/chromium-headless-shell");
+        Some(Self { program: if behind.is_file() { behind } else { program } })
     }
 
     /// Waits until the page writes `answer ` and JSON to the console.
@@ -148,14 +151,13 @@ impl Browser {
         if !view.fragment.is_empty() {
             url.push(format!("#{}", view.fragment));
         }
-        Command::new(&self.program)
+        mortal(&self.program, Farewell::Kill)
             // Tests run as root, where its sandbox does not work, and see no page but ours.
             .args(["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr"])
             .arg(format!("--window-size={width},{height}"))
             .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
             .args(more)
             .arg(url)
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -163,7 +165,7 @@ impl Browser {
     }
 }
 
-/// A browser that runs, until it is dropped.
+/// A browser that runs, until it is dropped or we are gone.
 struct Shell(Child);
 
 impl Shell {

@@ -70,13 +70,13 @@ pub fn exists(name: &str) -> bool {
 }
 
 /// A program that gets a signal when we are gone.
-pub fn mortal(program: &str, farewell: Farewell) -> Command {
+pub fn mortal(program: impl AsRef<OsStr>, farewell: Farewell) -> Command {
     let signal = match farewell {
         Farewell::Interrupt => "INT",
         Farewell::Kill => "KILL",
     };
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", signal, "--", program]).stdin(Stdio::null());
+    command.args(["--pdeathsig", signal, "--"]).arg(program).stdin(Stdio::null());
     command
 }
 
