@@ -110,19 +110,23 @@ class NetworkMap {
     pen.lineWidth = 4;
     pen.lineJoin = "round";
     pen.textAlign = "center";
-    const taken = nodes.map((_, i) => [this.x[i] - r, this.y[i] - r, this.x[i] + r, this.y[i] + r]);
+    const around = (x, y, reach) => [x - reach, y - reach, x + reach, y + reach];
+    const apart = (a, b) => a[0] > b[2] || a[2] < b[0] || a[1] > b[3] || a[3] < b[1];
+    const taken = nodes.map((_, i) => around(this.x[i], this.y[i], r));
+    const queues = Array.from(this.dx, (_, link) => this.queuePlace(link));
     nodes.forEach((node, i) => {
       const wide = pen.measureText(node.name).width;
       const x = Math.max(wide / 2 + 2, Math.min(this.width - wide / 2 - 2, this.x[i]));
-      for (const y of [this.y[i] + r + size + 2, this.y[i] - r - 5]) {
-        const box = [x - wide / 2 - 2, y - size, x + wide / 2 + 2, y + 3];
-        const free = taken.every((t, j) => j === i || t[0] > box[2] || t[2] < box[0] || t[1] > box[3] || t[3] < box[1]);
-        if (!free || y > this.height - 2 || y < size) continue;
-        pen.strokeText(node.name, x, y);
-        pen.fillText(node.name, x, y);
-        taken.push(box);
-        return;
-      }
+      const places = [this.y[i] + r + size + 2, this.y[i] - r - 5].filter((y) => y <= this.height - 2 && y >= size);
+      const boxes = places.map((y) => [x - wide / 2 - 2, y - size, x + wide / 2 + 2, y + 3]);
+      const free = boxes.filter((box) => taken.every((other, j) => j === i || apart(other, box)));
+      // Rather where no queue will stand.
+      const box = free.find((box) => queues.every(([x, y]) => apart(around(x, y, 9), box))) ?? free[0];
+      if (!box) return;
+      const y = places[boxes.indexOf(box)];
+      pen.strokeText(node.name, x, y);
+      pen.fillText(node.name, x, y);
+      taken.push(box);
     });
   }
 
@@ -219,6 +223,14 @@ class NetworkMap {
         pen.stroke();
       }
     }, since);
+  }
+
+  /** The middle of what stands there if a few packets wait for a link. */
+  queuePlace(link) {
+    const length = Math.hypot(this.dx[link], this.dy[link]) || 1;
+    const [ux, uy] = [this.dx[link] / length, this.dy[link] / length];
+    const along = this.radius + 11;
+    return [this.x0[link] - uy * 7 + ux * along, this.y0[link] + ux * 7 + uy * along];
   }
 
   /** What waits stands beside the beginning of its link, as a bar and a number. */
