@@ -77,8 +77,13 @@ fn linear(scale: Scale, low: f64, high: f64) -> Placed {
     let span = if high > low { high - low } else { high.abs().max(1.0) };
     let step = round_step(span / STEPS);
     let (first, last) = ((low / step).floor(), (high / step).ceil());
-    // A single value needs room on both sides.
-    let (first, last) = if first < last { (first, last) } else { (first - 1.0, last + 1.0) };
+    let (first, last) = match scale {
+        _ if first < last => (first, last),
+        // Nothing but zeros: there is nothing below.
+        Scale::FromZero => (0.0, (span / step).ceil()),
+        // A single value needs room on both sides.
+        _ => (first - 1.0, last + 1.0),
+    };
     let count = (last - first) as usize;
     let ticks = (0..=count).map(|i| multiple(first + i as f64, step)).collect();
     Placed { scale, low: multiple(first, step), high: multiple(last, step), ticks }

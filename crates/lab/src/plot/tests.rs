@@ -39,7 +39,7 @@ fn ticks_are_round_and_enclose_the_data() {
     assert_eq!(ticks(Scale::FromZero, &[0.62, 0.67]), "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7");
     assert_eq!(ticks(Scale::Linear, &[-3e-3, 4e-3]), "-0.003 -0.002 -0.001 0 0.001 0.002 0.003 0.004");
     assert_eq!(ticks(Scale::Linear, &[5.0]), "4 5 6");
-    assert_eq!(ticks(Scale::FromZero, &[0.0]), "-0.2 0 0.2");
+    assert_eq!(ticks(Scale::FromZero, &[0.0]), "0 0.2 0.4 0.6 0.8 1");
     assert_eq!(ticks(Scale::Linear, &[0.0, 2e6]), "0 500000 1e6 1.5e6 2e6");
 }
 
