@@ -64,7 +64,10 @@ impl Error {
 
     /// Something that was to be written before the work began cannot be.
     pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Self {
-        Self::input(format!("cannot write {}: {error}", path.display()))
+        // The crate `tempfile` adds the name of a file beside it, which means nothing to whoever named the other.
+        let said = error.to_string();
+        let said = said.split(" at path \"").next().unwrap_or_default();
+        Self::input(format!("cannot write {}: {said}", path.display()))
             .with_hint("name a place where you may write")
     }
 
