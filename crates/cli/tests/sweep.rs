@@ -217,6 +217,7 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     let seed = asked("ANABRANCH_SWEEP_SEED", 1);
     let mut random = Prng::new(seed);
     let place = Place::new(&grid(runs.div_ceil(3)));
+    let runs = runs.next_multiple_of(3);
     let undisturbed = place.command("one", &[]).assert().success();
     println!("{}", String::from_utf8_lossy(&undisturbed.get_output().stderr));
     let whole = logged(&place.out("one"));
