@@ -73,7 +73,7 @@ def test_plan_sockbuf(program: Path) -> None:
 def test_errors_of_plans() -> None:
     with pytest.raises(ab.Error) as caught:
         ab.plan.csma(0.3, max_be=12)
-    assert caught.value.hint == "macMaxBE of the standard is 3 to 8"
+    assert caught.value.hint == "macMaxBE of the standard is 3 to 8: `max_be`"
     with pytest.raises(ab.Error, match="2 values for 3 hops"):
         ab.plan.rtt(3, busy=[0.1, 0.2])
     with pytest.raises(ab.Error, match="there is no PHY `lora`"):

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use std::{env, fs};
@@ -25,6 +26,9 @@ const BEGUN: f64 = 0.3;
 const LOOK: (Duration, u32) = (Duration::from_millis(10), 500);
 /// What programs say that others wait for.
 const READY: [&str; 3] = ["listening on", "running;", "Serving HTTP"];
+
+/// Pages are played side by side, and their programs listen on the same ports.
+static PORTS: Mutex<()> = Mutex::new(());
 
 /// A program that should go on has not.
 const NOT_READY: &str = "ended before it was ready";
@@ -61,6 +65,8 @@ struct Session {
     folder: TempDir,
     /// Programs that go on, until the page has ended.
     running: Vec<Running>,
+    /// Held while programs that listen run among those of the machine. It goes after them.
+    ports: Option<MutexGuard<'static, ()>>,
     /// Made by the first block that needs them.
     namespaces: Option<Namespaces>,
 }
@@ -73,7 +79,7 @@ impl Session {
         }
         // Beside these something may be written.
         copied(&root().join("scenarios"), &folder.path().join("scenarios"));
-        Self { folder, running: Vec::new(), namespaces: None }
+        Self { folder, running: Vec::new(), ports: None, namespaces: None }
     }
 
     /// Does a block; the number of its commands.
@@ -134,6 +140,9 @@ impl Session {
 
     /// Waits until the program is ready, and lets it run.
     fn started(&mut self, line: &str) -> Result<(), String> {
+        if self.namespaces.is_none() && self.ports.is_none() {
+            self.ports = Some(PORTS.lock().unwrap_or_else(PoisonError::into_inner));
+        }
         let running = Running::start(self.shell(&format!("exec {line} 2>&1")))?;
         let mut said = String::new();
         while let Ok(line) = running.said.recv() {
