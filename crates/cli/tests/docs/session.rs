@@ -22,8 +22,8 @@ use crate::root;
 const THERE: [&str; 5] = ["LICENSE-MIT", "README.md", "docs", "examples", "packaging"];
 /// Seconds of the processor after which a command that is only begun has understood what it was told.
 const BEGUN: f64 = 0.3;
-/// How often somebody looks whether a program that was interrupted has tidied up and ended, and how often at most.
-const LOOK: (Duration, u32) = (Duration::from_millis(10), 500);
+/// How long a program that was interrupted may go on without a word.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// What programs say that others wait for.
 const READY: [&str; 3] = ["listening on", "running;", "Serving HTTP"];
 
@@ -272,11 +272,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
-        let (period, most) = LOOK;
-        let mut looks = 0..most;
-        while looks.next().is_some() && self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            thread::sleep(period);
-        }
+        // Its output ends with it.
+        while self.said.recv_timeout(PATIENCE).is_ok() {}
         // Children of a shell's job in the background ignore that signal, and not all programs care for it then.
         let _ = self.child.kill();
         let _ = self.child.wait();
