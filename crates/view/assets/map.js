@@ -225,10 +225,15 @@ class NetworkMap {
     }, since);
   }
 
+  /** A link's direction, and its length in pixels. */
+  direction(link) {
+    const length = Math.hypot(this.dx[link], this.dy[link]) || 1;
+    return [this.dx[link] / length, this.dy[link] / length, length];
+  }
+
   /** The middle of what stands there if a few packets wait for a link. */
   queuePlace(link) {
-    const length = Math.hypot(this.dx[link], this.dy[link]) || 1;
-    const [ux, uy] = [this.dx[link] / length, this.dy[link] / length];
+    const [ux, uy] = this.direction(link);
     const along = this.radius + 11;
     return [this.x0[link] - uy * 7 + ux * along, this.y0[link] + ux * 7 + uy * along];
   }
@@ -240,8 +245,7 @@ class NetworkMap {
     for (let link = 0; link < this.queued.length; link += 1) {
       const count = this.queued[link];
       if (count === 0) continue;
-      const length = Math.hypot(this.dx[link], this.dy[link]) || 1;
-      const [ux, uy] = [this.dx[link] / length, this.dy[link] / length];
+      const [ux, uy, length] = this.direction(link);
       const start = this.radius + 5;
       const bar = Math.min(length / 3, 4 + 2 * Math.sqrt(count) * 3);
       const [x, y] = [this.x0[link] - uy * 3 + ux * start, this.y0[link] + ux * 3 + uy * start];
