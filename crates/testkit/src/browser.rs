@@ -60,6 +60,7 @@ impl Browser {
     /// Chromium's headless shell, installed if we may. `None`, and said, without.
     pub fn find() -> Option<Self> {
         let program = find_or_install("chromium-headless-shell", "chromium-headless-shell")?;
+        find_or_install("setpriv", "util-linux")?;
         // Debian's is a script that waits for the browser; whoever kills the script leaves the browser behind.
         let behind = PathBuf::from("/usr/lib/chromium/chromium-headless-shell");
         Some(Self { program: if behind.is_file() { behind } else { program } })
