@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::set::advice;
 use anabranch_lab::stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::{Metrics, json_schema};
@@ -97,12 +96,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     }
     let points = source.points()?.into_iter().map(|mut point| {
         let files = files(&point.scenario, path)?;
-        for transfer in 0..point.scenario.transfers.len() {
-            if advice::is_asked(&point.scenario, transfer) {
-                let octets = octets(&point.scenario.transfers[transfer], &files).unwrap_or(0);
-                best::choose(&mut point.scenario, transfer, octets)?;
-            }
-        }
+        best::choose_asked(&mut point.scenario, &files)?;
         Ok((point, files))
     });
     points.collect()

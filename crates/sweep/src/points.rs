@@ -214,12 +214,15 @@ impl Sweep {
         let Some(transfer) = scenario.transfers.iter().find(|transfer| asks(&transfer.scheme)) else {
             return Ok(Limits::new());
         };
-        let advice = self
-            .advise
-            .map_or_else(|| Err("nobody here has a model".to_owned()), |advise| advise(scenario, files));
-        advice.map_err(|why| Error::Impossible {
-            message: format!("no best number of gateways for transfer `{}`: {why}", transfer.name),
-            hint: "say how many gateways to use, or sweep their number".to_owned(),
+        let nobody = || {
+            let name = &transfer.name;
+            Err(format!("no best number of gateways for transfer `{name}`: nobody here has a model"))
+        };
+        self.advise.map_or_else(nobody, |advise| advise(scenario, files)).map_err(|message| {
+            Error::Impossible {
+                message,
+                hint: "say how many gateways to use, or sweep their number".to_owned(),
+            }
         })
     }
 

@@ -17,17 +17,19 @@ pub fn is_asked(scenario: &Scenario, transfer: usize) -> bool {
 ///
 /// # Errors
 ///
-/// Why nobody knows.
+/// Of which transfer nobody knows it, and why.
 pub fn number(scenario: &Scenario, transfer: usize, octets: u64) -> Result<Best, String> {
-    let model = scenario_model(scenario, transfer, octets).ok_or("it is plain TCP")?;
-    best_gateways(&model).map_err(|error| error.to_string())
+    let model = scenario_model(scenario, transfer, octets).ok_or_else(|| "it is plain TCP".to_owned());
+    let best = model.and_then(|model| best_gateways(&model).map_err(|error| error.to_string()));
+    let name = &scenario.transfers[transfer].name;
+    best.map_err(|why| format!("no best number of gateways for transfer `{name}`: {why}"))
 }
 
 /// The best number for each transfer that asks for it, by its index. `files` are those that transfers carry, by name.
 ///
 /// # Errors
 ///
-/// Why nobody knows.
+/// Of which transfer nobody knows it, and why.
 pub fn limits(scenario: &Scenario, files: &BTreeMap<String, Bytes>) -> Result<BTreeMap<usize, u32>, String> {
     let asking = scenario.transfers.iter().enumerate().filter(|(index, _)| is_asked(scenario, *index));
     let limits = asking.map(|(index, transfer)| {
