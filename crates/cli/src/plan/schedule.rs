@@ -44,7 +44,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let paths = paths.collect::<Result<Vec<Said>, Error>>()?;
     let question = Question { paths, packets: arguments.packets.into(), printed: arguments.printed };
     let answer =
-        schedule::answer(&question).map_err(|Refusal { path, error }| match (path, refused(&error)) {
+        schedule::answer(question).map_err(|Refusal { path, error }| match (path, refused(&error)) {
             (Some(number), Error::Input { message, hint }) => {
                 Error::Input { message: format!("--path {number}: {message}"), hint }
             }

@@ -1,12 +1,11 @@
 //! Back-off periods until a node gains the channel, and how likely it does: section V.
 
+use anabranch_model::mptcp::ModelError;
 use anabranch_model::mptcp::csma::{Access, Busy, Csma, access};
 use serde_json::{Value, json};
 
 use super::equations;
 use super::hops::{Phy, reading};
-
-pub use anabranch_model::mptcp::ModelError;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]

@@ -76,10 +76,10 @@ pub struct Planned {
 /// What the model says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
+    /// What was asked.
+    pub question: Question,
     /// Each path, the fastest first.
     pub paths: Vec<Planned>,
-    packets: Packets,
-    printed: bool,
 }
 
 /// Why there is no answer.
@@ -97,23 +97,22 @@ pub struct Refusal {
 /// # Errors
 ///
 /// See [`Refusal`].
-pub fn answer(question: &Question) -> Result<Answer, Refusal> {
-    let Question { paths, packets, printed } = question;
-    let understood = (1..).zip(paths).map(|(number, said)| {
-        let path = understand(said, question).map_err(|error| Refusal { path: Some(number), error })?;
+pub fn answer(question: Question) -> Result<Answer, Refusal> {
+    let understood = (1..).zip(&question.paths).map(|(number, said)| {
+        let path = understand(said, &question).map_err(|error| Refusal { path: Some(number), error })?;
         Ok((number, said.hops, path))
     });
     let mut paths = understood.collect::<Result<Vec<(usize, u32, Path)>, Refusal>>()?;
     paths.sort_by(|(.., a), (.., b)| a.rtt.total_cmp(&b.rtt));
     let only: Vec<Path> = paths.iter().map(|(.., path)| *path).collect();
-    let reading = if *printed { Reading::computed() } else { Reading::default() };
+    let reading = if question.printed { Reading::computed() } else { Reading::default() };
     let planned = schedule::schedule(&only, reading)
         .map_err(|error| Refusal { path: None, error: ModelError::Schedule(error) })?;
     let each = paths.into_iter().zip(planned).enumerate().map(|(i, ((number, hops, path), packets))| {
         let time = only.get(i + 1).map(|next| next.rtt / 2.0);
         Planned { number, hops, path, time, packets }
     });
-    Ok(Answer { paths: each.collect(), packets: *packets, printed: *printed })
+    Ok(Answer { paths: each.collect(), question })
 }
 
 fn understand(said: &Said, question: &Question) -> Result<Path, ModelError> {
@@ -149,7 +148,8 @@ fn understand(said: &Said, question: &Question) -> Result<Path, ModelError> {
 impl Answer {
     /// As one JSON object.
     pub fn object(&self) -> Value {
-        let each = self.paths.iter().map(|Planned { number, hops, path, time, packets }| {
+        let Self { question: Question { packets, printed, .. }, paths } = self;
+        let each = paths.iter().map(|Planned { number, hops, path, time, packets }| {
             json!({
                 "path": number,
                 "hops": hops,
@@ -169,9 +169,9 @@ impl Answer {
         });
         json!({
             "model": "schedule",
-            "equations": equations(self.printed),
-            "params": { "payload": self.packets.payload, "header": self.packets.header },
-            "packets": self.paths.iter().map(|path| u64::from(path.packets.count)).sum::<u64>(),
+            "equations": equations(*printed),
+            "params": { "payload": packets.payload, "header": packets.header },
+            "packets": paths.iter().map(|path| u64::from(path.packets.count)).sum::<u64>(),
             "paths": each.collect::<Vec<_>>(),
         })
     }

@@ -156,7 +156,7 @@ pub(super) fn plan_schedule(paths: Vec<Said>, packets: Packets) -> PyResult<Stri
         .map(|(number, said)| said.try_into().map_err(|fault: Fault| fault.at(place(number))));
     let paths = said.collect::<Result<Vec<schedule::Said>, Fault>>()?;
     let question = schedule::Question { paths, packets: packets.into(), printed: packets.printed };
-    let answer = schedule::answer(&question).map_err(|schedule::Refusal { path, error }| {
+    let answer = schedule::answer(question).map_err(|schedule::Refusal { path, error }| {
         let refused = refused(&error);
         match path {
             Some(number) => refused.at(place(number)),
