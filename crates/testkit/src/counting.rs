@@ -1,5 +1,8 @@
-//! An allocator that counts, for tests of what allocates nothing. A test program installs it for all of itself, so it
-//! holds one such test and nothing else: two at once would count each other's.
+//! An allocator that counts per thread, for tests that bound how much their code allocates.
+//!
+//! The allocator serves the whole test binary, but each thread has counters of its own. libtest runs every test in a
+//! thread of its own, so such a test can share its binary with others. The counters of one thread miss what the code
+//! under test allocates on another thread: use them only for code that starts none.
 //!
 //! ```
 //! use anabranch_testkit::counting::{Counting, allocations};
@@ -15,54 +18,87 @@
 #![allow(unsafe_code, reason = "an allocator is unsafe to implement, and this one only passes on and counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::cell::Cell;
 
 /// The system's allocator, which counts what it hands out.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static OCTETS: AtomicU64 = AtomicU64::new(0);
-static IN_USE: AtomicI64 = AtomicI64::new(0);
-static WATCHED_SIZE: AtomicUsize = AtomicUsize::new(usize::MAX);
-static WATCHED: AtomicU64 = AtomicU64::new(0);
+/// Counters of one thread.
+struct Counters {
+    allocations: Cell<u64>,
+    octets: Cell<u64>,
+    in_use: Cell<i64>,
+    watched_size: Cell<usize>,
+    watched: Cell<u64>,
+}
 
-/// Allocations so far, those that move or grow included.
+thread_local! {
+    // The constant initialiser and the missing destructor keep the first access inside the allocator from allocating.
+    static COUNTERS: Counters = const {
+        Counters {
+            allocations: Cell::new(0),
+            octets: Cell::new(0),
+            in_use: Cell::new(0),
+            watched_size: Cell::new(usize::MAX),
+            watched: Cell::new(0),
+        }
+    };
+}
+
+/// Number of this thread's allocations so far, including those that move or grow.
 pub fn allocations() -> u64 {
-    ALLOCATIONS.load(Ordering::Relaxed)
+    COUNTERS.with(|counters| counters.allocations.get())
 }
 
-/// Octets of all of them together, each rounded up to whole units of 16.
+/// Sum of the sizes of this thread's allocations in bytes, each rounded up to a multiple of 16.
 pub fn octets() -> u64 {
-    OCTETS.load(Ordering::Relaxed)
+    COUNTERS.with(|counters| counters.octets.get())
 }
 
-/// Octets that are in use, each allocation rounded up in the same way.
+/// Bytes that this thread allocated minus bytes that it freed, each size rounded up to a multiple of 16. Negative if
+/// the thread frees memory that others allocated.
 pub fn in_use() -> i64 {
-    IN_USE.load(Ordering::Relaxed)
+    COUNTERS.with(|counters| counters.in_use.get())
 }
 
-/// From now on allocations of this very size, in octets, are counted apart as well.
+/// Counts this thread's later allocations of exactly `size` bytes separately; see [`watched`].
 pub fn watch(size: usize) {
-    WATCHED_SIZE.store(size, Ordering::Relaxed);
+    COUNTERS.with(|counters| counters.watched_size.set(size));
 }
 
-/// Allocations of the size that is watched.
+/// Number of this thread's allocations of the watched size.
 pub fn watched() -> u64 {
-    WATCHED.load(Ordering::Relaxed)
+    COUNTERS.with(|counters| counters.watched.get())
 }
 
 fn rounded(size: usize) -> usize {
     size.next_multiple_of(16)
 }
 
+/// Changes the counters of this thread. A thread whose thread-local storage is gone is not counted: the allocator must
+/// not panic.
+fn change(with: impl FnOnce(&Counters)) {
+    let _ = COUNTERS.try_with(with);
+}
+
+fn add<T: Copy + std::ops::Add<Output = T>>(cell: &Cell<T>, n: T) {
+    cell.set(cell.get() + n);
+}
+
 fn count(size: usize) {
-    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-    OCTETS.fetch_add(rounded(size) as u64, Ordering::Relaxed);
-    IN_USE.fetch_add(rounded(size) as i64, Ordering::Relaxed);
-    if size == WATCHED_SIZE.load(Ordering::Relaxed) {
-        WATCHED.fetch_add(1, Ordering::Relaxed);
-    }
+    change(|counters| {
+        add(&counters.allocations, 1);
+        add(&counters.octets, rounded(size) as u64);
+        add(&counters.in_use, rounded(size) as i64);
+        if size == counters.watched_size.get() {
+            add(&counters.watched, 1);
+        }
+    });
+}
+
+fn release(size: usize) {
+    change(|counters| add(&counters.in_use, -(rounded(size) as i64)));
 }
 
 // SAFETY: every call is passed on unchanged to the system's allocator, whose contract is the same.
@@ -74,15 +110,34 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(rounded(layout.size()) as i64, Ordering::Relaxed);
+        release(layout.size());
         // SAFETY: `pointer` came from `System` with this layout, since all of ours do.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(new_size);
-        IN_USE.fetch_sub(rounded(layout.size()) as i64, Ordering::Relaxed);
+        release(layout.size());
         // SAFETY: as in `dealloc`; the caller keeps to the contract for the new size.
         unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_counts_its_own() {
+        count(17);
+        let other = std::thread::spawn(|| {
+            watch(17);
+            (0..3).for_each(|_| count(17));
+            release(5);
+            (allocations(), octets(), in_use(), watched())
+        });
+        let other = other.join().expect("no panic");
+        assert_eq!(other, (3, 96, 80, 3));
+        assert_eq!((allocations(), octets(), in_use(), watched()), (1, 32, 32, 0));
     }
 }

@@ -6,7 +6,7 @@
 //! * [`prng`]: a small seeded generator.
 //! * [`rdca`]: senders, a sink, and a channel with faults.
 //! * [`notation`]: segments as text, both ways.
-//! * [`counting`]: an allocator that counts.
+//! * [`counting`]: an allocator that counts per thread.
 //! * [`embedded`]: the static library for C, and C programs with it.
 //! * [`debian`]: programs of others, to hold our bytes against.
 //! * [`browser`]: pages as Chromium shows them.
