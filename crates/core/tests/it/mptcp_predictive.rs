@@ -1,13 +1,11 @@
 //! The predictive scheduler against each path alone.
 
-mod mptcp_world;
-
+use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, SchedulerKind};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
-use mptcp_world::{Path, World};
 
 /// Seconds until the last octet is there, on average over so many games of chance.
 fn completion(paths: &[Path], scheduler: SchedulerKind, octets: usize, games: u64) -> f64 {

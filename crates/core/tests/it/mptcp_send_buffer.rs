@@ -1,13 +1,11 @@
 //! The send buffer of a multipath connection changes while it lives: nothing is lost, and it never holds more than it may.
 
-mod mptcp_world;
-
+use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, Event};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
-use mptcp_world::{Path, World};
 
 fn config(send_buffer: u32) -> Config {
     Config { tcp: tcp::Config { mss: 1000, send_buffer, ..tcp::Config::default() }, ..Config::default() }

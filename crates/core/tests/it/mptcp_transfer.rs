@@ -1,13 +1,11 @@
 //! Two ends, several paths: bit-exact both ways and torn down, whatever the paths do.
 
-mod mptcp_world;
-
+use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
 use anabranch_core::tcp::{self, CloseReason};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
-use mptcp_world::{Path, World};
 
 const SCHEDULERS: [SchedulerKind; 6] = [
     SchedulerKind::FastestRtt,

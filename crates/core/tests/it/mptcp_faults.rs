@@ -1,10 +1,9 @@
 //! Paths that die, peers that do not understand, proofs that are wrong, windows that are small.
 
-mod mptcp_world;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::mptcp_world::{End, Path, Verdict, World};
 use anabranch_core::mptcp::{
     Config, Event, JoinError, PathId, Reinjection, SchedulerKind, Secrets, SubflowId,
 };
@@ -15,7 +14,6 @@ use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm, DsnWidth};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
-use mptcp_world::{End, Path, Verdict, World};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -5,12 +5,10 @@
 //! acknowledgements p/4), the link layer reports and repeats nothing. The ends are a sender with a window of
 //! three segments and a receiver that buffers what is out of order and reports it by SACK.
 
-mod dtc_world;
-
+use crate::dtc_world::{Chain, Outcome};
 use anabranch_core::dtc::{Config, Displacement, DuplicateAcks, FlyingStart, SackForEnds, Signal};
 use anabranch_core::time::Duration;
 use anabranch_testkit::prng::Prng;
-use dtc_world::{Chain, Outcome};
 
 const RUNS: u64 = 30;
 const LOSSES: [u32; 4] = [0, 50, 100, 150];

@@ -4,11 +4,8 @@ use std::net::Ipv4Addr;
 
 use anabranch_core::aodv::{Config, Passage, Route, Router, SequenceNumber};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_testkit::counting::{Counting, allocations};
+use anabranch_testkit::counting::allocations;
 use anabranch_wire::aodv::{Message, RouteReply, emit};
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 #[test]
 fn routes_in_use_allocate_nothing() {

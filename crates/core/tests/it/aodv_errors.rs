@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod aodv_world;
-
+use crate::aodv_world::{Fate, World, node};
 use anabranch_core::aodv::{Config, Event, LocalRepair, RouteState, SequenceNumber, To};
 use anabranch_core::time::Duration;
 use anabranch_wire::aodv::{Message, RouteError, Unreachable};
-use aodv_world::{Fate, World, node};
 
 const VALID: RouteState = RouteState::Valid;
 const INVALID: RouteState = RouteState::Invalid;

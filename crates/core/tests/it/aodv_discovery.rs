@@ -2,14 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod aodv_world;
-
+use crate::aodv_world::{Fate, HOP, World, node};
 use anabranch_core::aodv::{
     Config, Event, Hello, IntermediateReplies, ReplyAcks, Route, RouteState, SequenceNumber, To,
 };
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::aodv::{Message, RouteReply, RouteRequest};
-use aodv_world::{Fate, HOP, World, node};
 
 const VALID: RouteState = RouteState::Valid;
 

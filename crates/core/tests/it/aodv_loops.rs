@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-mod aodv_world;
-
+use crate::aodv_world::{Fate, World, node};
 use anabranch_core::aodv::{Config, Hello, IntermediateReplies, LocalRepair, ReplyAcks};
 use anabranch_core::time::Duration;
 use anabranch_testkit::prng::Prng;
-use aodv_world::{Fate, World, node};
 
 fn any_config(prng: &mut Prng) -> Config {
     let base = if prng.chance(30) { Config::ns2() } else { Config::default() };

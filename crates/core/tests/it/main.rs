@@ -1,0 +1,40 @@
+//! The transports, driven from outside.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+mod aodv_allocations;
+mod aodv_discovery;
+mod aodv_errors;
+mod aodv_loops;
+mod aodv_world;
+mod dtc_allocations;
+mod dtc_chain;
+mod dtc_node;
+mod dtc_world;
+mod mptcp_faults;
+mod mptcp_predictive;
+mod mptcp_send_buffer;
+mod mptcp_transfer;
+mod mptcp_world;
+mod rdca_allocations;
+mod rdca_faults;
+mod rdca_rates;
+mod rdca_scenarios;
+mod rdca_trend;
+mod set;
+mod tcp_close;
+mod tcp_congestion;
+mod tcp_elfn;
+mod tcp_fuzz;
+mod tcp_handshake;
+mod tcp_loss;
+mod tcp_pair;
+mod tcp_receive;
+mod tcp_send;
+mod tcp_westwood;
+
+use anabranch_testkit::counting::Counting;
+
+/// Serves all tests of this binary; each thread has counters of its own.
+#[global_allocator]
+static COUNTING: Counting = Counting;

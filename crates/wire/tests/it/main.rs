@@ -1,0 +1,11 @@
+//! Formats, byte by byte and against other implementations.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+mod aodv;
+mod ip_properties;
+mod ip_vectors;
+mod rdca;
+mod rpl;
+mod set;
+mod sixlowpan;
