@@ -40,7 +40,7 @@ pub(crate) enum Made {
 
 /// Makes it anew.
 pub(crate) fn make() -> Result<Made, Failure> {
-    let target = target();
+    let target = cargo::target();
     let Some(program) = mdbook(&target.join("tools")) else { return Ok(Made::Skipped) };
     let staged = target.join("book-source");
     stage::copy(&cargo::root(), &staged).map_err(Failure::Job)?;
@@ -49,12 +49,6 @@ pub(crate) fn make() -> Result<Made, Failure> {
     command.arg("build").arg(&staged).arg("--dest-dir").arg(&book);
     cargo::run(command)?;
     Ok(Made::Book(book.join("index.html")))
-}
-
-/// The folder of what is built.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    cargo::root().join(target)
 }
 
 /// mdBook in `tools`, installed if need be. It is built in a folder of its own, so that nothing else is built again.

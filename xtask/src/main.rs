@@ -22,7 +22,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test                      everything that tests: unit, integration and documentation tests, the examples, the Python package
+  test [OPTIONS]            everything that tests: unit, integration and documentation tests, the examples, the Python package;
+                            --slowest [N] lists the N slowest tests (default 20), --only PACKAGE tests one package
   python [ARGS...]          the Python package's tests alone; ARGS go to pytest
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
         None => ("help", &[][..]),
     };
     let outcome = match command {
-        "test" => expect_none(rest).and_then(|()| suite::run()),
+        "test" => suite::command(rest),
         "python" => python::main(rest),
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "fuzz" => chores::fuzz(rest),

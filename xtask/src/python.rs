@@ -64,8 +64,7 @@ struct Places {
 impl Places {
     fn new() -> Self {
         let root = cargo::root();
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-        let target = root.join(target);
+        let target = cargo::target();
         let home = target.join("python");
         Self { package: root.join("crates/python"), venv: home.join("venv"), home, target }
     }

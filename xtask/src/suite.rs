@@ -1,65 +1,84 @@
 //! `cargo xtask test`: everything that tests, with one plain closing line.
+//!
+//! [`build`] builds all test binaries and examples with one call of cargo, [`run`] runs them, [`tally`] counts results,
+//! [`times`] keeps how long each took.
+
+mod build;
+mod run;
+mod tally;
+mod times;
 
 use crate::book::{self, Made};
 use crate::cargo;
 use crate::failure::Failure;
 use crate::python::{self, Outcome};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::Stdio;
+use build::{Executable, Kind, Package};
+use run::{Done, Job, Judge};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tally::{Echo, Tally};
+use times::{Slowest, Times};
 
-/// Examples that measure for long or want arguments: they are built, not run.
+/// Examples that measure for long or need arguments: the suite builds them and does not run them.
 const BUILT_ONLY: [&str; 2] = ["campaign", "page"];
+/// Length of the list of slowest tests without a number on the command line.
+const SLOWEST: usize = 20;
+/// The documentation tests of all packages: cargo builds and runs them in one job.
+const DOCUMENTATION: &str = "documentation tests";
 
-/// Runs all tests, then all examples, makes the book, and runs the Python package's tests. The last line on stdout is
-/// `N passed, N failed, N skipped`.
-pub(crate) fn run() -> Result<(), Failure> {
-    let mut tally = Tally::default();
-    // --show-output: a passing test's output is otherwise swallowed, and with it why it was skipped.
-    let args = ["test", "--workspace", "--locked", "--no-fail-fast", "--", "--show-output"];
-    let mut complete = counted(&args, &mut tally)?;
-    for (package, example) in examples(&cargo::root()) {
-        println!("example {example} of {package}");
-        // As the tests have built it.
-        let args =
-            ["run", "--quiet", "--profile", "test", "--locked", "--package", &package, "--example", &example];
-        match cargo::run(cargo::command(&args)) {
-            Ok(()) => tally.passed += 1,
-            Err(Failure::Job(message) | Failure::Usage(message)) => {
-                eprintln!("{message}");
-                tally.failed += 1;
-            }
-        }
-    }
-    println!("the book of docs");
-    match book::make() {
-        Ok(Made::Book(_)) => tally.passed += 1,
-        Ok(Made::Skipped) => tally.ignored += 1,
-        Err(Failure::Job(message) | Failure::Usage(message)) => {
-            eprintln!("{message}");
-            tally.failed += 1;
-        }
-    }
-    match python::run(&[]) {
-        Ok(outcome) => {
-            // Not where it is counted: a test of that would print a line that is counted again.
-            if let Outcome::Skipped(why) = &outcome {
-                println!("SKIPPED: {why}");
-            }
-            complete &= tally.add(&outcome);
-        }
-        Err(Failure::Job(message) | Failure::Usage(message)) => {
-            eprintln!("{message}");
-            tally.failed += 1;
-        }
-    }
-    // A test binary that could not be built or died left no line to count.
-    complete |= tally.failed > 0;
-    println!("{}", tally.closing_line());
-    verdict(&tally, complete)
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Options {
+    /// How many of the slowest tests to list.
+    slowest: Option<usize>,
+    /// The only package to test.
+    only: Option<String>,
 }
 
-/// What the whole run is worth. `complete`: every failure of cargo and pytest shows in the tally.
+impl Options {
+    fn parse(args: &[String]) -> Result<Self, Failure> {
+        let usage = || Failure::Usage("test takes `--slowest [N]` and `--only PACKAGE`".into());
+        let mut options = Self::default();
+        let mut args = args.iter().peekable();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--slowest" => {
+                    let number = args.next_if(|next| !next.starts_with('-'));
+                    let n = number.map_or(Ok(SLOWEST), |n| n.parse()).map_err(|_| usage())?;
+                    options.slowest = Some(n);
+                }
+                "--only" => options.only = Some(args.next().ok_or_else(usage)?.clone()),
+                _ => return Err(usage()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// `test [--slowest [N]] [--only PACKAGE]`: runs all tests and examples, makes the book, and runs the Python package's
+/// tests. With `--only`, the tests and examples of one package. The last line on stdout is
+/// `N passed, N failed, N skipped`.
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    let options = Options::parse(args)?;
+    let mut suite = Suite { slowest: options.slowest.map(|_| Slowest::default()), ..Suite::default() };
+    suite.rust(options.only.as_deref())?;
+    if options.only.is_none() {
+        suite.book();
+        suite.python();
+    }
+    if let (Some(slowest), Some(n)) = (suite.slowest.take(), options.slowest) {
+        print!("\nslowest tests:\n{}", slowest.table(n));
+    }
+    if !suite.failures.is_empty() {
+        println!("\nfailed:\n    {}", suite.failures.join("\n    "));
+    }
+    println!("\n{}", suite.tally.closing_line());
+    verdict(&suite.tally, suite.complete)
+}
+
+/// What the whole run is worth. `complete`: every failure of a test runner shows in the tally.
 fn verdict(tally: &Tally, complete: bool) -> Result<(), Failure> {
     if tally.failed > 0 {
         Err(Failure::Job("tests failed".into()))
@@ -72,174 +91,293 @@ fn verdict(tally: &Tally, complete: bool) -> Result<(), Failure> {
     }
 }
 
-/// Runs cargo with `args`, passes its stdout on and counts. True if cargo succeeded.
-fn counted(args: &[&str], tally: &mut Tally) -> Result<bool, Failure> {
-    let mut command = cargo::command(args);
-    let mut child =
-        command.stdout(Stdio::piped()).spawn().map_err(|error| cargo::cannot_start(&command, &error))?;
-    if let Some(stdout) = child.stdout.take() {
-        let mut own = std::io::stdout().lock();
-        for line in BufReader::new(stdout).split(b'\n') {
-            let line = line.map_err(|error| Failure::Job(format!("cannot read cargo's output: {error}")))?;
-            if tally.read(&String::from_utf8_lossy(&line)) == Echo::Yes {
+/// A run of the suite.
+#[derive(Debug)]
+struct Suite {
+    tally: Tally,
+    /// Every failure of a test runner shows in the tally.
+    complete: bool,
+    /// Names of the tests and jobs that failed.
+    failures: Vec<String>,
+    times: Times,
+    slowest: Option<Slowest>,
+}
+
+impl Default for Suite {
+    fn default() -> Self {
+        let (tally, times) = (Tally::default(), Times::default());
+        Self { tally, complete: true, failures: Vec::new(), times, slowest: None }
+    }
+}
+
+impl Suite {
+    /// Tests and examples, of `package` or of the workspace.
+    fn rust(&mut self, package: Option<&str>) -> Result<(), Failure> {
+        let packages = build::packages()?;
+        let package = package.map(|name| named(&packages, name)).transpose()?;
+        let executables = build::executables(package)?;
+        let folder = cargo::target().join("suite");
+        let made = std::fs::create_dir_all(&folder);
+        made.map_err(|error| Failure::Job(format!("cannot create {}: {error}", folder.display())))?;
+        let mut jobs = jobs(&executables, &packages, self.slowest.is_some());
+        jobs.push(documentation(package));
+        let kept = folder.join("times.json");
+        self.times = Times::read(&kept);
+        self.times.sort(&mut jobs);
+        let number = jobs.len();
+        let mut ended = 0;
+        run::all(jobs, &folder, |done| {
+            ended += 1;
+            println!("\n=== {}: {:.1} s ({ended} of {number})", done.name, done.took.as_secs_f64());
+            self.take(&done, &mut std::io::stdout());
+        });
+        self.times.write(&kept);
+        Ok(())
+    }
+
+    /// Counts a job's results and passes its output on, stdout to `out`.
+    fn take(&mut self, done: &Done, out: &mut impl Write) {
+        self.tally.begin();
+        let before = (self.tally.results, self.tally.failed);
+        for line in done.stdout.lines() {
+            if let Some(slowest) = &mut self.slowest {
+                slowest.read(&done.name, line);
+            }
+            if let Some(test) = failed(line) {
+                self.failures.push(format!("{}: {test}", done.name));
+            }
+            if done.judge == Judge::Status || self.tally.read(line) == Echo::Yes {
                 // A reader that went away is no reason to stop testing.
-                let _ = own.write_all(&line).and_then(|()| own.write_all(b"\n"));
+                let _ = writeln!(out, "{line}");
             }
         }
-    }
-    let status = child.wait().map_err(|error| cargo::cannot_start(&command, &error))?;
-    Ok(status.success())
-}
-
-/// The packages' examples, `(package, example)`, in alphabetical order.
-fn examples(root: &Path) -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for krate in entries(&root.join("crates")) {
-        for file in entries(&root.join("crates").join(&krate).join("examples")) {
-            let Some(name) = file.strip_suffix(".rs") else { continue };
-            if !BUILT_ONLY.contains(&name) {
-                found.push((format!("anabranch-{krate}"), name.to_owned()));
+        let _ = out.flush();
+        let _ = std::io::stderr().write_all(done.stderr.as_bytes());
+        let good = done.status.as_ref().is_ok_and(std::process::ExitStatus::success);
+        let why = match (&done.status, done.judge) {
+            (Err(error), _) => Some(format!("cannot be started: {error}")),
+            (Ok(status), Judge::Status) if !good => Some(format!("ended with {status}")),
+            // A binary that died printed no result, or not all of them.
+            (Ok(status), Judge::Results) if !good && self.tally.failed == before.1 => {
+                Some(format!("ended with {status}, and no test has failed"))
             }
+            (Ok(_), Judge::Results) if self.tally.results == before.0 => Some("printed no result".to_owned()),
+            _ => None,
+        };
+        match why {
+            Some(why) => self.fail(format!("{}: {why}", done.name)),
+            None if done.judge == Judge::Status => self.tally.passed += 1,
+            None => {}
         }
-    }
-    found
-}
-
-/// The sorted names in a directory; none if it cannot be read.
-fn entries(directory: &Path) -> Vec<String> {
-    let listing = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = listing.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names
-}
-
-/// Whether a line of cargo's output is passed on.
-#[derive(Debug, PartialEq, Eq)]
-enum Echo {
-    Yes,
-    No,
-}
-
-/// The sum over all test binaries.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    /// As libtest counts them: those that said `SKIPPED:` included.
-    passed: u64,
-    failed: u64,
-    ignored: u64,
-    /// Tests that said that they were skipped.
-    notices: u64,
-    /// Between `successes:` and the next result: the output of tests that passed, which is not passed on.
-    in_successes: bool,
-}
-
-impl Tally {
-    /// Takes one line of libtest's output. A test that lacks a privilege prints a line that begins with
-    /// `SKIPPED:` and returns; libtest counts it as passed, we do not.
-    fn read(&mut self, line: &str) -> Echo {
-        let line = line.trim_end();
-        if let Some(result) = line.strip_prefix("test result: ") {
-            self.in_successes = false;
-            self.passed += number_before(result, " passed");
-            self.failed += number_before(result, " failed");
-            self.ignored += number_before(result, " ignored");
-        } else if line.starts_with("SKIPPED:") {
-            self.notices += 1;
-            return Echo::Yes;
-        } else if line == "successes:" {
-            self.in_successes = true;
-        } else if line == "failures:" {
-            self.in_successes = false;
-        }
-        if self.in_successes { Echo::No } else { Echo::Yes }
-    }
-
-    /// Takes what the Python package's tests have brought; false if a failure does not show in it.
-    fn add(&mut self, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Counted { counts, complete } => {
-                self.passed += counts.passed;
-                self.failed += counts.failed;
-                self.ignored += counts.skipped;
-                *complete
-            }
-            Outcome::Skipped(_) => {
-                self.ignored += 1;
-                true
-            }
+        // How long a broken binary took says nothing about the next run.
+        if good {
+            self.times.note(&done.name, done.took);
         }
     }
 
-    /// Tests that ran to their end and passed.
-    fn ran(&self) -> u64 {
-        self.passed.saturating_sub(self.notices)
+    fn fail(&mut self, what: String) {
+        println!("{what}");
+        self.tally.failed += 1;
+        self.failures.push(what);
     }
 
-    fn closing_line(&self) -> String {
-        let (passed, skipped) = (self.ran(), self.ignored + self.notices);
-        format!("{passed} passed, {} failed, {skipped} skipped", self.failed)
+    fn book(&mut self) {
+        println!("\n=== the book of docs");
+        match book::make() {
+            Ok(Made::Book(_)) => self.tally.passed += 1,
+            Ok(Made::Skipped) => self.tally.skip(),
+            Err(Failure::Job(message) | Failure::Usage(message)) => self.fail(message),
+        }
+    }
+
+    fn python(&mut self) {
+        println!("\n=== the Python package");
+        match python::run(&[]) {
+            Ok(outcome) => {
+                // Printed here, not where it is counted: a test of the counting would print a line that is counted again.
+                if let Outcome::Skipped(why) = &outcome {
+                    println!("SKIPPED: {why}");
+                }
+                self.complete &= self.tally.add(&outcome);
+            }
+            Err(Failure::Job(message) | Failure::Usage(message)) => self.fail(message),
+        }
     }
 }
 
-/// The number that stands directly before `word`; 0 if there is none.
-fn number_before(text: &str, word: &str) -> u64 {
-    let Some((before, _)) = text.split_once(word) else { return 0 };
-    before.rsplit([' ', ';']).next().and_then(|number| number.parse().ok()).unwrap_or(0)
+/// The test that failed, if this line of libtest's reports one.
+fn failed(line: &str) -> Option<&str> {
+    let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    outcome.starts_with("FAILED").then_some(test)
+}
+
+/// The full name of a package, which may be given without `anabranch-`.
+fn named<'a>(packages: &'a BTreeMap<PathBuf, Package>, name: &str) -> Result<&'a str, Failure> {
+    let is =
+        |package: &&Package| package.name == name || package.name.strip_prefix("anabranch-") == Some(name);
+    let found = packages.values().find(is).map(|package| package.name.as_str());
+    found.ok_or_else(|| Failure::Usage(format!("there is no package `{name}`")))
+}
+
+/// A job for each test binary and for each example that the suite runs.
+fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed: bool) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for executable in executables {
+        let Some(package) = packages.get(&executable.manifest) else { continue };
+        let mut command = Command::new(&executable.file);
+        command.envs(package.environment.iter().map(|(name, value)| (name, value)));
+        let folder = executable.manifest.parent().unwrap_or(Path::new("."));
+        match executable.kind {
+            Kind::Test => {
+                // --show-output: libtest keeps the output of tests that pass to itself, and with it why they were skipped.
+                command.arg("--show-output").current_dir(folder);
+                if timed {
+                    // libtest knows how long each test took, and says so only where unstable options are allowed. It
+                    // asks whether the variable is set; to a rustc that a test starts, -1 means stable.
+                    command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "-1");
+                }
+                let programs = executables.iter().filter(|other| other.kind == Kind::Program);
+                for program in programs.filter(|program| program.manifest == executable.manifest) {
+                    command.env(format!("CARGO_BIN_EXE_{}", program.name), &program.file);
+                }
+                let source = executable.source.strip_prefix(folder).unwrap_or(&executable.source);
+                let name = format!("{} ({})", package.name, source.display());
+                jobs.push(Job { name, command, judge: Judge::Results });
+            }
+            Kind::Example if !BUILT_ONLY.contains(&executable.name.as_str()) => {
+                command.current_dir(cargo::root());
+                let name = format!("example {} of {}", executable.name, package.name);
+                jobs.push(Job { name, command, judge: Judge::Status });
+            }
+            Kind::Example | Kind::Program => {}
+        }
+    }
+    jobs
+}
+
+/// Cargo builds no library again: those of the test binaries serve documentation tests too.
+fn documentation(package: Option<&str>) -> Job {
+    let mut command = cargo::command(&["test", "--doc", "--locked", "--no-fail-fast"]);
+    command.args(build::selection(package)).args(["--", "--show-output"]);
+    Job { name: DOCUMENTATION.to_owned(), command, judge: Judge::Results }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::python::Counts;
+    use std::process::ExitStatus;
+    use std::time::Duration;
 
-    fn tally(output: &str) -> (Tally, Vec<&str>) {
-        let mut tally = Tally::default();
-        let shown = output.lines().filter(|line| tally.read(line) == Echo::Yes).collect();
-        (tally, shown)
+    fn args(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     #[test]
-    fn results_are_summed_over_binaries() {
-        let (tally, shown) = tally(
-            "running 2 tests\n\
-             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
-             test result: FAILED. 10 passed; 3 failed; 1 ignored; 0 measured; 7 filtered out\n",
+    fn options_are_read() {
+        let parsed = |words: &[&str]| Options::parse(&args(words)).ok();
+        assert_eq!(parsed(&[]), Some(Options::default()));
+        assert_eq!(parsed(&["--slowest"]), Some(Options { slowest: Some(20), only: None }));
+        let both = Options { slowest: Some(5), only: Some("core".into()) };
+        assert_eq!(parsed(&["--slowest", "5", "--only", "core"]), Some(both));
+        let only = Options { slowest: Some(20), only: Some("sim".into()) };
+        assert_eq!(parsed(&["--slowest", "--only", "sim"]), Some(only));
+        for bad in [&["core"][..], &["--only"], &["--slowest", "x"], &["--fast"]] {
+            assert!(matches!(Options::parse(&args(bad)), Err(Failure::Usage(_))), "{bad:?}");
+        }
+    }
+
+    /// The suite after one job that printed `stdout` and ended in the way that a shell script does. Nothing of it is
+    /// printed again: a suite that runs this test would count it.
+    fn after(judge: Judge, stdout: &str, end: &str) -> Suite {
+        let status: std::io::Result<ExitStatus> = Command::new("sh").args(["-c", end]).status();
+        let mut suite = Suite::default();
+        let (name, stderr) = ("core (tests/it/main.rs)".to_owned(), String::new());
+        let took = Duration::from_secs(1);
+        suite.take(
+            &Done { name, judge, took, status, stdout: stdout.to_owned(), stderr },
+            &mut std::io::sink(),
         );
-        assert_eq!(tally.closing_line(), "12 passed, 3 failed, 1 skipped");
-        assert_eq!(shown.len(), 3);
+        suite
+    }
+
+    const GOOD: &str = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+    const BAD: &str = "test a::b ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured";
+
+    #[test]
+    fn a_binary_without_a_result_is_a_failure_and_is_named() {
+        let outcome = |stdout, end| {
+            let suite = after(Judge::Results, stdout, end);
+            (suite.tally.closing_line(), suite.failures)
+        };
+        assert_eq!(outcome(GOOD, "exit 0"), ("2 passed, 0 failed, 0 skipped".to_owned(), Vec::new()));
+        let (line, failures) = outcome(BAD, "exit 101");
+        assert_eq!(line, "1 passed, 1 failed, 0 skipped");
+        assert_eq!(failures, ["core (tests/it/main.rs): a::b"]);
+        for (stdout, end, why) in [
+            ("running 2 tests", "kill -9 $$", "ended with signal: 9 (SIGKILL), and no test has failed"),
+            (GOOD, "exit 3", "ended with exit status: 3, and no test has failed"),
+            ("", "exit 0", "printed no result"),
+        ] {
+            let (line, failures) = outcome(stdout, end);
+            assert!(line.contains(" 1 failed"), "{end}: {line}");
+            assert_eq!(failures, [format!("core (tests/it/main.rs): {why}")]);
+        }
     }
 
     #[test]
-    fn a_skipped_test_is_not_a_passed_one() {
-        let (tally, shown) = tally(
-            "test tun ... ok\n\nsuccesses:\n\n---- tun stdout ----\nnoise\nSKIPPED: no TUN device\n\n\n\
-             successes:\n    tun\n\n\
-             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+    fn an_example_is_judged_by_its_exit_status() {
+        assert_eq!(
+            after(Judge::Status, "SKIPPED: nothing", "exit 0").tally.closing_line(),
+            "1 passed, 0 failed, 0 skipped"
         );
-        assert_eq!(tally.closing_line(), "1 passed, 0 failed, 1 skipped");
-        assert!(shown.contains(&"SKIPPED: no TUN device"));
-        assert!(!shown.contains(&"noise"));
+        assert_eq!(after(Judge::Status, "", "exit 1").tally.closing_line(), "0 passed, 1 failed, 0 skipped");
     }
 
     #[test]
-    fn python_s_tests_are_counted_with_the_others() {
-        let mut tally = Tally { passed: 4, ..Tally::default() };
-        let counts = Counts { passed: 3, failed: 1, skipped: 2 };
-        assert!(tally.add(&Outcome::Counted { counts, complete: true }));
-        assert!(tally.add(&Outcome::Skipped("no network".to_owned())));
-        assert_eq!(tally.closing_line(), "7 passed, 1 failed, 3 skipped");
-        assert!(!tally.add(&Outcome::Counted { counts: Counts::default(), complete: false }));
+    fn a_package_may_be_named_without_its_prefix() {
+        let package = |name: &str| Package { name: name.to_owned(), environment: Vec::new() };
+        let packages = [("1", "anabranch-core"), ("2", "xtask")];
+        let packages: BTreeMap<_, _> =
+            packages.into_iter().map(|(manifest, name)| (PathBuf::from(manifest), package(name))).collect();
+        assert_eq!(named(&packages, "core"), Ok("anabranch-core"));
+        assert_eq!(named(&packages, "anabranch-core"), Ok("anabranch-core"));
+        assert_eq!(named(&packages, "xtask"), Ok("xtask"));
+        assert!(named(&packages, "cor").is_err());
     }
 
     #[test]
-    fn a_failure_s_output_is_shown_although_successes_come_first() {
-        let (_, shown) = tally("successes:\nnoise\nfailures:\n\n---- bad stdout ----\nreason\n");
-        assert_eq!(shown, ["failures:", "", "---- bad stdout ----", "reason"]);
+    fn jobs_carry_what_cargo_would_give() {
+        let executable = |kind, name: &str| Executable {
+            kind,
+            name: name.to_owned(),
+            manifest: "/w/crates/a/Cargo.toml".into(),
+            source: "/w/crates/a/tests/it/main.rs".into(),
+            file: format!("/t/{name}").into(),
+        };
+        let all = [
+            executable(Kind::Test, "it"),
+            executable(Kind::Example, "small"),
+            executable(Kind::Example, "campaign"),
+            executable(Kind::Program, "prog"),
+        ];
+        let package = Package { name: "a".into(), environment: vec![("CARGO_PKG_NAME".into(), "a".into())] };
+        let packages = BTreeMap::from([(PathBuf::from("/w/crates/a/Cargo.toml"), package)]);
+        let jobs = jobs(&all, &packages, true);
+        let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
+        assert_eq!(names, ["a (tests/it/main.rs)", "example small of a"]);
+        let test = &jobs[0].command;
+        assert_eq!(test.get_current_dir(), Some(Path::new("/w/crates/a")));
+        let set: Vec<_> = test.get_envs().map(|(name, _)| name.to_string_lossy().into_owned()).collect();
+        assert_eq!(set, ["CARGO_BIN_EXE_prog", "CARGO_PKG_NAME", "RUSTC_BOOTSTRAP"]);
     }
 
     #[test]
     fn the_verdict_is_bad_for_failures_for_nothing_and_for_a_broken_build() {
-        let tally = |passed, failed| Tally { passed, failed, ..Tally::default() };
+        let tally = |passed, failed| {
+            let mut tally = Tally::default();
+            tally.read(&format!("test result: {passed} passed; {failed} failed"));
+            tally
+        };
         assert!(verdict(&tally(5, 0), true).is_ok());
         assert!(verdict(&tally(5, 1), true).is_err());
         assert!(verdict(&tally(0, 0), true).is_err());

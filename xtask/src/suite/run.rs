@@ -1,0 +1,134 @@
+//! Running jobs, as many at a time as there are cores, each with its output kept apart.
+
+#![expect(clippy::disallowed_types, reason = "how long a job took is real time")]
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::num::NonZero;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a job's outcome is determined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judge {
+    /// By libtest's result lines, of which there must be at least one.
+    Results,
+    /// By the exit status: the job counts as one test.
+    Status,
+}
+
+/// A program to run.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Unique in a run, and the same from run to run.
+    pub(super) name: String,
+    pub(super) command: Command,
+    pub(super) judge: Judge,
+}
+
+/// A job that has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) name: String,
+    pub(super) judge: Judge,
+    pub(super) took: Duration,
+    /// The exit status, or why the job could not be started.
+    pub(super) status: io::Result<ExitStatus>,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+/// Runs the jobs in this order, as many at a time as there are cores. `each` gets them one at a time as they end. Output
+/// goes through files in `folder`: a pipe would stay open for as long as any grandchild lives.
+pub(super) fn all(jobs: Vec<Job>, folder: &Path, each: impl FnMut(Done) + Send) {
+    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
+    let jobs: Mutex<VecDeque<(usize, Job)>> = Mutex::new(jobs.into_iter().enumerate().collect());
+    let each = Mutex::new(each);
+    let work = || {
+        loop {
+            let next = lock(&jobs).pop_front();
+            let Some((i, job)) = next else { return };
+            // The output comes when the job has ended; until then the terminal shows what is running.
+            eprintln!("running {}", job.name);
+            let done = one(job, &folder.join(format!("{}-{i}", std::process::id())));
+            (*lock(&each))(done);
+        }
+    };
+    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn one(mut job: Job, output: &Path) -> Done {
+    let [stdout, stderr] = ["stdout", "stderr"].map(|stream| output.with_extension(stream));
+    let began = Instant::now();
+    let mut status = || {
+        job.command.stdin(Stdio::null()).stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+        job.command.spawn()?.wait()
+    };
+    let status = status();
+    let took = began.elapsed();
+    let [stdout, stderr] = [stdout, stderr].map(|file| {
+        let octets = fs::read(&file).unwrap_or_default();
+        let _ = fs::remove_file(&file);
+        String::from_utf8_lossy(&octets).into_owned()
+    });
+    Done { name: job.name, judge: job.judge, took, status, stdout, stderr }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job { name: script.to_owned(), command, judge: Judge::Results }
+    }
+
+    /// Runs the jobs with their output in a folder of the test's own.
+    fn ran(test: &str, jobs: Vec<Job>) -> Vec<Done> {
+        let folder = std::env::temp_dir().join(format!("anabranch-xtask-{test}-{}", std::process::id()));
+        fs::create_dir(&folder).expect("a folder of our own");
+        let mut all_done = Vec::new();
+        all(jobs, &folder, |done| all_done.push(done));
+        fs::remove_dir(&folder).expect("nothing is left behind");
+        all_done.sort_by(|a, b| a.name.cmp(&b.name));
+        all_done
+    }
+
+    #[test]
+    fn each_job_runs_once_and_keeps_its_output() {
+        let scripts = ["echo a; echo b >&2", "echo c; exit 3"];
+        let done = ran("output", scripts.map(shell).into());
+        let said: Vec<_> = done.iter().map(|done| (&*done.stdout, &*done.stderr)).collect();
+        assert_eq!(said, [("a\n", "b\n"), ("c\n", "")]);
+        let codes = done.iter().map(|done| done.status.as_ref().ok().and_then(ExitStatus::code));
+        assert_eq!(codes.collect::<Vec<_>>(), [Some(0), Some(3)]);
+    }
+
+    /// With a pipe the reader would wait for the grandchild, which waits for an end that never comes.
+    #[test]
+    fn a_grandchild_that_outlives_its_parent_holds_nothing_up() {
+        let fifo = std::env::temp_dir().join(format!("anabranch-xtask-pipe-{}", std::process::id()));
+        let fifo = fifo.display();
+        let done = ran("fifo", vec![shell(&format!("mkfifo {fifo}; (read line <{fifo}) & echo $!"))]);
+        assert_eq!(done.len(), 1);
+        let ended = Command::new("sh").args(["-c", &format!("echo >{fifo}; rm {fifo}")]).status();
+        assert!(ended.is_ok_and(|status| status.success()));
+    }
+
+    #[test]
+    fn a_program_that_is_missing_and_a_signal_are_told() {
+        let missing = Job { name: "0".into(), command: Command::new("/nowhere/0"), judge: Judge::Status };
+        let done = ran("missing", vec![missing, shell("kill -9 $$")]);
+        assert!(done[0].status.is_err());
+        assert!(done[1].status.as_ref().is_ok_and(|status| status.code().is_none()));
+    }
+}

@@ -1,0 +1,149 @@
+//! Counting results: what libtest prints, what the Python package's tests report, and single jobs.
+
+use crate::python::Outcome;
+
+/// Whether a line of a test binary's output is passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Echo {
+    Yes,
+    No,
+}
+
+/// The sum over all test binaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    /// As libtest counts them: tests that printed `SKIPPED:` included.
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    ignored: u64,
+    /// Tests that printed `SKIPPED:`.
+    notices: u64,
+    /// Number of result lines.
+    pub(super) results: u64,
+    /// Between `successes:` and the next result: the output of tests that passed, which is not passed on.
+    in_successes: bool,
+}
+
+impl Tally {
+    /// Starts the output of another binary: the last one may have died in the middle of its own.
+    pub(super) fn begin(&mut self) {
+        self.in_successes = false;
+    }
+
+    /// Takes one line of libtest's output. A test that lacks a privilege prints a line that begins with
+    /// `SKIPPED:` and returns; libtest counts it as passed, this tally does not.
+    pub(super) fn read(&mut self, line: &str) -> Echo {
+        let line = line.trim_end();
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.in_successes = false;
+            self.results += 1;
+            self.passed += number_before(result, " passed");
+            self.failed += number_before(result, " failed");
+            self.ignored += number_before(result, " ignored");
+        } else if line.starts_with("SKIPPED:") {
+            self.notices += 1;
+            return Echo::Yes;
+        } else if line == "successes:" {
+            self.in_successes = true;
+        } else if line == "failures:" {
+            self.in_successes = false;
+        }
+        if self.in_successes { Echo::No } else { Echo::Yes }
+    }
+
+    /// Adds the results of the Python package's tests; false if a failure does not show in the counts.
+    pub(super) fn add(&mut self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Counted { counts, complete } => {
+                self.passed += counts.passed;
+                self.failed += counts.failed;
+                self.ignored += counts.skipped;
+                *complete
+            }
+            Outcome::Skipped(_) => {
+                self.skip();
+                true
+            }
+        }
+    }
+
+    /// Counts one job that could not run on this machine.
+    pub(super) fn skip(&mut self) {
+        self.ignored += 1;
+    }
+
+    /// Number of tests that ran to their end and passed.
+    pub(super) fn ran(&self) -> u64 {
+        self.passed.saturating_sub(self.notices)
+    }
+
+    /// `N passed, N failed, N skipped`.
+    pub(super) fn closing_line(&self) -> String {
+        let (passed, skipped) = (self.ran(), self.ignored + self.notices);
+        format!("{passed} passed, {} failed, {skipped} skipped", self.failed)
+    }
+}
+
+/// The number that stands directly before `word`; 0 if there is none.
+fn number_before(text: &str, word: &str) -> u64 {
+    let Some((before, _)) = text.split_once(word) else { return 0 };
+    before.rsplit([' ', ';']).next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::python::Counts;
+
+    fn tally(output: &str) -> (Tally, Vec<&str>) {
+        let mut tally = Tally::default();
+        let shown = output.lines().filter(|line| tally.read(line) == Echo::Yes).collect();
+        (tally, shown)
+    }
+
+    #[test]
+    fn results_are_summed_over_binaries() {
+        let (tally, shown) = tally(
+            "running 2 tests\n\
+             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+             test result: FAILED. 10 passed; 3 failed; 1 ignored; 0 measured; 7 filtered out\n",
+        );
+        assert_eq!(tally.closing_line(), "12 passed, 3 failed, 1 skipped");
+        assert_eq!((shown.len(), tally.results), (3, 2));
+    }
+
+    #[test]
+    fn a_skipped_test_is_not_a_passed_one() {
+        let (tally, shown) = tally(
+            "test tun ... ok\n\nsuccesses:\n\n---- tun stdout ----\nnoise\nSKIPPED: no TUN device\n\n\n\
+             successes:\n    tun\n\n\
+             test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        );
+        assert_eq!(tally.closing_line(), "1 passed, 0 failed, 1 skipped");
+        assert!(shown.contains(&"SKIPPED: no TUN device"));
+        assert!(!shown.contains(&"noise"));
+    }
+
+    #[test]
+    fn a_binary_that_died_hides_nothing_of_the_next() {
+        let (mut tally, _) = tally("successes:\nnoise");
+        tally.begin();
+        assert_eq!(tally.read("running 1 test"), Echo::Yes);
+    }
+
+    #[test]
+    fn python_s_tests_are_counted_with_the_others() {
+        let mut tally = Tally { passed: 4, ..Tally::default() };
+        let counts = Counts { passed: 3, failed: 1, skipped: 2 };
+        assert!(tally.add(&Outcome::Counted { counts, complete: true }));
+        assert!(tally.add(&Outcome::Skipped("no network".to_owned())));
+        assert_eq!(tally.closing_line(), "7 passed, 1 failed, 3 skipped");
+        assert!(!tally.add(&Outcome::Counted { counts: Counts::default(), complete: false }));
+    }
+
+    #[test]
+    fn a_failure_s_output_is_shown_although_successes_come_first() {
+        let (_, shown) = tally("successes:\nnoise\nfailures:\n\n---- bad stdout ----\nreason\n");
+        assert_eq!(shown, ["failures:", "", "---- bad stdout ----", "reason"]);
+    }
+}

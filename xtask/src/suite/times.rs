@@ -1,0 +1,110 @@
+//! How long jobs and tests take: the order of the queue, and the slowest tests.
+
+use super::run::Job;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Seconds of each job in earlier runs, by name.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Times(BTreeMap<String, f64>);
+
+impl Times {
+    /// Reads what [`Self::write`] wrote. Times only decide the order, so an unreadable file counts as empty.
+    pub(super) fn read(file: &Path) -> Self {
+        let value: Value =
+            fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        let pairs = value.as_object().into_iter().flatten();
+        Self(pairs.filter_map(|(name, seconds)| Some((name.clone(), seconds.as_f64()?))).collect())
+    }
+
+    /// Writes the times for the next run. A failure costs only the order of that run.
+    pub(super) fn write(&self, file: &Path) {
+        let pairs = self.0.iter().map(|(name, seconds)| (name.clone(), Value::from(*seconds)));
+        let _ = fs::write(file, Value::Object(pairs.collect()).to_string());
+    }
+
+    pub(super) fn note(&mut self, name: &str, took: Duration) {
+        self.0.insert(name.to_owned(), took.as_secs_f64());
+    }
+
+    /// Sorts jobs so that the longest start first and none is left alone at the end. Jobs without a time come before all
+    /// others, the largest file first.
+    pub(super) fn sort(&self, jobs: &mut [Job]) {
+        let size = |job: &Job| fs::metadata(job.command.get_program()).map_or(0, |file| file.len());
+        jobs.sort_by_cached_key(|job| {
+            let known = self.0.get(&job.name).map(|seconds| (seconds * 1e3) as u64);
+            (std::cmp::Reverse(known.unwrap_or(u64::MAX)), std::cmp::Reverse(size(job)), job.name.clone())
+        });
+    }
+}
+
+/// The tests that took longest.
+#[derive(Debug, Default)]
+pub(super) struct Slowest(Vec<(f64, String)>);
+
+impl Slowest {
+    /// Takes a line such as `test tcp::closes ... ok <1.234s>` of the job of that name.
+    pub(super) fn read(&mut self, job: &str, line: &str) {
+        let timed = || {
+            let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+            let (_, seconds) = outcome.strip_suffix("s>")?.rsplit_once('<')?;
+            Some((seconds.parse().ok()?, format!("{job}: {test}")))
+        };
+        self.0.extend(timed());
+    }
+
+    /// One line for each of the `n` slowest tests, the slowest first.
+    pub(super) fn table(mut self, n: usize) -> String {
+        self.0.sort_by(|a, b| b.0.total_cmp(&a.0));
+        self.0.iter().take(n).map(|(seconds, test)| format!("{seconds:8.2} s  {test}\n")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::Judge;
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn jobs_without_a_time_come_first_and_then_the_longest() {
+        let mut times = Times::default();
+        times.note("short", Duration::from_secs(1));
+        times.note("long", Duration::from_secs(60));
+        let job = |name: &str, program: &str| Job {
+            name: name.to_owned(),
+            command: Command::new(program),
+            judge: Judge::Results,
+        };
+        let this = std::env::current_exe().expect("a test binary");
+        let this = this.to_str().expect("a path that is text");
+        let mut jobs = vec![job("short", this), job("small", "/nowhere"), job("long", ""), job("big", this)];
+        times.sort(&mut jobs);
+        let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
+        assert_eq!(names, ["big", "small", "long", "short"]);
+    }
+
+    #[test]
+    fn times_survive_a_file() {
+        let file = std::env::temp_dir().join(format!("anabranch-xtask-times-{}.json", std::process::id()));
+        let mut times = Times::default();
+        times.note("a (src/lib.rs)", Duration::from_millis(1500));
+        times.write(&file);
+        assert_eq!(Times::read(&file), times);
+        fs::remove_file(&file).expect("it was written");
+        assert_eq!(Times::read(&file), Times::default());
+    }
+
+    #[test]
+    fn the_slowest_tests_come_first() {
+        let mut slowest = Slowest::default();
+        let lines =
+            ["test a ... ok <0.100s>", "test b::c ... FAILED <12.000s>", "test d ... ok", "noise <1.0s>"];
+        lines.iter().for_each(|line| slowest.read("core", line));
+        slowest.read("sim", "test e - should panic ... ok <2.000s>");
+        assert_eq!(slowest.table(2), "   12.00 s  core: b::c\n    2.00 s  sim: e - should panic\n");
+    }
+}
