@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-#[path = "../benches/support/dcf.rs"]
-mod dcf;
-
 use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
@@ -14,7 +11,7 @@ use anabranch_sim::wifi::{AirFrame, Effect, FrameKind, Preamble, Station, WifiCo
 use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::ieee80211;
 
-use dcf::{Dcf, Flow, Traffic, after, row};
+use crate::dcf::{Dcf, Flow, Traffic, after, row};
 
 /// A UDP datagram in an IPv4 packet of so many octets, from one station to another or to all.
 fn packet(frame: &AirFrame, len: usize) -> Vec<u8> {

@@ -1,8 +1,5 @@
 //! What a run costs, in events and bytes of trace instead of seconds.
 
-#[path = "../benches/support/mod.rs"]
-mod support;
-
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::app::{App, Ctx};
@@ -17,7 +14,7 @@ use bytes::Bytes;
 use expect_test::expect;
 use sha2::{Digest, Sha256};
 
-use support::{Star, after, delivered, dumbbell};
+use crate::networks::{Star, after, delivered, dumbbell};
 
 /// A change of speed alone leaves these as they are; a change of behaviour renews them, in a commit that says
 /// why.

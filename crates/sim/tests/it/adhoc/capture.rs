@@ -15,7 +15,7 @@ use anabranch_sim::wifi::{FrameKind, PhyConfig, WifiConfig};
 use anabranch_sim::world::Failure;
 use anabranch_testkit::tshark::Tshark;
 
-use crate::support::{after, at_places};
+use super::support::{after, at_places};
 
 /// Counts frames by kind.
 #[derive(Debug, Default)]

@@ -1,8 +1,5 @@
 //! Same seed and run, same bytes: of the trace and of the capture, whatever runs beside it.
 
-#[path = "set/star.rs"]
-mod star;
-
 use std::thread;
 
 use anabranch_core::time::{Duration, Instant};
@@ -12,7 +9,7 @@ use anabranch_sim::sim::Fault;
 use anabranch_sim::trace::TextTrace;
 use anabranch_sim::world::Failure;
 
-use star::{Star, path};
+use crate::set::star::{Star, path};
 
 const RUNS: u64 = 6;
 

@@ -1,6 +1,4 @@
 //! In steady state a TCP segment costs no allocation beyond its payload handle (DESIGN section 3).
-//!
-//! The allocator of this whole test program counts, so nothing else is tested here.
 
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
@@ -9,13 +7,10 @@ use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::network::{Forwarding, NetworkConfig};
 use anabranch_sim::sim::{Builder, Simulation};
-use anabranch_testkit::counting::{Counting, allocations, watch, watched};
+use anabranch_testkit::counting::{allocations, watch, watched};
 
 /// Payload of a full segment with timestamps.
 const PAYLOAD: usize = 1428;
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// An endless transfer over one hop. The sender writes 32 KiB and more at once; segments are slices of that,
 /// except where one crosses from one write to the next: its payload is put together.
@@ -56,7 +51,6 @@ fn measure(loss: LossModel) -> Cost {
     Cost { packets, payloads, others: all - payloads }
 }
 
-// One test: two at once would count each other's allocations.
 #[test]
 fn a_segment_in_steady_state_allocates_its_payload_at_most() {
     let cost = measure(LossModel::None);

@@ -11,7 +11,7 @@ use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_sim::wifi::WifiConfig;
 use anabranch_sim::world::Failure;
 
-use crate::support::{after, at_places, cbr, diamond, row};
+use super::support::{after, at_places, cbr, diamond, row};
 
 /// Notes what it hears of routes.
 #[derive(Debug, Default)]

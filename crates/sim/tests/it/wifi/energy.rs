@@ -3,7 +3,7 @@
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::wifi::{AirFrame, Effect, Outcome, PowerConfig, SendError, Station, WifiConfig};
 
-use crate::cases::{done, micros};
+use super::cases::{done, micros};
 use crate::dcf::{Dcf, Happening, after, row};
 
 #[test]

@@ -1,8 +1,5 @@
 //! The 802.11 radio, driven alone: small cases by hand, figures against closed forms, what must hold whatever happens.
 
-#[path = "../../benches/support/dcf.rs"]
-mod dcf;
-
 mod cases;
 mod channel;
 mod energy;

@@ -13,7 +13,7 @@ use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_sim::wifi::{Position, WifiConfig};
 use bytes::Bytes;
 
-use crate::support::{after, cbr, config, row};
+use super::support::{after, cbr, config, row};
 
 /// Sends datagrams of some lengths, and answers what it gets with the same from the other port.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::{Eifs, FrameKind, Locking, MacConfig, Outcome, Station, Thresholds, WifiConfig};
 
-use crate::cases::{done, on_air, received};
+use super::cases::{done, on_air, received};
 use crate::dcf::{Dcf, Flow, Traffic, after};
 
 /// Stations are sensed no farther than they are received.

@@ -4,10 +4,7 @@
 use anabranch_sim::network::FragmentForwarding;
 use anabranch_sim::radio::MacConfig;
 
-#[path = "../benches/support/hops.rs"]
-mod hops;
-
-use hops::{Row, bound, mss, psdus, tuned};
+use crate::row_of_nodes::{Row, bound, mss, psdus, tuned};
 
 /// Of the bound's part that a path of so many hops may have.
 fn share(hops: usize, window: u32) -> f64 {

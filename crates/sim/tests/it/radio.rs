@@ -1,8 +1,5 @@
 //! The radio, driven alone: small cases by hand, figures against closed forms, what must hold whatever happens.
 
-#[path = "../../benches/support/air.rs"]
-mod air;
-
 mod cases;
 mod conservation;
 mod figures;

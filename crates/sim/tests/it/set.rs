@@ -2,5 +2,5 @@
 
 mod faults;
 mod random;
-mod star;
+pub(crate) mod star;
 mod striping;

@@ -1,18 +1,10 @@
 //! In steady state the radio allocates nothing, whatever is on air.
-//!
-//! The allocator of this whole test program counts, so nothing else is tested here.
-
-#[path = "../benches/support/air.rs"]
-mod air;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::radio::{LogDistance, RadioConfig};
-use anabranch_testkit::counting::{Counting, allocations};
+use anabranch_testkit::counting::allocations;
 
-use air::{Air, Flow, Traffic, after, scattered};
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use crate::air::{Air, Flow, Traffic, after, scattered};
 
 #[test]
 fn frames_in_steady_state_allocate_nothing() {

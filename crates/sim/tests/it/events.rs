@@ -10,9 +10,9 @@ use anabranch_sim::trace::TextTrace;
 use anabranch_wire::eventlog;
 
 const SCENARIOS: [&str; 3] = [
-    include_str!("../../../scenarios/three-gateways.toml"),
-    include_str!("../../../scenarios/three-hops-radio.toml"),
-    include_str!("../../../scenarios/diamond-mptcp.toml"),
+    include_str!("../../../../scenarios/three-gateways.toml"),
+    include_str!("../../../../scenarios/three-hops-radio.toml"),
+    include_str!("../../../../scenarios/diamond-mptcp.toml"),
 ];
 
 /// The log and the trace of a run, whichever are wanted.

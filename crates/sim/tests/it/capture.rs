@@ -2,9 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-#[path = "set/star.rs"]
-mod star;
-
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -18,7 +15,7 @@ use anabranch_sim::sim::Simulation;
 use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::set::{Decoder, Item, Message};
 
-use star::{Star, path};
+use crate::set::star::{Star, path};
 
 const LENGTH: usize = 60_000;
 

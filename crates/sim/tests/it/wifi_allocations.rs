@@ -1,18 +1,10 @@
 //! In steady state the 802.11 radio allocates nothing, whatever is on air.
-//!
-//! The allocator of this whole test program counts, so nothing else is tested here.
-
-#[path = "../benches/support/dcf.rs"]
-mod dcf;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::wifi::WifiConfig;
-use anabranch_testkit::counting::{Counting, allocations};
+use anabranch_testkit::counting::allocations;
 
-use dcf::{Dcf, Flow, Traffic, after, scattered};
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
+use crate::dcf::{Dcf, Flow, Traffic, after, scattered};
 
 #[test]
 fn frames_in_steady_state_allocate_nothing() {

@@ -8,7 +8,7 @@ use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point, WifiFrame};
 use anabranch_sim::wifi::{PhyConfig, WifiConfig};
 
-use crate::support::{after, at_places};
+use super::support::{after, at_places};
 
 /// What node 1 is given to send, and what it sends: packets by number, routing messages or not.
 #[derive(Debug, Default)]

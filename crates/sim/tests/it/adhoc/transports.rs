@@ -12,7 +12,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::sim::{Builder, Fault};
 use anabranch_sim::world::Failure;
 
-use crate::support::{after, diamond, row, trace};
+use super::support::{after, diamond, row, trace};
 
 const TCP: fn() -> tcp::Config = || tcp::Config { mss: 500, ..tcp::Config::default() };
 

@@ -1,0 +1,45 @@
+//! The simulator, driven from outside.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+// What tests share with benchmarks and examples.
+#[path = "../../benches/support/air.rs"]
+mod air;
+#[path = "../../benches/support/dcf.rs"]
+mod dcf;
+#[path = "../../benches/support/mod.rs"]
+mod networks;
+#[path = "../../benches/support/hops.rs"]
+mod row_of_nodes;
+
+mod adhoc;
+mod adhoc_allocations;
+mod allocations;
+mod aodv;
+mod applications;
+mod buffers;
+mod caching;
+mod capture;
+mod cost;
+mod determinism;
+mod events;
+mod fragment_forwarding;
+mod hops;
+mod outside;
+mod pcapng;
+mod radio;
+mod radio_allocations;
+mod set;
+mod tap;
+mod transfer;
+mod wifi;
+mod wifi_allocations;
+mod wifi_capture;
+mod wireless;
+mod wireless_capture;
+
+use anabranch_testkit::counting::Counting;
+
+/// Serves all tests of this binary; each thread has counters of its own.
+#[global_allocator]
+static COUNTING: Counting = Counting;
