@@ -1,5 +1,5 @@
 //! Whatever comes, no call allocates more than its bound, what lasts stays within its own, and nothing panics: on this the
-//! library rests where an allocation that fails would be the end. One test, since its allocator counts for all.
+//! library rests where an allocation that fails would be the end.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,14 +8,11 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_node::api;
 use anabranch_node::node::{Config, Error, Node};
 use anabranch_node::sizes::Sizes;
-use anabranch_testkit::counting::{Counting, in_use, octets};
+use anabranch_testkit::counting::{in_use, octets};
 use anabranch_wire::set::{
     self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
 };
 use proptest::prelude::*;
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 static GATEWAYS: [api::Gateway; 15] =
     [api::Gateway { address: [9; 16], port: 1, id: 2, hops: 1, ipv6: 1 }; 15];

@@ -1,0 +1,13 @@
+//! The library for C: its bounds, its header and hostile input.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+mod bounds;
+mod c;
+mod node;
+
+use anabranch_testkit::counting::Counting;
+
+/// Serves all tests of this binary; each thread has counters of its own.
+#[global_allocator]
+static COUNTING: Counting = Counting;

@@ -1,0 +1,8 @@
+//! Sweeps, their store and their tables.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+mod memory;
+mod spec;
+mod store;
+mod sweep;
