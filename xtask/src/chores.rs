@@ -108,10 +108,10 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// `campaign deployed-goodput`: the test `goodput` of anabranch-net, with the limits of the issue.
+/// `campaign deployed-goodput`: the tests `set::goodput` of anabranch-net, with the limits of the issue.
 fn deployed_goodput() -> Result<(), Failure> {
-    let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "set"]);
-    command.args(["goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
+    let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-net", "--test", "it"]);
+    command.args(["set::goodput", "--", "--nocapture", "--test-threads=1"]).env("ANABRANCH_GOODPUT", "whole");
     cargo::run(command)
 }
 

@@ -17,7 +17,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use crate::{OVERRUN, connected, tuner};
+use super::{OVERRUN, connected, tuner};
 
 /// What a socket has by itself: the least buffer, and its overrun.
 const OWN: u64 = LEAST_SEND_BUFFER + OVERRUN;

@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, ipproto
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::world::*;
+use super::world::*;
 
 /// How long the plain connections run, and about as long as a transfer takes; in the campaign some fifty times its opening and
 /// its end.

@@ -9,7 +9,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::stream::{ConnId, StreamEvent};
 use bytes::Bytes;
 
-use crate::cell::{Opener, Order};
+use super::cell::{Opener, Order};
 
 /// How often it looks whether its connection has come to rest.
 const LOOK: Duration = Duration::from_millis(5);

@@ -10,7 +10,7 @@ use anabranch_net::buffers::Memory;
 use anabranch_net::sockbuf::Tuner;
 use anabranch_testkit::prng::Prng;
 
-use crate::{OVERRUN, connected, tuner};
+use super::{OVERRUN, connected, tuner};
 
 const STEPS: usize = 1500;
 

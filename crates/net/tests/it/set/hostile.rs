@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use crate::keys;
-use crate::world::*;
+use super::keys;
+use super::world::*;
 
 /// A push that gives up soon.
 fn impatient(mut config: PushConfig) -> PushConfig {

@@ -6,7 +6,7 @@ use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason};
 use anabranch_core::time;
 use anabranch_net::set::{Push, PushConfig};
 
-use crate::world::*;
+use super::world::*;
 
 /// A push that says which file it has.
 fn named(node: std::net::SocketAddr, digest: u8) -> PushConfig {

@@ -17,7 +17,7 @@ use anabranch_testkit::paths::{Path, Paths};
 
 use rustix::net::sockopt::set_tcp_congestion;
 
-use crate::stripe::{Sink, Source, pattern};
+use super::stripe::{Sink, Source, pattern};
 
 /// Kernel memory for all send queues.
 const BUDGET: u64 = 2_000_000;

@@ -7,7 +7,7 @@ use anabranch_core::set::{Failure, Outcome, SetAckStatus};
 use anabranch_core::time;
 use anabranch_net::set::{GatewayEvent, Push};
 
-use crate::world::*;
+use super::world::*;
 
 #[test]
 fn a_gateway_that_dies_costs_nothing_but_its_share() {

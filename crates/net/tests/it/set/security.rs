@@ -6,8 +6,8 @@ use anabranch_core::time;
 use anabranch_net::set::{KnownGateway, Push, PushConfig};
 use anabranch_secure::{Acquaintance, SecretKey, SenderKeys, SharedKey, WhoMay};
 
-use crate::keys;
-use crate::world::*;
+use super::keys;
+use super::world::*;
 
 /// A push that gives up soon.
 fn impatient(mut config: PushConfig) -> PushConfig {

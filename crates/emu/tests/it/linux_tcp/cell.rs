@@ -4,7 +4,7 @@
 use anabranch_core::tcp::{Config, SackRole};
 use anabranch_sim::packet::IpVersion;
 
-use crate::watch::Options;
+use super::watch::Options;
 
 /// Which end opens the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

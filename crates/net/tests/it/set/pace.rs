@@ -9,7 +9,7 @@ use anabranch_core::time;
 use anabranch_net::set::{Allow, GatewayConfig, Push, PushConfig};
 use tokio::time::Instant;
 
-use crate::world::*;
+use super::world::*;
 
 /// Bits per second.
 const MEGABIT: u64 = 1_000_000;
@@ -156,7 +156,7 @@ fn when_every_gateway_is_congested_the_push_says_so() {
         config.set.congestion_backoff = time::Duration::from_millis(100);
         config.set.congestion_patience = time::Duration::from_millis(400);
         let start = Instant::now();
-        let again = crate::world::node(V4, &gateways.each_ref());
+        let again = super::world::node(V4, &gateways.each_ref());
         config.node = again.address;
         let (outcome, push) = run(Push::new(config, contents(10)), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::Congested));

@@ -14,7 +14,7 @@ use anabranch_net::set::{
 use bytes::Bytes;
 use tokio::task::JoinHandle;
 
-use crate::keys;
+use super::keys;
 
 /// Nothing here takes that long.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anabranch_core::set::{Failure, Outcome};
 use anabranch_net::set::{Push, PushFile};
 
-use crate::world::*;
+use super::world::*;
 
 /// A file through so many gateways; how many octets each session was given.
 async fn deliver(ip: IpAddr, octets: usize, gateways: usize) -> Vec<u64> {

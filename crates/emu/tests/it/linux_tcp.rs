@@ -28,9 +28,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::raise;
 
-use crate::cell::{CELLS, Cell, Condition, Opener, Order};
-use crate::ours::{Ours, Outcome, Rest};
-use crate::watch::{Options, Watch};
+use self::cell::{CELLS, Cell, Condition, Opener, Order};
+use self::ours::{Ours, Outcome, Rest};
+use self::watch::{Options, Watch};
 
 /// What each end sends.
 const OCTETS: usize = 10_000_000;
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing must come until somebody reads, where windows shall close.
 const STALL: Duration = Duration::from_millis(300);
 /// The kernel's end.
-const PEER: &str = include_str!("peer.py");
+const PEER: &str = include_str!("linux_tcp/peer.py");
 
 /// What has become of a connection.
 struct Played {

@@ -1,0 +1,6 @@
+//! The transports over the kernel's sockets.
+//!
+//! One binary for all files: linking one per file would take longer than compiling them.
+
+mod set;
+mod sockbuf;
