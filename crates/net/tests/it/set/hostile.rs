@@ -222,7 +222,8 @@ fn a_recorded_push_that_is_replayed_gets_nothing() {
         let (outcome, _) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
         assert_eq!(outcome, Outcome::Delivered);
         replays.await.expect("each was refused");
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until(|| refused(&gateway).replayed >= 3 && node.refused().total() >= 6).await;
+        until(|| node.sink.look().finished >= 2).await;
         let kept = node.sink.look();
         assert!(kept.octets == file);
         assert_eq!((kept.begun, kept.finished), (2, 2));
@@ -251,7 +252,7 @@ fn what_is_replayed_to_a_new_gateway_ends_at_the_node() {
         for _ in 0..3 {
             say(gateway(V4).address, &tape).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        until(|| node.refused().total() >= 3).await;
         let kept = node.sink.look();
         assert!(kept.octets == file && (kept.begun, kept.finished) == (1, 1));
         drop(kept);
@@ -518,7 +519,8 @@ fn a_siege_of_gateway_and_node_delays_nobody_for_long() {
             assert!(siege.try_join_next().is_none(), "an attack has failed");
             siege.abort_all();
         }
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        let each = |refused: RefusedCounters| refused.strangers.min(refused.garbled).min(refused.silent) > 0;
+        until(|| each(refused(&gateway)) && each(node.refused()) && node.refused().unasked > 0).await;
         let (at_gateway, at_node) = (refused(&gateway), node.refused());
         println!("gateway: {at_gateway}; node: {at_node}");
         for refused in [at_gateway, at_node] {
@@ -561,7 +563,7 @@ fn ten_thousand_who_say_nothing_make_way() {
         for caller in callers {
             caller.await.expect("it has called");
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        until(|| refused(&gateway).surplus > 1_000 && node.refused().surplus > 1_000).await;
         let (at_gateway, at_node) = (refused(&gateway), node.refused());
         println!("gateway: {at_gateway}; node: {at_node}");
         assert!(at_gateway.surplus > 1_000 && at_node.surplus > 1_000, "{at_gateway}; {at_node}");

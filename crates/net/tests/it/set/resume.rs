@@ -88,7 +88,7 @@ fn a_push_to_a_busy_node_waits_for_its_turn() {
         let file = contents(5_000_000);
         let first = run(Push::new(named(node.address, 1), file.clone()), |_| {});
         let second = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            until(|| node.sink.look().begun == 1).await;
             let mut config = named(node.address, 2);
             let (outcome, _) = run(Push::new(config.clone(), contents(10)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::Refused(RefuseReason::Busy)));

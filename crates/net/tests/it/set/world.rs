@@ -197,6 +197,16 @@ pub(crate) async fn run(mut push: Push, mut look: impl FnMut(&Push)) -> (Outcome
     (outcome, push)
 }
 
+/// Waits until something has happened, however long a loaded machine takes.
+pub(crate) async fn until(mut happened: impl FnMut() -> bool) {
+    let wait = async {
+        while !happened() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.expect("it never happens");
+}
+
 /// Octets without a short period, so that a chunk in the wrong place shows.
 pub(crate) fn contents(octets: usize) -> Bytes {
     (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<u8>>().into()
