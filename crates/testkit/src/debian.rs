@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -27,7 +28,7 @@ pub(crate) fn obtain(program: &str, package: &str) -> Option<PathBuf> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     find(program).or_else(|| {
-        install(package);
+        install(program, package);
         find(program)
     })
 }
@@ -39,8 +40,15 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Tries the package lists as they are, then fresh ones.
-fn install(package: &str) {
+fn install(program: &str, package: &str) {
     if !is_root() {
+        return;
+    }
+    // `apt-get update` fails while another one runs, so test binaries take turns. Without the lock file the attempt is
+    // still worth it.
+    let lock = File::create(env::temp_dir().join("anabranch-tests-apt.lock"));
+    let _turn = lock.and_then(|file| file.lock().map(|()| file));
+    if find(program).is_some() {
         return;
     }
     let install = ["install", "--yes", "--no-install-recommends", package];

@@ -46,6 +46,8 @@ pub fn library(target: Option<&str>) -> PathBuf {
     cargo.args(["--quiet", "--locked", "--package", "anabranch-embed", "--lib", "--crate-type", "staticlib"]);
     cargo.args(["--features", "c", "--profile", "embedded"]);
     cargo.args(target.iter().flat_map(|target| ["--target", target]));
+    // `cargo xtask test --slowest` sets it for libtest; build scripts would run again because of it.
+    cargo.env_remove("RUSTC_BOOTSTRAP");
     let output = cargo.output().expect("cargo starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     built.join(target.unwrap_or_default()).join("embedded/libanabranch_node.a")
