@@ -1,7 +1,7 @@
 //! Two multipath connections, several paths with rate, delay, queue, loss and reordering, and a clock that jumps to
 //! the next thing that happens. Ties are broken by the order of sending.
 
-#![allow(dead_code, unreachable_pub, reason = "no test uses all of it")]
+#![allow(unreachable_pub, reason = "its items are named as those of a library")]
 
 use std::collections::BTreeMap;
 
