@@ -58,6 +58,23 @@ impl Tshark {
         self.fields(filter, "frame.number").lines().count() as u64
     }
 
+    /// Number of frames that pass each of the filters, all counted in one reading of the capture. The filters contain no
+    /// comma, which separates them on tshark's command line.
+    ///
+    /// # Panics
+    ///
+    /// If tshark fails, or prints another table than expected.
+    #[track_caller]
+    pub fn counts<const N: usize>(&self, filters: [&str; N]) -> [u64; N] {
+        assert!(filters.iter().all(|filter| !filter.contains(',')), "{filters:?}");
+        let table = self.run(&["-q", "-z", &format!("io,stat,0,{}", filters.join(","))]);
+        // `| 0.0 <> 12.3 | frames | bytes | frames | bytes |`
+        let row = table.lines().find(|line| line.contains("<>")).expect("one interval");
+        let cells = row.split('|').skip(2).step_by(2).take(N);
+        let counts: Vec<u64> = cells.filter_map(|cell| cell.trim().parse().ok()).collect();
+        counts.try_into().unwrap_or_else(|counts| panic!("{counts:?} of {N} in {table}"))
+    }
+
     /// The frames that pass a filter, as a capture of their own.
     ///
     /// # Panics

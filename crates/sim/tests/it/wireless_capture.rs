@@ -147,17 +147,25 @@ fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
         || _ws.expert.severity == error";
     assert_eq!(tshark.run(&["-Y", bad]), "");
     let total = totals(sim);
-    let count = |filter: &str| tshark.count(filter);
-    assert_eq!(count("wpan.fcs_ok == 1"), total.transmissions + total.acks);
-    assert_eq!(count("wpan.frame_type == 2"), total.acks);
-    assert_eq!(count("wpan && wpan.frame_type == 1 && !6lowpan"), 0);
-    assert_eq!(count("6lowpan && !6lowpan.frag.size && !ipv6"), 0);
-    assert_eq!(count("icmpv6.code == 1 && !icmpv6.rpl.dio.rank"), 0);
-    let [dio, dao, dao_ack] =
-        [("dio.rank"), ("dao.sequence"), ("daoack.sequence")].map(|f| count(&format!("icmpv6.rpl.{f}")));
+    let [good, acks, no_6lowpan, no_ipv6, no_dio] = tshark.counts([
+        "wpan.fcs_ok == 1",
+        "wpan.frame_type == 2",
+        "wpan && wpan.frame_type == 1 && !6lowpan",
+        "6lowpan && !6lowpan.frag.size && !ipv6",
+        "icmpv6.code == 1 && !icmpv6.rpl.dio.rank",
+    ]);
+    assert_eq!((good, acks), (total.transmissions + total.acks, total.acks));
+    assert_eq!([no_6lowpan, no_ipv6, no_dio], [0; 3]);
+    let [dio, dao, dao_ack, tcp, joined, lost, mptcp] = tshark.counts([
+        "icmpv6.rpl.dio.rank",
+        "icmpv6.rpl.dao.sequence",
+        "icmpv6.rpl.daoack.sequence",
+        "tcp.checksum.status == \"Good\"",
+        "6lowpan.reassembled.length",
+        "frame.comment",
+        "tcp.options.mptcp.subtype",
+    ]);
     assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
-    let [tcp, joined] = ["tcp.checksum.status == \"Good\"", "6lowpan.reassembled.length"].map(count);
-    let (lost, mptcp) = (count("frame.comment"), count("tcp.options.mptcp.subtype"));
     println!(
         "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
          {joined} datagrams joined; DIO {dio}, DAO {dao}, DAO-ACK {dao_ack}",
@@ -210,12 +218,17 @@ fn a_stream_in_fragments_over_three_hops_is_in_the_capture() {
         for port in [PORT, PORT + 1] {
             assert!(stream_to(&tshark, port) == pattern()[..BULK as usize], "{name} {port}");
         }
+        let other_pan = format!("wpan.dst_pan && wpan.dst_pan != {:#06x}", frames::PAN);
+        let [reassembled, lost, elsewhere, other_pan] = tshark.counts([
+            "6lowpan.reassembled.length",
+            "frame.comment == \"lost: nobody received it\"",
+            "frame.interface_name != \"radio\"",
+            &other_pan,
+        ]);
         // Each of three hops joins what this one does.
-        assert_eq!(tshark.count("6lowpan.reassembled.length") > 3 * joined / 2, name == "o-qpsk");
-        assert!(tshark.count("frame.comment == \"lost: nobody received it\"") > 10);
-        assert_eq!(tshark.count("frame.interface_name != \"radio\""), 0);
-        let pan = format!("{:#06x}", frames::PAN);
-        assert_eq!(tshark.count(&format!("wpan.dst_pan && wpan.dst_pan != {pan}")), 0);
+        assert_eq!(reassembled > 3 * joined / 2, name == "o-qpsk");
+        assert!(lost > 10, "{lost}");
+        assert_eq!((elsewhere, other_pan), (0, 0));
     }
 }
 
@@ -279,20 +292,24 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
 
     let Some(tshark) = Tshark::open(&format!("air-{name}"), &octets_of_capture) else { return };
     assert_sound(&tshark, name, &sim);
-    let subtypes = |subtype: u8| tshark.count(&format!("tcp.options.mptcp.subtype == {subtype}"));
-    // MP_CAPABLE, MP_JOIN, DSS.
-    let [capable, join_option, dss] = [0, 1, 2].map(subtypes);
+    // MP_CAPABLE, MP_JOIN, DSS; neither of them; and on which interface.
+    let [capable, join_option, dss, plain, interfaces @ ..] = tshark.counts([
+        "tcp.options.mptcp.subtype == 0",
+        "tcp.options.mptcp.subtype == 1",
+        "tcp.options.mptcp.subtype == 2",
+        "tcp && !tcp.options.mptcp.subtype && tcp.flags.reset == 0",
+        "tcp && frame.interface_name == \"radio\"",
+        "tcp && frame.interface_name == \"n0-bs\"",
+        "tcp && frame.interface_name == \"n4-bs\"",
+    ]);
     println!("MP_CAPABLE {capable}, MP_JOIN {join_option}, DSS {dss}");
     assert!(capable >= 3 && join_option >= 3 && u64::from(PACKETS) < dss);
-    assert_eq!(tshark.count("tcp && !tcp.options.mptcp.subtype && tcp.flags.reset == 0"), 0);
+    assert_eq!(plain, 0);
     // A path's number is in the flow label.
     let mut paths: Vec<_> = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), "ipv6.flow");
     paths.sort();
     paths.dedup();
     assert!(paths.len() >= 2, "{paths:?}");
-    let interfaces: Vec<_> = ["radio", "n0-bs", "n4-bs"]
-        .map(|name| tshark.count(&format!("tcp && frame.interface_name == \"{name}\"")))
-        .into();
     println!("segments on the radio and the two cables: {interfaces:?}");
     assert!(interfaces.iter().all(|n| *n > 0));
     let times = table(&tshark, "frame", "frame.time_epoch");

@@ -86,25 +86,32 @@ fn tshark_reads_all_that_was_on_the_air() {
     let capture = sim.take_observer::<Capture<Vec<u8>>>().unwrap().finish().unwrap();
     assert_eq!(counts.len(), 5);
     let Some(tshark) = Tshark::open("adhoc", &capture) else { return };
-    for (filter, count) in counts {
+    let filters: [&str; 5] = counts.keys().copied().collect::<Vec<_>>().try_into().unwrap();
+    for ((filter, count), read) in counts.into_iter().zip(tshark.counts(filters)) {
         assert!(count > 20, "{filter}");
-        assert_eq!(tshark.count(filter), count, "{filter}");
+        assert_eq!(read, count, "{filter}");
     }
     let faults =
         "_ws.malformed || wlan.fcs.status == 0 || ip.checksum.status == 0 || udp.checksum.status == 0";
     assert_eq!(tshark.count(faults), 0);
-    assert_eq!(tshark.count("tcp.checksum.status == 0"), 0);
-    let data = tshark.count("wlan.fc.type_subtype == 32");
-    assert_eq!(tshark.count("aodv") + tshark.count("tcp") + tshark.count("udp && !aodv"), data);
-    for filter in ["aodv.type == 1", "aodv.type == 2", "tcp", "udp.dstport == 47111", "udp.srcport == 47111"]
-    {
-        assert!(tshark.count(filter) > 0, "{filter}");
-    }
-    assert_eq!(tshark.count("aodv && !(udp.port == 654)"), 0);
-    assert_eq!(
-        tshark.count("aodv.type == 1 && !(ip.dst == 255.255.255.255 && wlan.da == ff:ff:ff:ff:ff:ff)"),
-        0
-    );
+    let never = tshark.counts([
+        "tcp.checksum.status == 0",
+        "aodv && !(udp.port == 654)",
+        "aodv.type == 1 && !(ip.dst == 255.255.255.255 && wlan.da == ff:ff:ff:ff:ff:ff)",
+    ]);
+    assert_eq!(never, [0; 3]);
+    let [data, aodv, tcp, udp, parts @ ..] = tshark.counts([
+        "wlan.fc.type_subtype == 32",
+        "aodv",
+        "tcp",
+        "udp && !aodv",
+        "aodv.type == 1",
+        "aodv.type == 2",
+        "udp.dstport == 47111",
+        "udp.srcport == 47111",
+    ]);
+    assert_eq!(aodv + tcp + udp, data);
+    assert!(tcp > 0 && parts.iter().all(|count| *count > 0), "{tcp} {parts:?}");
     // What left the first node for the first time makes the stream.
     let segments = tshark
         .fields("tcp.len > 0 && ip.src == 10.0.0.1 && wlan.ta == 02:00:00:00:00:00", "tcp.seq tcp.payload");

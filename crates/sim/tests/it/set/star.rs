@@ -1,7 +1,5 @@
 //! A correspondent node, gateways and a sensor node: the network of the paper's Figure 9.
 
-#![allow(dead_code, reason = "each test program takes what it needs of the star")]
-
 use anabranch_core::set::{Energy, Gateway, Outcome, ReceiverConfig, RelayConfig, SenderConfig};
 use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};
