@@ -41,6 +41,10 @@ fn every_packet_is_delivered_in_order_and_once() {
 
 /// The proposed scheme against the conventional one, paired: transmissions, the time until 98 % are delivered, and how many
 /// of the segments reached the next node. With queues that have an end, too, which is easier on the conventional scheme.
+///
+/// Without an end of the queues each pair of runs saves 0.44 to 0.64 (standard deviation at most 0.07) in at most 0.73 of
+/// the time, so that two pairs decide. With 32 packets the savings of 0.21 to 0.51 come within 0.04 of the limits, and four
+/// pairs are needed.
 #[test]
 fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
     use deployment::Shape;
@@ -51,11 +55,11 @@ fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
         (Shape::Corner, 25, 0, 0.25),
         (Shape::Corner, 25, 1, 0.40),
     ] {
-        for queue in [None, Some(32)] {
+        for (queue, pairs) in [(None, 2), (Some(32), 4)] {
             let [(sent, time), (sent_before, time_before)] =
                 [Scheme::Proposed, Scheme::Conventional].map(|scheme| {
                     let config = Config { queue, ..config(scheme, shape, nodes, multi_link) };
-                    let runs: Vec<Outcome> = (0..4).map(|run| outcome(&config, run)).collect();
+                    let runs: Vec<Outcome> = (0..pairs).map(|run| outcome(&config, run)).collect();
                     assert!(runs.iter().all(|found| found.delivery_ratio() > 0.99));
                     let time = runs.iter().map(|found| found.delivered(0.98).expect("all are"));
                     (runs.iter().map(Outcome::transmissions).sum::<u64>(), time.sum::<f64>())
