@@ -89,6 +89,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             deployed_goodput()
         }
         Some((name, options)) if name == "sweep" => sweep(options),
+        Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
         Some(_) => {
             let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
             command.args(["--example", "campaign", "--"]).args(args);
@@ -126,6 +127,17 @@ fn sweep(options: &[String]) -> Result<(), Failure> {
         ("--seed", "ANABRANCH_SWEEP_SEED"),
     ];
     for (name, value) in numbers(options, &known, "sweep takes `--runs N`, `--kills N` and `--seed S`")? {
+        command.env(name, value);
+    }
+    cargo::run(command)
+}
+
+/// `campaign aodv-loops [--runs N]`: the search for routing loops of anabranch-core, for longer.
+fn aodv_loops(options: &[String]) -> Result<(), Failure> {
+    let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-core", "--test", "it"]);
+    command.args(["aodv_loops::no_loop", "--", "--nocapture"]).env("ANABRANCH_AODV_RUNS", "20000");
+    let known = [("--runs", "ANABRANCH_AODV_RUNS")];
+    for (name, value) in numbers(options, &known, "aodv-loops takes `--runs N`")? {
         command.env(name, value);
     }
     cargo::run(command)
@@ -205,6 +217,7 @@ mod tests {
         assert!(matches!(campaign(&[]), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["deployed-faults", "--runs"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", "7".to_owned())]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));

@@ -73,13 +73,18 @@ fn run(seed: u64) -> Result<usize, String> {
     Ok(delivered)
 }
 
+/// The long form is `cargo xtask campaign aodv-loops`. All runs pass, so by the rule of three 500 of them show with 95 %
+/// confidence that fewer than 0.6 % of such networks can loop.
 #[test]
 fn no_loop_ever_exists() {
-    let results: Vec<_> = (0..RUNS).map(run).collect();
+    let asked = std::env::var("ANABRANCH_AODV_RUNS").ok();
+    let runs = asked.map_or(500, |runs| runs.parse().expect("a number of runs"));
+    let results: Vec<_> = (0..runs).map(run).collect();
     let failures: Vec<_> = results.iter().filter_map(|r| r.as_ref().err()).collect();
-    assert!(failures.is_empty(), "{} of {RUNS}; first: {}", failures.len(), failures[0]);
+    assert!(failures.is_empty(), "{} of {runs}; first: {}", failures.len(), failures[0]);
     let delivered: usize = results.iter().flatten().sum();
-    assert!(delivered as u64 > RUNS * 5, "only {delivered} packets arrived: nothing was tested");
+    println!("{runs} networks without a loop, {delivered} packets delivered");
+    assert!(delivered as u64 > runs * 5, "only {delivered} packets arrived: nothing was tested");
 }
 
 /// A world that stands still in the end serves everybody that it connects.
@@ -117,5 +122,3 @@ fn what_is_connected_in_the_end_is_found() {
         );
     }
 }
-
-const RUNS: u64 = 2_000;
