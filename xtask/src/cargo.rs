@@ -27,18 +27,28 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// The program `anabranch`, to be run in the root: built first, unless `ANABRANCH` says where it is.
-pub(crate) fn anabranch(args: &[&str]) -> Command {
-    match std::env::var_os("ANABRANCH") {
-        None => {
-            command(&[&["run", "--quiet", "--locked", "--package", "anabranch-cli", "--"], args].concat())
-        }
-        Some(program) => {
-            let mut command = Command::new(root().join(program));
+/// A program of this workspace, to be run in the root: built first, unless the variable ANABRANCH_BUILT names a folder that has it.
+pub(crate) fn program(package: &str, name: &str, args: &[&str]) -> Command {
+    match std::env::var_os("ANABRANCH_BUILT") {
+        None => command(
+            &[&["run", "--quiet", "--locked", "--package", package, "--bin", name, "--"], args].concat(),
+        ),
+        Some(folder) => {
+            let mut command = Command::new(root().join(folder).join(name));
             command.args(args).current_dir(root());
             command
         }
     }
+}
+
+/// The program `anabranch`.
+pub(crate) fn anabranch(args: &[&str]) -> Command {
+    program("anabranch-cli", "anabranch", args)
+}
+
+/// The program that generates the schema and manual pages.
+pub(crate) fn manual(args: &[&str]) -> Command {
+    program("anabranch-manual", "anabranch-manual", args)
 }
 
 /// Runs `command`, its output going straight through.

@@ -21,9 +21,9 @@ const GENERATED: &[Generated] = &[
     Generated { path: "docs/scenario.md", content: reference::page },
 ];
 
-/// As the program prints it.
+/// As the crate `manual` makes it.
 fn schema() -> Result<Vec<u8>, Failure> {
-    cargo::output(cargo::anabranch(&["run", "--schema"]))
+    cargo::output(cargo::manual(&["schema"]))
 }
 
 /// `fuzz [--seconds N]`: the targets that `anabranch-fuzz list` names, one after another.
@@ -89,19 +89,29 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
             deployed_goodput()
         }
         Some((name, options)) if name == "sweep" => sweep(options),
+        Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
         Some(_) => {
-            let mut command = cargo::command(&["run", "--release", "--locked", "--package", "anabranch-lab"]);
+            let mut command =
+                cargo::command(&["run", "--profile", "dist", "--locked", "--package", "anabranch-lab"]);
             command.args(["--example", "campaign", "--"]).args(args);
             cargo::run(command)
         }
     }
 }
 
-/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-cli, for longer.
+/// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-deploy, for longer.
 fn deployed_faults(options: &[String]) -> Result<(), Failure> {
-    let mut command =
-        cargo::command(&["test", "--locked", "--package", "anabranch-cli", "--test", "faults", "--"]);
+    let mut command = cargo::command(&[
+        "test",
+        "--locked",
+        "--package",
+        "anabranch-deploy",
+        "--test",
+        "it",
+        "faults::",
+        "--",
+    ]);
     command.arg("--nocapture").env("ANABRANCH_FAULTS_RUNS", "500");
     for (name, value) in variables(options)? {
         command.env(name, value);
@@ -116,10 +126,11 @@ fn deployed_goodput() -> Result<(), Failure> {
     cargo::run(command)
 }
 
-/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-cli that kills, for longer.
+/// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-lab-cli that kills, for longer.
 fn sweep(options: &[String]) -> Result<(), Failure> {
-    let mut command = cargo::command(&["test", "--release", "--locked", "--package", "anabranch-cli"]);
-    command.args(["--test", "sweep", "killed", "--", "--nocapture"]);
+    let mut command =
+        cargo::command(&["test", "--profile", "dist", "--locked", "--package", "anabranch-lab-cli"]);
+    command.args(["--test", "it", "sweep::killed", "--", "--nocapture"]);
     command.env("ANABRANCH_SWEEP_RUNS", "10000").env("ANABRANCH_SWEEP_KILLS", "100");
     let known = [
         ("--runs", "ANABRANCH_SWEEP_RUNS"),
@@ -144,7 +155,7 @@ fn aodv_loops(options: &[String]) -> Result<(), Failure> {
 }
 
 /// Options with whole numbers as the variables that a test reads.
-fn numbers(
+pub(crate) fn numbers(
     options: &[String],
     known: &[(&str, &'static str)],
     usage: &str,
@@ -166,6 +177,17 @@ fn variables(options: &[String]) -> Result<Vec<(&'static str, String)>, Failure>
         ("--at-once", "ANABRANCH_FAULTS_AT_ONCE"),
     ];
     numbers(options, &known, "deployed-faults takes `--runs N`, `--first N`, `--seed S` and `--at-once N`")
+}
+
+/// `man DIR`: the manual pages, into a folder that is there.
+pub(crate) fn man(args: &[String]) -> Result<(), Failure> {
+    let [folder] = args else { return Err(Failure::Usage("man takes a folder".into())) };
+    // The program runs in the root, wherever this one was called.
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+    let Some(folder) = folder.to_str() else {
+        return Err(Failure::Usage("the folder's name is no text".into()));
+    };
+    cargo::run(cargo::manual(&["man", folder]))
 }
 
 /// `gen [--check]`: writes the generated files, or says which are stale.

@@ -3,6 +3,7 @@
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
 //! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
+//! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy machine;
 //! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
@@ -11,8 +12,11 @@ mod book;
 mod cargo;
 mod chores;
 mod failure;
+mod first_contact;
+mod load;
 mod python;
 mod reference;
+mod slim;
 mod suite;
 mod tidy;
 
@@ -30,6 +34,9 @@ usage: cargo xtask <command>
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
   bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
   book [--open]             the documentation as a book: target/book
+  man DIR                   the manual pages, into a folder that is there
+  slim [--test]             the small programs: size and crates; --test runs the deployment tests with them
+  first-contact [STEP...]   what a newcomer waits for, on a new clone: push, test, change, ci
   gen [--check]             regenerate the generated files, or check that none is stale
 ";
 
@@ -47,6 +54,9 @@ fn main() -> ExitCode {
         "campaign" => chores::campaign(rest),
         "bench" => bench::run(rest),
         "book" => book::command(rest),
+        "man" => chores::man(rest),
+        "slim" => slim::command(rest),
+        "first-contact" => first_contact::command(rest),
         "gen" => chores::generate(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -16,7 +16,7 @@ use tables::Silent;
 
 /// The page, whole.
 pub(crate) fn page() -> Result<Vec<u8>, Failure> {
-    let schema = json(&["run", "--schema"])?;
+    let schema = parsed(cargo::manual(&["schema"]), "anabranch-manual schema")?;
     let disk = |set: &[&str]| resolved("disk", set);
     let silent = Silent {
         disk: disk(&[])?,
@@ -36,9 +36,12 @@ pub(crate) fn page() -> Result<Vec<u8>, Failure> {
 
 /// What the program prints with these arguments.
 fn json(args: &[&str]) -> Result<Value, Failure> {
-    let command = cargo::anabranch(args);
+    parsed(cargo::anabranch(args), &format!("anabranch {}", args.join(" ")))
+}
+
+fn parsed(command: std::process::Command, name: &str) -> Result<Value, Failure> {
     serde_json::from_slice(&cargo::output(command)?)
-        .map_err(|error| Failure::Job(format!("`anabranch {}` printed no JSON: {error}", args.join(" "))))
+        .map_err(|error| Failure::Job(format!("`{name}` printed no JSON: {error}")))
 }
 
 /// A scenario of ours as the program has understood it, every default filled in: out of a run's record.

@@ -12,7 +12,7 @@ use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};
 use serde_json::Value;
 
-#[path = "../tests/replay/million.rs"]
+#[path = "../tests/it/replay/million.rs"]
 mod million;
 
 /// Each is measured so often; the least counts, since whatever else runs here only adds.

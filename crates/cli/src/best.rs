@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_lab::set::advice;
+use anabranch_deploy::error::Error;
 use anabranch_model::set::Best;
-use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::{Scenario, advice};
 use bytes::Bytes;
-
-use crate::error::Error;
 
 /// Lets the transfer of that index, which carries `octets`, use the best number of those gateways that it may
 /// use.

@@ -5,6 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output::{self, figure};
 use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
 use anabranch_emu::{Ended, Ends, Report};
@@ -14,13 +16,11 @@ use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies, Scenario};
 use serde_json::json;
 
-use crate::error::Error;
-use crate::output::{self, figure};
 use crate::run;
 
 /// Options of `emulate`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The scenario file, in which `host = "tun"` marks the nodes that the kernel stands for
     scenario: PathBuf,
     /// Overrides a value: `link.radio1.rate=56 kbit/s`; `link.*.loss=0.02` for all of a list

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_deploy::error::Error;
+use anabranch_deploy::files::Whole;
 use anabranch_sim::events::{EventLog, Run};
 use anabranch_sim::sim::{Pause, Simulation};
 use signal_hook::consts::{SIGINT, SIGTERM};
-
-use crate::error::Error;
-use crate::files::Whole;
 
 /// A log on its way into its file.
 type Log = EventLog<BufWriter<Whole>>;

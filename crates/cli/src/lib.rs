@@ -1,39 +1,28 @@
-//! The program `anabranch`. It parses, calls the simulator, the laboratory, the models and the drivers of sockets, and prints; it
-//! decides nothing about protocols or networks.
+//! The program `anabranch`. It parses, calls the simulator and the drivers of sockets, and prints; it decides nothing about
+//! protocols or networks.
 //!
 //! The result goes to standard output, progress and errors to standard error.
 //!
-//! It is a library so that somebody else's program can be this one with policies of its own: [`main`].
+//! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which `anabranch lab`, `sweep`, `plan`
+//! and `completions` start ([`companion`]): its tables and papers take longer to build than everything that a push needs.
+//! [`Command`] is what both programs have.
 
 #![forbid(unsafe_code)]
 
 mod best;
-mod config;
+pub mod companion;
 mod emulate;
-mod endpoint;
-mod error;
 mod events;
-mod files;
-mod gateway;
-mod key;
-mod keys;
-mod lab;
-mod manual;
-mod node;
-mod output;
-mod plan;
 mod push;
 mod run;
-mod service;
-mod sweep;
 mod view;
 
 use std::process::ExitCode;
 
+use anabranch_deploy::error::Error;
+use anabranch_deploy::{config, gateway, key, node};
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-
-use crate::error::Error;
 
 /// Reliable transport for lossy, low-power networks that reach the Internet through several gateways.
 ///
@@ -43,11 +32,20 @@ use crate::error::Error;
 #[command(name = "anabranch", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
-    command: Command,
+    command: Here,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum Here {
+    #[command(flatten)]
+    Own(Command),
+    #[command(flatten)]
+    Elsewhere(companion::Command),
+}
+
+/// The commands over simulated and real networks.
+#[derive(Debug, Subcommand)]
+pub enum Command {
     /// Deliver a file to a node through several gateways, deployed (`--to`) or of a simulated network
     Push(push::Arguments),
     /// Relay between senders and nodes, as one of the gateways of a network
@@ -59,58 +57,43 @@ enum Command {
     Key(key::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
-    /// Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped
-    Sweep(sweep::Arguments),
     /// Make a page that replays a run: its network with packets moving, windows, queues, where losses were repaired
     View(view::Arguments),
     /// Let a scenario's network run in real time behind TUN devices
     Emulate(emulate::Arguments),
-    /// The papers' experiments: one point or grid, or every published figure beside ours
-    #[command(subcommand)]
-    Lab(lab::Command),
-    /// The closed-form models
-    #[command(subcommand)]
-    Plan(plan::Command),
-    /// Print the completions of a shell
-    Completions(manual::CompletionsArguments),
-    /// Write the manual pages into a folder
-    Man(manual::ManArguments),
 }
 
-/// The program. Scenario files may name `policies` beside what is ours.
-#[must_use]
-pub fn main(policies: &Policies) -> ExitCode {
-    match run(policies) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Pipe) => ExitCode::SUCCESS,
-        Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(error.code())
+impl Command {
+    /// Carries the command out. Scenario files may name `policies` beside the built-in ones.
+    ///
+    /// # Errors
+    /// What failed, with its exit code.
+    pub fn run(self, policies: &Policies) -> Result<(), Error> {
+        match self {
+            Self::Push(arguments) => push::main(&arguments),
+            Self::Gateway(arguments) => gateway::main(arguments),
+            Self::Node(arguments) => node::main(arguments),
+            Self::Key(command) => key::main(&command),
+            Self::Run(arguments) => run::main(&arguments, policies),
+            Self::View(arguments) => view::main(&arguments, policies),
+            Self::Emulate(arguments) => emulate::main(&arguments, policies),
         }
     }
 }
 
-/// The whole definition of the command line.
-fn program() -> clap::Command {
-    config::with_files(Arguments::command())
+/// The program. Scenario files may name `policies` beside the built-in ones; the companion does not know them, so a program that
+/// sweeps with policies of its own is made from `anabranch_lab_cli::main`.
+#[must_use]
+pub fn main(policies: &Policies) -> ExitCode {
+    anabranch_deploy::exit(run(policies))
 }
 
 fn run(policies: &Policies) -> Result<(), Error> {
-    let matches = config::matches(&program(), std::env::args_os().collect())?;
+    let program = config::with_files(Arguments::command());
+    let matches = config::matches(&program, std::env::args_os().collect())?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
-        Command::Push(arguments) => push::main(&arguments),
-        Command::Gateway(arguments) => gateway::main(arguments),
-        Command::Node(arguments) => node::main(arguments),
-        Command::Key(command) => key::main(&command),
-        Command::Run(arguments) => run::main(&arguments, policies),
-        Command::Sweep(arguments) => sweep::main(&arguments, policies),
-        Command::View(arguments) => view::main(&arguments, policies),
-        Command::Emulate(arguments) => emulate::main(&arguments, policies),
-        Command::Lab(command) => lab::main(&command),
-        Command::Plan(command) => plan::main(&command),
-        Command::Completions(arguments) => manual::completions(&arguments, program()),
-        Command::Man(arguments) => manual::man(&arguments, program()),
+        Here::Own(command) => command.run(policies),
+        Here::Elsewhere(command) => companion::run(&command),
     }
 }

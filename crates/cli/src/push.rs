@@ -1,12 +1,8 @@
 //! `anabranch push`: deliver a file to a node through several gateways, deployed or of a simulated network.
 
-mod deployed;
-mod digests;
 mod faults;
 mod network;
-mod progress;
 mod report;
-mod state;
 
 use std::fs;
 use std::io::BufWriter;
@@ -14,106 +10,68 @@ use std::path::{Path, PathBuf};
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_lab::set::advice;
+use anabranch_deploy::error::Error;
+use anabranch_deploy::files::{check_writable, read, write_whole};
+use anabranch_deploy::output;
+use anabranch_deploy::push::report::Compared;
+use anabranch_deploy::push::{self as deployed, Wanted, progress};
 use anabranch_model::set::Best;
 use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::SetFigures;
-use anabranch_sim::scenario::units::Rate;
-use anabranch_sim::scenario::{Plan, Planned, Scenario};
+use anabranch_sim::scenario::{Plan, Planned, Scenario, advice};
 use anabranch_sim::sim::{Pause, Simulation};
 use bytes::Bytes;
 use clap::Args;
 
 use self::faults::GatewayFault;
-use self::network::{Scheme, Wanted};
-use self::report::{Compared, Report};
+use self::network::Scheme;
 use crate::best;
-use crate::endpoint::Endpoint;
-use crate::error::Error;
 use crate::events::{self, Patience};
-use crate::files::{check_writable, read, write_whole};
-use crate::gateway::positive;
-use crate::keys::{GatewayName, OfSender};
-use crate::output;
 
 /// Simulated time between two looks at the progress.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Options of `push`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// The file to deliver
-    file: PathBuf,
-    /// Deliver to the node that listens there, over this host's network; without, to a node of a simulated network
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["network", "out", "compare", "fail", "seed", "pcap", "events"])]
-    to: Option<Endpoint>,
-    /// Go through these gateways, instead of those that the node announces
-    #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
-    via: Vec<GatewayName>,
+// The group of the options that it flattens has the name already.
+#[group(skip)]
+pub struct Arguments {
     #[command(flatten)]
-    keys: OfSender,
-    /// Send at most so much in all, as in "40 kbit/s" [default: as much as the paths take]
-    #[arg(long, value_name = "RATE", requires = "to")]
-    rate: Option<Rate>,
-    /// Send at most so much to each gateway [default: as much as its path takes]
-    #[arg(long, value_name = "RATE", requires = "to")]
-    rate_gateway: Option<Rate>,
-    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
-    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
-    wait: Option<Duration>,
-    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
-    /// which is thrown away
-    #[arg(long, requires = "to")]
-    restart: bool,
-    /// Remember here what was not delivered yet, and the digests of what was [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
-    #[arg(long, value_name = "DIR", requires = "to")]
-    state: Option<PathBuf>,
-    /// Remember nothing
-    #[arg(long, requires = "to", conflicts_with = "state")]
-    no_resume: bool,
+    common: deployed::Arguments,
     /// A scenario that has the network, and one SET transfer that says from where to where; the built-in one has
     /// three gateways
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(long, conflicts_with = "to", value_name = "FILE.toml")]
     network: Option<PathBuf>,
-    /// Use at most that many gateways, or as many as the latency model finds `best` for the file and the network
-    /// [default: all that SET finds good]
-    #[arg(long, value_name = "N|best")]
-    gateways: Option<Wanted>,
     /// Write what the node has received to this file
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, conflicts_with = "to", value_name = "PATH")]
     out: Option<PathBuf>,
     /// Compare with TCP from end to end, with split TCP, and with SET through 1, 2, ... gateways
-    #[arg(long)]
+    #[arg(long, conflicts_with = "to")]
     compare: bool,
     /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections first
-    #[arg(long, value_name = "GATEWAY@TIME", value_parser = faults::parse)]
+    #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
     /// Root of all random streams [default: that of the network]
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, conflicts_with = "to", value_name = "SEED")]
     seed: Option<u64>,
     /// Write every packet to this pcapng file, for Wireshark
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, conflicts_with = "to", value_name = "PATH")]
     pcap: Option<PathBuf>,
     /// Write an event log to this file, which `anabranch view` replays
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, conflicts_with = "to", value_name = "PATH")]
     events: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    /// No progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
-    if let Some(node) = &arguments.to {
-        return deployed::main(arguments, node);
+    let deployed::Arguments { file: path, to, gateways, json, quiet, .. } = &arguments.common;
+    if to.is_some() {
+        return deployed::main(&arguments.common);
     }
-    let file = read(&arguments.file)?;
+    let file = read(path)?;
     let network = network::load(arguments.network.as_deref())?;
-    let mut scenario = network::scenario(&network, arguments.gateways)?;
-    let best = match advice::is_asked(&scenario, 0) || arguments.gateways == Some(Wanted::Best) {
+    let mut scenario = network::scenario(&network, *gateways)?;
+    let best = match advice::is_asked(&scenario, 0) || *gateways == Some(Wanted::Best) {
         true => Some(best::choose(&mut scenario, 0, file.len() as u64)?),
         false => None,
     };
@@ -137,7 +95,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         events::attach(&mut push.sim, log, scenario.log_head(seed, 0));
     }
     let names = scenario.nodes.iter().map(|n| n.name.clone()).collect();
-    let bars = progress::Bars::new(arguments.quiet, names, file.len() as u64);
+    let bars = progress::Bars::new(*quiet, names, file.len() as u64);
     if let Some(best) = best {
         let Best { gateways, options } = &best;
         let latency = best.latency().total;
@@ -155,11 +113,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     }
     let compare =
         if arguments.compare { compare(&network, &scenario, seed, &file, faults)? } else { Vec::new() };
-    let report = Report::of_simulated(&push, &scenario, &file, compare);
+    let report = report::of_simulated(&push, &scenario, &file, compare);
     if let (Some(path), true) = (&arguments.out, report.verified == Some(true)) {
         write_whole(path, push.delivered())?;
     }
-    if arguments.json {
+    if *json {
         output::json(&report)?
     } else {
         output::text(&report.to_string())?
@@ -244,7 +202,7 @@ impl Push {
         &self.node().delivered
     }
 
-    fn verdict(&self, scenario: &Scenario, report: &Report) -> Result<(), Error> {
+    fn verdict(&self, scenario: &Scenario, report: &deployed::report::Report) -> Result<(), Error> {
         let got = format!("{} of {} octets were delivered", report.delivered_bytes, report.bytes);
         match self.sender().outcome() {
             Some(Outcome::Delivered) if report.verified == Some(true) => Ok(()),

@@ -5,9 +5,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::stats::Summary;
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output::{self, figure};
+use anabranch_model::stats::Summary;
 use anabranch_sim::capture::Capture;
-use anabranch_sim::scenario::record::{Metrics, json_schema};
+use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::{ContentSpec, Plan, Point, Policies, Scenario, Source, TransferSpec};
 use anabranch_sim::trace::TextTrace;
 use bytes::Bytes;
@@ -15,13 +17,15 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::best;
-use crate::error::Error;
 use crate::events;
-use crate::output::{self, figure};
+
+/// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
+/// keep.
+const SCHEMA: &str = include_str!("../../../docs/scenario.schema.json");
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The scenario file
     #[arg(required_unless_present = "schema")]
     scenario: Option<PathBuf>,
@@ -53,8 +57,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     if arguments.schema {
-        let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema is plain data");
-        return output::text(&format!("{schema}\n"));
+        return output::text(SCHEMA);
     }
     let Some(path) = &arguments.scenario else { return Ok(()) };
     let points = read(path, &arguments.set, policies)?;

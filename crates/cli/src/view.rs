@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use anabranch_deploy::error::Error;
+use anabranch_deploy::files::{check_writable, write_whole};
+use anabranch_deploy::output;
 use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies};
@@ -11,15 +14,12 @@ use anabranch_view::log::LogError;
 use anabranch_view::page;
 use anabranch_view::replay::{Part, Replay};
 
-use crate::error::Error;
 use crate::events::Patience;
-use crate::files::{check_writable, write_whole};
-use crate::output;
 use crate::run;
 
 /// Options of `view`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// An event log, or a scenario file (`.toml`), which is run first
     log: PathBuf,
     /// Where the page goes [default: beside the log, ending in .html]

@@ -26,13 +26,17 @@ extern crate alloc;
 extern crate std;
 
 pub mod aodv;
+#[cfg(feature = "packets")]
 pub mod dtc;
+#[cfg(feature = "packets")]
 pub mod mptcp;
 pub mod paths;
 pub mod policy;
 pub mod rdca;
+#[cfg(feature = "packets")]
 pub mod segment;
 pub mod set;
 pub mod sockbuf;
+#[cfg(feature = "packets")]
 pub mod tcp;
 pub mod time;

@@ -3,11 +3,9 @@
 //! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
 //!
 //! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; [`Config::model`] is
-//! the same transfer for the closed form, and [`scenario_model`] any scenario's, of which [`advice`] asks
-//! for the best number of gateways; [`figures`] and [`claims`] are section 6,
+//! the same transfer for the closed form; [`figures`] and [`claims`] are section 6,
 //! [`reproduction`] puts them together.
 
-pub mod advice;
 pub mod claims;
 mod config;
 pub mod figures;
@@ -16,7 +14,6 @@ mod network;
 mod parameters;
 mod radio;
 pub mod reproduction;
-mod scenario_model;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +23,6 @@ use anabranch_sim::scenario::{Plan, Scenario};
 
 pub use config::{Config, Failing, Medium, PerGateway, Scheme, TcpName};
 pub use model::Equations;
-pub use scenario_model::scenario_model;
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use anabranch_lab::set::advice;
 use anabranch_sweep::{self as sweep, Options, Point, Shard, Spec, Store, Table, Watch};
 use pyo3::prelude::*;
 use rayon::ThreadPoolBuilder;
@@ -38,7 +37,7 @@ pub(crate) struct State {
 
 impl Inner {
     fn new(spec: Spec, out: Option<PathBuf>) -> Result<Self, Fault> {
-        let sweep = sweep::Sweep::new(spec)?.with_advice(advice::limits);
+        let sweep = sweep::Sweep::new(spec)?;
         let points = sweep.all_points()?;
         let store = out.map_or_else(|| Ok(Store::in_memory()), Store::open)?;
         Ok(Self { sweep, points, state: Mutex::new(State { store, lent: Lent::default() }) })

@@ -25,14 +25,7 @@ use crate::loss::{Channel, Disturbance, Disturber, Fate, LossFactors, LossModel}
 use crate::packet::{NodeId, PacketHandle};
 use crate::random::Stream;
 
-/// What a drop-tail queue holds at most.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum QueueLimit {
-    /// That many packets.
-    Packets(u32),
-    /// That many octets of whole packets, IP header included.
-    Bytes(u64),
-}
+pub use anabranch_units::QueueLimit;
 
 /// One direction of a link, as configured.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -4,6 +4,7 @@
 //! value legal), [`Plan`] is a simulation about to begin. Reading goes through [`Source`], which adds
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
+pub mod advice;
 pub mod dtc;
 pub mod emulation;
 pub mod file;
@@ -14,10 +15,8 @@ pub mod radio;
 pub mod record;
 pub mod set;
 pub mod tcp;
-pub mod units;
 
 mod check;
-mod error;
 mod log;
 mod plan;
 mod source;
@@ -30,11 +29,13 @@ use crate::network::NetworkConfig;
 use crate::packet::{LinkId, NodeId};
 use crate::sim::Fault;
 
-pub use error::{Place, ScenarioError, nearest};
+pub use anabranch_units as units;
+pub use anabranch_units::nearest;
+pub use anabranch_units::text::{Node, Place, TextError as ScenarioError, Tree};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTransfer};
 pub use policies::Policies;
-pub use source::{Node, Source, Tree};
+pub use source::Source;
 pub use sweep::Point;
 
 /// A scenario that can run.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use anabranch_sim::scenario::{Gateways, Place, Scenario, ScenarioError, Scheme};
+use anabranch_sim::scenario::{Place, Scenario, ScenarioError, advice};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
@@ -21,10 +21,6 @@ const HELD: usize = 20_000;
 /// Points that are made before one asks whether any was wrong.
 const PORTION: usize = 1_024;
 
-/// Says how many gateways are best for transfers that ask for it (`gateways = "best"`), by their index. The simulator has no
-/// model; whoever has one hands it in.
-pub type Advise = fn(&Scenario, &Files) -> Result<Limits, String>;
-
 /// A spec together with its points.
 #[derive(Debug)]
 pub struct Sweep {
@@ -32,7 +28,6 @@ pub struct Sweep {
     factors: Vec<Factor>,
     points: usize,
     seeds: Vec<u64>,
-    advise: Option<Advise>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
 }
 
@@ -94,13 +89,7 @@ impl Sweep {
                 hint: "make several sweeps of it, or sample instead of a grid".to_owned(),
             });
         }
-        Ok(Self { spec, factors, points: points as usize, seeds, advise: None, files: Mutex::default() })
-    }
-
-    /// Asks `advise` for the best number of gateways where a transfer wants it.
-    pub fn with_advice(mut self, advise: Advise) -> Self {
-        self.advise = Some(advise);
-        self
+        Ok(Self { spec, factors, points: points as usize, seeds, files: Mutex::default() })
     }
 
     /// What was asked for.
@@ -172,7 +161,7 @@ impl Sweep {
             });
         }
         let files = self.files_of(&scenario)?;
-        let limits = self.limits(&scenario, &files)?;
+        let limits = Self::limits(&scenario, &files)?;
         let json = scenario.canonical_json();
         let (hash, root) = (Scenario::hash_of(&json), Root::of(&json, &files, &limits));
         limit(&mut scenario, &limits);
@@ -209,20 +198,10 @@ impl Sweep {
         Ok(again.scenario.expect("a point has its scenario when it has just been made"))
     }
 
-    fn limits(&self, scenario: &Scenario, files: &Files) -> Result<Limits, Error> {
-        let asks = |scheme: &Scheme| matches!(scheme, Scheme::Set(set) if set.gateways == Gateways::Best);
-        let Some(transfer) = scenario.transfers.iter().find(|transfer| asks(&transfer.scheme)) else {
-            return Ok(Limits::new());
-        };
-        let nobody = || {
-            let name = &transfer.name;
-            Err(format!("no best number of gateways for transfer `{name}`: nobody here has a model"))
-        };
-        self.advise.map_or_else(nobody, |advise| advise(scenario, files)).map_err(|message| {
-            Error::Impossible {
-                message,
-                hint: "say how many gateways to use, or sweep their number".to_owned(),
-            }
+    fn limits(scenario: &Scenario, files: &Files) -> Result<Limits, Error> {
+        advice::limits(scenario, files).map_err(|message| Error::Impossible {
+            message,
+            hint: "say how many gateways to use, or sweep their number".to_owned(),
         })
     }
 

@@ -1,5 +1,7 @@
 //! SplitMix64: small, seeded, the same everywhere.
 
+use std::ops::RangeInclusive;
+
 /// A generator; equal seeds give equal draws.
 #[derive(Clone, Debug)]
 pub struct Prng(u64);
@@ -8,6 +10,12 @@ impl Prng {
     /// From a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
+    }
+
+    /// For one of many runs of a seed: equal pairs give equal draws, neighbours have nothing in common.
+    pub fn of_run(seed: u64, run: u64) -> Self {
+        let mut mixed = Self::new(seed);
+        Self(mixed.bits() ^ Self::new(run).bits().rotate_left(32))
     }
 
     /// 64 bits.
@@ -22,6 +30,11 @@ impl Prng {
     /// 0..`n`; 0 if `n` is 0. The bias is below 2^-32 for the sizes of tests.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A whole number of the range, both ends included.
+    pub fn range(&mut self, range: RangeInclusive<u64>) -> u64 {
+        range.start() + self.below(range.end() - range.start() + 1)
     }
 
     /// True in `percent` of 100 draws.

@@ -16,14 +16,18 @@ extern crate std;
 
 pub mod aodv;
 pub mod eventlog;
+#[cfg(feature = "ip")]
 pub mod icmpv6;
 pub mod ieee80211;
 pub mod ieee802154;
+#[cfg(feature = "ip")]
 pub mod ip;
 pub mod mptcp;
 pub mod rdca;
 mod reader;
+#[cfg(feature = "ip")]
 pub mod rpl;
 pub mod set;
+#[cfg(feature = "ip")]
 pub mod sixlowpan;
 pub mod tcp;

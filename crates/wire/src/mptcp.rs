@@ -4,6 +4,7 @@
 //! signal ([`Dss`]), lies inline; whoever carries others pays for a box.
 
 mod dss;
+#[cfg(feature = "ip")]
 mod octets;
 
 pub use dss::{DataSeqNumber, Dss, Mapping, WireDsn};
@@ -13,6 +14,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 /// The option's kind (RFC 8684 section 8.1).
+#[cfg(feature = "ip")]
 pub(crate) const KIND: u8 = 30;
 
 /// A host's key (RFC 8684 section 3.1): said in the clear once, and the secret of all later subflows.

@@ -12,28 +12,29 @@ struct Floor {
 const FLOORS: &[Floor] = &[
     Floor { name: "wire", may_know: &[] },
     Floor { name: "core", may_know: &["wire"] },
+    Floor { name: "units", may_know: &["core"] },
     Floor { name: "secure", may_know: &["wire"] },
     Floor { name: "model", may_know: &["core"] },
     Floor { name: "view", may_know: &["wire"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
     Floor { name: "embed", may_know: &["wire", "core"] },
-    Floor { name: "sim", may_know: &["wire", "core", "model"] },
+    Floor { name: "sim", may_know: &["wire", "core", "units", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
     Floor { name: "lab", may_know: &["wire", "core", "model", "sim"] },
     Floor { name: "sweep", may_know: &["core", "model", "sim"] },
+    Floor { name: "deploy", may_know: &["wire", "core", "units", "secure", "net"] },
     Floor {
         name: "cli",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
+        may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "emu", "view", "deploy"],
     },
     Floor {
-        name: "python",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view"],
+        name: "lab-cli",
+        may_know: &["wire", "core", "units", "model", "sim", "lab", "sweep", "deploy", "cli"],
     },
-    Floor {
-        name: "fuzz",
-        may_know: &["wire", "core", "secure", "model", "sim", "net", "emu", "lab", "sweep", "view", "cli"],
-    },
+    Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
+    Floor { name: "python", may_know: &["wire", "core", "units", "model", "sim", "lab", "sweep", "view"] },
+    Floor { name: "fuzz", may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "view"] },
 ];
 
 /// The crate that only tests may depend on; any crate's tests may.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::str::FromStr;
 
 use anabranch_core::set::Plan;
+use anabranch_deploy::error::Error;
+use anabranch_deploy::push::Wanted;
 use anabranch_sim::scenario::{ContentSpec, Gateways, NodeKind, Scenario, Source, nearest};
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
-use crate::error::Error;
 
 /// The network that needs no file.
 const BUILT_IN: &str = include_str!("../../../../scenarios/three-gateways.toml");
@@ -22,28 +22,6 @@ const CONTENT: &str = "the file";
 pub(super) struct Network {
     name: String,
     text: String,
-}
-
-/// How many gateways `--gateways` asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wanted {
-    /// At most that many.
-    AtMost(u32),
-    /// As many as the latency model finds best.
-    Best,
-}
-
-impl FromStr for Wanted {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match (text, text.parse()) {
-            ("best", _) => Ok(Self::Best),
-            (_, Ok(0)) => Err("SET needs at least one gateway".to_owned()),
-            (_, Ok(n)) => Ok(Self::AtMost(n)),
-            (_, Err(_)) => Err("expected a number of gateways or `best`".to_owned()),
-        }
-    }
 }
 
 /// What carries the file.

@@ -3,7 +3,7 @@
 
 use core::net::IpAddr;
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::segment::{AddressId, DataSeqNumber, Key, Token};
@@ -74,7 +74,7 @@ fn hmac(keys: Ordered<Key>, message: &[u8]) -> [u8; 32] {
     // A key as long as a block or shorter is padded with zeros (RFC 2104), so no length is refused.
     let mut block = [0; 64];
     block[..16].copy_from_slice(&key);
-    let mut mac = <Hmac<Sha256> as KeyInit>::new(&block.into());
+    let mut mac = <Hmac<Sha256> as Mac>::new(&block.into());
     mac.update(message);
     mac.finalize().into_bytes().into()
 }

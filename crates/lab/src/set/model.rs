@@ -1,13 +1,11 @@
 //! The same transfer for the closed form: section 5 with what assumption (3) leaves out.
 
-use anabranch_model::set::{
-    self as model, OpenWait, Path, Probing, Reading, SessionStarts, Transfer, Window,
-};
-use anabranch_sim::scenario::set::{OpenName, OpenWaitName, StripingName};
+use anabranch_model::set::{self as model, Path, Reading, Transfer, Window};
+use anabranch_sim::scenario::advice::{REQUEST, answer, overhead, probing, reading};
 use anabranch_sim::scenario::units::Span;
 
 use super::config::{Config, Medium, Scheme, TcpName};
-use super::network::{WIRED_MSS, WIRELESS_MSS, overhead};
+use super::network::{WIRED_MSS, WIRELESS_MSS};
 
 /// Which form of section 5's equations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,36 +78,4 @@ impl Config {
         }
         path
     }
-}
-
-/// Octets of a request.
-pub(super) const REQUEST: u32 = 14;
-
-/// Octets of the node's answer: its buffer and a row for each gateway.
-pub(super) fn answer(ip: u8, gateways: usize) -> u32 {
-    let row = if ip == 6 { 23 } else { 11 };
-    5 + row * gateways as u32
-}
-
-/// What the predictive striping puts at stake: two wired segments on the first session, one on any other.
-pub(super) fn probing(striping: StripingName, wired_mss: u16) -> Option<Probing> {
-    let segment = u64::from(wired_mss);
-    match striping {
-        StripingName::Predictive => Some(Probing { first: 2 * segment, others: segment }),
-        StripingName::Window | StripingName::Custom(_) => None,
-    }
-}
-
-/// The equations for this order of opening.
-pub(super) fn reading(open: OpenName, open_wait: OpenWaitName) -> Reading {
-    let starts = match open {
-        OpenName::Staggered => SessionStarts::Staggered,
-        OpenName::OneByOne => SessionStarts::OneAfterAnother,
-        OpenName::AtOnce => SessionStarts::AtOnce,
-    };
-    let open_wait = match open_wait {
-        OpenWaitName::RoundTrip => OpenWait::Counted,
-        OpenWaitName::None => OpenWait::Omitted,
-    };
-    Reading { starts, open_wait, ..Reading::protocol() }
 }

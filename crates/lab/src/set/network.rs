@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::scenario::advice::overhead;
 use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
     EventAction, EventSection, FileConfig, GatewaysName, LinkSection, LossName, MetricName, NetworkSection,
@@ -20,14 +21,6 @@ use crate::experiment::RunError;
 pub(super) const WIRED_MSS: u16 = 1296;
 /// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata S14).
 pub(super) const WIRELESS_MSS: u16 = 81;
-/// A TCP header without options.
-const TCP_HEADER: u32 = 20;
-
-/// Octets that IP and TCP add to a segment.
-pub(super) fn overhead(ip: u8) -> u32 {
-    TCP_HEADER + if ip == 6 { 40 } else { 20 }
-}
-
 impl Config {
     /// The scenario.
     ///

@@ -6,6 +6,7 @@ use super::*;
 use crate::experiment::{Outcome, grid, run, run_all};
 use crate::verdict::Holds;
 use crate::work::Work;
+use anabranch_sim::scenario::advice::scenario_model;
 
 /// The only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
-use super::error::{ScenarioError, nearest};
+use super::Tree;
 use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection};
-use super::source::{Source, Step, Tree};
+use super::source::{Source, Step};
 use super::tcp::TcpProfile;
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
+use super::{ScenarioError, nearest};
 use crate::link::LinkConfig;
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::network::{Fragmentation, NetworkConfig};

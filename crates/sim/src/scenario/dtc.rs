@@ -1,13 +1,15 @@
 //! What a scenario file says of nodes that cache TCP segments for others (distributed TCP caching).
 
 use anabranch_core::dtc::{Chance, Config, FlyingStart};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::units::{Probability, Span};
 
 /// How a node caches. Whatever is not given is as the algorithm has it.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct DtcProfile {
     /// The paper's algorithm, or ours.
@@ -30,7 +32,8 @@ pub struct DtcProfile {
 }
 
 /// Which algorithm a caching node runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AlgorithmName {
     /// Section IV of the paper.

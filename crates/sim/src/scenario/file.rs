@@ -1,9 +1,11 @@
 //! What a scenario file says, word for word. What it means is [`super::Scenario`].
 
+#[cfg(feature = "schema")]
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+#[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -19,9 +21,10 @@ use super::tcp::TcpProfile;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 
 /// A network and what goes on in it.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "Anabranch scenario")]
+#[cfg_attr(feature = "schema", schemars(title = "Anabranch scenario"))]
 pub struct FileConfig {
     /// What it is called in reports.
     #[serde(default)]
@@ -82,7 +85,8 @@ fn an_hour() -> Span {
 }
 
 /// What holds for the network as a whole.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSection {
     /// The Internet Protocol spoken: 4 (headers of 20 octets) or 6 (40).
@@ -111,7 +115,8 @@ impl Default for NetworkSection {
 }
 
 /// What happens to a packet that exceeds the next link's MTU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FragmentationName {
     /// It is cut there and put together at the destination.
@@ -121,7 +126,8 @@ pub enum FragmentationName {
 }
 
 /// What routing minimises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MetricName {
     /// The number of links.
@@ -131,7 +137,8 @@ pub enum MetricName {
 }
 
 /// What a node is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeKind {
     /// An end system: it passes nothing on.
@@ -146,7 +153,8 @@ pub enum NodeKind {
 }
 
 /// A node.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodeSection {
     /// Its name, by which all else calls it.
@@ -182,7 +190,8 @@ pub struct NodeSection {
 }
 
 /// An energy level, for the gateway table of SET (table 1 of the paper).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EnergyName {
     /// E+.
@@ -193,7 +202,8 @@ pub enum EnergyName {
 }
 
 /// A link. Both directions are alike, unless `back` says otherwise.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSection {
     /// Its name, for paths of `--set` and sweeps.
@@ -266,7 +276,8 @@ fn ethernet_mtu() -> u32 {
 }
 
 /// What differs in a link's direction back.
-#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BackSection {
     /// Rate.
@@ -286,7 +297,8 @@ pub struct BackSection {
 }
 
 /// Factors on the loss probability by kind of packet.
-#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FactorsSection {
     /// For packets with data, and those that open or close a connection.
@@ -320,7 +332,8 @@ impl Default for LossName {
 }
 
 /// A channel of two states that steps before every packet.
-#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliottSection {
     /// Probability to turn bad, per packet.
@@ -365,6 +378,7 @@ impl<'de> Deserialize<'de> for LossName {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for LossName {
     fn schema_name() -> Cow<'static, str> {
         "Loss".into()
@@ -377,7 +391,8 @@ impl JsonSchema for LossName {
 }
 
 /// A route that differs from the shortest.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RouteSection {
     /// The node that decides.
@@ -389,7 +404,8 @@ pub struct RouteSection {
 }
 
 /// How octets are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferKind {
     /// One TCP connection from end to end, without a request.
@@ -416,7 +432,8 @@ impl TransferKind {
 }
 
 /// The number of gateways that a model finds best.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BestName {
     /// With the least latency by the closed form.
@@ -424,7 +441,8 @@ pub enum BestName {
 }
 
 /// Gateways: how many, or which.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a number of gateways, a list of their names, or \"best\"")]
 pub enum GatewaysName {
     /// At most that many; SET chooses.
@@ -436,7 +454,8 @@ pub enum GatewaysName {
 }
 
 /// Octets that are carried from one node to another.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferSection {
     /// Its name in reports; "transfer 1", "transfer 2", ... if none is given.
@@ -488,7 +507,8 @@ fn default_profile() -> String {
 }
 
 /// What happens to the network.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EventAction {
     /// A node dies: needs `node`; `how` is "silent" if not given.
@@ -504,7 +524,8 @@ pub enum EventAction {
 }
 
 /// How a node dies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureName {
     /// Nobody is told.
@@ -514,7 +535,8 @@ pub enum FailureName {
 }
 
 /// Something that happens to the network at a given time.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventSection {
     /// When.

@@ -3,13 +3,15 @@
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::mptcp::{self, Reinjection, SchedulerKind};
 use anabranch_core::tcp::{self, CongestionAlgorithm, DsnWidth};
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policies::{Policies, PolicyName};
 
 /// Who sends what where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerName {
     /// The subflow with the smallest round-trip time that has room in its window.
@@ -30,7 +32,8 @@ pub enum SchedulerName {
 }
 
 /// When data that has been sent on a subflow is sent on another, too.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MptcpReinjectionName {
     /// When its subflow is closed.
@@ -42,7 +45,8 @@ pub enum MptcpReinjectionName {
 }
 
 /// How the congestion windows of the subflows grow and shrink.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MptcpCongestionName {
     /// RFC 5681 and 6582, each subflow for itself.
@@ -58,7 +62,8 @@ pub enum MptcpCongestionName {
 }
 
 /// Choices of Multipath TCP (RFC 8684).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MptcpSection {
     /// Who sends what where.

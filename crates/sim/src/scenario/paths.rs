@@ -1,6 +1,7 @@
 //! What a scenario file says of paths over the radio.
 
 use anabranch_core::paths;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,8 @@ use super::units::Span;
 use crate::packet::NodeId;
 
 /// Paths that nodes build with RPL and its extension by several paths for each node.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PathsSection {
     /// The node to which all paths lead: the data centre.

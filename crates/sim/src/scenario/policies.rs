@@ -5,11 +5,12 @@ use std::fmt;
 use anabranch_core::mptcp::CustomScheduler;
 use anabranch_core::set::CustomStriping;
 use anabranch_core::tcp::CustomCongestion;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::nearest;
+use super::nearest;
 
 /// Octets of a name, at most.
 const LONGEST: usize = 32;
@@ -140,6 +141,7 @@ impl<'de> Deserialize<'de> for PolicyName {
     }
 }
 
+#[cfg(feature = "schema")]
 impl JsonSchema for PolicyName {
     fn inline_schema() -> bool {
         true

@@ -1,5 +1,6 @@
 //! What a scenario file says of the radio.
 
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,8 @@ use crate::radio::{
 const LEAST_FRAME: u16 = 64;
 
 /// A physical layer of IEEE 802.15.4.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum PhyName {
     /// O-QPSK in the 2.4 GHz band: 250 kbit/s, frames of up to 127 octets.
     #[default]
@@ -29,7 +31,8 @@ pub enum PhyName {
 }
 
 /// What becomes of frames that overlap at a receiver, under a unit disk.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CaptureName {
     /// All are lost.
@@ -42,7 +45,8 @@ pub enum CaptureName {
 }
 
 /// What a clear channel assessment listens for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CcaName {
     /// CCA mode 1: energy above the threshold.
@@ -54,7 +58,8 @@ pub enum CcaName {
 }
 
 /// What a node does with a packet in pieces that is for others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ForwardingName {
     /// It puts it together before it goes on.
@@ -71,7 +76,8 @@ impl ForwardingName {
 }
 
 /// The radio channel that all nodes with a `position` share: IEEE 802.15.4 without beacons, with 6LoWPAN.
-#[derive(Clone, PartialEq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct RadioSection {
     /// The physical layer.
@@ -158,7 +164,8 @@ impl Default for RadioSection {
 }
 
 /// Path loss over distance. What is not given is that of the 2.4 GHz band indoors, or for "fsk-100k" of 868 MHz.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct LogDistanceSection {
     /// Path-loss exponent, 1 to 10.

@@ -7,6 +7,7 @@ use anabranch_core::time::{Duration, Instant};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+#[cfg(feature = "schema")]
 use super::file::FileConfig;
 use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
@@ -28,6 +29,7 @@ pub struct Metric {
 pub type Metrics = BTreeMap<String, Metric>;
 
 /// The JSON Schema of scenario files.
+#[cfg(feature = "schema")]
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(FileConfig).to_value()
 }

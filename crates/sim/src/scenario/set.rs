@@ -6,6 +6,7 @@ use anabranch_core::set::{
     StripingPolicy,
 };
 use anabranch_core::time::Duration;
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,8 @@ use super::policies::{Policies, PolicyName};
 use super::units::{Size, Span};
 
 /// Layout of the header of a data chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LayoutName {
     /// 2 to 17 octets, mostly 2 to 4.
@@ -23,7 +25,8 @@ pub enum LayoutName {
 }
 
 /// When data may follow a SETSYN.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StartName {
     /// At once, on the first session.
@@ -33,7 +36,8 @@ pub enum StartName {
 }
 
 /// When the next session is opened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OpenName {
     /// When the last has reached its gateway.
@@ -45,7 +49,8 @@ pub enum OpenName {
 }
 
 /// How long a gateway waits before its SETACK.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OpenWaitName {
     /// Not at all.
@@ -55,7 +60,8 @@ pub enum OpenWaitName {
 }
 
 /// How sessions share the file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StripingName {
     /// Earliest arrival, and only where it helps.
@@ -78,7 +84,8 @@ impl StripingName {
 }
 
 /// Whether an idle session copies what holds up the rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ReinjectionName {
     /// It does.
@@ -88,7 +95,8 @@ pub enum ReinjectionName {
 }
 
 /// How the node shares its buffer among sessions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SharingName {
     /// The best session may have all of it.
@@ -98,7 +106,8 @@ pub enum SharingName {
 }
 
 /// What the node answers to a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AnswerName {
     /// ACK, with its gateway table.
@@ -108,7 +117,8 @@ pub enum AnswerName {
 }
 
 /// Choices of SET. The defaults are today's protocol; the paper's are named in each choice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SetSection {
     /// Layout of the header of a data chunk.

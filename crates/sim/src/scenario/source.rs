@@ -2,18 +2,19 @@
 
 use std::ops::Range;
 
+use anabranch_units::text::Text;
+use anabranch_units::{HINT_MARK, hint_from, nearest};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::error::{HINT_MARK, Place, ScenarioError, hint_from, nearest};
 use super::policies::Policies;
+use super::{Node, Place, ScenarioError, Tree};
 
 /// The text of a scenario and what is set on top of it.
 #[derive(Clone, Debug)]
 pub struct Source {
-    name: String,
-    text: String,
+    text: Text,
     overrides: Vec<String>,
     policies: Policies,
 }
@@ -37,15 +38,10 @@ impl From<usize> for Step {
     }
 }
 
-/// The tree.
-pub type Tree<'s> = Spanned<DeTable<'s>>;
-/// A value in the tree.
-pub type Node<'s> = Spanned<DeValue<'s>>;
-
 impl Source {
     /// A scenario's text; `name` is what errors call it.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), overrides: Vec::new(), policies: Policies::default() }
+        Self { text: Text::new(name, text), overrides: Vec::new(), policies: Policies::default() }
     }
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
@@ -72,7 +68,7 @@ impl Source {
 
     /// The text as it was given.
     pub fn text(&self) -> &str {
-        &self.text
+        self.text.as_str()
     }
 
     /// Parses the text and applies the overrides. What its keys mean is the caller's to say.
@@ -80,8 +76,8 @@ impl Source {
     /// # Errors
     /// If it is not TOML, or an override does not fit.
     pub fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
-        let mut tree = DeTable::parse(&self.text).map_err(|e| self.error_at_span(&e))?;
-        let mut offset = self.text.len() + 1;
+        let mut tree = self.text.tree()?;
+        let mut offset = self.text().len() + 1;
         for assignment in &self.overrides {
             let fault = |message: String, hint: Option<String>| ScenarioError {
                 place: Place::Override(assignment.clone()),
@@ -116,7 +112,7 @@ impl Source {
         message: String,
         hint: Option<String>,
     ) -> ScenarioError {
-        let place = self.span_of(tree, path).map_or_else(|| self.whole(), |span| self.place(span));
+        let place = self.span_of(tree, path).map_or_else(|| self.text.whole(), |span| self.place(span));
         ScenarioError { place, message, hint }
     }
 
@@ -138,7 +134,7 @@ impl Source {
     }
 
     pub(super) fn error_at_span(&self, error: &toml::de::Error) -> ScenarioError {
-        let place = error.span().map_or_else(|| self.whole(), |span| self.place(span));
+        let place = error.span().map_or_else(|| self.text.whole(), |span| self.place(span));
         let message = error.message().trim_end();
         // The hint of a unit travels in the message.
         let (message, hint) = match message.split_once(HINT_MARK) {
@@ -148,19 +144,11 @@ impl Source {
         ScenarioError { place, message, hint }
     }
 
-    fn whole(&self) -> Place {
-        Place::Whole { name: self.name.clone() }
-    }
-
     /// Where a part of the tree was written.
     pub fn place(&self, span: Range<usize>) -> Place {
-        let mut offset = self.text.len() + 1;
+        let mut offset = self.text().len() + 1;
         if span.start < offset {
-            let before = self.text.get(..span.start).unwrap_or(&self.text);
-            let line_start = before.rfind('\n').map_or(0, |i| i + 1);
-            let line = before.matches('\n').count() + 1;
-            let column = before[line_start..].chars().count() + 1;
-            return Place::File { name: self.name.clone(), line, column, span };
+            return self.text.place(span);
         }
         for assignment in &self.overrides {
             if span.start < offset + assignment.len() + 1 {
@@ -168,7 +156,7 @@ impl Source {
             }
             offset += assignment.len() + 1;
         }
-        self.whole()
+        self.text.whole()
     }
 }
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use toml::de::DeValue;
 
 use super::Scenario;
-use super::error::ScenarioError;
-use super::source::{Node, Source, Step, Tree, apply};
+use super::source::{Source, Step, apply};
+use super::{Node, ScenarioError, Tree};
 
 /// Points in one sweep, at most: all of them are held at once.
 const MAX_POINTS: u128 = 20_000;

@@ -4,6 +4,7 @@ use anabranch_core::tcp::{
     self, AdaptiveNewReno, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
     Recovery, RtoConfig, SackRole,
 };
+#[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ use super::policies::{Policies, PolicyName};
 use super::units::{Limit, Size, Span};
 
 /// Where a profile starts from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
     /// A present-day host: initial window of RFC 6928, SACK, timestamps, scaling.
@@ -22,7 +24,8 @@ pub enum Base {
 }
 
 /// When a lost SYN, FIN or segment has gone unanswered, how long the next wait is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum BackoffName {
     /// Twice as long each time.
@@ -32,7 +35,8 @@ pub enum BackoffName {
 }
 
 /// Which side of SACK is played.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SackName {
     /// Neither.
@@ -46,7 +50,8 @@ pub enum SackName {
 }
 
 /// What is sent again after a loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RecoveryName {
     /// SACK-based recovery where the peer sends blocks, else NewReno.
@@ -56,7 +61,8 @@ pub enum RecoveryName {
 }
 
 /// How the congestion window grows and shrinks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CongestionName {
     /// RFC 5681 and 6582.
@@ -82,7 +88,8 @@ pub enum CongestionName {
 }
 
 /// The congestion window at the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a number of segments or \"rfc6928\"")]
 pub enum InitialWindowName {
     /// That many segments.
@@ -92,7 +99,8 @@ pub enum InitialWindowName {
 }
 
 /// A rule for the congestion window at the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialWindowRule {
     /// min(10 MSS, max(2 MSS, 14600)) octets.
@@ -100,7 +108,8 @@ pub enum InitialWindowRule {
 }
 
 /// A size, or no limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a size such as \"64 kB\", or \"none\"")]
 pub enum SizeLimit {
     /// That many octets.
@@ -110,7 +119,8 @@ pub enum SizeLimit {
 }
 
 /// No limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoLimit {
     /// The word for it.
@@ -118,7 +128,8 @@ pub enum NoLimit {
 }
 
 /// How often a sender asks for a lost route, or that it does not stop for one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a time such as \"2 s\", or \"off\"")]
 pub enum ElfnName {
     /// A probe each time that this has passed.
@@ -128,7 +139,8 @@ pub enum ElfnName {
 }
 
 /// No notice is acted upon.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoElfn {
     /// The word for it.
@@ -136,7 +148,8 @@ pub enum NoElfn {
 }
 
 /// A TCP profile. What is not said is as in the base.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TcpProfile {
     /// Where the profile starts from.

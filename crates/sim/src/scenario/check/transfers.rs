@@ -3,9 +3,9 @@
 use anabranch_core::set::Plan;
 use anabranch_core::tcp;
 
-use super::super::error::nearest;
 use super::super::file::{GatewaysName, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
+use super::super::nearest;
 use super::super::plan::MAX_TCP_TRANSFERS;
 use super::super::source::Step;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};

@@ -1,0 +1,76 @@
+//! Commands of the companion program: found, started with the same arguments, or said to be missing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// The program in a folder of its own, so that no companion of the build stands beside it.
+fn alone() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::copy(assert_cmd::cargo::cargo_bin!("anabranch"), folder.path().join("anabranch")).expect("a copy");
+    folder
+}
+
+/// A companion that prints its name and arguments, and ends with 42.
+fn companion(folder: &Path) {
+    let path = folder.join("anabranch-lab");
+    fs::write(&path, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n").expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+fn run(folder: &Path, path: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(folder.join("anabranch"));
+    // The shell of the script is found by its whole name.
+    command.args(arguments).env("PATH", path).output().expect("the program starts")
+}
+
+#[test]
+fn the_companion_gets_the_arguments_and_has_the_exit_code() {
+    let folder = alone();
+    companion(folder.path());
+    for arguments in [
+        &["lab", "list"][..],
+        &["lab", "run", "set", "--set", "loss=2 %", "--json"],
+        &["sweep", "--help"],
+        &["plan", "set", "-h", "--", "--version"],
+        &["completions", "bash"],
+        &["lab"],
+    ] {
+        let run = run(folder.path(), Path::new("/nowhere"), arguments);
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert_eq!((run.status.code(), said), (Some(42), arguments.join("|") + "|"));
+    }
+}
+
+#[test]
+fn the_companion_may_be_on_the_path() {
+    let (folder, elsewhere) = (alone(), tempfile::tempdir().expect("a folder"));
+    companion(elsewhere.path());
+    let run = run(folder.path(), elsewhere.path(), &["lab", "list"]);
+    assert_eq!((run.status.code(), &run.stdout[..]), (Some(42), &b"lab|list|"[..]));
+}
+
+#[test]
+fn a_companion_that_is_missing_is_named_with_the_command_that_builds_it() {
+    let folder = alone();
+    let run = run(folder.path(), Path::new("/nowhere"), &["sweep", "x.toml"]);
+    assert_eq!((run.status.code(), &run.stdout[..]), (Some(3), &b""[..]));
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(said.starts_with("error: `anabranch sweep` needs the companion program anabranch-lab"), "{said}");
+    assert!(said.contains("cargo build --release -p anabranch-lab-cli"), "{said}");
+}
+
+#[test]
+fn the_help_lists_the_commands_of_the_companion() {
+    let folder = alone();
+    let run = run(folder.path(), Path::new("/nowhere"), &["--help"]);
+    let said = String::from_utf8_lossy(&run.stdout);
+    for command in
+        ["push", "gateway", "node", "key", "run", "view", "emulate", "sweep", "lab", "plan", "completions"]
+    {
+        assert!(said.contains(&format!("\n  {command} ")), "{command}: {said}");
+    }
+}

@@ -1,0 +1,227 @@
+//! What a log says is what the simulator knows.
+
+use std::collections::BTreeMap;
+
+use anabranch_sim::packet::LinkId;
+use anabranch_sim::sim::Simulation;
+use anabranch_sim::trace::TextTrace;
+use anabranch_view::replay::{Fate, Place, Repair, Replay};
+
+use crate::replay::world::*;
+
+/// Every link's figures, as the simulator has counted them and as the log tells them.
+#[track_caller]
+fn links_agree(sim: &Simulation, replay: &Replay) {
+    assert_eq!(replay.links.len(), sim.world().network.links().len());
+    for (i, link) in sim.world().network.links().iter().enumerate() {
+        let flights = || replay.flights.iter().filter(|flight| flight.link == i as u32);
+        let lost = |reason| flights().filter(|flight| flight.fate == Fate::Lost(reason)).count() as u64;
+        let metrics = link.metrics();
+        let arrived = flights().filter(|flight| flight.fate == Fate::Arrived).count() as u64;
+        assert_eq!(arrived, metrics.delivered, "link {i}");
+        assert_eq!(lost(0), metrics.dropped_full, "link {i}");
+        assert_eq!(lost(1), metrics.dropped_loss, "link {i}");
+        assert_eq!(lost(2), metrics.dropped_down + metrics.cut, "link {i}");
+        assert_eq!(replay.links[i].rate, link.config().rate);
+    }
+}
+
+#[test]
+fn links_have_carried_and_lost_what_the_log_says() {
+    for text in [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway()] {
+        let (sim, log) = logged(&scenario(&text));
+        let replay = replay(&log);
+        assert_eq!(replay.cut, None);
+        links_agree(&sim, &replay);
+    }
+}
+
+#[test]
+fn at_any_time_as_much_waits_and_is_under_way_as_in_the_simulator() {
+    let rate = "[[event]]\nat = \"0.9 s\"\naction = \"set-rate\"\nfrom = \"gw1\"\nto = \"sn\"\nrate = \"100 kbit/s\"\n";
+    for text in [THREE_GATEWAYS.to_owned(), caching_chain(), lost_gateway(), THREE_GATEWAYS.to_owned() + rate]
+    {
+        let scenario = scenario(&text);
+        let (_, log) = logged(&scenario);
+        let replay = replay(&log);
+        let mut busiest = 0;
+        for seconds in [0.0, 0.3, 0.7, 0.95, 1.0, 1.7, 2.3, 30.0] {
+            let mut sim = simulation(&scenario);
+            let now = instant(seconds);
+            sim.run_until(now);
+            let moment = replay.at(nanos(seconds));
+            for (i, link) in sim.world().network.links().iter().enumerate() {
+                let waiting = link.waiting(now);
+                assert_eq!(moment.queued[i] as usize, waiting, "link {i} at {seconds} s");
+                assert_eq!(
+                    moment.under_way[i] as usize,
+                    link.in_flight() - waiting,
+                    "link {i} at {seconds} s"
+                );
+                busiest = busiest.max(waiting);
+            }
+            let arrived: u64 = sim.world().network.links().iter().map(|l| l.metrics().delivered).sum();
+            assert_eq!(moment.arrived, arrived, "at {seconds} s");
+        }
+        assert!(busiest > 0, "nothing ever waits, so nothing was tested");
+    }
+}
+
+#[test]
+fn every_frame_of_the_trace_is_in_the_log() {
+    let scenario = scenario(THREE_HOPS);
+    let mut sim = simulation(&scenario);
+    sim.observe(TextTrace::new(Vec::new()));
+    sim.run_until(scenario.stop);
+    let trace = sim.take_observer::<TextTrace<Vec<u8>>>().expect("it was attached").finish().expect("memory");
+    let trace = String::from_utf8(trace).expect("text");
+    let frames: Vec<&str> = trace.lines().filter(|line| line.split(' ').nth(2) == Some("~")).collect();
+    let missed = frames.iter().filter(|line| line.ends_with("missed")).count();
+    let replay = replay(&logged(&scenario).1);
+    assert_eq!(replay.frames.len(), frames.len());
+    let ours = replay.frames.iter().filter(|frame| frame.frame.flags & 1 == 0).count();
+    assert_eq!(ours, missed);
+    assert!(frames.len() > 1000 && missed > 10);
+    // A packet waits from when it is handed to the radio until its first frame begins.
+    let waited =
+        replay.flights.iter().filter(|flight| flight.leaves > flight.sent && flight.fate == Fate::Arrived);
+    assert!(waited.count() > 100);
+}
+
+#[test]
+fn windows_and_retransmissions_are_those_of_the_connections() {
+    let (sim, log) = logged(&scenario(&caching_chain()));
+    let replay = replay(&log);
+    let near = sim.world().network.find_node("near").expect("the sender");
+    let flow =
+        replay.flows.iter().position(|f| f.source == near.0 && f.protocol == 6).expect("its flow") as u32;
+    let last = replay.states.iter().rfind(|(f, ..)| *f == flow).expect("its figures").2;
+    let own = replay.packets.iter().filter(|p| p.packet.flow == flow && p.packet.maker.is_none() && p.again);
+    assert_eq!(last.retransmissions, own.count() as u64);
+    let caches = sim.world().network.node_count();
+    let repeated: u64 = (0..caches as u32)
+        .map(|node| sim.world().network.node_metrics(anabranch_sim::packet::NodeId(node)).repeated)
+        .sum();
+    assert_eq!(replay.packets.iter().filter(|p| p.packet.maker.is_some()).count() as u64, repeated);
+    let held: u64 = (0..caches as u32)
+        .map(|node| sim.world().network.node_metrics(anabranch_sim::packet::NodeId(node)).held)
+        .sum();
+    assert_eq!(replay.held, held);
+    assert!(last.retransmissions > 0 && repeated > 10 && held > 0 && last.cwnd > 0 && last.srtt > 0);
+}
+
+fn repairs(replay: &Replay) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for loss in &replay.losses {
+        let name = match loss.repair {
+            Repair::None => "none",
+            Repair::EndToEnd { .. } => "end to end",
+            Repair::LocalCache { .. } => "cache",
+            Repair::OtherSubflow { .. } => "other subflow",
+            Repair::Session { .. } => "session",
+            Repair::LinkLayer { .. } => "link layer",
+            Repair::NotMissing => "not missing",
+            Repair::NotNeeded => "not needed",
+            Repair::GivenUp => "given up",
+        };
+        *counts.entry(name).or_default() += 1;
+    }
+    counts
+}
+
+/// Who has brought what was lost: octets that arrived at the destination after the loss, and not before.
+#[test]
+fn each_loss_is_repaired_where_its_octets_came_from() {
+    for (text, expected) in [
+        (THREE_GATEWAYS.to_owned(), "end to end"),
+        (caching_chain(), "cache"),
+        (lost_gateway(), "session"),
+        (DIAMOND.to_owned(), "other subflow"),
+        (THREE_HOPS.to_owned(), "link layer"),
+    ] {
+        let replay = replay(&logged(&scenario(&text)).1);
+        let counts = repairs(&replay);
+        assert!(counts.get(expected).is_some_and(|n| *n >= 5), "{}: {counts:?}", replay.run.name);
+        for loss in &replay.losses {
+            let lost = &replay.packets[loss.packet as usize].packet;
+            let (flow, at) = match loss.repair {
+                Repair::EndToEnd { at } | Repair::LocalCache { at, .. } => (lost.flow, at),
+                _ => continue,
+            };
+            let brought = |seen: &&anabranch_view::replay::Seen| {
+                seen.packet.flow == flow && seen.packet.piece.is_none() && seen.packet.seq <= lost.seq
+            };
+            let by = replay.packets.iter().filter(brought).filter(|seen| seen.done == Some(at));
+            assert!(by.count() > 0 && at > loss.at, "{loss:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_gateway_is_repaired_through_the_others_and_nothing_else_is() {
+    let replay = replay(&logged(&scenario(&lost_gateway())).1);
+    let name = |node: u32| replay.nodes[node as usize].name.as_str();
+    let mut through = 0;
+    for loss in &replay.losses {
+        if let Repair::Session { flow, at } = loss.repair {
+            let lost = replay.flows[replay.packets[loss.packet as usize].packet.flow as usize];
+            let ends = [lost.source, lost.destination.expect("a node")].map(name);
+            assert!(ends.contains(&"gw2"), "{ends:?}");
+            let brought = replay.flows[flow as usize];
+            assert!(![brought.source, brought.destination.expect("a node")].map(name).contains(&"gw2"));
+            assert!(at > loss.at);
+            through += 1;
+        }
+    }
+    assert!(through >= 5, "{through}");
+    assert!(replay.losses.iter().all(|loss| !matches!(loss.place, Place::Air { .. })));
+}
+
+#[test]
+fn chunks_of_a_file_cover_it() {
+    let (_, log) = logged(&scenario(THREE_GATEWAYS));
+    let replay = replay(&log);
+    let sender = replay.nodes.iter().position(|node| node.name == "cn").expect("the sender") as u32;
+    let mut parts: Vec<(u64, u64)> = replay
+        .chunks
+        .iter()
+        .filter(|chunk| replay.flows[chunk.flow as usize].source == sender)
+        .map(|chunk| (chunk.offset, chunk.offset + chunk.len))
+        .collect();
+    parts.sort_unstable();
+    let covered = parts.iter().fold(0, |end, part| if part.0 <= end { end.max(part.1) } else { end });
+    assert_eq!(covered, 129_000);
+    // What gateways write on are the same parts.
+    assert!(replay.chunks.len() > parts.len());
+}
+
+#[test]
+fn a_part_of_a_log_is_what_happens_then() {
+    let (_, log) = logged(&scenario(THREE_GATEWAYS));
+    let whole = replay(&log);
+    let part = anabranch_view::replay::Part { from: nanos(0.8), until: nanos(1.2), ..Default::default() };
+    let part = Replay::read(log.as_slice(), part).expect("a log");
+    for seconds in [0.8, 1.0, 1.19] {
+        let (a, b) = (whole.at(nanos(seconds)), part.at(nanos(seconds)));
+        assert_eq!((a.queued, a.under_way), (b.queued, b.under_way), "at {seconds} s");
+    }
+    assert!(part.flights.len() < whole.flights.len() / 2 && part.packets.len() < whole.packets.len());
+    assert!(part.states.len() < whole.states.len() && part.end <= nanos(1.2));
+    let limit = anabranch_view::replay::Part { limit: 1000, ..Default::default() };
+    let error = Replay::read(log.as_slice(), limit).expect_err("too much");
+    assert_eq!(error.to_string(), "the log has more than 1000 rows for a page");
+}
+
+/// The links of a run are known by their ends, in the order of the simulator.
+#[test]
+fn links_and_nodes_keep_their_numbers() {
+    let (sim, log) = logged(&scenario(DIAMOND));
+    let replay = replay(&log);
+    for (i, link) in replay.links.iter().enumerate() {
+        let ours = sim.world().network.link(LinkId(i as u32));
+        assert_eq!((link.from, link.to), (ours.from().0, ours.to().0));
+    }
+    assert_eq!(replay.nodes[2].position, Some((70.0, -60.0)));
+    assert_eq!(replay.nodes[0].kind, "router");
+    assert_eq!(replay.changes.len(), 2);
+}

@@ -1,0 +1,151 @@
+//! Pages, as a browser shows them. Each is looked at on a desk and on a phone, light and dark.
+
+use std::path::PathBuf;
+
+use anabranch_testkit::browser::{Browser, Scheme, View};
+use anabranch_view::page;
+use anabranch_view::replay::{Repair, Replay};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::replay::million::{MILLION, grid};
+use crate::replay::world::*;
+
+const VIEWS: [((u32, u32), Scheme); 4] = [
+    ((1280, 900), Scheme::Light),
+    ((1280, 900), Scheme::Dark),
+    ((390, 844), Scheme::Light),
+    ((390, 844), Scheme::Dark),
+];
+
+fn written(replay: &Replay) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, page::html(replay)).expect("a page");
+    (folder, file)
+}
+
+fn repairs(replay: &Replay) -> Value {
+    let mut counts = [0; 9];
+    for loss in &replay.losses {
+        counts[match loss.repair {
+            Repair::None => 0,
+            Repair::EndToEnd { .. } => 1,
+            Repair::LocalCache { .. } => 2,
+            Repair::OtherSubflow { .. } => 3,
+            Repair::Session { .. } => 4,
+            Repair::LinkLayer { .. } => 5,
+            Repair::NotMissing => 6,
+            Repair::NotNeeded => 7,
+            Repair::GivenUp => 8,
+        }] += 1;
+    }
+    json!(counts)
+}
+
+/// The page knows what we know, shows it, plays, and fits.
+#[track_caller]
+fn check(replay: &Replay, times: &[f64], views: &[((u32, u32), Scheme)]) {
+    let Some(browser) = Browser::find() else { return };
+    let (_folder, file) = written(replay);
+    let listed = times.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+    for &(size, scheme) in views {
+        let view = View { file: &file, fragment: &format!("selftest={listed}"), size, scheme };
+        let answer = browser.answer(&view);
+        let said: Value = serde_json::from_str(&answer.json).expect("JSON");
+        let where_ = format!("{} at {size:?} {scheme:?}: {said}", replay.run.name);
+        assert_eq!(said["errors"], json!([]), "{where_}");
+        assert_eq!(answer.console, [""; 0], "{where_}");
+        let rows = json!({
+            "packet": replay.packets.len(),
+            "flight": replay.flights.len(),
+            "frame": replay.frames.len(),
+            "state": replay.states.len(),
+            "chunk": replay.chunks.len(),
+            "change": replay.changes.len(),
+            "loss": replay.losses.len(),
+        });
+        assert_eq!(said["rows"], rows, "{where_}");
+        assert_eq!(said["repairs"], repairs(replay), "{where_}");
+        for (time, shown) in times.iter().zip(said["moments"].as_array().expect("moments")) {
+            let moment = replay.at(nanos(*time));
+            assert_eq!(shown["queued"], json!(moment.queued), "{where_}");
+            assert_eq!(shown["under_way"], json!(moment.under_way), "{where_}");
+            let sum = |counts: &[u32]| counts.iter().sum::<u32>();
+            let counters = json!([
+                sum(&moment.queued),
+                sum(&moment.under_way),
+                moment.on_air,
+                moment.arrived,
+                moment.lost
+            ]);
+            assert_eq!(shown["shown"], counters, "{where_}");
+        }
+        assert!(said["played"].as_f64().is_some_and(|nanos| nanos > 0.0), "{where_}");
+        assert_eq!((&said["paused"], &said["at_end"]), (&json!(true), &json!(true)), "{where_}");
+        assert_eq!(said["overlaps"], json!([]), "{where_}");
+        assert_eq!(said["window"], json!(size.0), "{where_}");
+        assert!(said["wide"].as_u64() <= Some(size.0.into()), "{where_}");
+        assert_eq!(said["dark"], json!(scheme == Scheme::Dark), "{where_}");
+        assert!(said["drawn"].as_u64() > Some(1000), "{where_}");
+        assert_eq!(said["tables"].as_u64() > Some(0), !replay.losses.is_empty(), "{where_}");
+    }
+}
+
+#[test]
+fn three_gateways() {
+    check(&replay(&logged(&scenario(THREE_GATEWAYS)).1), &[0.3, 1.0, 2.2], &VIEWS);
+}
+
+#[test]
+fn a_lost_gateway() {
+    check(&replay(&logged(&scenario(&lost_gateway())).1), &[0.9, 1.0, 2.2], &VIEWS);
+}
+
+#[test]
+fn a_radio() {
+    check(&replay(&logged(&scenario(THREE_HOPS)).1), &[0.5, 1.0, 4.0], &VIEWS);
+}
+
+#[test]
+fn a_chain_that_caches() {
+    check(&replay(&logged(&scenario(&caching_chain())).1), &[0.5, 1.5, 4.0], &VIEWS);
+}
+
+#[test]
+fn several_paths() {
+    check(&replay(&logged(&scenario(DIAMOND)).1), &[65.0, 75.0, 170.0], &VIEWS);
+}
+
+#[test]
+fn nothing_at_all() {
+    let empty = "name = \"nothing\"\nstop = \"1 s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
+                 [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n";
+    check(&replay(&logged(&scenario(empty)).1), &[0.0], &VIEWS[..1]);
+}
+
+#[test]
+fn a_million_events() {
+    let (_, log) = logged(&scenario(&grid(MILLION.0, MILLION.1, MILLION.2)));
+    let replay = replay(&log);
+    check(&replay, &[1.0, 4.0, 7.0], &[VIEWS[0], VIEWS[3]]);
+}
+
+#[test]
+fn a_damaged_page_and_an_old_browser_say_so_in_words() {
+    let Some(browser) = Browser::find() else { return };
+    let replay = replay(&logged(&scenario(THREE_HOPS)).1);
+    let (_folder, file) = written(&replay);
+    let page = std::fs::read_to_string(&file).expect("a page");
+    let said = |page: &str| {
+        std::fs::write(&file, page).expect("a page");
+        let view = View { file: &file, fragment: "", size: (390, 844), scheme: Scheme::Light };
+        browser.probe(&view, "new Promise((done) => setTimeout(() => done(document.getElementById('warning').textContent), 500))").json
+    };
+    let old = page.replacen("\"use strict\";", "\"use strict\"; delete window.DecompressionStream;", 1);
+    assert!(said(&old).contains("no DecompressionStream"), "{}", said(&old));
+    let start = page.find("text/plain\" id=\"data\">").expect("the data") + 40;
+    let damaged = format!("{}AAAA{}", &page[..start], &page[start + 4..]);
+    assert!(said(&damaged).len() > 10, "{}", said(&damaged));
+    assert_eq!(said(&page), "\"\"");
+}

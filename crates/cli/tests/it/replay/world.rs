@@ -1,0 +1,72 @@
+//! Runs with a log, in this process.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::Instant;
+use anabranch_sim::events::EventLog;
+use anabranch_sim::scenario::{Plan, Scenario, Source};
+use anabranch_sim::sim::Simulation;
+use anabranch_view::replay::{Part, Replay};
+
+pub(crate) const THREE_GATEWAYS: &str = include_str!("../../../../../scenarios/three-gateways.toml");
+pub(crate) const THREE_HOPS: &str = include_str!("../../../../../scenarios/three-hops-radio.toml");
+pub(crate) const DIAMOND: &str = include_str!("../../../../../scenarios/diamond-mptcp.toml");
+
+/// A chain whose nodes cache what they forward, and lose every tenth packet.
+pub(crate) fn caching_chain() -> String {
+    let mut text = String::from(
+        "name = \"a chain that caches\"\nstop = \"60 s\"\n[network]\nip = 4\n[dtc.caching]\nalgorithm = \"improved\"\n",
+    );
+    for (i, name) in CHAIN.iter().enumerate() {
+        let end = i == 0 || i + 1 == CHAIN.len();
+        let what = if end { "kind = \"host\"" } else { "kind = \"node\"\ndtc = \"caching\"" };
+        text += &format!("[[node]]\nname = \"{name}\"\n{what}\n");
+    }
+    for ends in CHAIN.windows(2) {
+        text += &format!(
+            "[[link]]\nfrom = \"{}\"\nto = \"{}\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n",
+            ends[0], ends[1]
+        );
+        text +=
+            "loss = \"10 %\"\nloss_factors = { ack = 0.5, link_ack = 0.25 }\nlink_ack_timeout = \"3 ms\"\n";
+    }
+    text + "[[transfer]]\nname = \"file\"\nkind = \"tcp\"\nfrom = \"near\"\nto = \"far\"\nbytes = \"200 kB\"\n"
+}
+
+const CHAIN: [&str; 7] = ["near", "c1", "c2", "c3", "c4", "c5", "far"];
+
+/// Three gateways, one of which dies in the midst of the transfer.
+pub(crate) fn lost_gateway() -> String {
+    THREE_GATEWAYS.to_owned() + "[[event]]\nat = \"1 s\"\naction = \"fail-node\"\nnode = \"gw2\"\n"
+}
+
+pub(crate) fn scenario(text: &str) -> Scenario {
+    Source::new("scenario", text).scenario().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A simulation that is about to begin.
+pub(crate) fn simulation(scenario: &Scenario) -> Simulation {
+    let Plan { builder, .. } = scenario.plan(scenario.seed, 0, &BTreeMap::new());
+    builder.build()
+}
+
+/// A run to its end, and its log.
+pub(crate) fn logged(scenario: &Scenario) -> (Simulation, Vec<u8>) {
+    let mut sim = simulation(scenario);
+    sim.observe(EventLog::new(Vec::new(), scenario.log_head(scenario.seed, 0)));
+    sim.run_until(scenario.stop);
+    let log = sim.take_observer::<EventLog<Vec<u8>>>().expect("it was attached");
+    (sim, log.finish().expect("memory takes it"))
+}
+
+pub(crate) fn replay(log: &[u8]) -> Replay {
+    Replay::read(log, Part::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+pub(crate) fn instant(seconds: f64) -> Instant {
+    Instant::from_nanos(nanos(seconds))
+}

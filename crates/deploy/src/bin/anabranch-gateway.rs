@@ -1,0 +1,17 @@
+//! The program `anabranch-gateway`: the command `anabranch gateway` and nothing else.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use anabranch_deploy::{alone, definition, gateway};
+
+const NAME: &str = "anabranch-gateway";
+
+fn main() -> ExitCode {
+    let program = definition::<gateway::Arguments>(
+        NAME,
+        "Relay between senders and nodes, as one of the gateways of a network",
+    );
+    alone::<gateway::Arguments>(program, gateway::main)
+}

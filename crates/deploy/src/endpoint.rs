@@ -1,0 +1,75 @@
+//! `HOST[:PORT]` on the command line.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// A host, by name or address, and its port if that was said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Endpoint {
+    text: String,
+    host: String,
+    port: Option<u16>,
+}
+
+impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "expected HOST[:PORT], as in node1, 10.0.0.1:47200 or [fd00::1]:47200";
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest.split_once(']').ok_or(expected)?;
+                (host, if after.is_empty() { None } else { Some(after.strip_prefix(':').ok_or(expected)?) })
+            }
+            // A bare IPv6 address has no place for a port.
+            None if text.matches(':').count() > 1 => (text, None),
+            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+        };
+        if host.is_empty() {
+            return Err(expected.to_owned());
+        }
+        let port = port.map(|port| port.parse().map_err(|_| format!("`{port}` is no port; {expected}")));
+        Ok(Self { text: text.to_owned(), host: host.to_owned(), port: port.transpose()? })
+    }
+}
+
+impl Endpoint {
+    /// Its first address.
+    pub fn resolve(&self, port: u16) -> Result<SocketAddr, Error> {
+        let Self { text, host, port: said } = self;
+        let found = (host.as_str(), said.unwrap_or(port)).to_socket_addrs();
+        found.ok().and_then(|mut all| all.next()).ok_or_else(|| {
+            Error::input(format!("`{text}`: no such host"))
+                .with_hint("give an address, or a name that this host can resolve")
+        })
+    }
+
+    /// As it was said.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_and_ports_are_told_apart() {
+        let address = |text: &str| text.parse::<Endpoint>().ok()?.resolve(7).ok().map(|a| a.to_string());
+        for (text, expected) in [
+            ("127.0.0.1", "127.0.0.1:7"),
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("::1", "[::1]:7"),
+            ("[::1]", "[::1]:7"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(address(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in ["", ":80", "[::1", "[::1]80", "host:port", "host:70000", "[]:1"] {
+            assert!(text.parse::<Endpoint>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `anabranch gateway`: relay between senders and nodes.
+
+use anabranch_core::set::RelayCounters;
+use anabranch_core::time::Duration;
+use anabranch_net::set::{Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent};
+use anabranch_units::{Rate, Size, Span};
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::keys::OfGateway;
+use crate::service::{self, Signals};
+
+/// Options of `gateway`.
+///
+/// It serves senders whose keys it knows, and passes on what it can neither read nor change.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Where senders call
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47201")]
+    listen: Endpoint,
+    /// Call nodes with such an address and port (47200 unless given), as in 10.1.0.0/16 or [fd00::/64]:47200-47210;
+    /// may be repeated. Without any, it relays nowhere
+    #[arg(long, value_name = "PREFIX[:PORTS]")]
+    allow: Vec<Allow>,
+    #[command(flatten)]
+    keys: OfGateway,
+    /// Sessions at once; further senders are reset
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// Sessions at once of one host, which over IPv6 is a /64
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    per_host: Option<u32>,
+    /// Sessions at once with one node; senders of further ones are told that it is congested, and call again later
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    per_node: u32,
+    /// Pass on at most so much to all nodes together, as in "40 kbit/s" [default: as much as comes]
+    #[arg(long, value_name = "RATE")]
+    rate_mesh: Option<Rate>,
+    /// Pass on at most so much to each node [default: as much as comes]
+    #[arg(long, value_name = "RATE")]
+    rate_node: Option<Rate>,
+    /// Senders at once that have not said who they are and whom they want; the one that has waited longest makes way
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    half_open: u32,
+    /// Octets of payload that all sessions together may hold; each may have its part, from 32 KiB
+    /// to 8 MiB
+    #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
+    memory: Size,
+    /// A session on which nothing moves for so long is reset
+    #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = positive)]
+    idle: Duration,
+    /// No line for each session
+    #[arg(long, short)]
+    quiet: bool,
+    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
+    #[arg(long)]
+    check: bool,
+}
+
+/// A time that is more than none.
+pub fn positive(text: &str) -> Result<Duration, String> {
+    let Span(span) = text.parse().map_err(|error| format!("{error}"))?;
+    if span.is_zero() { Err("it must be more than 0".to_owned()) } else { Ok(span) }
+}
+
+/// Runs a gateway until it is stopped.
+///
+/// # Errors
+/// Options that do not fit, keys that cannot be read, an address on which it cannot listen.
+pub fn main(arguments: Arguments) -> Result<(), Error> {
+    let door = arguments.keys.door()?;
+    let Arguments {
+        listen,
+        allow,
+        keys: _,
+        connections,
+        per_host,
+        per_node,
+        rate_mesh,
+        rate_node,
+        half_open,
+        memory: Size(memory),
+        idle,
+        quiet,
+        check,
+    } = arguments;
+    let address = listen.resolve(GATEWAY_PORT)?;
+    let connections = connections as usize;
+    let config = GatewayConfig {
+        door,
+        allow,
+        connections,
+        per_host: per_host.map_or(usize::MAX, |n| n as usize),
+        per_node: per_node as usize,
+        rate_mesh: rate_mesh.map(|Rate(rate)| rate),
+        rate_node: rate_node.map(|Rate(rate)| rate),
+        half_open: half_open as usize,
+        memory,
+        idle,
+        ..GatewayConfig::new(address)
+    };
+    let part = u64::from(config.session_buffer()) * 2;
+    if part.saturating_mul(config.connections as u64) > config.memory {
+        let message = format!("--memory {memory} is less than {} sessions need", config.connections);
+        return Err(
+            Error::input(message).with_hint(format!("give {part} octets for each, or fewer --connections"))
+        );
+    }
+    if check {
+        return service::checked("gateway");
+    }
+    service::runtime()?.block_on(async {
+        let mut signals = Signals::catch()?;
+        let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
+        let insecure = config.door.is_none();
+        let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
+        let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
+        eprintln!("gateway: listening on {address}");
+        match rules.is_empty() {
+            true => eprintln!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
+            false => eprintln!("gateway: relays to {}", rules.join(", ")),
+        }
+        if insecure {
+            eprintln!("gateway: it serves anybody; for trusted networks only");
+        }
+        service::ready();
+        let tell = |event| {
+            if !quiet {
+                say(&event);
+            }
+        };
+        tokio::select! {
+            () = gateway.run(tell) => Ok(()),
+            stop = signals.next() => stop.verdict(),
+        }
+    })
+}
+
+fn say(event: &GatewayEvent) {
+    match event {
+        GatewayEvent::Full { peer, of_one_host: false } => {
+            eprintln!("gateway: {peer} reset: --connections are all in use");
+        }
+        GatewayEvent::Full { peer, of_one_host: true } => {
+            eprintln!("gateway: {peer} reset: its host has all that --per-host allows");
+        }
+        GatewayEvent::Evicted { peer } => {
+            eprintln!("gateway: {peer} reset: it had said nothing while others called");
+        }
+        GatewayEvent::Ended { peer, counters, refused, error } => {
+            let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
+                *counters;
+            let what = match (opened, forbidden, rejected) {
+                (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
+                (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
+                (0, 0, _) if congested > 0 => "was told to call later: there is no room".to_owned(),
+                (0, 0, _) if refused.total() > refused.silent => "reset".to_owned(),
+                (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
+                (0, 0, 0) if refused.silent > 0 => "reset: it did not say what it wants".to_owned(),
+                (0, 0, 0) => "the node was not reached".to_owned(),
+            };
+            let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
+            eprintln!("gateway: {peer} {what}{why}");
+        }
+    }
+}

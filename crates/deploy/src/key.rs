@@ -1,0 +1,181 @@
+//! `anabranch key`: make keys, show what others may know of them, sign files.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anabranch_secure::{KeyText, SecretKey, SharedKey, SigningKey, VerifyingKey};
+
+use crate::error::Error;
+use crate::files::{digest, write_whole};
+use crate::keys::{in_file, read_signature, warn_if_open};
+use crate::output;
+
+/// Keys of senders, gateways and nodes.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Make keys: NAME.key, which is secret, and NAME.pub, which is for others
+    New(New),
+    /// Print what others may know of a secret key
+    Public(Public),
+    /// Sign a file, for nodes that take only what is signed: the signature goes into FILE.sig
+    Sign(Sign),
+    /// Check a signature
+    Verify(Verify),
+}
+
+/// What a key is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Kind {
+    /// Who a sender, a gateway or a node is (X25519).
+    Identity,
+    /// Who signs files (Ed25519).
+    Signing,
+    /// A secret that a sender and a node share.
+    Psk,
+}
+
+/// Options of `key new`.
+#[derive(Debug, clap::Args)]
+pub struct New {
+    /// Names of the keys, as paths without an extension
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<PathBuf>,
+    /// What they are for
+    #[arg(long, value_enum, default_value_t = Kind::Identity)]
+    kind: Kind,
+}
+
+/// Options of `key public`.
+#[derive(Debug, clap::Args)]
+pub struct Public {
+    /// The file with the secret key
+    file: PathBuf,
+}
+
+/// Options of `key sign`.
+#[derive(Debug, clap::Args)]
+pub struct Sign {
+    /// The file to sign
+    file: PathBuf,
+    /// The file with the signing key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Put the signature there [default: FILE.sig]
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+/// Options of `key verify`.
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// The file that is signed
+    file: PathBuf,
+    /// The file with the signer's public key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// The signature [default: FILE.sig]
+    #[arg(long, value_name = "PATH")]
+    signature: Option<PathBuf>,
+}
+
+/// Makes, shows and uses keys.
+///
+/// # Errors
+/// A file that cannot be read or written, and a signature that does not hold.
+pub fn main(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::New(new) => new.names.iter().try_for_each(|name| make(name, new.kind)),
+        Command::Public(public) => {
+            for key in in_file(&public.file)? {
+                let Some(public) = key.public() else {
+                    return Err(Error::input(format!("{}: it has no secret key", public.file.display()))
+                        .with_hint("name a NAME.key of `anabranch key new`"));
+                };
+                output::text(&format!("{}\n", public.to_line()))?;
+            }
+            Ok(())
+        }
+        Command::Sign(sign) => sign.run(),
+        Command::Verify(verify) => verify.run(),
+    }
+}
+
+fn make(name: &Path, kind: Kind) -> Result<(), Error> {
+    let no_entropy = |e| Error::missing(format!("{e}"));
+    let key = match kind {
+        Kind::Identity => KeyText::Secret(SecretKey::generate().map_err(no_entropy)?),
+        Kind::Signing => KeyText::Signing(SigningKey::generate().map_err(no_entropy)?),
+        Kind::Psk => KeyText::Shared(SharedKey::generate().map_err(no_entropy)?),
+    };
+    let with = |extension: &str| {
+        let mut path = name.as_os_str().to_owned();
+        path.push(extension);
+        PathBuf::from(path)
+    };
+    write_new(&with(".key"), 0o600, &format!("# keep this to yourself\n{}\n", key.to_line()))?;
+    if let Some(public) = key.public() {
+        write_new(&with(".pub"), 0o644, &format!("{}\n", public.to_line()))?;
+        output::text(&format!("{} {}\n", name.display(), public.to_line()))?;
+    }
+    Ok(())
+}
+
+/// Never over a key that is there.
+fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
+    let mut options = File::options();
+    let file = options.write(true).create_new(true).mode(mode).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all())).map_err(
+        |error| {
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                Error::input(format!("{} is there already", path.display()))
+                    .with_hint("no key is ever overwritten: take another name, or remove it yourself")
+            } else {
+                Error::unwritable(path, &error)
+            }
+        },
+    )
+}
+
+impl Sign {
+    fn run(&self) -> Result<(), Error> {
+        warn_if_open(&self.key);
+        let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
+            return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
+                .with_hint("`anabranch key new NAME --kind signing` makes one"));
+        };
+        let signature = key.sign(&digest(&self.file)?.1);
+        let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
+        write_whole(&path, format!("{signature}\n").as_bytes())?;
+        output::text(&format!("{}\n", path.display()))
+    }
+}
+
+impl Verify {
+    fn run(&self) -> Result<(), Error> {
+        let keys = in_file(&self.key)?;
+        let path = self.signature.clone().unwrap_or_else(|| beside(&self.file));
+        let (file, signature) = (digest(&self.file)?.1, read_signature(&path)?);
+        let signers: Vec<VerifyingKey> = keys
+            .iter()
+            .filter_map(|key| if let KeyText::Verifying(key) = key { Some(*key) } else { None })
+            .collect();
+        if signers.is_empty() {
+            return Err(Error::input(format!("{}: it has no signer's public key", self.key.display()))
+                .with_hint("name a NAME.pub of `anabranch key new NAME --kind signing`"));
+        }
+        match signers.iter().any(|key| key.has_signed(&file, &signature)) {
+            true => output::text("the signature holds\n"),
+            false => Err(Error::job(format!("{}: the signature does not hold", path.display()))
+                .with_hint("the file has changed since, or somebody else has signed it")),
+        }
+    }
+}
+
+/// FILE.sig.
+fn beside(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".sig");
+    path.into()
+}

@@ -1,0 +1,259 @@
+//! Keys on the command line and in files: who we are, whom we know, and what may go without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anabranch_net::set::{KnownGateway, greeting_number};
+use anabranch_secure::{
+    Acquaintance, BadKey, Doorkeeper, KeyText, PublicKey, SecretKey, SenderKeys, SharedKey, Signature,
+    VerifyingKey, WhoMay,
+};
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+
+/// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GatewayName {
+    endpoint: Endpoint,
+    key: Option<String>,
+}
+
+impl FromStr for GatewayName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (endpoint, key) = text.split_once('=').map_or((text, None), |(host, key)| (host, Some(key)));
+        Ok(Self { endpoint: endpoint.parse()?, key: key.map(str::to_owned) })
+    }
+}
+
+impl GatewayName {
+    /// The gateway's first address, with `port` unless one was given, and its key.
+    ///
+    /// # Errors
+    /// A name that does not resolve, a key that cannot be read.
+    pub fn resolve(&self, port: u16) -> Result<KnownGateway, Error> {
+        let key = self.key.as_deref().map(public).transpose()?;
+        Ok(KnownGateway { address: self.endpoint.resolve(port)?, key })
+    }
+
+    /// Without the key.
+    pub(crate) fn text(&self) -> &str {
+        self.endpoint.text()
+    }
+}
+
+/// What a node wants to know of those who send to it.
+#[derive(Debug, clap::Args)]
+pub struct OfNode {
+    /// The node's secret key: a file that `anabranch key new` has made
+    #[arg(long, value_name = "FILE", requires = "senders")]
+    key: Option<PathBuf>,
+    /// Take files only from senders with these public keys, each as text or in a file
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
+    senders: Vec<String>,
+    /// Take files also from whoever has this pre-shared key: a file that `anabranch key new --kind psk` has made
+    #[arg(long, value_name = "FILE")]
+    psk: Option<PathBuf>,
+    /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
+    #[arg(long, conflicts_with_all = ["key", "senders", "psk"])]
+    insecure: bool,
+    /// Take only files that the owner of one of these Ed25519 keys has signed, each as text or in a file
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',')]
+    signers: Vec<String>,
+}
+
+impl OfNode {
+    /// Whom it takes files from; `None` if from anybody.
+    pub(crate) fn who(&self) -> Result<Option<WhoMay>, Error> {
+        if self.insecure {
+            return Ok(None);
+        }
+        if self.key.is_none() && self.psk.is_none() {
+            return Err(who_may("--key FILE --senders KEY,..., or --psk FILE"));
+        }
+        let senders = publics(&self.senders)?;
+        Ok(Some(WhoMay {
+            own: self.key.as_deref().map(secret).transpose()?,
+            senders,
+            shared: self.psk.as_deref().map(shared).transpose()?,
+        }))
+    }
+
+    /// Whose signatures it wants; nobody's if there are none.
+    pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
+        let keys = self.signers.iter().map(|text| {
+            all(text)?
+                .into_iter()
+                .map(|key| match key {
+                    KeyText::Verifying(key) => Ok(key),
+                    other => Err(wrong(text, "ed25519", other.kind())),
+                })
+                .collect::<Result<Vec<_>, _>>()
+        });
+        Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+/// What a gateway wants to know of those whom it serves.
+#[derive(Debug, clap::Args)]
+pub struct OfGateway {
+    /// The gateway's secret key: a file that `anabranch key new` has made
+    #[arg(long, value_name = "FILE", requires = "senders")]
+    key: Option<PathBuf>,
+    /// Serve only senders with these public keys, each as text or in a file
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
+    senders: Vec<String>,
+    /// Serve anybody: for networks whose every host is trusted
+    #[arg(long, conflicts_with_all = ["key", "senders"])]
+    insecure: bool,
+}
+
+impl OfGateway {
+    /// `None` if it serves anybody.
+    pub(crate) fn door(&self) -> Result<Option<Arc<Doorkeeper>>, Error> {
+        match &self.key {
+            _ if self.insecure => Ok(None),
+            None => Err(who_may("--key FILE --senders KEY,...")),
+            Some(key) => Ok(Some(Doorkeeper::new(secret(key)?, publics(&self.senders)?))),
+        }
+    }
+}
+
+/// Who a sender is, and how it knows its node.
+#[derive(Debug, clap::Args)]
+pub struct OfSender {
+    /// The sender's secret key: a file that `anabranch key new` has made
+    #[arg(long, value_name = "FILE", requires = "to")]
+    key: Option<PathBuf>,
+    /// The node's public key, as text or in a file
+    #[arg(long, value_name = "KEY|FILE", requires = "key", conflicts_with = "psk")]
+    node_key: Option<String>,
+    /// The pre-shared key that the node has too, in a file
+    #[arg(long, value_name = "FILE", requires = "key")]
+    psk: Option<PathBuf>,
+    /// The signature of the file, for nodes that take only what is signed: a file that `anabranch key sign` has made
+    #[arg(long, value_name = "FILE", requires = "to")]
+    signature: Option<PathBuf>,
+    /// Encrypt nothing: for networks whose every host is trusted
+    #[arg(long, requires = "to", conflicts_with_all = ["key", "node_key", "psk"])]
+    insecure: bool,
+}
+
+impl OfSender {
+    /// The file's signature, if there is one.
+    pub(crate) fn signature(&self) -> Result<Option<[u8; 64]>, Error> {
+        self.signature.as_deref().map(|path| read_signature(path).map(|signature| signature.0)).transpose()
+    }
+
+    /// `None` if nothing is encrypted.
+    pub(crate) fn keys(&self) -> Result<Option<Arc<SenderKeys>>, Error> {
+        if self.insecure {
+            return Ok(None);
+        }
+        let node = match (&self.node_key, &self.psk) {
+            (Some(text), _) => Acquaintance::Known(public(text)?),
+            (None, Some(path)) => Acquaintance::Shared(shared(path)?),
+            (None, None) => return Err(who_may("--key FILE --node-key KEY")),
+        };
+        let own = self.key.as_deref().ok_or_else(|| who_may("--key FILE --node-key KEY"))?;
+        Ok(Some(SenderKeys::new(secret(own)?, node, greeting_number())))
+    }
+}
+
+fn who_may(flags: &str) -> Error {
+    Error::input(format!("nothing says who may: {flags}")).with_hint(
+        "`anabranch key new NAME` makes keys; --insecure does without, where every host is trusted",
+    )
+}
+
+fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
+    Error::input(format!("{place}: {}", BadKey::Other { wanted, is })).with_hint(
+        "`anabranch key new NAME` makes NAME.key, which is secret, and NAME.pub, which is for others",
+    )
+}
+
+/// The keys of a file.
+pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
+    let text =
+        fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e).with_hint("name a file of keys"))?;
+    let keys = KeyText::all(&text).map_err(|(line, error)| {
+        Error::input(format!("{}:{line}: {error}", path.display()))
+            .with_hint("`anabranch key new NAME` makes keys")
+    })?;
+    if keys.is_empty() {
+        return Err(Error::input(format!("{}: there is no key in it", path.display())));
+    }
+    Ok(keys)
+}
+
+/// A key as text, or all of a file.
+fn all(text: &str) -> Result<Vec<KeyText>, Error> {
+    match text.parse() {
+        Ok(key) => Ok(vec![key]),
+        Err(BadKey::Kind) => in_file(Path::new(text)),
+        Err(error) => Err(Error::input(format!("{error}"))),
+    }
+}
+
+fn publics(texts: &[String]) -> Result<Vec<PublicKey>, Error> {
+    let keys = texts.iter().map(|text| {
+        let keys = all(text)?.into_iter().map(|key| match key {
+            KeyText::Public(key) => Ok(key),
+            other => Err(wrong(text, "x25519", other.kind())),
+        });
+        keys.collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+fn public(text: &str) -> Result<PublicKey, Error> {
+    let keys = publics(&[text.to_owned()])?;
+    match keys[..] {
+        [key] => Ok(key),
+        _ => Err(Error::input(format!("{text}: one key is wanted here, and it has {}", keys.len()))),
+    }
+}
+
+/// The one key of a file, if it is of the right kind.
+fn one<T>(path: &Path, kind: &'static str, pick: impl Fn(&KeyText) -> Option<T>) -> Result<T, Error> {
+    match &in_file(path)?[..] {
+        [key] => pick(key).ok_or_else(|| wrong(&path.display().to_string(), kind, key.kind())),
+        keys => Err(Error::input(format!(
+            "{}: one key is wanted here, and it has {}",
+            path.display(),
+            keys.len()
+        ))),
+    }
+}
+
+pub(crate) fn secret(path: &Path) -> Result<SecretKey, Error> {
+    warn_if_open(path);
+    one(path, "x25519-secret", |key| if let KeyText::Secret(key) = key { Some(key.clone()) } else { None })
+}
+
+fn shared(path: &Path) -> Result<SharedKey, Error> {
+    warn_if_open(path);
+    one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })
+}
+
+/// A secret that others may read is none.
+pub(crate) fn warn_if_open(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
+        eprintln!("warning: others may read {}: `chmod 600` it", path.display());
+    }
+}
+
+/// A signature, as `key sign` has written it.
+pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
+    let text = fs::read_to_string(path)
+        .map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch key sign` makes signatures"))?;
+    text.trim().parse().map_err(|error| {
+        Error::input(format!("{}: {error}", path.display()))
+            .with_hint("`anabranch key sign` makes signatures")
+    })
+}

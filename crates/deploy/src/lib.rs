@@ -1,0 +1,66 @@
+//! The deployed programs of SET: `gateway`, `node`, `push` and `key`, each as a command with options and as a function.
+//!
+//! `anabranch` has them beside the simulator; `anabranch-gateway`, `anabranch-node` and `anabranch-push` are programs of
+//! one command each, for machines that have room for nothing else. Neither simulator nor laboratory nor tables are linked
+//! into them.
+//!
+//! The library also holds what every program of this workspace shares: [`error`] (messages, hints, exit codes), [`output`]
+//! (standard output), [`files`] (files that are there whole or not at all), [`config`] (`--config`), [`service`] (signals,
+//! systemd) and [`endpoint`].
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod endpoint;
+pub mod error;
+pub mod files;
+pub mod gateway;
+pub mod key;
+pub mod keys;
+pub mod node;
+pub mod output;
+pub mod push;
+pub mod service;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Args, Command, FromArgMatches};
+
+use crate::error::Error;
+
+/// The exit code of a program's outcome, after its error is printed on standard error.
+#[must_use]
+pub fn exit(outcome: Result<(), Error>) -> ExitCode {
+    match outcome {
+        Ok(()) | Err(Error::Pipe) => ExitCode::SUCCESS,
+        Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// The definition of a program `name` that is one command with the options of `A`.
+pub fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
+    let command = Command::new(name).about(about).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
+    // A program of one command is a multicall program: its own name is the command's, and `--config` works as it does
+    // for a subcommand of `anabranch`.
+    let program = Command::new("anabranch").multicall(true).subcommand(A::augment_args(command));
+    config::with_files(program)
+}
+
+/// Runs a program that is one command: reads its options and the file of `--config`, then calls `main`.
+pub fn alone<A: FromArgMatches>(program: Command, main: impl FnOnce(A) -> Result<(), Error>) -> ExitCode {
+    exit(parsed(&program).and_then(main))
+}
+
+fn parsed<A: FromArgMatches>(program: &Command) -> Result<A, Error> {
+    let name = program.get_subcommands().next().map_or_else(OsString::new, |c| c.get_name().into());
+    // The file may have any name: a package may rename it, a test may link to it.
+    let arguments = std::iter::once(name).chain(std::env::args_os().skip(1)).collect();
+    let matches = config::matches(program, arguments)?;
+    let (_, matches) = matches.subcommand().expect("clap ends the program where the command is missing");
+    Ok(A::from_arg_matches(matches).unwrap_or_else(|error| error.exit()))
+}

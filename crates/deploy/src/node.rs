@@ -1,0 +1,244 @@
+//! `anabranch node`: receive files from senders, through gateways.
+
+mod disk;
+mod journal;
+mod sink;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time;
+
+use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
+use anabranch_core::time::Duration;
+use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters};
+use anabranch_units::Size;
+use serde::Serialize;
+use tokio::time::Instant;
+
+use self::sink::Output;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::gateway::positive;
+use crate::keys::{GatewayName, OfNode};
+use crate::output;
+use crate::service::{self, Signals};
+
+/// How long the end of connections may take once a file is there.
+const FAREWELL: time::Duration = time::Duration::from_secs(2);
+
+/// Between two lines about connections that were refused.
+const REFUSALS_EVERY: time::Duration = time::Duration::from_secs(1);
+
+/// Options of `node`.
+///
+/// It takes files from senders whose keys it knows, encrypted from end to end.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Where senders and gateways call
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "[::]:47200")]
+    listen: Endpoint,
+    /// Put each file there, whole or not at all; `-` is standard output
+    #[arg(long, value_name = "FILE", required_unless_present = "pipe", conflicts_with = "pipe")]
+    out: Option<PathBuf>,
+    /// Start this command for each file, with the octets on its standard input as they arrive. The sender is told that
+    /// the file is there when the command has ended well
+    #[arg(long, value_name = "CMD")]
+    pipe: Option<String>,
+    #[command(flatten)]
+    keys: OfNode,
+    /// Put a file together in this folder before the command is started. A push that is interrupted then goes on where it
+    /// was; without, it begins anew
+    #[arg(long, value_name = "DIR", requires = "pipe")]
+    spool: Option<PathBuf>,
+    /// Gateways to announce to senders, at most 15, each with its public key as text or in a file
+    #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',')]
+    gateways: Vec<GatewayName>,
+    /// Octets that may wait out of order: at least the sum of the gateways' rates times the longest delay
+    #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
+    buffer: Size,
+    /// Connections at once; further ones are reset
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// A connection on which nothing moves for so long is reset, and an unfinished file makes way for another
+    #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = positive)]
+    idle: Duration,
+    /// End after one file
+    #[arg(long)]
+    once: bool,
+    /// Print one JSON object for each file
+    #[arg(long)]
+    json: bool,
+    /// Nothing on standard error but errors
+    #[arg(long, short)]
+    quiet: bool,
+    /// Read keys, look up names, say whether the options are good, and end: nothing else is opened, nothing written
+    #[arg(long)]
+    check: bool,
+}
+
+/// A file that is there.
+#[derive(Debug, Serialize)]
+struct Received {
+    /// The transfer's number, in hexadecimal.
+    transfer: String,
+    bytes: u64,
+    sha256: String,
+    /// Where it went.
+    to: String,
+}
+
+/// Runs a node until it is stopped, or with `--once` until it has received one file.
+///
+/// # Errors
+/// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file that failed.
+pub fn main(arguments: Arguments) -> Result<(), Error> {
+    let address = arguments.listen.resolve(NODE_PORT)?;
+    let config = config(&arguments, address)?;
+    if arguments.check {
+        return service::checked("node");
+    }
+    let output =
+        Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
+            .signed_by(arguments.keys.signers()?)?;
+    service::runtime()?.block_on(async {
+        let mut signals = Signals::catch()?;
+        let insecure = config.who.is_none();
+        let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
+        eprintln!("node: listening on {}", node.address());
+        service::ready();
+        if !arguments.quiet && insecure {
+            eprintln!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
+        }
+        tokio::select! {
+            ended = serve(node, &arguments) => ended,
+            stop = signals.next() => stop.verdict(),
+        }
+    })
+}
+
+fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error> {
+    if arguments.gateways.len() > MAX_GATEWAYS {
+        let message = format!("--gateways: {} of them; a table has {MAX_GATEWAYS}", arguments.gateways.len());
+        return Err(Error::input(message).with_hint("announce the best"));
+    }
+    let buffer = u32::try_from(arguments.buffer.0).ok().filter(|octets| (1_000..1 << 30).contains(octets));
+    let buffer = buffer
+        .ok_or_else(|| Error::input(format!("--buffer {} is not from 1 kB to 1 GiB", arguments.buffer.0)))?;
+    let gateways = arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT));
+    Ok(NodeConfig {
+        who: arguments.keys.who()?,
+        gateways: gateways.collect::<Result<_, _>>()?,
+        buffer,
+        connections: arguments.connections as usize,
+        idle: arguments.idle,
+        ..NodeConfig::new(listen)
+    })
+}
+
+async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Error> {
+    let mut said = Refusals::default();
+    loop {
+        let event = node.next().await;
+        if !arguments.quiet {
+            said.look(node.refused());
+        }
+        let Some(event) = event else { continue };
+        match event {
+            NodeEvent::Began { transfer, from } => {
+                if !arguments.quiet {
+                    let id = transfer.0;
+                    match from {
+                        0 => eprintln!("node: transfer {id:016x} has begun"),
+                        _ => eprintln!("node: transfer {id:016x} goes on from octet {from}"),
+                    }
+                }
+            }
+            NodeEvent::Declined { transfer, reason, delivered } => {
+                eprintln!("node: transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
+            }
+            NodeEvent::Finished { transfer, octets } => {
+                let received = Received {
+                    transfer: format!("{:016x}", transfer.0),
+                    bytes: octets,
+                    sha256: node.sink().sha256(),
+                    to: node.sink().to_string(),
+                };
+                received.print(arguments)?;
+                if arguments.once {
+                    return farewell(node).await;
+                }
+            }
+            NodeEvent::Abandoned { octets, .. } => {
+                eprintln!("node: given up after {octets} octets");
+                if arguments.once {
+                    return Err(Error::job(format!("the file was given up after {octets} octets")));
+                }
+            }
+            NodeEvent::Failed { error, .. } => {
+                let error = Error::job(format!("{}: {error}", node.sink()));
+                if arguments.once {
+                    return Err(error);
+                }
+                eprintln!("{error}");
+            }
+        }
+    }
+}
+
+/// What was said of connections that were refused: a line a second at most, however many they are.
+#[derive(Debug, Default)]
+struct Refusals {
+    said: u64,
+    at: Option<Instant>,
+}
+
+impl Refusals {
+    fn look(&mut self, refused: RefusedCounters) {
+        let total = refused.total();
+        if total > self.said && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
+            self.at = Some(Instant::now());
+            eprintln!("node: {total} connections refused until now: {refused}");
+            self.said = total;
+        }
+    }
+}
+
+/// Why a transfer may not begin.
+fn why(reason: RefuseReason, delivered: u64) -> String {
+    match reason {
+        RefuseReason::Unfinished => {
+            format!("{delivered} octets of another file are here and wait for the rest")
+        }
+        // The sink has said why.
+        _ => "it is not taken".to_owned(),
+    }
+}
+
+/// The sender shall hear that all is there.
+async fn farewell(mut node: Node<Output>) -> Result<(), Error> {
+    let end = async {
+        while !node.is_idle() {
+            node.next().await;
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, end).await;
+    Ok(())
+}
+
+impl Received {
+    fn print(&self, arguments: &Arguments) -> Result<(), Error> {
+        let Self { bytes, sha256, to, .. } = self;
+        let line = format!("{bytes} octets in {to}, SHA-256 {sha256}\n");
+        match (arguments.out.as_deref() == Some("-".as_ref()), arguments.json) {
+            // There the octets are.
+            (true, _) => {
+                if !arguments.quiet {
+                    eprint!("{line}");
+                }
+                Ok(())
+            }
+            (false, true) => output::json(self),
+            (false, false) => output::text(&line),
+        }
+    }
+}

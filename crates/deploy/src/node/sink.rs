@@ -1,0 +1,370 @@
+//! Where a node's octets go: a file, standard output, or a command.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anabranch_core::set::{RefuseReason, TransferId};
+use anabranch_net::set::{Offer, Sink, Verdict};
+use anabranch_secure::{FileDigest, Signature, VerifyingKey};
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::time::{Duration, Instant};
+
+use super::disk::Beside;
+use super::journal::{Found, Journal, Subject};
+use crate::error::Error;
+use crate::files::{Temporary, check_writable, folder, is_special};
+use crate::output::hex;
+
+/// A node's output.
+#[derive(Debug)]
+pub(super) struct Output {
+    to: To,
+    signers: Vec<VerifyingKey>,
+    /// The SHA-256 that the present file is said to have.
+    expected: Option<[u8; 32]>,
+    /// What comes at present.
+    coming: Option<Coming>,
+    sha256: Sha256,
+}
+
+/// Where files go.
+#[derive(Debug)]
+enum To {
+    /// A file that is there whole or not at all.
+    File(PathBuf),
+    /// A device or a pipe: it is written to where it stands.
+    Special(PathBuf),
+    Stdout,
+    Command {
+        text: String,
+        /// A file that says which it is is put together there first.
+        spool: Option<PathBuf>,
+    },
+}
+
+/// Where the present file goes meanwhile.
+#[derive(Debug)]
+enum Coming {
+    /// Beside its place, to be lost with everything else.
+    Temporary(Temporary),
+    /// Beside its place, and what is there stays there.
+    Kept(Partial),
+    /// It came before; its sender has not heard.
+    Done,
+    Special(File),
+    Stdout,
+    Command(Running),
+}
+
+/// What has come of a file that can be gone on with. What is there is made certain when this is dropped.
+#[derive(Debug)]
+struct Partial {
+    journal: Journal<Beside>,
+    subject: Subject,
+    /// When the last checkpoint was over, and how long it took.
+    checkpoint: Instant,
+    took: Duration,
+}
+
+/// So many octets, or what came in so long, may have to be sent again after a power cut.
+const CHECKPOINT_EVERY: u64 = 1 << 20;
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
+/// A slow disk has so many times as long for what comes as for making it certain.
+const CHECKPOINT_PART: u32 = 8;
+
+impl Partial {
+    fn write(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.journal.write(octets)?;
+        let since = self.checkpoint.elapsed();
+        let much = self.journal.uncertain() >= CHECKPOINT_EVERY && since >= self.took * CHECKPOINT_PART;
+        if much || since >= CHECKPOINT_AFTER {
+            let began = Instant::now();
+            self.journal.checkpoint()?;
+            self.checkpoint = Instant::now();
+            self.took = self.checkpoint.saturating_duration_since(began);
+        }
+        Ok(())
+    }
+
+    /// Everything is here: is it what was said? Otherwise it is thrown away.
+    fn verify(&mut self, digest: [u8; 32]) -> io::Result<()> {
+        self.journal.checkpoint()?;
+        if digest == self.subject.digest {
+            return Ok(());
+        }
+        self.journal.throw_away()?;
+        let (said, found) = (hex(&self.subject.digest), hex(&digest));
+        Err(io::Error::other(format!("what has come has SHA-256 {found}, and {said} was announced")))
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // If it cannot be, less counts.
+        let _ = self.journal.checkpoint();
+    }
+}
+
+/// A command, with all that it has started. It is killed when this is dropped: the end of its input would look like the end
+/// of the file.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // `None` once it has ended: then the number may be somebody else's.
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(group) = id {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Output {
+    /// A command if there is one, a file otherwise.
+    pub(super) fn new(out: Option<&Path>, pipe: Option<&str>, spool: Option<&Path>) -> Result<Self, Error> {
+        let to = match (out, pipe) {
+            (_, Some(text)) => {
+                let spool = spool.map(|folder| folder.join("spool"));
+                spool.as_deref().map_or(Ok(()), check_writable)?;
+                To::Command { text: text.to_owned(), spool }
+            }
+            (Some(path), None) if path == Path::new("-") => To::Stdout,
+            (Some(path), None) => {
+                check_writable(path)?;
+                match is_special(path) {
+                    true => To::Special(path.to_owned()),
+                    false => To::File(path.to_owned()),
+                }
+            }
+            (None, None) => return Err(Error::input("neither --out nor --pipe says where the octets go")),
+        };
+        Ok(Self { to, signers: Vec::new(), expected: None, coming: None, sha256: Sha256::new() })
+    }
+
+    /// Takes only files that one of `signers` has signed, if there are any.
+    pub(super) fn signed_by(self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
+        // A command that gets octets as they come would have them before it is known that they are those that were signed.
+        let whole = matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. });
+        if !signers.is_empty() && !whole {
+            return Err(Error::input(
+                "--signers: here octets would be handed on before they are known to be signed",
+            )
+            .with_hint("with --pipe, give a --spool; otherwise an --out that is a file"));
+        }
+        Ok(Self { signers, ..self })
+    }
+
+    /// Whether one of the signers has signed it, where that matters.
+    fn is_wanted(&self, offer: &Offer) -> bool {
+        let signed = offer.file.and_then(|file| {
+            let digest = FileDigest { length: offer.length, sha256: file.digest };
+            file.signature.map(|signature| (digest, Signature(signature)))
+        });
+        let holds =
+            |key: &VerifyingKey| signed.is_some_and(|(file, signature)| key.has_signed(&file, &signature));
+        self.signers.is_empty() || self.signers.iter().any(holds)
+    }
+
+    /// Of what has come of the present file.
+    pub(super) fn sha256(&self) -> String {
+        hex(&self.sha256.clone().finalize())
+    }
+
+    /// Goes on with what there is of a file, or begins with it.
+    async fn resume(
+        &mut self,
+        beside: Beside,
+        place: Option<PathBuf>,
+        offer: Subject,
+        discard: bool,
+    ) -> io::Result<Verdict> {
+        let part = beside.part().to_owned();
+        let mut journal = Journal::open(beside)?;
+        let mut found = journal.begin(offer, discard)?;
+        if matches!(found, Found::Done | Found::Placed) {
+            let there = match &place {
+                // It may have been replaced since.
+                Some(place) => {
+                    let as_long = place.metadata().is_ok_and(|file| file.len() == offer.length);
+                    self.sha256 = if as_long { hash(place, offer.length).await? } else { Sha256::new() };
+                    as_long && self.sha256.clone().finalize()[..] == offer.digest
+                }
+                // A command has ended well, or it has not been told.
+                None => found == Found::Done,
+            };
+            if there {
+                self.coming = Some(Coming::Done);
+                return Ok(Verdict::From(offer.length));
+            }
+            journal.restart(offer, 0)?;
+            found = Found::From(0);
+        }
+        let from = match found {
+            Found::From(from) => from,
+            Found::Unfinished(delivered) => {
+                return Ok(Verdict::Refuse(RefuseReason::Unfinished, delivered));
+            }
+            Found::Done | Found::Placed => 0,
+        };
+        self.sha256 = if from > 0 { hash(&part, from).await? } else { Sha256::new() };
+        self.coming = Some(Coming::Kept(Partial {
+            journal,
+            subject: offer,
+            checkpoint: Instant::now(),
+            took: Duration::ZERO,
+        }));
+        Ok(Verdict::From(from))
+    }
+}
+
+/// What a file's first octets are, a piece at a time: others have their turn between two.
+async fn hash(path: &Path, octets: u64) -> io::Result<Sha256> {
+    let mut file = File::open(path)?;
+    let mut piece = vec![0; 256 << 10];
+    let (mut sha256, mut left) = (Sha256::new(), octets);
+    while left > 0 {
+        let most = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let n = file.read(&mut piece[..most])?;
+        if n == 0 {
+            break;
+        }
+        sha256.update(&piece[..n]);
+        left -= n as u64;
+        tokio::task::yield_now().await;
+    }
+    Ok(sha256)
+}
+
+/// Starts a command with that on its standard input.
+fn start(text: &str, transfer: TransferId, input: Stdio) -> io::Result<Running> {
+    let mut command = Command::new("sh");
+    command.args(["-c", text]).env("ANABRANCH_TRANSFER", format!("{:016x}", transfer.0));
+    Ok(Running(command.stdin(input).process_group(0).spawn()?))
+}
+
+/// Waits for a command's good end.
+async fn end(mut running: Running) -> io::Result<()> {
+    drop(running.0.stdin.take());
+    let status = running.0.wait().await?;
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
+}
+
+impl Sink for Output {
+    async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
+        self.coming = None;
+        self.sha256 = Sha256::new();
+        if !self.is_wanted(offer) {
+            eprintln!("node: the file bears no signature of one of --signers");
+            return Ok(Verdict::Refuse(RefuseReason::Unwanted, 0));
+        }
+        self.expected = offer.file.map(|file| file.digest);
+        let subject = offer.file.map(|file| {
+            let subject = Subject { digest: file.digest, length: offer.length, transfer: offer.transfer.0 };
+            (subject, file.discard)
+        });
+        let coming = match (&self.to, subject) {
+            (To::File(path), Some((subject, discard))) => {
+                let (beside, place) = (Beside::new(path), Some(path.clone()));
+                return self.resume(beside, place, subject, discard).await.or_else(no_room);
+            }
+            (To::Command { spool: Some(spool), .. }, Some((subject, discard))) => {
+                let beside = Beside::new(spool);
+                return self.resume(beside, None, subject, discard).await.or_else(no_room);
+            }
+            (To::File(path), None) => Coming::Temporary(Temporary::beside(path)?),
+            (To::Special(path), _) => Coming::Special(File::options().write(true).open(path)?),
+            (To::Stdout, _) => Coming::Stdout,
+            (To::Command { text, .. }, _) => Coming::Command(start(text, offer.transfer, Stdio::piped())?),
+        };
+        self.coming = Some(coming);
+        Ok(Verdict::From(0))
+    }
+
+    async fn write(&mut self, octets: Bytes) -> io::Result<()> {
+        self.sha256.update(&octets);
+        match self.coming.as_mut() {
+            Some(Coming::Temporary(file)) => file.write_all(&octets),
+            Some(Coming::Kept(partial)) => partial.write(&octets),
+            Some(Coming::Special(file)) => file.write_all(&octets),
+            Some(Coming::Stdout) => io::stdout().lock().write_all(&octets),
+            Some(Coming::Command(running)) => match &mut running.0.stdin {
+                Some(stdin) => stdin.write_all(&octets).await,
+                None => Err(io::ErrorKind::NotFound.into()),
+            },
+            // Nothing follows what is whole.
+            Some(Coming::Done) | None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        let digest: [u8; 32] = self.sha256.clone().finalize().into();
+        // What has been kept is checked, and thrown away, by itself.
+        let wrong = self.expected.is_some_and(|expected| expected != digest);
+        if wrong && !matches!(self.coming, Some(Coming::Kept(_))) {
+            self.coming = None;
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "these are not the octets that were announced",
+            ));
+        }
+        match (&self.to, self.coming.take()) {
+            (To::File(path), Some(Coming::Temporary(file))) => {
+                file.place()?;
+                // The name is there after a power cut once the folder is written.
+                File::open(folder(path))?.sync_all()
+            }
+            (To::File(path), Some(Coming::Kept(mut partial))) => {
+                partial.verify(digest)?;
+                partial.journal.disk().place(path)?;
+                partial.journal.done()
+            }
+            (To::Command { text, .. }, Some(Coming::Kept(mut partial))) => {
+                partial.verify(digest)?;
+                let input = File::open(partial.journal.disk().part())?;
+                end(start(text, TransferId(partial.subject.transfer), input.into())?).await?;
+                partial.journal.done()?;
+                partial.journal.disk().remove_part()
+            }
+            (_, Some(Coming::Command(running))) => end(running).await,
+            (_, Some(Coming::Stdout)) => io::stdout().lock().flush(),
+            (_, Some(Coming::Special(_) | Coming::Done)) => Ok(()),
+            (_, Some(Coming::Temporary(_) | Coming::Kept(_)) | None) => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.coming = None;
+    }
+}
+
+/// A sender can be told that there is no room, and come again when there is.
+fn no_room(error: io::Error) -> io::Result<Verdict> {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            eprintln!("node: {error}");
+            Ok(Verdict::Refuse(RefuseReason::Unwanted, 0))
+        }
+        _ => Err(error),
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.to {
+            To::File(path) | To::Special(path) => write!(f, "{}", path.display()),
+            To::Stdout => write!(f, "standard output"),
+            To::Command { text, .. } => write!(f, "`{text}`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

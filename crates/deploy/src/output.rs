@@ -1,0 +1,38 @@
+//! Standard output: the result, and a reader that may go away.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::error::Error;
+
+/// Prints text.
+pub fn text(text: &str) -> Result<(), Error> {
+    print(|out| out.write_all(text.as_bytes()))
+}
+
+/// Prints one object on a line of its own.
+pub fn json(value: &impl Serialize) -> Result<(), Error> {
+    let line = serde_json::to_string(value).expect("our reports are plain data");
+    print(|out| writeln!(out, "{line}"))
+}
+
+/// A figure to four decimals, without those that say nothing.
+pub fn figure(value: f64) -> String {
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Error> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Error::Pipe),
+        Err(error) => Err(Error::job(format!("cannot write to standard output: {error}"))),
+    }
+}
+
+/// Octets in hexadecimal.
+pub fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|o| format!("{o:02x}")).collect()
+}

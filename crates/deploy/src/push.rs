@@ -1,0 +1,252 @@
+//! `push --to`: over this host's network, to a node that somebody has started.
+
+mod digests;
+pub mod progress;
+pub mod report;
+mod state;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anabranch_core::set::tcp_manager::{Ending, State};
+use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus, TransferId};
+use anabranch_core::time::Duration;
+use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
+use anabranch_secure::FileDigest;
+use anabranch_units::Rate;
+use clap::Args;
+use sha2::{Digest, Sha256};
+
+use self::digests::Digests;
+use self::report::Report;
+use self::state::Memory;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::files::{is_special, read};
+use crate::gateway::positive;
+use crate::keys::{GatewayName, OfSender};
+use crate::output::{self, hex};
+use crate::service::{self, Signals};
+
+/// Options of `push`.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The file to deliver
+    pub file: PathBuf,
+    /// Deliver to the node that listens at this address, over this host's network
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub to: Option<Endpoint>,
+    /// Go through these gateways, instead of those that the node announces
+    #[arg(long, value_name = "HOST[:PORT][=KEY],...", value_delimiter = ',', requires = "to")]
+    pub via: Vec<GatewayName>,
+    /// The sender's keys.
+    #[command(flatten)]
+    pub keys: OfSender,
+    /// Send at most so much in all, as in "40 kbit/s" [default: as much as the paths take]
+    #[arg(long, value_name = "RATE", requires = "to")]
+    pub rate: Option<Rate>,
+    /// Send at most so much to each gateway [default: as much as its path takes]
+    #[arg(long, value_name = "RATE", requires = "to")]
+    pub rate_gateway: Option<Rate>,
+    /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
+    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
+    pub wait: Option<Duration>,
+    /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
+    /// which is thrown away
+    #[arg(long, requires = "to")]
+    pub restart: bool,
+    /// Remember here what was not delivered yet, and the digests of what was [default: $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    #[arg(long, value_name = "DIR", requires = "to")]
+    pub state: Option<PathBuf>,
+    /// Remember nothing
+    #[arg(long, requires = "to", conflicts_with = "state")]
+    pub no_resume: bool,
+    /// Use at most that many gateways, or as many as the latency model finds `best` for the file and the network
+    /// [default: all that SET finds good]
+    #[arg(long, value_name = "N|best")]
+    pub gateways: Option<Wanted>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// No progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// How many gateways `--gateways` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// At most that many.
+    AtMost(u32),
+    /// As many as the latency model finds best.
+    Best,
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("best", _) => Ok(Self::Best),
+            (_, Ok(0)) => Err("SET needs at least one gateway".to_owned()),
+            (_, Ok(n)) => Ok(Self::AtMost(n)),
+            (_, Err(_)) => Err("expected a number of gateways or `best`".to_owned()),
+        }
+    }
+}
+
+/// A node that does not answer is asked again after so long, and so often in all: half a minute of patience.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+const REQUEST_TRIES: u32 = 4;
+
+/// Delivers a file to the node of `--to`.
+///
+/// # Errors
+/// The file is not delivered, and why.
+pub fn main(arguments: &Arguments) -> Result<(), Error> {
+    let Some(node) = &arguments.to else {
+        return Err(Error::input("no node was named").with_hint("give its address with --to HOST[:PORT]"));
+    };
+    let mut digests = Digests::open(state::folder(arguments).as_deref());
+    let (file, digest) = open(arguments, &mut digests)?;
+    let length = digest.length;
+    let address = node.resolve(NODE_PORT)?;
+    let mut config = PushConfig::new(address, transfer()?);
+    config.via =
+        arguments.via.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect::<Result<_, _>>()?;
+    config.keys = arguments.keys.keys()?;
+    config.set.request_timeout = REQUEST_TIMEOUT;
+    config.set.request_tries = REQUEST_TRIES;
+    config.set.gateways = match arguments.gateways {
+        None => usize::MAX,
+        Some(Wanted::AtMost(n)) => n as usize,
+        Some(Wanted::Best) => {
+            return Err(Error::input("--gateways best: there is no model of this network")
+                .with_hint("give a number, or leave it out: SET finds out which are good"));
+        }
+    };
+    let sha256 = hex(&digest.sha256);
+    let said = (sha256.as_str(), length);
+    let (state, transfer) = Memory::open(arguments, address, said, config.transfer)?;
+    config.transfer = transfer;
+    let discard = arguments.restart;
+    let signature = arguments.keys.signature()?;
+    config.set.file = Some(FileIdentity { digest: digest.sha256, signature, discard });
+    config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
+    config.set.congestion_patience = config.set.busy_patience;
+    config.rate = arguments.rate.map(|Rate(rate)| rate);
+    config.rate_gateway = arguments.rate_gateway.map(|Rate(rate)| rate);
+    // Gateways that were named have the names that they were given; those of a table have ids that are the node's.
+    let mut names = Vec::new();
+    if !arguments.via.is_empty() {
+        names.push(String::new());
+        names.extend(arguments.via.iter().map(|gateway| gateway.text().to_owned()));
+    }
+    let bars = progress::Bars::new(arguments.quiet, names.clone(), length);
+    service::runtime()?.block_on(async {
+        let mut signals = Signals::catch()?;
+        let mut push = Push::new(config, file);
+        let stop = loop {
+            tokio::select! {
+                outcome = push.step() => if outcome.is_some() { break None },
+                stop = signals.next() => break Some(stop),
+            }
+            bars.update(push.sessions(), push.delivered());
+        };
+        bars.finish();
+        if stop.is_some() {
+            push.cancel();
+        }
+        push.close().await;
+        if stop.is_some() {
+            let next = if state.remembers() { "; the same command goes on from there" } else { "" };
+            eprintln!("interrupted: {} of {} octets were delivered{next}", push.delivered(), length);
+            return Err(Error::Interrupted);
+        }
+        match push.outcome() {
+            Some(Outcome::Delivered) => state.forget(),
+            // It was not let in.
+            Some(Outcome::Failed(
+                Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
+            )) => state.forget_if_fresh(),
+            // The node may have found that these are not the octets that were announced.
+            Some(Outcome::Failed(_)) => digests.forget(&digest),
+            None => {}
+        }
+        let report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
+        if arguments.json {
+            output::json(&report)?
+        } else {
+            output::text(&report.to_string())?
+        }
+        verdict(&push, length)
+    })
+}
+
+/// The file's octets, and what they are. What can be read twice is not kept in memory.
+fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
+    let path = &arguments.file;
+    if path == Path::new("-") || is_special(path) {
+        let octets = read(path)?;
+        let digest = FileDigest { length: octets.len() as u64, sha256: Sha256::digest(&octets).into() };
+        return Ok((PushFile::Octets(octets), digest));
+    }
+    let (file, digest) = digests.of(path, arguments.restart)?;
+    Ok((PushFile::OnDisk(file, digest.length), digest))
+}
+
+/// Random, so that a node tells two transfers apart.
+fn transfer() -> Result<TransferId, Error> {
+    let mut octets = [0; 8];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut octets));
+    read.map_err(|e| Error::missing(format!("cannot draw a random number from /dev/urandom: {e}")))?;
+    Ok(TransferId(u64::from_ne_bytes(octets)))
+}
+
+fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
+    let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
+    let refused = |with: SetAckStatus| {
+        push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
+    };
+    let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
+    let said = match push.error() {
+        Some(error) => format!(" ({}: {})", error.peer, error.error),
+        None if unreachable => " (a gateway does not reach the node)".to_owned(),
+        None => String::new(),
+    };
+    if let Some(error) = push.unread() {
+        let message = format!("not delivered: the file cannot be read to its end any more: {error}");
+        return Err(Error::job(message)
+            .with_hint("it has changed, or its disk fails; `--restart` pushes it as it is now"));
+    }
+    let got = format!("{} of {octets} octets were delivered", push.delivered());
+    let hint = match failure {
+        Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
+        Failure::NoGateway => "name some with --via, or start the node with --gateways",
+        Failure::Refused(RefuseReason::Busy) => {
+            "`--wait 5min` waits for its turn; a transfer that was abandoned makes way after the node's --idle"
+        }
+        Failure::Refused(RefuseReason::Unwanted) => {
+            "the node says why: is its disk full, does it want a --signature?"
+        }
+        Failure::Unfinished(_) => {
+            "let that push come to its end, or throw those octets away with `--restart`"
+        }
+        Failure::Refused(_) => "use the same version of anabranch on both sides",
+        Failure::GatewaysLost if forbidden => {
+            "a gateway may not call this node: its operator has to start it with --allow"
+        }
+        Failure::GatewaysLost if unreachable && push.error().is_none() => {
+            "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on"
+        }
+        Failure::GatewaysLost => {
+            "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
+        }
+        Failure::Congested => "`--wait 5min` waits until a gateway has room; the same command goes on",
+        Failure::Stalled => "does the node's disk or command still take what it gets?",
+        _ => "try again",
+    };
+    Err(Error::job(format!("not delivered: {failure}{said}; {got}")).with_hint(hint))
+}

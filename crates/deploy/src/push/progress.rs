@@ -1,0 +1,121 @@
+//! The progress of a push on standard error: a bar for each gateway on a terminal, sparse lines elsewhere.
+
+use std::cell::Cell;
+#[cfg(feature = "bars")]
+use std::io::IsTerminal;
+
+use anabranch_core::set::SessionReport;
+
+/// How the progress is shown.
+pub struct Bars(Look);
+
+enum Look {
+    None,
+    Lines {
+        total: u64,
+        tenth: Cell<u64>,
+    },
+    #[cfg(feature = "bars")]
+    Terminal(terminal::Bars),
+}
+
+impl Bars {
+    /// Shows nothing.
+    pub fn none() -> Self {
+        Self(Look::None)
+    }
+
+    /// `names` are the gateways' by id, `total` is in bytes.
+    pub fn new(quiet: bool, names: Vec<String>, total: u64) -> Self {
+        if quiet {
+            return Self::none();
+        }
+        #[cfg(feature = "bars")]
+        if std::io::stderr().is_terminal() {
+            return Self(Look::Terminal(terminal::Bars::new(names, total)));
+        }
+        drop(names);
+        Self(Look::Lines { total, tenth: Cell::new(0) })
+    }
+
+    /// Says something before the transfer begins.
+    pub fn say(&self, line: &str) {
+        if !matches!(self.0, Look::None) {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Shows how far the sessions and the file are.
+    pub fn update(&self, sessions: impl Iterator<Item = SessionReport>, delivered: u64) {
+        match &self.0 {
+            Look::None => {}
+            Look::Lines { total, tenth } => {
+                let now = (delivered * 10).checked_div(*total).unwrap_or(0);
+                if now > tenth.get() {
+                    tenth.set(now);
+                    eprintln!("{delivered} of {total} octets delivered ({} %)", now * 10);
+                }
+            }
+            #[cfg(feature = "bars")]
+            Look::Terminal(bars) => bars.update(sessions),
+        }
+        // Nothing is drawn of sessions where there are no bars.
+        #[cfg(not(feature = "bars"))]
+        drop(sessions);
+    }
+
+    /// Leaves the bars as they are.
+    pub fn finish(&self) {
+        #[cfg(feature = "bars")]
+        if let Look::Terminal(bars) = &self.0 {
+            bars.finish();
+        }
+    }
+}
+
+/// Bars on a terminal.
+#[cfg(feature = "bars")]
+mod terminal {
+    use std::cell::RefCell;
+
+    use anabranch_core::set::SessionReport;
+    use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+    pub(super) struct Bars {
+        total: u64,
+        names: Vec<String>,
+        all: MultiProgress,
+        /// By the gateway's id, in order of appearance.
+        bars: RefCell<Vec<(u16, ProgressBar)>>,
+    }
+
+    impl Bars {
+        pub(super) fn new(names: Vec<String>, total: u64) -> Self {
+            Self { total, names, all: MultiProgress::new(), bars: RefCell::default() }
+        }
+
+        pub(super) fn update(&self, sessions: impl Iterator<Item = SessionReport>) {
+            let mut bars = self.bars.borrow_mut();
+            for session in sessions {
+                let known = bars.iter().position(|(id, _)| *id == session.gateway);
+                let index = known.unwrap_or_else(|| {
+                    bars.push((session.gateway, self.bar(session.gateway)));
+                    bars.len() - 1
+                });
+                bars[index].1.set_position(session.delivered);
+            }
+        }
+
+        pub(super) fn finish(&self) {
+            self.bars.borrow().iter().for_each(|(_, bar)| bar.abandon());
+        }
+
+        fn bar(&self, gateway: u16) -> ProgressBar {
+            let style = ProgressStyle::with_template("{prefix:>8} {bar:40} {bytes} of {total_bytes}")
+                .expect("the template is a constant")
+                .progress_chars("━╸ ");
+            let name = self.names.get(usize::from(gateway)).cloned().unwrap_or_else(|| format!("#{gateway}"));
+            self.all.add(ProgressBar::new(self.total).with_style(style).with_prefix(name))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a push has to say for itself.
+
+use std::fmt;
+
+use anabranch_core::set::tcp_manager::{Ending, State};
+use anabranch_core::set::{SetAckStatus, StreamClose};
+use anabranch_net::set as net;
+use serde::Serialize;
+
+/// The result, as it is printed and as JSON.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Octets of the file.
+    pub bytes: u64,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Octets that came out of the node's receive buffer, in order.
+    pub delivered_bytes: u64,
+    /// Of these; `None` of a deployed node, which does not say.
+    pub delivered_sha256: Option<String>,
+    /// Octets of these that the node had already.
+    pub resumed_from: u64,
+    /// The node has the file, octet by octet; `None` if that is the node's word alone.
+    pub verified: Option<bool>,
+    /// The network's or the node's name.
+    pub network: String,
+    /// From the request until the last octet was delivered in order.
+    pub latency_s: Option<f64>,
+    /// From the request until the first session was open.
+    pub establishment_s: Option<f64>,
+    /// Bytes that were carried, over the latency, in bit/s.
+    pub goodput_bit_per_s: Option<f64>,
+    /// One line per gateway.
+    pub gateways: Vec<GatewayLine>,
+    /// Other schemes on the same network; empty unless asked for.
+    pub compare: Vec<Compared>,
+}
+
+/// What one gateway did.
+#[derive(Debug, Serialize)]
+pub struct GatewayLine {
+    /// Its name or address.
+    pub name: String,
+    /// The state of its session.
+    pub state: &'static str,
+    /// Octets of the file that it was given, copies included.
+    pub bytes: u64,
+    /// From writing a chunk to the node's acknowledgement of it, smoothed.
+    pub srtt_s: Option<f64>,
+    /// Segments that TCP sent again, on both halves; to a deployed gateway on the first, since it does not say.
+    pub retransmissions: u64,
+}
+
+/// One scheme on the same network.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// The scheme's name.
+    pub scheme: &'static str,
+    /// Number of gateways.
+    pub gateways: u32,
+    /// `None` if it did not deliver.
+    pub latency_s: Option<f64>,
+}
+
+impl Report {
+    /// Of a transfer to a deployed node: `names` are those of gateways, by id.
+    pub fn of_deployed(push: &net::Push, network: String, file: (&str, u64), names: &[String]) -> Self {
+        let (sha256, bytes) = file;
+        let latency_s = push.latency().map(|d| d.as_secs_f64());
+        let carried = push.delivered().saturating_sub(push.resumed_from());
+        let name = |id: u16| names.get(usize::from(id)).cloned();
+        let gateways = push.sessions().map(|session| GatewayLine {
+            name: name(session.gateway).unwrap_or_else(|| session.address.to_string()),
+            state: state_name(session.state),
+            bytes: session.written,
+            srtt_s: session.latency.map(|d| d.as_secs_f64()),
+            retransmissions: u64::from(push.retransmissions(session.stream)),
+        });
+        Self {
+            bytes,
+            sha256: sha256.to_owned(),
+            delivered_bytes: push.delivered(),
+            delivered_sha256: None,
+            resumed_from: push.resumed_from(),
+            verified: None,
+            network,
+            latency_s,
+            establishment_s: push.establishment().map(|d| d.as_secs_f64()),
+            goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| carried as f64 * 8.0 / s),
+            gateways: gateways.collect(),
+            compare: Vec::new(),
+        }
+    }
+}
+
+/// The state of a session as a word.
+pub fn state_name(state: State) -> &'static str {
+    match state {
+        State::Calling | State::OpenWait { .. } => "opening",
+        State::Opened => "open",
+        State::Released | State::Closed(Ending::Delivered) => "done",
+        State::Closed(Ending::Stream(StreamClose::Graceful)) => "ended",
+        State::Closed(Ending::Stream(StreamClose::Reset)) => "reset",
+        State::Closed(Ending::Stream(StreamClose::Refused)) => "refused",
+        State::Closed(Ending::Stream(StreamClose::TimedOut)) => "timed out",
+        State::Closed(Ending::Stream(StreamClose::Forbidden) | Ending::Refused(SetAckStatus::Forbidden)) => {
+            "forbidden"
+        }
+        State::Closed(Ending::Stream(StreamClose::Congested) | Ending::Refused(SetAckStatus::Congested)) => {
+            "congested"
+        }
+        State::Closed(Ending::Refused(_)) => "node unreachable",
+        State::Closed(Ending::Silent) => "silent",
+        State::Closed(Ending::Cancelled) => "cancelled",
+        State::Closed(Ending::Protocol) => "broke the protocol",
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.latency_s {
+            Some(latency) => {
+                let goodput = self.goodput_bit_per_s.unwrap_or(0.0) / 1000.0;
+                let verdict = match self.verified {
+                    Some(true) => "SHA-256 equal",
+                    Some(false) => "SHA-256 DIFFERS",
+                    None => "acknowledged by the node",
+                };
+                writeln!(
+                    f,
+                    "{} octets delivered in {latency:.3} s ({goodput:.1} kbit/s), {verdict}",
+                    self.bytes
+                )?;
+            }
+            None => writeln!(f, "{} of {} octets delivered", self.delivered_bytes, self.bytes)?,
+        }
+        if self.resumed_from > 0 {
+            writeln!(f, "{} of them were there already", self.resumed_from)?;
+        }
+        writeln!(f, "network: {}", self.network)?;
+        let width = self.gateways.iter().map(|g| g.name.len()).max().unwrap_or(0).max(12);
+        if !self.gateways.is_empty() {
+            writeln!(
+                f,
+                "\n{:<width$} {:>10} {:>7} {:>10} {:>7}  state",
+                "gateway", "octets", "share", "ack after", "resent"
+            )?;
+        }
+        let carried: u64 = self.gateways.iter().map(|g| g.bytes).sum();
+        for gateway in &self.gateways {
+            let share = (gateway.bytes * 100).checked_div(carried).unwrap_or(0);
+            let srtt = gateway.srtt_s.map_or_else(|| "-".into(), |s| format!("{:.0} ms", s * 1000.0));
+            let GatewayLine { name, bytes, retransmissions, state, .. } = gateway;
+            writeln!(f, "{name:<width$} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
+        }
+        self.write_compare(f)
+    }
+}
+
+impl Report {
+    fn write_compare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one =
+            self.compare.iter().find(|c| c.scheme == "set" && c.gateways == 1).and_then(|c| c.latency_s);
+        if !self.compare.is_empty() {
+            writeln!(
+                f,
+                "\n{:<12} {:>8} {:>12} {:>22}",
+                "scheme", "gateways", "latency", "against one gateway"
+            )?;
+        }
+        for c in &self.compare {
+            let latency = c.latency_s.map_or_else(|| "not delivered".into(), |s| format!("{s:.3} s"));
+            let ratio = match (one, c.latency_s) {
+                (Some(one), Some(own)) if own > 0.0 => format!("{:.2} times as fast", one / own),
+                _ => String::new(),
+            };
+            writeln!(f, "{:<12} {:>8} {latency:>12} {ratio:>22}", c.scheme, c.gateways)?;
+        }
+        Ok(())
+    }
+}

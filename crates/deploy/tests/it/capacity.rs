@@ -1,0 +1,194 @@
+//! Issue 7, point 3: 10,000 sessions at once through one gateway, and what an idle one costs there.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anabranch_secure::{Acquaintance, Guard, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys, WhoMay};
+use anabranch_wire::set::{Join, Message, Plan, SetSyn, TransferId, encode};
+use bytes::Bytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+
+use crate::programs;
+
+const SESSIONS: usize = 10_000;
+/// Calls that are under way at once: less than the gateway lets be half open.
+const AT_ONCE: usize = 50;
+/// Descriptors: two for each session, and some.
+const DESCRIPTORS: u64 = 2 * SESSIONS as u64 + SPARE;
+const SPARE: u64 = 100;
+/// Octets that an idle session may take at the gateway.
+const MOST: usize = 8_000;
+
+struct Gateway(Child);
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sessions that this host's limit on descriptors lets one process hold: it may be raised by whoever has the privilege.
+fn sessions() -> usize {
+    let now = getrlimit(Resource::Nofile);
+    let raised =
+        Rlimit { current: Some(DESCRIPTORS), maximum: now.maximum.map(|most| most.max(DESCRIPTORS)) };
+    if now.current.is_some_and(|most| most < DESCRIPTORS) && setrlimit(Resource::Nofile, raised).is_err() {
+        let hard = Rlimit { current: now.maximum, maximum: now.maximum };
+        setrlimit(Resource::Nofile, hard).expect("up to the hard limit anybody may");
+    }
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    SESSIONS.min(most.saturating_sub(SPARE) as usize / 2 / AT_ONCE * AT_ONCE)
+}
+
+/// Octets of memory that a process has to itself.
+fn resident(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it lives");
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("every kernel says so");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number") << 10
+}
+
+/// Octets that the kernel of this host has in slabs: sockets, files, and what watches them.
+fn slabs() -> usize {
+    let info = fs::read_to_string("/proc/meminfo").expect("every kernel has it");
+    let line = info.lines().find(|line| line.starts_with("Slab:")).expect("every kernel says so");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok()).expect("a number") << 10
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    encode(message, &mut octets);
+    octets.into()
+}
+
+fn key(folder: &Path, name: &str) -> SecretKey {
+    let text = fs::read_to_string(folder.join(name)).expect("it is there");
+    match &KeyText::all(&text).expect("keys")[..] {
+        [KeyText::Secret(key)] => key.clone(),
+        keys => panic!("{keys:?}"),
+    }
+}
+
+/// Who the sender is; the node has been greeted, in memory.
+fn sender(own: SecretKey) -> Arc<SenderKeys> {
+    let node = SecretKey::from_octets([3; 32]);
+    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: None };
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+    let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
+    b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
+    a.read(b.poll_transmit().expect("an answer")).expect("it holds");
+    sender
+}
+
+/// A session that is greeted and not answered yet.
+fn call(sender: &Arc<SenderKeys>, gateway: (SocketAddr, PublicKey), node: SocketAddr) -> (TcpStream, Guard) {
+    let mut guard = Guard::session(sender, gateway.1).expect("the node was greeted");
+    let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+    guard.write(encoded(&Message::SetSyn(SetSyn { join, destination: node }))).expect("it is one");
+    let mut socket = TcpStream::connect(gateway.0).expect("the gateway listens");
+    while let Some(octets) = guard.poll_transmit() {
+        socket.write_all(&octets).expect("it is read");
+    }
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    (socket, guard)
+}
+
+/// Waits for the SETACK.
+fn answered((mut socket, mut guard): (TcpStream, Guard)) -> TcpStream {
+    loop {
+        let mut octets = [0; 256];
+        let n = socket.read(&mut octets).expect("it is answered");
+        assert!(n > 0, "the gateway has hung up");
+        if let Some(answer) = guard.read(Bytes::copy_from_slice(&octets[..n])).expect("it holds") {
+            assert_eq!(answer[0], 0x60, "the session is open");
+            return socket;
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_sessions_through_one_gateway_hold() {
+    let sessions = sessions();
+    if sessions < SESSIONS {
+        println!("SHORTENED: {sessions} sessions, as this host allows no {DESCRIPTORS} descriptors");
+    }
+    let folder = TempDir::new().expect("a temporary folder");
+    let program = |name: &str| {
+        let mut command = programs::command(name);
+        command.current_dir(folder.path()).stdin(Stdio::null());
+        command
+    };
+    let made = program("key").args(["new", "sender", "gateway"]).output().expect("the program starts");
+    assert!(made.status.success());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let node = listener.local_addr().expect("it is bound");
+    let arguments = ["--listen", "127.0.0.1:0", "--allow", "127.0.0.1:1-65535", "--key", "gateway.key"];
+    let limits = [
+        "--senders",
+        "sender.pub",
+        "--connections",
+        "10000",
+        "--per-node",
+        "10000",
+        "--memory",
+        "320 MiB",
+        "--quiet",
+    ];
+    let gateway = program("gateway").args(arguments).args(limits).stderr(Stdio::piped()).spawn();
+    let mut gateway = Gateway(gateway.expect("the program starts"));
+    let mut lines =
+        BufReader::new(gateway.0.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| line.split("listening on ").nth(1).map(str::to_owned));
+    let address = address.and_then(|address| address.parse().ok()).expect("it says where");
+    thread::spawn(move || lines.count());
+
+    let there = (address, key(folder.path(), "gateway.key").public());
+    let sender = sender(key(folder.path(), "sender.key"));
+    let (before, slabs_before) = (resident(gateway.0.id()), slabs());
+    let accepting = thread::spawn(move || -> Vec<TcpStream> {
+        (0..sessions).map(|_| listener.accept().expect("the gateway calls").0).collect()
+    });
+    let mut near = Vec::new();
+    while near.len() < sessions {
+        let calls: Vec<_> = (0..AT_ONCE).map(|_| call(&sender, there, node)).collect();
+        near.extend(calls.into_iter().map(answered));
+    }
+    let mut far = accepting.join().expect("all have come");
+    let each = (resident(gateway.0.id()) - before) / sessions;
+    // Half of the sockets are not the gateway's. The kernel's part is no promise of ours, and whatever else runs here has slabs too.
+    let kernel = slabs().saturating_sub(slabs_before) / sessions / 2;
+    println!(
+        "{sessions} sessions: {each} octets each at the gateway, and about {kernel} of the kernel's for its two sockets"
+    );
+
+    // Which is whose: JOIN and the first record, then a number.
+    for (i, socket) in near.iter_mut().enumerate() {
+        socket.write_all(&(i as u32).to_be_bytes()).expect("it holds");
+    }
+    let mut seen = vec![false; sessions];
+    for socket in &mut far {
+        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+        let mut octets = [0; JOIN + JOIN + 18 + 4];
+        socket.read_exact(&mut octets).expect("it holds");
+        let (_, number) = octets.split_last_chunk().expect("four octets");
+        seen[u32::from_be_bytes(*number) as usize] = true;
+        socket.write_all(number).expect("it holds");
+    }
+    assert!(seen.iter().all(|seen| *seen), "some session is not there");
+    for (i, socket) in near.iter_mut().enumerate() {
+        let mut number = [0; 4];
+        socket.read_exact(&mut number).expect("it holds");
+        assert_eq!(u32::from_be_bytes(number) as usize, i, "a session has another's octets");
+    }
+    assert!(each <= MOST, "{each} octets for an idle session");
+}
+
+/// Octets of a JOIN.
+const JOIN: usize = 11;

@@ -1,0 +1,258 @@
+//! Pushes and nodes that are killed, and go on where they were.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::deployed::world::*;
+
+/// Long enough to be interrupted, and to have several checkpoints by then.
+const OCTETS: usize = 60_000_000;
+
+/// A node with a gateway of its own, at an address that does not change.
+struct Place {
+    folder: tempfile::TempDir,
+    gateway: Daemon,
+    node: Option<Daemon>,
+    address: String,
+}
+
+impl Place {
+    /// With a file of so many octets to push.
+    fn new(octets: usize) -> Self {
+        let folder = folder(octets);
+        let gateway = gateway(folder.path());
+        let mut place = Self { folder, gateway, node: None, address: "127.0.0.1:0".to_owned() };
+        place.start(&["--out", "got"]);
+        place
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn start(&mut self, output: &[&str]) {
+        let listen = ["node", "--listen", &self.address, "--gateways", &self.gateway.known()];
+        let node = Daemon::start(self.folder.path(), &[&listen[..], output].concat());
+        self.address.clone_from(&node.address);
+        self.node = Some(node);
+    }
+
+    fn node(&self) -> &Daemon {
+        self.node.as_ref().expect("it was started")
+    }
+
+    /// As if the power had gone, but for the disk.
+    fn kill_node(&mut self) {
+        let mut node = self.node.take().expect("it was started");
+        node.child.kill().expect("it is ours");
+        node.child.wait().expect("it is ours");
+    }
+
+    /// What is remembered of pushes that have not come to their end. The digests of files that were read are kept beside it,
+    /// once such a file has not changed for some seconds.
+    fn pending(&self) -> Vec<PathBuf> {
+        let all = fs::read_dir(self.path().join("state/anabranch")).expect("it was made");
+        let paths = all.map(|entry| entry.expect("it can be read").path());
+        paths.filter(|path| path.file_name() != Some("digests.json".as_ref())).collect()
+    }
+
+    fn push(&self, options: &[&str]) -> std::process::Output {
+        push(self.path(), &[&["file", "--to", &self.address, "--json", "--quiet"], options].concat())
+    }
+
+    /// A push that is under way, by a tenth or more.
+    fn push_partly(&self) -> Child {
+        // Slow enough that a machine with much else to do still interrupts it.
+        let mut push = command(self.path(), &["push", "file", "--to", &self.address, "--rate", "100 Mbit/s"]);
+        let mut push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let mut lines = BufReader::new(push.stderr.take().expect("it is piped")).lines();
+        let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("octets delivered (")));
+        assert!(told.is_some(), "it has ended before");
+        // Somebody has to read what else it says.
+        thread::spawn(move || lines.for_each(drop));
+        push
+    }
+
+    /// What a push that is killed when it is under way leaves.
+    fn kill_push(&self) {
+        let mut push = self.push_partly();
+        push.kill().expect("it is ours");
+        push.wait().expect("it is ours");
+        assert!(!self.path().join("got").exists(), "it was too quick to be interrupted");
+    }
+
+    /// The next push brings the rest; how many octets were there already.
+    fn rest(&self) -> u64 {
+        let run = self.push(&[]);
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+        assert_eq!(report["delivered_bytes"], OCTETS);
+        assert!(fs::read(self.path().join("got")).expect("it is there") == contents(OCTETS));
+        assert!(!self.path().join(".got.part").exists());
+        assert_eq!(self.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
+        report["resumed_from"].as_u64().expect("a number")
+    }
+}
+
+#[test]
+fn a_push_that_is_killed_goes_on_when_it_is_repeated() {
+    let place = Place::new(OCTETS);
+    place.kill_push();
+    let there = place.rest();
+    assert!(there > 0 && there < OCTETS as u64, "{there}");
+}
+
+#[test]
+fn a_node_that_is_killed_goes_on_with_what_is_on_its_disk() {
+    let mut place = Place::new(OCTETS);
+    let mut push = place.push_partly();
+    place.kill_node();
+    assert_ne!(push.wait().expect("it is ours").code(), Some(0));
+    place.start(&["--out", "got"]);
+    let there = place.rest();
+    assert!(there > 0 && there < OCTETS as u64, "{there}");
+    place.node().says("goes on from octet");
+}
+
+#[test]
+fn both_are_killed() {
+    let mut place = Place::new(OCTETS);
+    for _ in 0..2 {
+        place.kill_push();
+        place.kill_node();
+        place.start(&["--out", "got"]);
+    }
+    assert!(place.rest() > 0);
+}
+
+#[test]
+fn a_push_that_is_interrupted_says_how_it_goes_on() {
+    let place = Place::new(OCTETS);
+    let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    let push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    place.node().says("has begun");
+    let id = push.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill");
+    let run = push.wait_with_output().expect("it is ours");
+    assert_eq!(run.status.code(), Some(130));
+    assert!(text(&run.stderr).contains("the same command goes on from there"), "{}", text(&run.stderr));
+    place.rest();
+}
+
+#[test]
+fn a_file_that_has_changed_is_not_taken_for_what_it_was() {
+    let mut place = Place::new(OCTETS);
+    place.kill_push();
+    fs::write(place.path().join("file"), &contents(OCTETS)[1..]).expect("it can be written");
+    let run = place.push(&[]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("has changed since"), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("--restart"), "{}", text(&run.stderr));
+
+    // Another file to the same node: what is there waits for the rest.
+    fs::write(place.path().join("other"), b"other").expect("it can be written");
+    let address = place.address.clone();
+    let other = ["other", "--to", &address, "--quiet"];
+    place.kill_node();
+    place.start(&["--out", "got"]);
+    let run = push(place.path(), &other);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(text(&run.stderr).contains("octets of another file that is unfinished"), "{}", text(&run.stderr));
+    place.node().says("was refused: ");
+    let run = push(place.path(), &[&other[..], &["--restart"]].concat());
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == b"other");
+
+    let run = place.push(&["--restart"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS)[1..]);
+}
+
+#[test]
+fn a_push_to_a_busy_node_waits_in_line() {
+    let mut place = Place::new(3_000_000);
+    place.kill_node();
+    place.start(&["--pipe", "sleep 0.5; cat > got"]);
+    let mut first = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    let mut first = first.stdout(Stdio::null()).spawn().expect("the program starts");
+    place.node().says("has begun");
+    fs::write(place.path().join("other"), b"other").expect("it can be written");
+    let other = ["other", "--to", &place.address, "--quiet"];
+    let run = push(place.path(), &other);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(text(&run.stderr).contains("--wait"), "{}", text(&run.stderr));
+    let run = push(place.path(), &[&other[..], &["--wait", "30 s"]].concat());
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert_eq!(first.wait().expect("it is ours").code(), Some(0));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == b"other");
+}
+
+/// What a push that has not heard remembers is what it remembered when it was under way.
+#[test]
+fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
+    let mut place = Place::new(OCTETS);
+    let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    let mut push = push.stdout(Stdio::null()).spawn().expect("the program starts");
+    place.node().says("has begun");
+    let [state] = &place.pending()[..] else { panic!("one push is under way: {:?}", place.pending()) };
+    let kept = fs::read(state).expect("it is there");
+    assert_eq!(push.wait().expect("it is ours").code(), Some(0));
+    assert!(!state.exists());
+    fs::write(state, kept).expect("it can be written");
+    // The node has forgotten all but its journal.
+    place.kill_node();
+    place.start(&["--out", "got"]);
+    let run = place.push(&[]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    assert_eq!((&report["resumed_from"], &report["delivered_bytes"]), (&OCTETS.into(), &OCTETS.into()));
+    assert_eq!(report["gateways"].as_array().map(Vec::len), Some(0), "nothing was sent");
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
+}
+
+#[test]
+fn a_disk_that_is_full_keeps_what_it_has() {
+    let mut place = Place::new(OCTETS);
+    place.kill_node();
+    // 40 000 blocks of 512 or 1024 octets, as shells differ.
+    let program: Vec<String> =
+        crate::programs::words("node").iter().map(|word| word.display().to_string()).collect();
+    let program = program.join(" ");
+    let limited = format!(
+        "trap '' XFSZ; ulimit -f 40000; exec {program} --listen {} --gateways {} --out got \
+         --key node.key --senders sender.pub",
+        place.address,
+        place.gateway.known()
+    );
+    place.node = Some(Daemon::spawn({
+        let mut shell = std::process::Command::new("sh");
+        shell.current_dir(place.path()).args(["-c", &limited]);
+        shell
+    }));
+    let run = place.push(&[]);
+    assert_eq!(run.status.code(), Some(1));
+    place.node().says("File too large");
+    place.kill_node();
+    place.start(&["--out", "got"]);
+    let there = place.rest();
+    assert!(there > 15_000_000 && there < OCTETS as u64, "{there}");
+}
+
+#[test]
+fn a_command_with_a_spool_gets_the_whole_file_once() {
+    let mut place = Place::new(OCTETS);
+    place.kill_node();
+    fs::create_dir(place.path().join("spool")).expect("it can be made");
+    let pipe = ["--pipe", "cat > got; echo once >> log", "--spool", "spool"];
+    place.start(&pipe);
+    place.kill_push();
+    place.kill_node();
+    place.start(&pipe);
+    assert!(place.rest() > 0);
+    assert_eq!(fs::read_to_string(place.path().join("log")).expect("it is there"), "once\n");
+}

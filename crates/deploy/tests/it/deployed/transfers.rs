@@ -1,0 +1,201 @@
+//! Files that arrive, and what is said where they cannot.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::deployed::world::*;
+
+/// What a push prints as JSON, sorted.
+const FIELDS: [&str; 12] = [
+    "bytes",
+    "compare",
+    "delivered_bytes",
+    "delivered_sha256",
+    "establishment_s",
+    "gateways",
+    "goodput_bit_per_s",
+    "latency_s",
+    "network",
+    "resumed_from",
+    "sha256",
+    "verified",
+];
+
+#[test]
+fn a_file_goes_through_three_gateways_into_a_file() {
+    let folder = folder(3_000_000);
+    let gateways = [gateway(folder.path()), gateway(folder.path()), gateway(folder.path())];
+    let table = gateways.each_ref().map(Daemon::known).join(",");
+    let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--once", "--json", "--gateways", &table];
+    let mut node = Daemon::start(folder.path(), &out);
+    let run = push(folder.path(), &["file", "--to", &node.address, "--json", "--quiet"]);
+    assert_eq!((run.status.code(), text(&run.stderr)), (Some(0), ""));
+    assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(3_000_000));
+
+    let report: Value = serde_json::from_slice(&run.stdout).expect("one JSON object");
+    assert_eq!((&report["bytes"], &report["delivered_bytes"]), (&3_000_000.into(), &3_000_000.into()));
+    assert_eq!(report["sha256"], sha256(&contents(3_000_000)));
+    assert_eq!(report["gateways"].as_array().map(Vec::len), Some(3));
+    // The test of the simulated push holds the same lists.
+    assert_eq!(keys(&report), FIELDS);
+    assert_eq!(keys(&report["gateways"][0]), ["bytes", "name", "retransmissions", "srtt_s", "state"]);
+
+    let (code, said) = node.ended();
+    assert_eq!(code, Some(0), "--once has ended it");
+    let received: Value = serde_json::from_str(&said).expect("one JSON object");
+    assert_eq!((&received["bytes"], &received["sha256"]), (&report["bytes"], &report["sha256"]));
+}
+
+#[test]
+fn who_may_read_a_file_is_what_its_place_says() {
+    let folder = folder(100_000);
+    let gateway = gateway(folder.path());
+    let mode =
+        |name: &str| folder.path().join(name).metadata().expect("it is there").permissions().mode() & 0o777;
+    let set = |name: &str, mode| {
+        fs::set_permissions(folder.path().join(name), Permissions::from_mode(mode)).expect("it is ours");
+    };
+    // By what the umask makes of a new file; and by whoever could read what was there before.
+    for (there, options) in
+        [(None, &[][..]), (Some(0o640), &[]), (None, &["--no-resume"]), (Some(0o604), &["--no-resume"])]
+    {
+        let _ = fs::remove_file(folder.path().join("got"));
+        if let Some(there) = there {
+            fs::write(folder.path().join("got"), "before").expect("room");
+            set("got", there);
+        }
+        let node =
+            Daemon::start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once"]);
+        let to = ["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"];
+        let run = push(folder.path(), &[&to[..], options].concat());
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(100_000));
+        assert_eq!(mode("got"), there.unwrap_or_else(|| mode("file")), "{there:?} {options:?}");
+    }
+}
+
+#[test]
+fn a_command_gets_the_octets_and_has_the_last_word() {
+    let folder = folder(200_000);
+    let gateway = gateway(folder.path());
+    let listen = ["node", "--listen", "127.0.0.1:0", "--once", "--pipe"];
+    let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; echo done > end"]].concat());
+    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    // What the sender was told is true by now.
+    assert_eq!(fs::read_to_string(folder.path().join("end")).expect("the command has ended"), "done\n");
+    assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(200_000));
+    assert_eq!(node.ended().0, Some(0));
+
+    let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; exit 3"]].concat());
+    let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
+    assert_eq!(run.status.code(), Some(1), "the command has not taken it");
+    assert_eq!(node.ended().0, Some(1));
+    node.says("it ended with exit status: 3");
+}
+
+#[test]
+fn an_interrupt_ends_each_of_them() {
+    let folder = folder(1_000_000);
+    let mut gateway = gateway(folder.path());
+    let slow =
+        ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--pipe", "sleep 60; cat > got"];
+    let mut node = Daemon::start(folder.path(), &slow);
+    let push =
+        command(folder.path(), &["push", "file", "--to", &node.address]).stderr(Stdio::piped()).spawn();
+    let mut push = push.expect("the program starts");
+    node.says("has begun");
+    let id = push.id().to_string();
+    Command::new("kill").args(["-INT", &id]).status().expect("a shell's kill");
+    assert_eq!(push.wait().expect("it is ours").code(), Some(130));
+    let mut said = String::new();
+    push.stderr.take().expect("it is piped").read_to_string(&mut said).expect("the program writes text");
+    assert!(said.contains("interrupted: ") && said.contains(" of 1000000 octets were delivered"), "{said}");
+    node.signal("-INT");
+    // The command goes with the node: it would take the end of its input for the end of the file.
+    gateway.signal("-INT");
+    assert_eq!((node.ended().0, gateway.ended().0), (Some(130), Some(130)));
+    assert!(!folder.path().join("got").exists());
+    let mut node = Daemon::start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got"]);
+    node.signal("-TERM");
+    assert_eq!(node.ended().0, Some(0), "this is how a service is stopped");
+    assert!(!folder.path().join("got").exists());
+}
+
+#[test]
+fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
+    let folder = folder(1_000);
+    let gateway = Daemon::start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
+    gateway.says("relays nowhere");
+    let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
+    let node = Daemon::start(folder.path(), &out);
+    let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
+    assert_eq!(run.status.code(), Some(1));
+    assert!(text(&run.stdout).contains("forbidden"), "{}", text(&run.stdout));
+    assert!(text(&run.stderr).contains("--allow"), "{}", text(&run.stderr));
+    gateway.says("no --allow names");
+    assert!(!folder.path().join("got").exists());
+}
+
+#[test]
+fn what_cannot_be_is_said_with_a_hint() {
+    let folder = folder(10);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("it is bound").to_string();
+    for (arguments, code, hint) in [
+        (&["push", "file", "--to", "127.0.0.1:1", "--quiet"][..], 1, "is `anabranch node` running there"),
+        (&["push", "file", "--to", "no.such.host.invalid"], 2, "give an address"),
+        (&["push", "file", "--to", "127.0.0.1", "--state", "s", "--no-resume"], 2, "cannot be used with"),
+        (&["push", "file", "--via", "127.0.0.1"], 2, "--to"),
+        (&["push", "absent", "--to", "127.0.0.1"], 2, "name a file"),
+        (&["node", "--listen", "127.0.0.1:0"], 2, "--out"),
+        (&["node", "--out", ".", "--listen", "127.0.0.1:0"], 2, "name a file in it"),
+        (&["node", "--out", "got", "--listen", &taken], 2, "another program listens there"),
+        (&["node", "--out", "got", "--listen", "192.0.2.1:0"], 2, "take an address of this host"),
+        (&["gateway", "--allow", "10.0.0.1/8"], 2, "bits past its prefix"),
+        (&["gateway", "--listen", "127.0.0.1:0", "--memory", "1 kB"], 2, "fewer --connections"),
+    ] {
+        let run = command(folder.path(), arguments).output().expect("the program starts");
+        assert_eq!(run.status.code(), Some(code), "{arguments:?}: {}", text(&run.stderr));
+        assert!(text(&run.stderr).contains(hint), "{arguments:?}: {}", text(&run.stderr));
+    }
+}
+
+#[test]
+fn a_node_with_signers_takes_only_what_they_have_signed() {
+    let folder = folder(50_000);
+    let path = folder.path();
+    let run = |arguments: &[&str]| command(path, arguments).output().expect("the program starts");
+    let made = run(&["key", "new", "release", "other", "--kind", "signing"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    fs::write(path.join("changed"), contents(50_001)).expect("it can be written");
+    for (key, signature) in [("release.key", "good"), ("other.key", "theirs")] {
+        let signed = run(&["key", "sign", "file", "--key", key, "--out", signature]);
+        assert!(signed.status.success(), "{}", text(&signed.stderr));
+    }
+    let gateway = gateway(path);
+    let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
+    let node = Daemon::start(path, &[&out[..], &["--signers", "release.pub"]].concat());
+    let unsigned: [&[&str]; 3] =
+        [&["file"], &["file", "--signature", "theirs"], &["changed", "--signature", "good"]];
+    for file in unsigned {
+        let refused = push(path, &[file, &["--to", &node.address, "--quiet"]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{file:?}");
+        assert!(text(&refused.stderr).contains("--signature"), "{}", text(&refused.stderr));
+        node.says("no signature of one of --signers");
+    }
+    assert!(!path.join("got").exists());
+    let taken = push(path, &["file", "--signature", "good", "--to", &node.address, "--quiet"]);
+    assert_eq!(taken.status.code(), Some(0), "{}", text(&taken.stderr));
+    assert!(fs::read(path.join("got")).expect("it is there") == contents(50_000));
+
+    // Octets that are handed on as they come are handed on before they are known to be those.
+    let pipe = ["node", "--listen", "127.0.0.1:0", "--pipe", "cat", "--signers", "release.pub"];
+    let run = command(path, &pipe).output().expect("the program starts");
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("--spool"), "{}", text(&run.stderr));
+}

@@ -1,0 +1,7 @@
+//! The deployed programs as processes of their own, over the kernel's sockets.
+
+mod capacity;
+mod deployed;
+mod embedded;
+mod faults;
+mod programs;

@@ -1,0 +1,32 @@
+//! The programs under test: those of one command each, or `anabranch` where the variable ANABRANCH names its file.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The words that begin a command line of `command`.
+pub(crate) fn words(command: &str) -> Vec<PathBuf> {
+    if let Some(whole) = env::var_os("ANABRANCH") {
+        return vec![whole.into(), command.into()];
+    }
+    // A folder with other builds of the same programs: those that are as small as can be, say.
+    if let Some(folder) = env::var_os("ANABRANCH_PROGRAMS") {
+        return vec![PathBuf::from(folder).join(format!("anabranch-{command}"))];
+    }
+    let alone = match command {
+        "gateway" => env!("CARGO_BIN_EXE_anabranch-gateway"),
+        "node" => env!("CARGO_BIN_EXE_anabranch-node"),
+        "push" => env!("CARGO_BIN_EXE_anabranch-push"),
+        "key" => env!("CARGO_BIN_EXE_anabranch-key"),
+        other => panic!("no program is `{other}` alone"),
+    };
+    vec![alone.into()]
+}
+
+/// A command of the programs under test.
+pub(crate) fn command(name: &str) -> Command {
+    let words = words(name);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command
+}

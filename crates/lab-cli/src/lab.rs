@@ -1,0 +1,197 @@
+//! `anabranch lab`: the papers' experiments.
+
+mod progress;
+mod reproduce;
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output::{self, figure};
+use anabranch_lab::experiment::{self, Experiment, Outcome, ParameterError, RunError};
+use anabranch_lab::work::Work;
+use clap::Subcommand;
+
+use progress::Progress;
+
+/// What `lab` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The experiments with their parameters, defaults and metrics
+    List {
+        /// One experiment only
+        name: Option<String>,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// One point of an experiment, or a grid
+    Run(RunArguments),
+    /// Every published table and figure of the papers beside ours, with a verdict for each claim: one HTML page, SVG and CSV
+    Reproduce(reproduce::Arguments),
+}
+
+/// Options of `lab run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArguments {
+    /// The experiment
+    name: String,
+    /// A parameter: `key=value`; `key=v1,v2` makes an axis of a grid, `v1+v2` gives one value per gateway
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Runs of every point
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Root of all random streams
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+pub(crate) fn main(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::List { name, json } => list(name.as_deref(), *json),
+        Command::Run(arguments) => run(arguments),
+        Command::Reproduce(arguments) => reproduce::main(arguments),
+    }
+}
+
+/// A parameter that does not fit, as the user sees it.
+pub(crate) fn unfit(error: ParameterError) -> Error {
+    let input = Error::input(error.to_string());
+    match error.hint() {
+        Some(hint) => input.with_hint(hint),
+        None => input,
+    }
+}
+
+/// A run that failed, as the user sees it.
+pub(crate) fn not_run(error: RunError) -> Error {
+    match error {
+        RunError::Impossible { message, hint } => Error::input(message).with_hint(hint),
+        other => Error::job(other.to_string()),
+    }
+}
+
+fn list(name: Option<&str>, json: bool) -> Result<(), Error> {
+    let chosen: Vec<&dyn Experiment> = match name {
+        Some(name) => vec![anabranch_lab::find(name).map_err(unfit)?],
+        None => anabranch_lab::EXPERIMENTS.to_vec(),
+    };
+    for experiment in chosen {
+        if json {
+            output::json(&described(experiment))?;
+        } else {
+            output::text(&description(experiment))?;
+        }
+    }
+    Ok(())
+}
+
+fn described(experiment: &dyn Experiment) -> serde_json::Value {
+    let parameters = experiment.parameters().iter().map(
+        |p| serde_json::json!({ "name": p.name, "default": p.default, "takes": p.takes, "about": p.about }),
+    );
+    let metrics = experiment
+        .metrics()
+        .iter()
+        .chain(experiment.arrays())
+        .map(|m| serde_json::json!({ "name": m.name, "unit": m.unit, "about": m.about }));
+    serde_json::json!({
+        "experiment": experiment.name(),
+        "about": experiment.about(),
+        "parameters": parameters.collect::<Vec<_>>(),
+        "metrics": metrics.collect::<Vec<_>>(),
+    })
+}
+
+fn description(experiment: &dyn Experiment) -> String {
+    let mut text = format!("{}: {}\n\nparameters\n", experiment.name(), experiment.about());
+    for p in experiment.parameters() {
+        text += &format!("  {:16} {:13} {}; {}\n", p.name, p.default, p.about, p.takes);
+    }
+    text += "\nmetrics\n";
+    for m in experiment.metrics().iter().chain(experiment.arrays()) {
+        text += &format!("  {:25} {:6} {}\n", m.name, m.unit, m.about);
+    }
+    text
+}
+
+fn run(arguments: &RunArguments) -> Result<(), Error> {
+    let experiment = anabranch_lab::find(&arguments.name).map_err(unfit)?;
+    // The whole grid is understood before the first point runs: bad input writes nothing.
+    let points = experiment::grid(experiment, &arguments.set).map_err(unfit)?;
+    let varied = varied(&arguments.set);
+    let together = rayon::current_num_threads().max(1) * 4;
+    let runs = arguments.runs as usize;
+    let planned = points.iter().map(|point| experiment::made(point.as_ref(), runs) as u64).sum();
+    // What comes out shows how far it is; only a person who waits wants more.
+    let progress = if arguments.quiet { Progress::none() } else { Progress::on_a_terminal(planned) };
+    let watch = || progress.advance(1);
+    let work = Work::new(runs, arguments.seed).watched(&watch);
+    let mut header = true;
+    for points in points.chunks(together) {
+        let outcomes = experiment::run_all_watched(experiment, points, &work).map_err(not_run)?;
+        for outcome in outcomes {
+            progress.aside(|| match arguments.json {
+                true => output::json(&outcome.record()),
+                false => output::text(&table(&outcome, &varied, std::mem::take(&mut header))),
+            })?;
+        }
+    }
+    progress.finish();
+    Ok(())
+}
+
+/// Parameters with more than one value: those that tell the points apart.
+fn varied(assignments: &[String]) -> Vec<String> {
+    let axes =
+        assignments.iter().filter_map(|a| a.split_once('=')).filter(|(_, values)| values.contains(','));
+    axes.map(|(key, _)| key.trim().to_owned()).collect()
+}
+
+/// A point for a person: what it is, then a line for each metric.
+fn table(outcome: &Outcome, varied: &[String], first: bool) -> String {
+    let mut text = String::new();
+    if first {
+        let fixed = outcome.parameters.iter().filter(|(name, _)| !varied.iter().any(|v| v == name));
+        let fixed: Vec<String> = fixed.map(|(name, value)| format!("{name}={value}")).collect();
+        text += &format!(
+            "{}, {} runs, seed {}: {}\n",
+            outcome.experiment,
+            outcome.runs,
+            outcome.seed,
+            fixed.join(" ")
+        );
+    }
+    let place: Vec<String> =
+        varied.iter().filter_map(|v| Some(format!("{v}={}", outcome.parameter(v)?))).collect();
+    text += &format!("\n{}\n", place.join(" "));
+    text += &format!("  {:25} {:>13} {:>11} {:>13} {:>13}  unit\n", "metric", "mean", "±95 %", "min", "max");
+    for m in &outcome.metrics {
+        let Some(s) = m.summary else {
+            text += &format!("  {:25} {:>13}\n", m.metric.name, "none");
+            continue;
+        };
+        let sure = s.ci95.map_or_else(|| "-".to_owned(), figure);
+        text += &format!(
+            "  {:25} {:>13} {sure:>11} {:>13} {:>13}  {}",
+            m.metric.name,
+            figure(s.mean),
+            figure(s.min),
+            figure(s.max),
+            m.metric.unit
+        );
+        if m.missing() > 0 {
+            text += &format!("  ({} of {} runs have none)", m.missing(), outcome.runs);
+        }
+        text.push('\n');
+    }
+    for a in &outcome.arrays {
+        let means: Vec<String> = a.means().into_iter().map(figure).collect();
+        text += &format!("  {:25} {}  {}\n", a.metric.name, means.join(" "), a.metric.unit);
+    }
+    text
+}

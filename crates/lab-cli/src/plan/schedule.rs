@@ -1,0 +1,178 @@
+//! `anabranch plan schedule`: section VII of the paper on multipath TCP.
+
+use std::str::FromStr;
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output;
+use anabranch_lab::plan::hops::Hops;
+use anabranch_lab::plan::schedule::{self, Answer, Planned, Question, Refusal, SSTHRESH, Said, Way};
+use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::units::Span;
+
+use super::radio::{self, per_hop, phys, refused};
+
+/// Options of `plan schedule`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A path, as in `hops=2,busy=0.3,loss=0.02`; again for each further path.
+    ///
+    /// Either `hops`, and `phy`, `busy`, `rate` with one value for all hops or one for each (`busy=0.3+0.1`), from
+    /// which the model has the times; or the times themselves: `rtt`, `first` (the first packet's delivery) and
+    /// `next` (for each further packet), as in `rtt=0.5s,first=300ms,next=40ms`. Both: `loss`, `cwnd`,
+    /// `ssthresh`, `rto`, `w_min`, `w_max`; what is not said follows from the hops.
+    #[arg(long = "path", value_name = "KEY=VALUE,...", required = true)]
+    paths: Vec<String>,
+    #[command(flatten)]
+    packets: radio::Packets,
+    /// The paper's equations to the letter (with its binomial coefficients as they are meant): errata kept
+    #[arg(long)]
+    printed: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a path may say.
+const KEYS: [&str; 13] = [
+    "hops", "phy", "busy", "rate", "rtt", "first", "next", "loss", "cwnd", "ssthresh", "rto", "w_min",
+    "w_max",
+];
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let numbered = arguments.paths.iter().enumerate();
+    let paths = numbered.map(|(i, text)| Words::parse(i + 1, text)?.said());
+    let paths = paths.collect::<Result<Vec<Said>, Error>>()?;
+    let question = Question { paths, packets: arguments.packets.into(), printed: arguments.printed };
+    let answer =
+        schedule::answer(question).map_err(|Refusal { path, error }| match (path, refused(&error)) {
+            (Some(number), Error::Input { message, hint }) => {
+                Error::Input { message: format!("--path {number}: {message}"), hint }
+            }
+            (_, refused) => refused,
+        })?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
+}
+
+/// The words of one `--path`.
+struct Words<'a> {
+    number: usize,
+    words: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Words<'a> {
+    fn parse(number: usize, text: &'a str) -> Result<Self, Error> {
+        let mut words = Vec::new();
+        for word in text.split(',') {
+            let Some((key, value)) = word.split_once('=') else {
+                return Err(Error::input(format!("--path {number}: `{word}` is not KEY=VALUE"))
+                    .with_hint("as in `hops=2,busy=0.3`"));
+            };
+            let (key, value) = (key.trim(), value.trim());
+            if !KEYS.contains(&key) {
+                let hint = match nearest(key, KEYS) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("one of {}", KEYS.join(", ")),
+                };
+                return Err(Error::input(format!("--path {number}: unknown key `{key}`")).with_hint(hint));
+            }
+            if words.iter().any(|(other, _)| *other == key) {
+                return Err(Error::input(format!("--path {number}: `{key}` is said twice"))
+                    .with_hint("say --path again for another path"));
+            }
+            words.push((key, value));
+        }
+        Ok(Self { number, words })
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.words.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+
+    fn number<T: FromStr>(&self, key: &str, default: T) -> Result<T, Error> {
+        Ok(self.maybe(key)?.unwrap_or(default))
+    }
+
+    fn maybe<T: FromStr>(&self, key: &str) -> Result<Option<T>, Error> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let number = text.parse().map_err(|_| {
+            Error::input(format!("--path {}: {key}=`{text}` is not such a number", self.number))
+                .with_hint("`loss` is a probability; hops and windows are whole numbers")
+        })?;
+        Ok(Some(number))
+    }
+
+    fn seconds(&self, key: &str) -> Result<Option<f64>, Error> {
+        let Some(text) = self.text(key) else { return Ok(None) };
+        let span = text.parse::<Span>().map_err(|error| {
+            let wrong = Error::input(format!("--path {}: {key}: {error}", self.number));
+            wrong.with_hint(error.hint().unwrap_or_else(|| "a time, as in 300ms or 0.5s".to_owned()))
+        })?;
+        Ok(Some(span.0.as_secs_f64()))
+    }
+
+    fn said(&self) -> Result<Said, Error> {
+        let hops: u32 = self.number("hops", 1)?;
+        if !(1..=64).contains(&hops) {
+            let message = format!("--path {}: hops must be 1 to 64, not {hops}", self.number);
+            return Err(
+                Error::input(message).with_hint("links on the way, the last one to the data centre included")
+            );
+        }
+        Ok(Said {
+            hops,
+            way: self.way(hops as usize)?,
+            loss: self.number("loss", 0.0)?,
+            cwnd: self.maybe("cwnd")?,
+            ssthresh: self.number("ssthresh", SSTHRESH)?,
+            rto: self.seconds("rto")?,
+            w_min: self.maybe("w_min")?,
+            w_max: self.maybe("w_max")?,
+        })
+    }
+
+    /// RTT, T^1 and the time per further packet, or what they are computed from.
+    fn way(&self, hops: usize) -> Result<Way, Error> {
+        let said = (self.seconds("rtt")?, self.seconds("first")?, self.seconds("next")?);
+        let computed = ["phy", "busy", "rate"].into_iter().find(|key| self.text(key).is_some());
+        match (said, computed) {
+            ((Some(rtt), Some(first), Some(next)), None) => return Ok(Way::Times { rtt, first, next }),
+            ((None, None, None), _) => {}
+            ((Some(_), Some(_), Some(_)), Some(key)) => {
+                let message =
+                    format!("--path {}: {key} says nothing beside rtt, first and next", self.number);
+                return Err(Error::input(message).with_hint("leave out either"));
+            }
+            _ => {
+                let message = format!("--path {}: rtt, first and next belong together", self.number);
+                return Err(Error::input(message).with_hint("as in `rtt=0.5s,first=300ms,next=40ms`"));
+            }
+        }
+        let option = |key: &str| format!("--path {}: {key}", self.number);
+        Ok(Way::Hops(Hops {
+            phys: phys(&option("phy"), self.text("phy").unwrap_or("fsk100"), '+', hops)?,
+            busy: per_hop(&option("busy"), self.text("busy").unwrap_or("0"), '+', hops)?,
+            rates: per_hop(&option("rate"), self.text("rate").unwrap_or("1"), '+', hops)?,
+        }))
+    }
+}
+
+fn table(answer: &Answer) -> String {
+    let heads = ["path", "RTT", "first", "next", "RTO", "loss", "cwnd", "time", "expected", "packets"];
+    let mut text = heads.map(|head| format!("{head:>10}")).join("");
+    text.push('\n');
+    for Planned { number, path, time, packets, .. } in &answer.paths {
+        let time = time.map_or("-".to_owned(), |t| format!("{t:.4}"));
+        text += &format!(
+            "{number:10}{:10.4}{:10.4}{:10.4}{:10.1}{:10.4}{:10}{time:>10}{:10.2}{:10}\n",
+            path.rtt,
+            path.t_first,
+            path.t_next,
+            path.rto,
+            path.loss,
+            path.cwnd,
+            packets.expected,
+            packets.count,
+        );
+    }
+    text + "\ntimes in seconds; a path has half the next one's round trip, the last one its window\n"
+}

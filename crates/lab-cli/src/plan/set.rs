@@ -1,0 +1,88 @@
+//! `anabranch plan set`: the latency of a SET transfer by number of gateways.
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output;
+use anabranch_lab::experiment;
+use anabranch_lab::plan::set::{self, Answer, Refusal};
+use anabranch_lab::set::{Config, Equations, Set};
+use anabranch_model::set::Best;
+
+use crate::lab::unfit;
+
+/// Options of `plan set`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// A parameter of the experiment `set` (see `anabranch lab list set`); `key=v1,v2` plans for each
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// The paper's equations to the letter: errata kept, no headers, no request
+    #[arg(long)]
+    printed: bool,
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let equations = if arguments.printed { Equations::Printed } else { Equations::Protocol };
+    let settings = experiment::settings(&Set, &arguments.set).map_err(unfit)?;
+    let configs = settings.iter().map(Config::understand).collect::<Result<Vec<_>, _>>().map_err(unfit)?;
+    let answers = configs.into_iter().map(|config| set::answer(config, equations).map_err(refused));
+    for answer in answers.collect::<Result<Vec<Answer>, Error>>()? {
+        if arguments.json {
+            output::json(&answer.object())?;
+        } else {
+            output::text(&table(&answer.config, &answer.best))?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(refusal: Refusal) -> Error {
+    match refusal {
+        Refusal::NotSet(_) => Error::input(format!("--set {refusal}"))
+            .with_hint("leave `scheme` out; `lab run set` simulates baselines"),
+        other => Error::input(other.to_string()),
+    }
+}
+
+fn table(config: &Config, best: &Best) -> String {
+    let words: Vec<String> = config
+        .texts()
+        .into_iter()
+        .filter(|(name, _)| !UNMODELLED.contains(name))
+        .map(|(name, text)| format!("{name}={text}"))
+        .collect();
+    let mut text = format!("{}\n\n", words.join(" "));
+    let heads = [
+        "gateways", "latency", "request", "set-up", "first", "transmit", "stall", "wired", "last", "segments",
+    ];
+    text += &heads.map(|h| format!("{h:>9}")).join("");
+    text.push('\n');
+    for option in &best.options {
+        let p = &option.parts;
+        let spans = [
+            option.total,
+            option.request,
+            option.establishment,
+            p.first_segment,
+            p.transmission,
+            p.stall,
+            p.wired_limit,
+            p.last_segment,
+        ];
+        let shares: Vec<String> =
+            option.paths.iter().map(|path| path.wireless_segments.to_string()).collect();
+        text += &format!("{:9}", option.gateways);
+        text += &spans.map(|s| format!("{s:9.3}")).join("");
+        text += &format!("  {}\n", shares.join("+"));
+    }
+    text + &format!(
+        "\nbest: {} gateways, {:.3} s (times in seconds, those of the path that ends last)\n\n",
+        best.gateways,
+        best.latency().total
+    )
+}
+
+/// Parameters that the closed form does not know.
+const UNMODELLED: [&str; 6] = ["scheme", "wireless_loss", "gateway_buffer", "fail", "layout", "striping"];

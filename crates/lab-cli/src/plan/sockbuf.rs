@@ -1,0 +1,148 @@
+//! `anabranch plan sockbuf`: the control loop of section 3.2 of the paper on send buffers.
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::output;
+use anabranch_lab::plan::sockbuf::{self, Answer, BAND, Question};
+use anabranch_model::sockbuf::{Begin, Complex, Gains, ModelError};
+use anabranch_sim::scenario::units::{Size, Span};
+use clap::ValueEnum;
+
+/// Options of `plan sockbuf`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Whose constants
+    #[arg(long, value_enum, default_value_t = Constants::Damped)]
+    gains: Constants,
+    /// The gain of the error [default: that of --gains]
+    #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
+    kp: Option<f64>,
+    /// The gain of the sum of all errors [default: that of --gains]
+    #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
+    ki: Option<f64>,
+    /// The gain of the difference from the last error [default: that of --gains]
+    #[arg(long, value_name = "GAIN", allow_negative_numbers = true)]
+    kd: Option<f64>,
+    /// All gains so many times as large
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, allow_negative_numbers = true)]
+    times: f64,
+    /// The buffer before the step
+    #[arg(long, value_name = "SIZE", default_value = "175 kB")]
+    from: Size,
+    /// What it is to be from then on: two bandwidth-delay products
+    #[arg(long, value_name = "SIZE", default_value = "420 kB")]
+    to: Size,
+    /// The least buffer: one segment
+    #[arg(long, value_name = "SIZE", default_value = "1460 B")]
+    least: Size,
+    /// The largest: the pool
+    #[arg(long, value_name = "SIZE", default_value = "2 MB")]
+    pool: Size,
+    /// Time constant, in cycles, with which the demand becomes known; 0 is at once
+    #[arg(long, value_name = "CYCLES", default_value_t = 0.0, allow_negative_numbers = true)]
+    lag: f64,
+    /// Whether the controller is new, or has run before the step and takes it for a difference
+    #[arg(long, value_enum, default_value_t = Controller::Running)]
+    controller: Controller,
+    /// Cycles that are looked at
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    cycles: u32,
+    /// Time between two decisions
+    #[arg(long, value_name = "TIME", default_value = "500 ms")]
+    period: Span,
+    /// Print one JSON object, with the size after each cycle
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whose constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Constants {
+    /// 0.05, 0.01, 0.04, as printed
+    Paper,
+    /// 0.25, 0.0003, 0, which are better damped
+    Damped,
+}
+
+/// What the controller knows when the step comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Controller {
+    /// Nothing
+    New,
+    /// That there was no error
+    Running,
+}
+
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
+    let answer = sockbuf::answer(question(arguments)).map_err(|error| refused(&error))?;
+    if arguments.json { output::json(&answer.object()) } else { output::text(&table(&answer)) }
+}
+
+fn question(arguments: &Arguments) -> Question {
+    let set = match arguments.gains {
+        Constants::Paper => Gains::PAPER,
+        Constants::Damped => Gains::DAMPED,
+    };
+    let [from, to, least, pool] =
+        [arguments.from, arguments.to, arguments.least, arguments.pool].map(|size| size.0 as f64);
+    Question {
+        gains: sockbuf::gains(set, [arguments.kp, arguments.ki, arguments.kd], arguments.times),
+        from,
+        to,
+        least,
+        pool,
+        lag: arguments.lag,
+        begin: match arguments.controller {
+            Controller::New => Begin::New,
+            Controller::Running => Begin::Running,
+        },
+        cycles: arguments.cycles as usize,
+        period: arguments.period.0.as_secs_f64(),
+    }
+}
+
+/// The model knows fields, the shell knows options.
+fn refused(error: &ModelError) -> Error {
+    let hint = match error {
+        ModelError::Gain { .. } => "--kp, --ki, --kd, --times",
+        ModelError::Lag { .. } => "--lag",
+        ModelError::Range { .. } => "--from and --to differ, and lie between --least and --pool",
+        _ => return Error::input(error.to_string()),
+    };
+    Error::input(error.to_string()).with_hint(hint)
+}
+
+fn table(answer: &Answer) -> String {
+    let Answer { question, polynomial: [a2, a1, a0], roots, stable, margin, response } = answer;
+    let Question { gains, period, cycles: looked_at, .. } = question;
+    let mut text = format!("{:>8}{:>10}{:>12}\n", "cycle", "s", "octets");
+    let doubling = std::iter::successors(Some(1), |cycle| Some(cycle * 2));
+    for cycle in std::iter::once(0).chain(doubling).take_while(|cycle| *cycle < response.sizes.len()) {
+        text += &format!("{cycle:8}{:10.1}{:12.0}\n", cycle as f64 * period, response.sizes[cycle]);
+    }
+    let line = |what: &str, value: String| format!("{what:26}{value}\n");
+    let Gains { kp, ki, kd } = gains;
+    text.push('\n');
+    text += &line("gains", format!("kp {kp}, ki {ki}, kd {kd}"));
+    text += &line("loop", format!("z^3 {a2:+.4} z^2 {a1:+.4} z {a0:+.4} = 0"));
+    text += &line("roots", roots.map(root).join(", "));
+    let with = |margin: f64| format!("up to {margin:.1} times these gains");
+    let stability = if *stable { "yes" } else { "no" };
+    text += &line("stable", format!("{stability}; {}", margin.map_or("with none".to_owned(), with)));
+    text += &line("overshoot", format!("{:.1} % of the step", response.overshoot() * 100.0));
+    let time = |cycles: Option<usize>| match cycles {
+        Some(cycles) => format!("{cycles} cycles, {:.1} s", cycles as f64 * period),
+        None => format!("not in {looked_at} cycles"),
+    };
+    text += &line("90 % of the step after", time(response.rise()));
+    text + &line("off by more than 2 % for", time(response.settling(BAND)))
+}
+
+fn root(Complex { re, im }: Complex) -> String {
+    // A root at 0 may come as -0.
+    let re = if re == 0.0 { 0.0 } else { re };
+    if im == 0.0 {
+        format!("{re:.4}")
+    } else {
+        format!("{re:.4} {} {:.4}j", if im < 0.0 { '-' } else { '+' }, im.abs())
+    }
+}

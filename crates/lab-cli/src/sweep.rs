@@ -1,0 +1,188 @@
+//! `anabranch sweep`: many runs of a scenario.
+
+mod progress;
+mod report;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anabranch_deploy::error::Error;
+use anabranch_deploy::files::{Whole, folder};
+use anabranch_sim::scenario::Policies;
+use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
+use rayon::ThreadPoolBuilder;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use progress::Progress;
+
+/// Options of `sweep`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The spec: a scenario, the parameters that vary, seeds and runs
+    spec: PathBuf,
+    /// Where what is done is kept, and the tables are written; several sweeps and processes may share it [default: NAME-sweep, with
+    /// the name of the spec]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at the same time [default: as many as there are cores]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Does one part of the sweep, for job arrays: `2/8` is the second of eight
+    #[arg(long, value_name = "I/N", value_parser = shard, default_value = "1/1", hide_default_value = true)]
+    shard: Shard,
+    /// Says how many points and runs there are and how many are done, and runs nothing
+    #[arg(long, conflicts_with_all = ["export", "partial"])]
+    dry_run: bool,
+    /// Runs nothing, and writes the tables from what is done
+    #[arg(long)]
+    export: bool,
+    /// Writes the tables though runs are missing
+    #[arg(long)]
+    partial: bool,
+    /// A metric to show for every point; may be repeated [default: the transfers' latencies]
+    #[arg(long = "metric", value_name = "NAME")]
+    metrics: Vec<String>,
+    /// One JSON object a line for every point, then one for the whole
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What clap makes of `2/8`.
+fn shard(text: &str) -> Result<Shard, String> {
+    let numbers =
+        text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+    let (number, of) = numbers.ok_or_else(|| "expected two numbers such as 2/8".to_owned())?;
+    Shard::new(number, of).map_err(|_| "shards are numbered from 1 to their number".to_owned())
+}
+
+/// An error of a sweep, as the user sees it.
+fn failed(error: anabranch_sweep::Error) -> Error {
+    let message = error.to_string();
+    let made = if error.is_input() { Error::input(message) } else { Error::job(message) };
+    match error.hint() {
+        Some(hint) => made.with_hint(hint),
+        None => made,
+    }
+}
+
+pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
+    let spec = Spec::read(&arguments.spec).map_err(failed)?.with_policies(policies.clone());
+    let sweep = Sweep::new(spec).map_err(failed)?;
+    let folder =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
+    let threads = usize::from(arguments.jobs.unwrap_or(0));
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| Error::job(format!("cannot start threads: {error}")))?;
+    let points = pool.install(|| sweep.all_points()).map_err(failed)?;
+    drop(pool);
+    let mut store = Store::open(&folder).map_err(failed)?;
+    if arguments.dry_run {
+        return report::standing(&sweep, &points, &store, arguments.shard, arguments.json);
+    }
+    if !arguments.export {
+        let options = Options { threads, shard: arguments.shard };
+        run(&sweep, &points, &mut store, options, arguments.quiet)?;
+        store.refresh().map_err(failed)?;
+    }
+    let table = Table::new(&sweep, &points, &store).map_err(failed)?;
+    let metrics = report::metrics(&sweep, &table, &arguments.metrics)?;
+    if table.missing() > 0 && !arguments.partial {
+        let (missing, done) = (table.missing(), table.len());
+        if arguments.export {
+            let message = format!(
+                "{missing} runs are missing, {done} are done: {} has no tables yet",
+                folder.display()
+            );
+            return Err(
+                Error::job(message).with_hint("run the other shards, or write what there is with --partial")
+            );
+        }
+        return report::unfinished(&folder, done, missing, arguments.json);
+    }
+    let files = [folder.join("table.parquet"), folder.join("table.csv")];
+    write(&files[0], |file| table.write_parquet(file))?;
+    write(&files[1], |file| table.write_csv(file))?;
+    report::points(&sweep, &points, &table, &metrics, arguments.json)?;
+    report::whole(&sweep, &table, &files, arguments.json)
+}
+
+/// The name of the spec's file.
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "spec".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// Makes what is missing, with a bar, until it is there or somebody has had enough.
+fn run(
+    sweep: &Sweep,
+    points: &[Point],
+    store: &mut Store,
+    options: Options,
+    quiet: bool,
+) -> Result<(), Error> {
+    let watch = Watch::default();
+    let (stop, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The second one does not wait for runs that are under way.
+        let caught =
+            flag::register_conditional_shutdown(signal, Error::Interrupted.code().into(), stop.clone())
+                .and_then(|_| flag::register(signal, stop.clone()));
+        caught.map_err(|e| Error::missing(format!("cannot catch signals: {e}")))?;
+    }
+    let outcome = std::thread::scope(|scope| {
+        let shown = scope.spawn(|| {
+            let progress = Progress::new(quiet);
+            while !over.load(Ordering::Acquire) {
+                if stop.load(Ordering::Relaxed) {
+                    watch.cancel.store(true, Ordering::Relaxed);
+                }
+                progress.show(&watch);
+                std::thread::park_timeout(progress::PERIOD);
+            }
+            progress.finish(&watch);
+        });
+        let outcome = execute(sweep, points, store, options, &watch);
+        over.store(true, Ordering::Release);
+        shown.thread().unpark();
+        outcome
+    })
+    .map_err(failed)?;
+    if outcome.cancelled {
+        eprintln!(
+            "interrupted: {} runs were made and are kept; the same command goes on from there",
+            outcome.made
+        );
+        return Err(Error::Interrupted);
+    }
+    if outcome.made > 0 && !quiet {
+        eprintln!(
+            "{} runs in {:.1} s; {} threads were {:.0} % busy, {:.1} % of the runs' processor time was spent beside them",
+            outcome.made,
+            outcome.wall.as_secs_f64(),
+            outcome.threads,
+            outcome.busy() * 100.0,
+            outcome.overhead() * 100.0
+        );
+    }
+    Ok(())
+}
+
+/// Writes a table that is there whole or not at all.
+fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut Whole) -> Result<(), anabranch_sweep::Error>,
+) -> Result<(), Error> {
+    let place = folder(path);
+    fs::create_dir_all(place).map_err(|e| Error::unwritable(place, &e))?;
+    let mut file = Whole::create(path)?;
+    fill(&mut file).map_err(|e| {
+        Error::job(format!("cannot write {}: {e}", path.display()))
+            .with_hint("make room, then give the same command again: what is done is kept")
+    })?;
+    file.keep()
+}

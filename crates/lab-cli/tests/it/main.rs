@@ -1,0 +1,10 @@
+//! The program `anabranch-lab` as a shell sees it, and everything that the documentation shows.
+
+mod completions;
+mod docs;
+mod lab;
+mod own_protocol;
+mod plan;
+mod plan_mptcp;
+mod plan_sockbuf;
+mod sweep;

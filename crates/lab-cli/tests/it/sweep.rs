@@ -1,0 +1,246 @@
+//! `anabranch sweep`, as a shell sees it, and as it looks after it was killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anabranch_testkit::prng::Prng;
+use assert_cmd::prelude::*;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const NETWORK: &str = r#"
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "cable", from = "a", to = "b", rate = "1 Mbit/s", delay = "5 ms", loss = 0.05 }]
+transfer = [{ name = "file", kind = "tcp", from = "a", to = "b", bytes = "1 MB" }]
+stop = "5 min"
+"#;
+
+/// A folder with a network and a spec of it, and where its results go.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new(spec: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("network.toml"), NETWORK).expect("a file");
+        fs::write(folder.path().join("spec.toml"), format!("scenario = \"network.toml\"\n{spec}"))
+            .expect("a file");
+        Self { folder }
+    }
+
+    fn out(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, out: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
+        command.current_dir(self.folder.path()).args(["sweep", "spec.toml", "--out", out]).args(arguments);
+        command
+    }
+
+    /// Standard output of a sweep that goes well.
+    #[track_caller]
+    fn run(&self, out: &str, arguments: &[&str]) -> String {
+        let assert = self.command(out, arguments).assert().success();
+        String::from_utf8(assert.get_output().stdout.clone()).expect("text")
+    }
+
+    #[track_caller]
+    fn fails(&self, out: &str, arguments: &[&str], code: i32) -> String {
+        let assert = self.command(out, arguments).assert().code(code);
+        String::from_utf8(assert.get_output().stderr.clone()).expect("text")
+    }
+
+    /// Runs that are done, as far as the next process will know.
+    #[track_caller]
+    fn done(&self, out: &str) -> u64 {
+        let text = self.run(out, &["--dry-run", "--json"]);
+        let standing: Value = serde_json::from_str(&text).expect("an object");
+        standing["runs_done"].as_u64().expect("a number")
+    }
+
+    #[track_caller]
+    fn tables(&self, out: &str) -> [Vec<u8>; 2] {
+        ["table.csv", "table.parquet"].map(|name| fs::read(self.out(out).join(name)).expect("a table"))
+    }
+}
+
+fn grid(runs: u64) -> String {
+    format!("runs = {runs}\n[grid]\n\"link.cable.loss\" = [0.0, 0.02, 0.05]\n")
+}
+
+/// Octets of all logs of a folder.
+fn logged(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let log = |entry: fs::DirEntry| {
+        entry.path().extension().is_some_and(|e| e == "log").then(|| entry.metadata().ok())?
+    };
+    entries.filter_map(|entry| Some(log(entry.ok()?)?.len())).sum()
+}
+
+/// Waits until a process has ended or its logs have so many octets.
+fn wait(child: &mut Child, folder: &Path, octets: u64) {
+    while logged(folder) < octets && child.try_wait().expect("a child").is_none() {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_sweep_says_means_and_writes_tables() {
+    let place = Place::new(&grid(4));
+    let text = place.run("out", &["--jobs", "2"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].ends_with("transfer.file.latency_s [s]") && lines[0].contains("link.cable.loss  runs"),
+        "{text}"
+    );
+    assert!(lines[1].contains("0.0     4") && lines[1].contains(" ± 0"), "{text}");
+    assert!(
+        text.contains("spec: 3 points, 12 runs") && text.contains("written: out/table.parquet"),
+        "{text}"
+    );
+    let [csv, parquet] = place.tables("out");
+    assert_eq!(csv.iter().filter(|octet| **octet == b'\n').count(), 13);
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // Once more there is nothing to do, and the same to say.
+    let again = place.command("out", &[]).assert().success().stderr("").stdout(text);
+    drop(again);
+    assert_eq!(place.tables("out"), [csv, parquet]);
+}
+
+#[test]
+fn json_has_a_point_a_line_and_then_the_whole() {
+    let place = Place::new(&grid(3));
+    let text = place.run("out", &["--json", "--metric", "transfer.file.delivered"]);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(
+        (&lines[1]["point"], &lines[1]["runs"], &lines[1]["enough"]),
+        (&1.into(), &3.into(), &Value::Null)
+    );
+    assert_eq!(lines[1]["parameters"]["link.cable.loss"], 0.02);
+    assert_eq!(lines[1]["hash"].as_str().map(str::len), Some(64));
+    assert_eq!(lines[1]["metrics"]["transfer.file.delivered"]["mean"], 1.0);
+    assert_eq!((&lines[3]["runs_done"], &lines[3]["runs_missing"]), (&9.into(), &0.into()));
+    assert!(
+        place
+            .fails("out", &["--metric", "transfer.file.delivred"], 2)
+            .contains("did you mean `transfer.file.delivered`?")
+    );
+}
+
+#[test]
+fn shards_make_what_one_process_makes_and_the_last_writes_it() {
+    let place = Place::new(&grid(6));
+    place.run("one", &[]);
+    assert!(place.run("many", &["--dry-run", "--shard", "2/4"]).contains("shard 2/4: 5 of these"));
+    for (shard, missing) in [("3/4", 14), ("1/4", 9), ("4/4", 5)] {
+        let text = place.run("many", &["--shard", shard]);
+        assert!(text.contains(&format!("{missing} runs of others are missing")), "{text}");
+        assert!(!place.out("many").join("table.csv").exists());
+    }
+    let text = place.fails("many", &["--export"], 1);
+    assert!(text.contains("5 runs are missing, 13 are done") && text.contains("--partial"), "{text}");
+    place.run("many", &["--export", "--partial"]);
+    assert_ne!(place.tables("many"), place.tables("one"));
+    place.run("many", &["--shard", "2/4"]);
+    assert_eq!(place.tables("many"), place.tables("one"));
+    assert!(place.fails("many", &["--shard", "5/4"], 2).contains("numbered from 1"));
+}
+
+#[test]
+fn runs_are_added_until_they_are_enough() {
+    let place = Place::new(
+        "[grid]\n\"link.cable.loss\" = [0.0, 0.3]\n[enough]\nmetric = \"transfer.file.latency_s\"\nwidth = \"5 %\"\nmin = 3\nmax = 6\n",
+    );
+    let text = place.run("out", &[]);
+    assert!(
+        text.contains("6 runs are not enough for the mean of transfer.file.latency_s at 1 points: 1"),
+        "{text}"
+    );
+    assert!(text.contains("2 points, 9 runs"), "{text}");
+    let wrong =
+        Place::new("[enough]\nmetric = \"transfer.file.latncy_s\"\nwidth = \"5 %\"\nmin = 3\nmax = 6\n");
+    assert!(wrong.fails("out", &[], 2).contains("did you mean `transfer.file.latency_s`?"));
+}
+
+#[test]
+fn a_spec_that_is_wrong_is_shown_where() {
+    let place = Place::new("[grid]\n\"link.cabel.loss\" = [0.1]\n");
+    let text = place.fails("out", &[], 2);
+    assert_eq!(
+        text,
+        "error: spec.toml:3:21: there is no entry `cabel` in that list (`link.cabel.loss` = 0.1)\n  hint: did you mean `cable`?\n"
+    );
+    assert!(!place.out("out").exists());
+}
+
+#[test]
+fn whoever_is_interrupted_says_so_and_goes_on() {
+    let place = Place::new(&grid(2_000));
+    let mut child = place.command("out", &["--quiet"]).stderr(Stdio::piped()).spawn().expect("the program");
+    wait(&mut child, &place.out("out"), 5_000);
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is here");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.starts_with("interrupted: ") && text.contains("goes on from there"), "{text}");
+    let done = place.done("out");
+    assert!(0 < done && done < 6_000, "{done}");
+    assert!(text.contains(&format!(" {done} runs ")), "{text}: {done}");
+}
+
+#[test]
+fn two_processes_at_once_share_a_folder() {
+    let place = Place::new(&grid(40));
+    place.run("one", &[]);
+    let both = [0, 1]
+        .map(|_| place.command("both", &["--quiet"]).stdout(Stdio::null()).spawn().expect("the program"));
+    for mut child in both {
+        assert!(child.wait().expect("it ends").success());
+    }
+    assert_eq!(place.tables("both"), place.tables("one"));
+}
+
+/// A number from the environment, for the long form.
+fn asked(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a whole number"))
+}
+
+#[test]
+fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
+    let (runs, kills) = (asked("ANABRANCH_SWEEP_RUNS", 600), asked("ANABRANCH_SWEEP_KILLS", 8));
+    let seed = asked("ANABRANCH_SWEEP_SEED", 1);
+    let mut random = Prng::new(seed);
+    let place = Place::new(&grid(runs.div_ceil(3)));
+    let runs = runs.next_multiple_of(3);
+    let undisturbed = place.command("one", &[]).assert().success();
+    println!("{}", String::from_utf8_lossy(&undisturbed.get_output().stderr));
+    let whole = logged(&place.out("one"));
+    let mut done = 0;
+    for kill in 0..kills {
+        let mut child =
+            place.command("killed", &["--quiet"]).stdout(Stdio::null()).spawn().expect("the program");
+        // Some die before they have written anything, the others anywhere in their share of the work.
+        let share = whole / kills * 3 / 2;
+        let octets = if kill % 8 == 7 { 0 } else { random.below(share.max(1)) };
+        let goal = logged(&place.out("killed")) + octets;
+        wait(&mut child, &place.out("killed"), goal);
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        let now = place.done("killed");
+        assert!(now >= done, "seed {seed}, kill {kill}: {done} were done, now {now}");
+        done = now;
+    }
+    println!("{kills} kills, seed {seed}: {done} of {runs} runs were done before the last process began");
+    place.run("killed", &["--quiet"]);
+    assert!(place.tables("killed") == place.tables("one"), "seed {seed}");
+    // Every row was written once: the logs have as much to say, but for what begins a log.
+    let again = logged(&place.out("killed"));
+    assert!(again <= whole + whole / 10 + 20_000, "seed {seed}: {again} octets of logs, {whole} undisturbed");
+    println!("tables of {runs} runs are those of an undisturbed sweep, octet by octet");
+}

@@ -1,0 +1,169 @@
+//! Manual pages from the definition of the command line.
+
+use std::fs;
+use std::path::Path;
+
+use anabranch_deploy::error::Error;
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+/// Writes a page for a program and for each of its commands.
+///
+/// # Errors
+/// The folder is not there, or a page cannot be written.
+pub(crate) fn write(folder: &Path, program: Command) -> Result<(), Error> {
+    if !folder.is_dir() {
+        return Err(Error::input(format!("{} is no folder", folder.display())).with_hint("make it first"));
+    }
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    pages(&program, &[], folder)
+}
+
+fn pages(command: &Command, ancestors: &[String], folder: &Path) -> Result<(), Error> {
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    let path = folder.join(format!("{name}.1"));
+    let failed = |e| Error::job(format!("cannot write {}: {e}", path.display()));
+    fs::write(&path, page(command, &name, ancestors).map_err(failed)?).map_err(failed)?;
+    let ancestors = [ancestors, &[name]].concat();
+    let mut shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    shown.try_for_each(|command| pages(command, &ancestors, folder))
+}
+
+fn page(command: &Command, name: &str, ancestors: &[String]) -> std::io::Result<Vec<u8>> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut page)?;
+    }
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut roff = Roff::new();
+    section(&mut roff, "EXIT STATUS", EXIT_STATUS);
+    let more = MORE.iter().find(|more| more.page == name);
+    if let Some(more) = more {
+        section(&mut roff, "FILES", more.files);
+        examples(&mut roff, more.examples);
+    }
+    if let Some(parent) = ancestors.last() {
+        roff.control("SH", ["SEE ALSO"]);
+        let others = more.map_or(&[][..], |more| more.see_also);
+        let all: Vec<String> =
+            [parent.as_str()].iter().chain(others).map(|page| format!("{page}(1)")).collect();
+        roff.text([roman(all.join(", "))]);
+    }
+    roff.to_writer(&mut page)?;
+    Ok(page)
+}
+
+fn section(roff: &mut Roff, title: &str, entries: &[(&str, &str)]) {
+    if entries.is_empty() {
+        return;
+    }
+    roff.control("SH", [title]);
+    for (term, text) in entries {
+        roff.control("TP", []);
+        roff.text([bold(*term)]);
+        roff.text([roman(*text)]);
+    }
+}
+
+fn examples(roff: &mut Roff, examples: &[(&str, &str)]) {
+    if examples.is_empty() {
+        return;
+    }
+    roff.control("SH", ["EXAMPLES"]);
+    for (what, line) in examples {
+        roff.control("PP", []);
+        roff.text([roman(*what)]);
+        roff.control("PP", []);
+        roff.control("RS", ["4"]);
+        roff.control("nf", []);
+        roff.text([bold(*line)]);
+        roff.control("fi", []);
+        roff.control("RE", []);
+    }
+}
+
+const EXIT_STATUS: &[(&str, &str)] = &[
+    ("0", "Done. A daemon: it was asked to end, by SIGTERM or SIGHUP."),
+    ("1", "The job failed: not delivered, or a check was broken."),
+    ("2", "Usage or bad input."),
+    ("3", "A privilege or a device is missing."),
+    ("130", "Interrupted."),
+];
+
+/// What a definition does not say of a command.
+struct More {
+    page: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    examples: &'static [(&'static str, &'static str)],
+    see_also: &'static [&'static str],
+}
+
+const MORE: &[More] = &[
+    More {
+        page: "anabranch",
+        files: &[],
+        examples: &[("Deliver a file through three simulated gateways:", "anabranch push firmware.bin")],
+        see_also: &[],
+    },
+    More {
+        page: "anabranch-node",
+        files: &[
+            (
+                "/etc/anabranch/node.toml",
+                "The options of the unit anabranch-node.service, which gives it to --config.",
+            ),
+            ("/var/lib/anabranch-node", "The folder in which that unit may write."),
+        ],
+        examples: &[
+            (
+                "Receive files, and announce two gateways:",
+                "anabranch node --out firmware.bin --gateways 10.0.0.1,10.0.0.2",
+            ),
+            (
+                "See whether a configuration is good:",
+                "anabranch node --config /etc/anabranch/node.toml --check",
+            ),
+        ],
+        see_also: &["anabranch-gateway", "anabranch-push"],
+    },
+    More {
+        page: "anabranch-gateway",
+        files: &[(
+            "/etc/anabranch/gateway.toml",
+            "The options of the unit anabranch-gateway.service, which gives it to --config.",
+        )],
+        examples: &[("Relay to the nodes of one network:", "anabranch gateway --allow 10.1.0.0/16")],
+        see_also: &["anabranch-node", "anabranch-push"],
+    },
+    More {
+        page: "anabranch-push",
+        files: &[],
+        examples: &[
+            ("Deliver a file to a node:", "anabranch push firmware.bin --to node1"),
+            (
+                "Through gateways of one's own choice:",
+                "anabranch push firmware.bin --to node1 --via 10.0.0.1,10.0.0.2",
+            ),
+            ("Over a simulated network, against other schemes:", "anabranch push firmware.bin --compare"),
+        ],
+        see_also: &["anabranch-node", "anabranch-gateway"],
+    },
+    More {
+        page: "anabranch-completions",
+        files: &[],
+        examples: &[(
+            "For bash, for everybody:",
+            "anabranch completions bash > /usr/share/bash-completion/completions/anabranch",
+        )],
+        see_also: &[],
+    },
+];

@@ -1,0 +1,151 @@
+//! A transfer of any scenario as the closed form of section 5 sees it.
+
+use anabranch_core::set::gateways::select;
+use anabranch_core::tcp::{Config as Tcp, DelayedAck, InitialWindow};
+use anabranch_model::set::{OpenWait, Path, Probing, Reading, SessionStarts, Transfer, Window};
+
+use crate::network::Network;
+use crate::packet::{IpVersion, NodeId};
+use crate::scenario::set::{OpenName, OpenWaitName, StripingName};
+use crate::scenario::{Scenario, Scheme, SetSpec, TransferSpec};
+
+/// Bytes of a TCP header without options.
+const TCP_HEADER: u32 = 20;
+/// What the timestamps option adds to a header and takes from the payload.
+const STAMPS: u16 = 12;
+/// The largest window in segments where TCP has no limit of its own.
+const NO_LIMIT: f64 = 4096.0;
+
+/// The transfer of that index as the closed form sees it: `octets` through the gateways that SET would select,
+/// in that order, along the routes of the network without faults. `None` for plain TCP. There are no gateways
+/// in it if none can be reached. The closed form knows neither losses nor other traffic.
+pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Option<Transfer> {
+    let transfer = &scenario.transfers[transfer];
+    let Scheme::Set(spec) = &transfer.scheme else { return None };
+    let table = scenario.gateway_table(transfer.to, &spec.gateways);
+    let sim = scenario.builder(scenario.seed, 0).build();
+    let lay = Lay { network: &sim.world().network, ip: scenario.network.ip, transfer, spec };
+    let paths: Vec<Path> =
+        select(&table, usize::MAX).iter().filter_map(|g| lay.path(NodeId(g.id.into()))).collect();
+    let asked = spec.default_gateway.and_then(|gateway| lay.path(gateway)).or(paths.first().copied());
+    let (ip, control) = (lay.ip_number(), overhead(lay.ip_number()));
+    let request =
+        asked.map_or(0.0, |path| path.request_time_of(control + REQUEST, control + answer(ip, table.len())));
+    Some(Transfer {
+        window: window(&spec.wireless),
+        request,
+        node_buffer: Some(spec.set.node_buffer.0 as f64),
+        probing: probing(spec.set.striping, transfer.tcp.mss),
+        reading: reading(spec.set.open, spec.set.open_wait),
+        ..Transfer::new(octets, paths)
+    })
+}
+
+/// Where a transfer's paths lie.
+struct Lay<'s> {
+    network: &'s Network,
+    ip: IpVersion,
+    transfer: &'s TransferSpec,
+    spec: &'s SetSpec,
+}
+
+impl Lay<'_> {
+    /// The way through a gateway, if there is one.
+    fn path(&self, gateway: NodeId) -> Option<Path> {
+        let (wired_delay, wired_rate, _) = self.leg(self.transfer.from, gateway)?;
+        let (wireless_delay, wireless_rate, hops) = self.leg(gateway, self.transfer.to)?;
+        let wireless = Tcp { mss: self.spec.wireless.mss.min(self.transfer.tcp.mss), ..self.spec.wireless };
+        // A connection has timestamps if both ends offer them; the node offers what the sender's profile says.
+        let both = Tcp { timestamps: wireless.timestamps && self.transfer.tcp.timestamps, ..wireless };
+        let ((wired_mss, wired_overhead), (wireless_mss, wireless_overhead)) =
+            (self.segment(&self.transfer.tcp), self.segment(&both));
+        Some(Path {
+            wired_rate,
+            wired_mss,
+            wireless_mss,
+            wired_overhead,
+            wireless_overhead,
+            wireless_control: wireless_overhead,
+            hops,
+            ..Path::new(wired_delay, wireless_delay, wireless_rate)
+        })
+    }
+
+    /// Delay in seconds, the slowest rate in bit/s, and links from one node to another.
+    fn leg(&self, from: NodeId, to: NodeId) -> Option<(f64, f64, u32)> {
+        let links = self.network.path(from, to)?;
+        let configs = || links.iter().map(|link| self.network.link(*link).config());
+        let delay = configs().map(|config| config.delay.as_secs_f64()).sum();
+        let rate = configs().map(|config| config.rate).min()?;
+        Some((delay, rate as f64, links.len() as u32))
+    }
+
+    /// Octets of payload in a full segment, and of its headers.
+    fn segment(&self, tcp: &Tcp) -> (u32, u32) {
+        let stamps = if tcp.timestamps { STAMPS } else { 0 };
+        (tcp.mss.saturating_sub(stamps).max(1).into(), overhead(self.ip_number()) + u32::from(stamps))
+    }
+
+    fn ip_number(&self) -> u8 {
+        match self.ip {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
+/// The windows of the wireless connections. SETSYN and JOIN were the first of each: their ACK has opened the
+/// second.
+fn window(tcp: &Tcp) -> Window {
+    let segments = match tcp.initial_window {
+        InitialWindow::Segments(n) => f64::from(n),
+        InitialWindow::Rfc6928 => {
+            let mss = u32::from(tcp.mss.max(1));
+            f64::from((10 * mss).min(14_600.max(2 * mss)) / mss)
+        }
+    };
+    let initial = segments.max(1.0) + 1.0;
+    let segments_per_ack = match tcp.delayed_ack {
+        DelayedAck::Off => 1,
+        DelayedAck::Every { segments, .. } => u32::from(segments.max(1)),
+    };
+    let max = tcp.window_limit.map_or(NO_LIMIT, f64::from).max(initial);
+    Window { initial, max, segments_per_ack, ..Window::default() }
+}
+
+/// Bytes that IP (version `ip`, 4 or 6) and TCP without options add to a segment.
+pub fn overhead(ip: u8) -> u32 {
+    TCP_HEADER + if ip == 6 { 40 } else { 20 }
+}
+
+/// Bytes of a REQUEST.
+pub const REQUEST: u32 = 14;
+
+/// Bytes of the node's answer: its buffer and a row for each gateway.
+pub fn answer(ip: u8, gateways: usize) -> u32 {
+    let row = if ip == 6 { 23 } else { 11 };
+    5 + row * gateways as u32
+}
+
+/// What the predictive striping puts at stake: two wired segments on the first session, one on any other.
+pub fn probing(striping: StripingName, wired_mss: u16) -> Option<Probing> {
+    let segment = u64::from(wired_mss);
+    match striping {
+        StripingName::Predictive => Some(Probing { first: 2 * segment, others: segment }),
+        StripingName::Window | StripingName::Custom(_) => None,
+    }
+}
+
+/// The equations for this order of opening.
+pub fn reading(open: OpenName, open_wait: OpenWaitName) -> Reading {
+    let starts = match open {
+        OpenName::Staggered => SessionStarts::Staggered,
+        OpenName::OneByOne => SessionStarts::OneAfterAnother,
+        OpenName::AtOnce => SessionStarts::AtOnce,
+    };
+    let open_wait = match open_wait {
+        OpenWaitName::RoundTrip => OpenWait::Counted,
+        OpenWaitName::None => OpenWait::Omitted,
+    };
+    Reading { starts, open_wait, ..Reading::protocol() }
+}

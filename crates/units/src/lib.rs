@@ -1,0 +1,312 @@
+//! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, and what names the text that is wrong.
+//!
+//! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic is exact
+//! in integers; a value finer than the base unit (bit/s, nanosecond, byte) is rounded to the nearest.
+//!
+//! Features: `serde` reads and writes quantities as strings, `schema` describes them as JSON Schema, `text` parses TOML
+//! in which every value knows its line and column.
+
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "serde")]
+mod de;
+mod length;
+mod quantity;
+#[cfg(feature = "schema")]
+mod schema;
+#[cfg(feature = "text")]
+pub mod text;
+mod words;
+
+use std::fmt;
+use std::str::FromStr;
+
+use anabranch_core::time::Duration;
+
+#[cfg(feature = "serde")]
+pub use de::{HINT_MARK, ProbabilityVisitor, hint_from};
+pub use length::Length;
+pub use quantity::Quantity;
+pub use words::nearest;
+
+/// Bit/s, at least 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Rate(pub u64);
+
+/// A span of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Span(pub Duration);
+
+/// Octets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Size(pub u64);
+
+/// How much a queue holds at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QueueLimit {
+    /// Number of packets.
+    Packets(u32),
+    /// Bytes of whole packets, IP header included.
+    Bytes(u64),
+}
+
+/// A [`QueueLimit`] as text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueSize(pub QueueLimit);
+
+/// Why a text is no quantity.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnitError {
+    /// It does not begin with a number.
+    #[error("`{text}` does not begin with a number; expected {expected}")]
+    NoNumber {
+        /// The text.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// It is negative.
+    #[error("`{0}` is negative")]
+    Negative(String),
+    /// It is zero where that makes no sense.
+    #[error("`{0}` is zero")]
+    Zero(String),
+    /// It has no unit.
+    #[error("`{text}` has no unit; expected {expected}")]
+    NoUnit {
+        /// The text.
+        text: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// Its unit is none of those.
+    #[error("unknown unit `{unit}`, expected one of {}", list(.known))]
+    UnknownUnit {
+        /// The unit.
+        unit: String,
+        /// Those that are known.
+        known: Vec<&'static str>,
+    },
+    /// It does not fit in 64 bits of the base unit.
+    #[error("`{0}` is too large")]
+    TooLarge(String),
+}
+
+fn list(known: &[&str]) -> String {
+    known.iter().map(|unit| format!("`{unit}`")).collect::<Vec<_>>().join(", ")
+}
+
+type Units = &'static [(&'static str, u64)];
+
+const RATES: Units = &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)];
+const SPANS: Units = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+const SIZES: Units = &[
+    ("B", 1),
+    ("kB", 1_000),
+    ("KiB", 1 << 10),
+    ("MB", 1_000_000),
+    ("MiB", 1 << 20),
+    ("GB", 1_000_000_000),
+    ("GiB", 1 << 30),
+];
+const PACKETS: Units = &[("packets", 1), ("packet", 1)];
+
+/// A number and a unit, in the base unit.
+fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'static str), UnitError> {
+    let text = text.trim();
+    if text.starts_with('-') {
+        return Err(UnitError::Negative(text.to_owned()));
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = (&text[..end], text[end..].trim());
+    let no_number = || UnitError::NoNumber { text: text.to_owned(), expected };
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || part.contains('.') || (number.contains('.') && part.is_empty()) {
+        return Err(no_number());
+    }
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit { text: text.to_owned(), expected });
+    }
+    let known = || units.iter().flat_map(|table| table.iter());
+    // A micro sign is two different letters in Unicode.
+    let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
+    let Some((name, factor)) = known().find(|(name, _)| *name == plain) else {
+        let known = known().map(|(name, _)| *name).collect();
+        return Err(UnitError::UnknownUnit { unit: unit.to_owned(), known });
+    };
+    let value = scaled(whole, part, *factor).ok_or_else(|| UnitError::TooLarge(text.to_owned()))?;
+    Ok((value, name))
+}
+
+/// `whole.part * factor`, rounded to the nearest.
+fn scaled(whole: &str, part: &str, factor: u64) -> Option<u64> {
+    // Eighteen decimals are finer than any base unit needs.
+    let part = &part[..part.len().min(18)];
+    let scale = 10u128.pow(part.len() as u32);
+    let digits: u128 = format!("{whole}{part}").parse().ok()?;
+    let exact = digits.checked_mul(u128::from(factor))?.checked_add(scale / 2)?;
+    u64::try_from(exact / scale).ok()
+}
+
+/// The largest unit in which it is a whole number.
+fn show(f: &mut fmt::Formatter<'_>, value: u64, units: Units) -> fmt::Result {
+    let fits = |(_, factor): &&(&str, u64)| value != 0 && value.is_multiple_of(*factor);
+    let (name, factor) = units.iter().filter(fits).max_by_key(|(_, factor)| *factor).unwrap_or(&units[0]);
+    write!(f, "{} {name}", value / factor)
+}
+
+impl Rate {
+    /// What an error says that was expected.
+    const EXPECTED: &'static str = "a rate such as \"250 kbit/s\"";
+}
+
+impl Span {
+    /// What an error says that was expected.
+    const EXPECTED: &'static str = "a span of time such as \"25 ms\"";
+}
+
+impl Size {
+    /// What an error says that was expected.
+    const EXPECTED: &'static str = "a size such as \"129 kB\"";
+}
+
+impl QueueSize {
+    /// What an error says that was expected.
+    const EXPECTED: &'static str = "a queue size such as \"100 packets\" or \"64 kB\"";
+}
+
+impl FromStr for Rate {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        match parse(text, &[RATES], Self::EXPECTED)?.0 {
+            0 => Err(UnitError::Zero(text.to_owned())),
+            rate => Ok(Self(rate)),
+        }
+    }
+}
+
+impl FromStr for Span {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        Ok(Self(Duration::from_nanos(parse(text, &[SPANS], Self::EXPECTED)?.0)))
+    }
+}
+
+impl FromStr for Size {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        Ok(Self(parse(text, &[SIZES], Self::EXPECTED)?.0))
+    }
+}
+
+impl FromStr for QueueSize {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (value, unit) = parse(text, &[PACKETS, SIZES], Self::EXPECTED)?;
+        if !unit.starts_with("packet") {
+            return Ok(Self(QueueLimit::Bytes(value)));
+        }
+        let packets = u32::try_from(value).map_err(|_| UnitError::TooLarge(text.to_owned()))?;
+        Ok(Self(QueueLimit::Packets(packets)))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, self.0, RATES)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nobody says "1 min" for a time-out of 60 s.
+        show(f, self.0.as_nanos(), &SPANS[..4])
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, self.0, SIZES)
+    }
+}
+
+impl fmt::Display for QueueSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            QueueLimit::Packets(n) => write!(f, "{n} packets"),
+            QueueLimit::Bytes(n) => Size(n).fmt(f),
+        }
+    }
+}
+
+impl UnitError {
+    /// What the writer may have meant.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownUnit { unit, known } => {
+                // "kbps" and "kb/s" are farther from "kbit/s" by letters than by meaning.
+                let bits = unit.replace("bps", "bit/s").replace("b/s", "bit/s");
+                let near = nearest(&bits, known.iter().copied())?;
+                Some(format!("did you mean `{near}`?"))
+            }
+            Self::Negative(_) => Some("leave out the sign: no quantity is negative".to_owned()),
+            Self::Zero(_) => Some("to stop a link, take it down with an `[[event]]`".to_owned()),
+            Self::NoUnit { .. } => Some("add the unit, in one string with the number".to_owned()),
+            Self::NoNumber { .. } | Self::TooLarge(_) => None,
+        }
+    }
+}
+
+/// A number of something, or the word `none` or `off`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limit(pub Option<u32>);
+
+/// A probability in 0..=1: a number, or a string in percent such as `"2 %"`.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Probability(pub f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_exact_and_print_as_they_are_read() {
+        assert_eq!("250 kbit/s".parse(), Ok(Rate(250_000)));
+        assert_eq!("1.2Mbit/s".parse(), Ok(Rate(1_200_000)));
+        assert_eq!("25 ms".parse(), Ok(Span(Duration::from_millis(25))));
+        assert_eq!("0.1 µs".parse(), Ok(Span(Duration::from_nanos(100))));
+        assert_eq!("129kB".parse(), Ok(Size(129_000)));
+        assert_eq!("64 KiB".parse(), Ok(Size(65_536)));
+        assert_eq!("100 packets".parse(), Ok(QueueSize(QueueLimit::Packets(100))));
+        assert_eq!("0 packets".parse(), Ok(QueueSize(QueueLimit::Packets(0))));
+        let shown =
+            [Rate(1_200_000).to_string(), Span(Duration::from_secs(90)).to_string(), Size(0).to_string()];
+        assert_eq!(shown, ["1200 kbit/s", "90 s", "0 B"]);
+        assert_eq!(Size(65_536).to_string(), "64 KiB");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let check = |error: UnitError| format!("{error} ({})", error.hint().unwrap_or_default());
+        let rate = |text: &str| check(text.parse::<Rate>().unwrap_err());
+        let all =
+            ["-5 kbit/s", "0 bit/s", "5", "fast", "5 kbps", "99999999999 Gbit/s", "1.2.3 bit/s", "5. bit/s"];
+        expect_test::expect![[r#"
+            `-5 kbit/s` is negative (leave out the sign: no quantity is negative)
+            `0 bit/s` is zero (to stop a link, take it down with an `[[event]]`)
+            `5` has no unit; expected a rate such as "250 kbit/s" (add the unit, in one string with the number)
+            `fast` does not begin with a number; expected a rate such as "250 kbit/s" ()
+            unknown unit `kbps`, expected one of `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` (did you mean `kbit/s`?)
+            `99999999999 Gbit/s` is too large ()
+            `1.2.3 bit/s` does not begin with a number; expected a rate such as "250 kbit/s" ()
+            `5. bit/s` does not begin with a number; expected a rate such as "250 kbit/s" ()"#]].assert_eq(&all.map(rate).join("\n"));
+    }
+}

@@ -1,0 +1,113 @@
+//! TOML as text in which every value knows where it stands, so that an error can name its line and column.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong in a file or in an override of the command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TextError {
+    /// The place.
+    pub place: Place,
+    /// What is wrong, and what was expected.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// The place of an error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In the file.
+    File {
+        /// Its name.
+        name: String,
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// The bytes of the file.
+        span: Range<usize>,
+    },
+    /// In an override.
+    Override(String),
+    /// In the file as a whole.
+    Whole {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { name, line, column, .. } => write!(f, "{name}:{line}:{column}"),
+            Self::Override(text) => write!(f, "--set {text}"),
+            Self::Whole { name } => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// A parsed text.
+pub type Tree<'s> = Spanned<DeTable<'s>>;
+/// A value in a [`Tree`].
+pub type Node<'s> = Spanned<DeValue<'s>>;
+
+/// A TOML text and the name that errors call it by.
+#[derive(Clone, Debug)]
+pub struct Text {
+    name: String,
+    text: String,
+}
+
+impl Text {
+    /// `name` is usually the file's path.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// The text as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Parses the text. The meaning of its keys is the caller's.
+    ///
+    /// # Errors
+    /// The place at which the text is not TOML.
+    pub fn tree(&self) -> Result<Tree<'_>, TextError> {
+        DeTable::parse(&self.text).map_err(|error| TextError {
+            place: error.span().map_or_else(|| self.whole(), |span| self.place(span)),
+            message: error.message().trim_end().to_owned(),
+            hint: None,
+        })
+    }
+
+    /// The place of a range of bytes.
+    pub fn place(&self, span: Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        Place::File { name: self.name.clone(), line, column, span }
+    }
+
+    /// The text as a whole.
+    pub fn whole(&self) -> Place {
+        Place::Whole { name: self.name.clone() }
+    }
+}

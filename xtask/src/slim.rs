@@ -1,0 +1,88 @@
+//! `cargo xtask slim`: the small programs as packages build them, with their size and the number of their crates.
+
+use crate::cargo;
+use crate::failure::Failure;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The package of the small programs.
+const PACKAGE: &str = "anabranch-deploy";
+/// Its programs, and what they link: one list of crates for all.
+const PROGRAMS: [&str; 4] = ["anabranch-gateway", "anabranch-node", "anabranch-push", "anabranch-key"];
+/// Bytes of a stripped program, at most.
+const MOST_BYTES: u64 = 4_000_000;
+/// Crates that a program links, at most. Procedural macros and helpers of builds leave nothing in a program.
+const MOST_CRATES: usize = 60;
+
+/// `slim [--test]`: builds and measures; with `--test` the deployment tests run with these very programs.
+pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
+    let test = match args {
+        [] => false,
+        [flag] if flag == "--test" => true,
+        _ => return Err(Failure::Usage("slim takes `--test` or nothing".into())),
+    };
+    cargo::run(cargo::command(&["build", "--locked", "--profile", "slim", "--package", PACKAGE, "--bins"]))?;
+    let linked = crates("normal,no-proc-macro")?;
+    let compiled = crates("normal,build")?;
+    println!("{} crates linked (limit {MOST_CRATES}), {} compiled", linked.len(), compiled.len());
+    let mut faults = Vec::new();
+    if linked.len() > MOST_CRATES {
+        faults.push(format!("{} crates are linked, more than {MOST_CRATES}", linked.len()));
+    }
+    for name in PROGRAMS {
+        let path = folder().join(name);
+        let size = std::fs::metadata(&path)
+            .map_err(|error| Failure::Job(format!("cannot read {}: {error}", path.display())))?
+            .len();
+        println!("{name:<18} {size:>9} bytes (limit {MOST_BYTES})");
+        if size > MOST_BYTES {
+            faults.push(format!("{name} has {size} bytes, more than {MOST_BYTES}"));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Failure::Job(faults.join("; ")));
+    }
+    if test {
+        let mut tests = cargo::command(&["test", "--locked", "--package", PACKAGE, "--test", "it"]);
+        cargo::run({
+            tests.env("ANABRANCH_PROGRAMS", folder());
+            tests
+        })?;
+    }
+    Ok(())
+}
+
+fn folder() -> PathBuf {
+    cargo::target().join("slim")
+}
+
+/// Names and versions of the crates on these edges of the dependency graph, the package's own included.
+fn crates(edges: &str) -> Result<BTreeSet<String>, Failure> {
+    let args = ["tree", "--locked", "--package", PACKAGE, "--edges", edges, "--prefix", "none"];
+    let listed = cargo::output(cargo::command(&args))?;
+    Ok(names(&String::from_utf8_lossy(&listed)))
+}
+
+fn names(listed: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let mut words = line.split_whitespace();
+        Some(format!("{} {}", words.next()?, words.next()?))
+    };
+    listed.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_counts_once_for_each_version() {
+        let listed = "a v1.0.0 (/somewhere)\nb v2.0.0\n\nb v2.0.0 (*)\nb v3.0.0 (proc-macro)\n";
+        assert_eq!(names(listed).into_iter().collect::<Vec<_>>(), ["a v1.0.0", "b v2.0.0", "b v3.0.0"]);
+    }
+
+    #[test]
+    fn slim_knows_one_flag() {
+        assert!(matches!(command(&["--tests".to_owned()]), Err(Failure::Usage(_))));
+    }
+}
