@@ -155,7 +155,7 @@ fn aodv_loops(options: &[String]) -> Result<(), Failure> {
 }
 
 /// Options with whole numbers as the variables that a test reads.
-pub(crate) fn numbers(
+fn numbers(
     options: &[String],
     known: &[(&str, &'static str)],
     usage: &str,

@@ -72,6 +72,12 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     if let Some(unknown) = args.iter().find(|arg| !known.contains(&arg.as_str())) {
         return Err(Failure::Usage(format!("there is no step `{unknown}`: {}", known.join(", "))));
     }
+    let named = |name: &str| args.iter().any(|arg| arg == name);
+    if named("change") && !named("test") {
+        return Err(Failure::Usage(
+            "the step `change` stands on what the step `test` has built: name both".into(),
+        ));
+    }
     let wanted = |step: &&Step| args.is_empty() || args.iter().any(|arg| arg == step.name);
     let clone = cloned()?;
     let mut rows = Vec::new();
@@ -122,8 +128,8 @@ fn measured(step: &Step, clone: &Path) -> Result<Row, Failure> {
     if let Err(Failure::Job(why) | Failure::Usage(why)) = &outcome {
         eprintln!("error: {why}");
     }
-    let within =
-        clock.as_secs() <= step.wall && step.processor.is_none_or(|most| processor.as_secs() <= most);
+    let within = clock <= Duration::from_secs(step.wall)
+        && step.processor.is_none_or(|most| processor <= Duration::from_secs(most));
     let most = step.processor.map_or_else(|| "-".to_owned(), |most| format!("{most} s"));
     let failed = if outcome.is_ok() { "" } else { " (failed)" };
     let (clock, processor) = (clock.as_secs_f64(), processor.as_secs_f64());
@@ -160,7 +166,7 @@ fn changed(file: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::Job(format!("cannot change {}: {error}", file.display())))
 }
 
-/// Since the machine was started. A clock that goes on while a machine sleeps would measure that too.
+/// Since the machine was started.
 fn up() -> Result<Duration, Failure> {
     let text = read("/proc/uptime")?;
     let seconds = text.split(' ').next().and_then(|seconds| seconds.parse().ok());
@@ -200,6 +206,7 @@ mod tests {
     #[test]
     fn steps_are_known_by_name() {
         assert!(matches!(command(&["pushes".to_owned()]), Err(Failure::Usage(_))));
+        assert!(matches!(command(&["change".to_owned()]), Err(Failure::Usage(_))));
         assert!(!STEPS[2].anew && STEPS[2].change, "a change is measured on what is built");
     }
 }

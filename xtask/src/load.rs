@@ -1,7 +1,6 @@
 //! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that do nothing but compute.
 
 use crate::cargo;
-use crate::chores::numbers;
 use crate::failure::Failure;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +12,15 @@ const LOOPS: u64 = 6;
 
 /// `campaign suite-under-load [--runs N] [--loops N]`.
 pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
-    let known = [("--runs", "runs"), ("--loops", "loops")];
-    let said = numbers(options, &known, "suite-under-load takes `--runs N` and `--loops N`")?;
-    let number = |name: &str, usual: u64| {
-        let found = said.iter().find(|(known, _)| *known == name);
-        found.map_or(usual, |(_, value)| value.parse().unwrap_or(usual))
-    };
-    let (runs, loops) = (number("runs", RUNS), number("loops", LOOPS));
+    let (runs, loops) = numbers(options)?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::Job(format!("cannot find this program's own file: {error}")))?;
     // What is to be tested under load is the tests, not their build.
     cargo::run(cargo::command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))?;
     let over = AtomicBool::new(false);
     let bad = thread::scope(|scope| {
+        // However this ends, the threads do too.
+        let _end = End(&over);
         for _ in 0..loops {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
@@ -41,11 +36,35 @@ pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
             bad += u64::from(!good);
             println!("=== run {run} of {runs}: {}", if good { "passed" } else { "FAILED" });
         }
-        over.store(true, Ordering::Relaxed);
         bad
     });
     println!("{} of {runs} runs passed beside {loops} busy threads", runs - bad);
     if bad > 0 { Err(Failure::Job(format!("{bad} of {runs} runs failed"))) } else { Ok(()) }
+}
+
+/// Ends the busy threads when it goes.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The numbers of runs and of busy threads.
+fn numbers(options: &[String]) -> Result<(u64, u64), Failure> {
+    let usage = || Failure::Usage("suite-under-load takes `--runs N` and `--loops N`".into());
+    let (mut runs, mut loops) = (RUNS, LOOPS);
+    for pair in options.chunks(2) {
+        let [option, value] = pair else { return Err(usage()) };
+        let value = value.parse().map_err(|_| usage())?;
+        match option.as_str() {
+            "--runs" => runs = value,
+            "--loops" => loops = value,
+            _ => return Err(usage()),
+        }
+    }
+    if runs == 0 { Err(usage()) } else { Ok((runs, loops)) }
 }
 
 #[cfg(test)]
@@ -53,7 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_options_are_refused() {
-        assert!(matches!(campaign(&["--run".to_owned(), "3".to_owned()]), Err(Failure::Usage(_))));
+    fn options_are_numbers_by_name() {
+        let read = |words: &[&str]| numbers(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()).ok();
+        assert_eq!(read(&[]), Some((20, 6)));
+        assert_eq!(read(&["--loops", "3", "--runs", "2"]), Some((2, 3)));
+        for bad in [&["--run", "3"][..], &["--runs"], &["--runs", "x"], &["--runs", "0"]] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
     }
 }

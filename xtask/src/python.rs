@@ -1,5 +1,8 @@
-//! The Python package's tests: a virtual environment in the target folder, what they need in exact versions, the wheel as
-//! anybody would build it, and pytest.
+//! The Python package's tests: a virtual environment in the target folder, what they need in exact versions, the package, and
+//! pytest.
+//!
+//! The package's library is the one that cargo has built with the other tests. `--wheel` builds a wheel with maturin instead, as
+//! `pip install` does: with other features and another profile, so that everything is compiled once more.
 
 use crate::cargo;
 use crate::failure::Failure;
@@ -24,22 +27,40 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
 }
 
-/// Builds, installs and tests; `args` go to pytest.
-pub(crate) fn run(args: &[String]) -> Result<Outcome, Failure> {
+/// What is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Package {
+    /// The sources, with the library that the build of the tests has left.
+    Built,
+    /// A wheel.
+    Wheel,
+}
+
+/// Installs and tests; `args` go to pytest.
+pub(crate) fn run(package: Package, args: &[String]) -> Result<Outcome, Failure> {
     let places = Places::new();
     println!("python: an environment in {}", places.home.display());
     if let Err(why) = environment(&places)? {
         return Ok(Outcome::Skipped(why));
     }
-    println!("python: the wheel");
-    wheel(&places)?;
+    match package {
+        Package::Built => built(&places)?,
+        Package::Wheel => wheel(&places)?,
+    }
     println!("python: pytest");
     pytest(&places, args)
 }
 
-/// `python [ARGS...]`: these tests alone.
+/// `python [--wheel] [ARGS...]`: these tests alone.
 pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
-    match run(args)? {
+    let (package, args) = match args {
+        [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
+        args => {
+            cargo::run(cargo::command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))?;
+            (Package::Built, args)
+        }
+    };
+    match run(package, args)? {
         Outcome::Counted { counts: Counts { failed: 0, .. }, complete: true } => Ok(()),
         Outcome::Counted { .. } => Err(Failure::Job("tests failed".into())),
         Outcome::Skipped(why) => {
@@ -132,12 +153,43 @@ fn is_network(said: &str) -> bool {
     signs.into_iter().any(|sign| said.contains(sign))
 }
 
-/// Builds the wheel as `pip install` does, but with less optimisation, which takes half as long, and installs it.
+/// Puts the package's sources and the library into a folder, and has the environment import from there.
+fn built(places: &Places) -> Result<(), Failure> {
+    let site = places.home.join("site");
+    let package = site.join("anabranch");
+    let _ = std::fs::remove_dir_all(&site);
+    let failed = |error: std::io::Error| Failure::Job(format!("cannot fill {}: {error}", package.display()));
+    std::fs::create_dir_all(&package).map_err(failed)?;
+    for entry in std::fs::read_dir(places.package.join("python/anabranch")).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.path().is_file() {
+            std::fs::copy(entry.path(), package.join(entry.file_name())).map_err(failed)?;
+        }
+    }
+    let library = places.target.join("debug/deps/lib_anabranch.so");
+    std::fs::copy(&library, package.join("_anabranch.abi3.so")).map_err(|error| {
+        Failure::Job(format!("cannot copy {}: {error}; build it with the tests", library.display()))
+    })?;
+    // A wheel that was installed before would go before the folder.
+    let mut remove = Command::new(places.program("python"));
+    remove.args(["-m", "pip", "uninstall", "--quiet", "--yes", "--disable-pip-version-check", "anabranch"]);
+    must(&mut remove, "pip")?;
+    let purelib = printed(
+        Command::new(places.program("python"))
+            .args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]),
+    )
+    .ok_or_else(|| Failure::Job("the environment's Python does not start".into()))?;
+    std::fs::write(PathBuf::from(purelib.trim()).join("anabranch.pth"), format!("{}\n", site.display()))
+        .map_err(failed)
+}
+
+/// Builds the wheel as `pip install` does, and installs it.
 fn wheel(places: &Places) -> Result<(), Failure> {
+    println!("python: the wheel");
     // Wheels of other versions would be candidates.
     let _ = std::fs::remove_dir_all(places.wheels());
     let mut build = Command::new(places.program("maturin"));
-    build.args(["build", "--quiet", "--profile", "dev", "--locked", "--compatibility", "linux", "--out"]);
+    build.args(["build", "--quiet", "--release", "--locked", "--compatibility", "linux", "--out"]);
     build.arg(places.wheels()).arg("--interpreter").arg(places.program("python"));
     build.current_dir(&places.package).env("CARGO_TARGET_DIR", &places.target);
     // xtask is started by cargo, whose variables are about xtask.

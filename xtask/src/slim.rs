@@ -82,6 +82,12 @@ mod tests {
     }
 
     #[test]
+    fn the_small_programs_link_few_crates() {
+        let linked = crates("normal,no-proc-macro").expect("cargo knows them");
+        assert!(linked.len() <= MOST_CRATES, "{}: {linked:?}", linked.len());
+    }
+
+    #[test]
     fn slim_knows_one_flag() {
         assert!(matches!(command(&["--tests".to_owned()]), Err(Failure::Usage(_))));
     }

@@ -1,24 +1,25 @@
 //! The commands of the companion program `anabranch-lab`.
 //!
 //! The companion stands beside `anabranch` or on the PATH, as `cargo-NAME` does for cargo, and is called with the same
-//! arguments. It replaces this process, so that signals, terminal and exit code are its own.
+//! arguments, word for word. It replaces this process, so that signals, terminal and exit code are its own.
 
 use std::env;
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use anabranch_deploy::error::Error;
 use clap::{Args, Subcommand};
 
 /// The companion's file name.
-pub const NAME: &str = "anabranch-lab";
+const NAME: &str = "anabranch-lab";
 
-/// What the companion does. The companion itself parses the arguments and has the help.
+/// The companion's commands, for the list in this program's help. The companion parses their arguments and has their help.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped
     Sweep(Anything),
     /// The papers' experiments: one point or grid, or every published figure beside ours
@@ -32,56 +33,71 @@ pub enum Command {
 /// Arguments that are passed on.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub struct Anything {
+pub(crate) struct Anything {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    arguments: Vec<OsString>,
+    _arguments: Vec<OsString>,
 }
 
-impl Command {
-    fn parts(&self) -> (&'static str, &Anything) {
-        match self {
-            Self::Sweep(rest) => ("sweep", rest),
-            Self::Lab(rest) => ("lab", rest),
-            Self::Plan(rest) => ("plan", rest),
-            Self::Completions(rest) => ("completions", rest),
-        }
-    }
+/// The command of the companion that these arguments, the program's name first, call or want help for.
+pub(crate) fn wanted(arguments: &[OsString]) -> Option<&str> {
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+    let command = if word(1) == Some("help") { word(2) } else { word(1) };
+    command.filter(|command| Command::has_subcommand(command))
 }
 
-/// Becomes the companion.
+/// Becomes the companion with `arguments`, of which the first is the program's name.
 ///
 /// # Errors
 /// The companion is not there or cannot be started: exit code 3.
-pub(crate) fn run(command: &Command) -> Result<(), Error> {
-    let (name, rest) = command.parts();
-    let beside = beside();
-    let program = beside.clone().filter(|path| path.is_file()).unwrap_or_else(|| NAME.into());
+pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
+    let own = env::current_exe().ok();
+    let Some(program) = found(own.as_deref(), env::var_os("PATH").as_deref()) else {
+        let message = format!(
+            "`anabranch {command}` needs the companion program {NAME}, which is neither beside this program nor on the PATH"
+        );
+        return Err(Error::missing(message).with_hint(hint(own.as_deref())));
+    };
+    if let Some(own) = own.as_deref().filter(|own| is_stale(own, &program)) {
+        eprintln!("warning: {} is older than this program; {}", program.display(), hint(Some(own)));
+    }
     // Returns only if it fails.
-    let error = process::Command::new(&program).arg(name).args(&rest.arguments).exec();
-    Err(match error.kind() {
-        io::ErrorKind::NotFound => Error::missing(format!(
-            "`anabranch {name}` needs the companion program {NAME}, which is neither beside this program nor on the PATH"
-        ))
-        .with_hint(hint(beside)),
-        _ => Error::missing(format!("cannot start {}: {error}", program.display())),
+    let error = process::Command::new(&program).args(arguments.get(1..).unwrap_or_default()).exec();
+    Err(Error::missing(format!("cannot start {}: {error}", program.display()))
+        .with_hint(hint(own.as_deref())))
+}
+
+/// The companion's file: beside this program first. This program under the companion's name is none: it would call itself for
+/// ever. Neither is a file that nobody may execute, nor anything in a folder that the PATH names by a relative path.
+fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
+    let real = own.and_then(|own| fs::canonicalize(own).ok());
+    let beside = own.and_then(Path::parent).map(Path::to_path_buf);
+    let folders = path.map(|path| env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+    let candidates = beside.into_iter().chain(folders.into_iter().filter(|folder| folder.is_absolute()));
+    candidates.map(|folder| folder.join(NAME)).find(|candidate| {
+        let executable = |file: fs::Metadata| file.is_file() && file.permissions().mode() & 0o111 != 0;
+        fs::metadata(candidate).is_ok_and(executable)
+            && fs::canonicalize(candidate).is_ok_and(|file| Some(&file) != real.as_ref())
     })
 }
 
-/// The companion's place beside this program.
-fn beside() -> Option<PathBuf> {
-    let own = env::current_exe().ok()?;
-    Some(own.parent()?.join(NAME))
+/// Whether cargo has built this program again since it has built the companion beside it, as `cargo run` does. Elsewhere the times
+/// of files say nothing.
+fn is_stale(own: &Path, companion: &Path) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let folder = own.parent();
+    let by_cargo = folder.is_some_and(|folder| folder.join(".cargo-lock").exists());
+    by_cargo && companion.parent() == folder && changed(companion) < changed(own)
 }
 
 /// How to get the companion: in a checkout, where cargo has put this program below `target`, by cargo.
-fn hint(beside: Option<PathBuf>) -> String {
-    let folder = beside.as_deref().and_then(|path| path.parent()?.file_name()?.to_str().map(str::to_owned));
-    let profile = match folder.as_deref() {
+fn hint(own: Option<&Path>) -> String {
+    let folder = own.and_then(|path| path.parent()?.file_name()?.to_str());
+    let profile = match folder {
         Some("debug") => "",
         Some("dist") => " --profile dist",
         _ => " --release",
     };
     format!(
-        "in a checkout, `cargo build{profile} -p anabranch-lab-cli` builds it; packages have it as anabranch-lab"
+        "in a checkout, `cargo build{profile} -p anabranch-lab-cli` builds it; packages have it as {NAME}"
     )
 }

@@ -4,13 +4,13 @@
 //! The result goes to standard output, progress and errors to standard error.
 //!
 //! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which `anabranch lab`, `sweep`, `plan`
-//! and `completions` start ([`companion`]): its tables and papers take longer to build than everything that a push needs.
+//! and `completions` start (`companion`): its tables and papers take longer to build than everything that a push needs.
 //! [`Command`] is what both programs have.
 
 #![forbid(unsafe_code)]
 
 mod best;
-pub mod companion;
+mod companion;
 mod emulate;
 mod events;
 mod push;
@@ -36,6 +36,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one value of it, and clap flattens no box")]
 enum Here {
     #[command(flatten)]
     Own(Command),
@@ -89,11 +90,15 @@ pub fn main(policies: &Policies) -> ExitCode {
 }
 
 fn run(policies: &Policies) -> Result<(), Error> {
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(command) = companion::wanted(&words) {
+        return companion::run(command, &words);
+    }
     let program = config::with_files(Arguments::command());
-    let matches = config::matches(&program, std::env::args_os().collect())?;
+    let matches = config::matches(&program, words)?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
         Here::Own(command) => command.run(policies),
-        Here::Elsewhere(command) => companion::run(&command),
+        Here::Elsewhere(_) => unreachable!("the companion's commands are found by their names before"),
     }
 }

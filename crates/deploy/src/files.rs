@@ -1,10 +1,11 @@
 //! Files that the person at the keyboard has named.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, File, Metadata, Permissions};
+use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anabranch_secure::FileDigest;
 use bytes::Bytes;
@@ -77,9 +78,12 @@ fn umask() -> u32 {
 pub struct Temporary {
     file: File,
     /// Where it is until it has its place.
-    path: PathBuf,
+    path: Option<PathBuf>,
     place: PathBuf,
 }
+
+/// Names that are tried, each drawn from 2^64.
+const NAMES: usize = 100;
 
 impl Temporary {
     /// Makes a file beside `place`, under a name that nothing has.
@@ -87,34 +91,41 @@ impl Temporary {
     /// # Errors
     /// The folder is not there, or nothing can be written to it.
     pub fn beside(place: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        loop {
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = folder(place).join(format!(".anabranch-{}-{count}.tmp", std::process::id()));
-            // A name that is taken, a link included, is never written to: a process of the same number may have left it.
+        for _ in 0..NAMES {
+            // Each state of the standard library's hasher has keys of its own.
+            let number = RandomState::new().build_hasher().finish();
+            let path = folder(place).join(format!(".anabranch-{number:016x}.tmp"));
+            // A name that is taken, a link included, is never written to.
             match File::options().write(true).create_new(true).mode(0o600).open(&path) {
-                Ok(file) => return Ok(Self { file, path, place: place.to_owned() }),
+                Ok(file) => return Ok(Self { file, path: Some(path), place: place.to_owned() }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Gives the file its place once its bytes are on the disk, with the permissions that the place has.
     ///
     /// # Errors
     /// The disk failed. The file is removed then.
-    pub fn place(self) -> io::Result<()> {
+    pub fn place(mut self) -> io::Result<()> {
         hand_over(&self.file, &self.place)?;
         self.file.sync_all()?;
-        fs::rename(&self.path, &self.place)
+        if let Some(path) = &self.path {
+            fs::rename(path, &self.place)?;
+        }
+        // From now on the name may be somebody else's.
+        self.path = None;
+        Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // After a rename there is nothing of that name.
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -230,17 +241,5 @@ mod tests {
         assert_eq!(names(folder.path()), ["file"]);
         assert_eq!(fs::read(&place).expect("it is there"), b"octets");
         assert!(Temporary::beside(&folder.path().join("none/file")).is_err());
-    }
-
-    #[test]
-    fn a_name_that_was_left_is_passed_over() {
-        let folder = tempfile::TempDir::new().expect("a folder");
-        let place = folder.path().join("file");
-        let own = std::process::id();
-        for count in 0..1_000 {
-            fs::write(folder.path().join(format!(".anabranch-{own}-{count}.tmp")), b"left").expect("room");
-        }
-        let file = Temporary::beside(&place).expect("room");
-        assert!(fs::read(&file.path).expect("it is there").is_empty());
     }
 }

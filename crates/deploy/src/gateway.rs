@@ -131,7 +131,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         };
         tokio::select! {
             () = gateway.run(tell) => Ok(()),
-            stop = signals.next() => stop.verdict(),
+            stop = signals.first() => stop.verdict(),
         }
     })
 }

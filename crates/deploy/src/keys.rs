@@ -166,7 +166,7 @@ impl OfSender {
 
 fn who_may(flags: &str) -> Error {
     Error::input(format!("nothing says who may: {flags}")).with_hint(
-        "`anabranch key new NAME` makes keys; --insecure does without, where every host is trusted",
+        "`anabranch key new NAME` or `anabranch-key new NAME` makes keys; --insecure does without, where every host is trusted",
     )
 }
 

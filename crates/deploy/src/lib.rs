@@ -44,10 +44,12 @@ pub fn exit(outcome: Result<(), Error>) -> ExitCode {
 
 /// The definition of a program `name` that is one command with the options of `A`.
 pub fn definition<A: Args>(name: &'static str, about: &'static str) -> Command {
-    let command = Command::new(name).about(about).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
+    let command = A::augment_args(Command::new(name)).version(env!("CARGO_PKG_VERSION")).max_term_width(100);
+    // The options' own description is about options, not about the program.
+    let command = command.about(about).long_about(None::<&str>);
     // A program of one command is a multicall program: its own name is the command's, and `--config` works as it does
     // for a subcommand of `anabranch`.
-    let program = Command::new("anabranch").multicall(true).subcommand(A::augment_args(command));
+    let program = Command::new("anabranch").multicall(true).subcommand(command);
     config::with_files(program)
 }
 

@@ -111,7 +111,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         }
         tokio::select! {
             ended = serve(node, &arguments) => ended,
-            stop = signals.next() => stop.verdict(),
+            stop = signals.first() => stop.verdict(),
         }
     })
 }

@@ -151,7 +151,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         let stop = loop {
             tokio::select! {
                 outcome = push.step() => if outcome.is_some() { break None },
-                stop = signals.next() => break Some(stop),
+                stop = signals.first() => break Some(stop),
             }
             bars.update(push.sessions(), push.delivered());
         };

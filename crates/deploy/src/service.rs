@@ -52,7 +52,7 @@ impl Signals {
     }
 
     /// The first that comes.
-    pub fn next(&mut self) -> impl Future<Output = Stop> {
+    pub fn first(&mut self) -> impl Future<Output = Stop> {
         std::future::poll_fn(|cx| {
             let come =
                 self.0.iter_mut().find_map(|(signal, stop)| signal.poll_recv(cx).is_ready().then_some(*stop));

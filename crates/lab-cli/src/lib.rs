@@ -30,6 +30,7 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one value of it, and clap flattens no box")]
 enum Command {
     #[command(flatten)]
     Base(Base),
@@ -57,7 +58,9 @@ pub fn program() -> clap::Command {
 }
 
 fn run(policies: &Policies) -> Result<(), Error> {
-    let matches = config::matches(&program(), std::env::args_os().collect())?;
+    // Whatever the file is called: users call it as `anabranch`, and usage lines say so.
+    let words = std::iter::once("anabranch".into()).chain(std::env::args_os().skip(1)).collect();
+    let matches = config::matches(&program(), words)?;
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
         Command::Base(command) => command.run(policies),

@@ -19,7 +19,7 @@ const CODE: [&str; 5] = [".rs", ".toml", ".sh", ".py", ".ci/run"];
 const DOOR: &str = "crates/wire/";
 
 /// What lives in real time and may wait for it: crates, outside their tests, and tests of processes that are killed.
-const REAL_TIME: [&str; 3] = ["crates/emu/src/", "crates/net/src/", "crates/cli/tests/faults/"];
+const REAL_TIME: [&str; 3] = ["crates/emu/src/", "crates/net/src/", "crates/deploy/tests/it/faults/"];
 
 /// All rules on texts.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {

@@ -38,6 +38,8 @@ fn the_companion_gets_the_arguments_and_has_the_exit_code() {
         &["plan", "set", "-h", "--", "--version"],
         &["completions", "bash"],
         &["lab"],
+        &["help", "lab", "run"],
+        &["sweep", "--", "-w.toml"],
     ] {
         let run = run(folder.path(), Path::new("/nowhere"), arguments);
         let said = String::from_utf8_lossy(&run.stdout).into_owned();
@@ -61,6 +63,44 @@ fn a_companion_that_is_missing_is_named_with_the_command_that_builds_it() {
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(said.starts_with("error: `anabranch sweep` needs the companion program anabranch-lab"), "{said}");
     assert!(said.contains("cargo build --release -p anabranch-lab-cli"), "{said}");
+}
+
+#[test]
+fn this_program_and_what_cannot_be_executed_are_no_companions() {
+    let folder = alone();
+    let missing = |folder: &Path, path: &str| {
+        let mut command = Command::new(folder.join("anabranch"));
+        let run = command.args(["lab", "list"]).env("PATH", path).current_dir(folder).output();
+        let run = run.expect("the program starts");
+        assert_eq!(run.status.code(), Some(3), "{}", String::from_utf8_lossy(&run.stderr));
+    };
+    let beside = folder.path().join("anabranch-lab");
+    std::os::unix::fs::symlink("anabranch", &beside).expect("a link");
+    missing(folder.path(), "");
+    fs::remove_file(&beside).expect("it is ours");
+    fs::write(&beside, "no program").expect("a file");
+    missing(folder.path(), "");
+    fs::remove_file(&beside).expect("it is ours");
+    fs::create_dir(&beside).expect("a folder");
+    missing(folder.path(), "");
+    // One in the working folder is none of ours.
+    let work = alone();
+    fs::create_dir(work.path().join("here")).expect("a folder");
+    companion(&work.path().join("here"));
+    let mut command = Command::new(work.path().join("anabranch"));
+    let run = command.args(["lab", "list"]).env("PATH", ":.").current_dir(work.path().join("here")).output();
+    assert_eq!(run.expect("the program starts").status.code(), Some(3));
+}
+
+#[test]
+fn a_companion_that_does_not_start_is_named() {
+    let folder = alone();
+    companion(folder.path());
+    fs::write(folder.path().join("anabranch-lab"), "#!/no/such/shell\n").expect("a file");
+    let run = run(folder.path(), Path::new("/nowhere"), &["lab"]);
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{said}");
+    assert!(said.contains("cannot start") && said.contains("hint: "), "{said}");
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn it_ends_at_stop() {
     let (status, report, said) = start("stop", 4, &["stop=300 ms"]).finish();
     assert_eq!((status.code(), &report["ended"], said.as_str()), (Some(0), &"stop".into(), ""));
     let elapsed = report["elapsed_s"].as_f64();
-    assert!(elapsed >= Some(0.3) && elapsed < Some(10.0), "{report}");
+    assert!(elapsed >= Some(0.3) && elapsed < Some(60.0), "{report}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ const FACTOR: u32 = 3;
 /// Roots of the losses. One transfer has too much luck in it: the sums of these are compared.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Nobody waits longer than this for transfers through caching nodes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How often we look whether the comparison is decided.
 const LOOK: Duration = Duration::from_millis(100);
 

@@ -2,6 +2,7 @@
 
 mod companion;
 mod config;
+mod deployed;
 mod emulate;
 mod emulate_dtc;
 mod emulation;

@@ -443,3 +443,15 @@ fn a_device_is_neither_replaced_nor_removed() {
         assert!(!still.is_file(), "{option}");
     }
 }
+
+#[test]
+fn options_of_a_simulation_do_not_go_with_a_deployed_node() {
+    let folder = folder(10);
+    for option in
+        ["--network=n.toml", "--out=o", "--compare", "--fail=gw1@1s", "--seed=1", "--pcap=p", "--events=e"]
+    {
+        let run = push(folder.path(), &["file", "--to", "127.0.0.1:1", "--insecure", option]);
+        assert_eq!(run.status.code(), Some(2), "{option}: {}", text(&run.stderr));
+        assert!(text(&run.stderr).contains("cannot be used with"), "{option}: {}", text(&run.stderr));
+    }
+}

@@ -48,6 +48,13 @@ impl Memory {
         let Some(folder) = folder(arguments) else { return Ok((nowhere, new)) };
         let file = &arguments.file;
         let path = fs::canonicalize(file).map_err(|e| Error::unreadable(file, &e))?;
+        if path.to_str().is_none() {
+            // JSON has no other text.
+            if !arguments.quiet {
+                eprintln!("an interrupted push will not be remembered: the file's path is not UTF-8");
+            }
+            return Ok((nowhere, new));
+        }
         let node = node.to_string();
         let name = Sha256::digest([node.as_bytes(), b"\0", path.as_os_str().as_encoded_bytes()].concat());
         let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();

@@ -98,7 +98,7 @@ fn until_interrupted<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         let work = tokio::task::spawn_blocking(work);
         tokio::select! {
             made = work => Ok(made.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()))),
-            _ = signals.next() => Err(Error::Interrupted),
+            _ = signals.first() => Err(Error::Interrupted),
         }
     });
     runtime.shutdown_background();

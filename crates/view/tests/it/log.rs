@@ -1,5 +1,5 @@
 //! Small logs, written octet by octet: what a reader makes of each record, and what it refuses. Whole runs are read in
-//! `crates/cli/tests/replay`.
+//! `crates/cli/tests/it/replay`.
 
 use anabranch_view::log::{Ending, LogError, Medium, Reader, Record};
 use anabranch_view::replay::{Fate, Part, Repair, Replay};

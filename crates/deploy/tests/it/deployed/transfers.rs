@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -198,4 +199,22 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let run = command(path, &pipe).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2));
     assert!(text(&run.stderr).contains("--spool"), "{}", text(&run.stderr));
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_delivered() {
+    let folder = folder(1_000);
+    let gateway = gateway(folder.path());
+    let mut node = Daemon::start(
+        folder.path(),
+        &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once", "--gateways", &gateway.known()],
+    );
+    let name = std::ffi::OsStr::from_bytes(b"x\xff\xfe");
+    fs::rename(folder.path().join("file"), folder.path().join(name)).expect("any name will do");
+    let mut push = command(folder.path(), &["push", "--to", &node.address]);
+    let run = push.arg(name).output().expect("the program starts");
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).contains("will not be remembered"), "{}", text(&run.stderr));
+    assert_eq!(node.ended().0, Some(0));
+    assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
 }
