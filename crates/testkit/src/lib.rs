@@ -7,6 +7,7 @@
 //! * [`rdca`]: senders, a sink, and a channel with faults.
 //! * [`notation`]: segments as text, both ways.
 //! * [`counting`]: an allocator that counts per thread.
+//! * [`executable`]: programs that a test makes and then starts.
 //! * [`embedded`]: the static library for C, and C programs with it.
 //! * [`debian`]: programs of others, to hold our bytes against.
 //! * [`browser`]: pages as Chromium shows them.
@@ -19,6 +20,7 @@ pub mod browser;
 pub mod counting;
 pub mod debian;
 pub mod embedded;
+pub mod executable;
 pub mod netns;
 pub mod notation;
 pub mod pair;

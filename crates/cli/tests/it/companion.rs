@@ -1,24 +1,22 @@
 //! Commands of the companion program: found, started with the same arguments, or said to be missing.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use anabranch_testkit::executable;
 use tempfile::TempDir;
 
 /// The program in a folder of its own, so that no companion of the build stands beside it.
 fn alone() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    fs::copy(assert_cmd::cargo::cargo_bin!("anabranch"), folder.path().join("anabranch")).expect("a copy");
+    executable::copy(assert_cmd::cargo::cargo_bin!("anabranch"), &folder.path().join("anabranch"));
     folder
 }
 
 /// A companion that prints its name and arguments, and ends with 42.
 fn companion(folder: &Path) {
-    let path = folder.join("anabranch-lab");
-    fs::write(&path, "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n").expect("a file");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    executable::script("#!/bin/sh\nprintf '%s|' \"$@\"\nexit 42\n", &folder.join("anabranch-lab"));
 }
 
 fn run(folder: &Path, path: &Path, arguments: &[&str]) -> Output {
@@ -95,8 +93,7 @@ fn this_program_and_what_cannot_be_executed_are_no_companions() {
 #[test]
 fn a_companion_that_does_not_start_is_named() {
     let folder = alone();
-    companion(folder.path());
-    fs::write(folder.path().join("anabranch-lab"), "#!/no/such/shell\n").expect("a file");
+    executable::script("#!/no/such/shell\n", &folder.path().join("anabranch-lab"));
     let run = run(folder.path(), Path::new("/nowhere"), &["lab"]);
     let said = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(3), "{said}");

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::executable;
 use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, is_root, run, skipped, text};
 use tempfile::TempDir;
 
@@ -261,7 +262,7 @@ fn without_privileges_it_says_which_command_has_them() {
     let mut command = Command::new(program());
     if is_root() {
         // Nobody's: the program and the scenario must lie where nobody may read.
-        std::fs::copy(program(), &here).expect("a copy");
+        executable::copy(std::path::Path::new(program()), &here);
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
         command = Command::new(&here);
         command.uid(65_534).gid(65_534);

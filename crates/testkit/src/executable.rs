@@ -1,0 +1,65 @@
+//! Programs that a test makes and then starts.
+//!
+//! A test binary never opens them for writing itself. It has many threads, and each process that another thread
+//! starts inherits the open file until its `exec`; a program that is open for writing anywhere cannot be executed
+//! ("Text file busy", execve(2)).
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Copies a program.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn copy(program: &Path, to: &Path) {
+    install(program, Stdio::null(), to);
+}
+
+/// Writes a script whose first line names its interpreter.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn script(text: &str, to: &Path) {
+    let mut echo = Command::new("printf");
+    let mut echo = echo.args(["%s", text]).stdout(Stdio::piped()).spawn().expect("printf is here");
+    install(Path::new("/dev/stdin"), echo.stdout.take().expect("it is piped").into(), to);
+    assert!(echo.wait().expect("it is ours").success());
+}
+
+fn install(from: &Path, input: Stdio, to: &Path) {
+    let mut install = Command::new("install");
+    let status = install.arg("-m755").args([from, to]).stdin(input).status().expect("install is here");
+    assert!(status.success(), "cannot write {}", to.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn it_starts_while_other_threads_start_programs() {
+        let folder = std::env::temp_dir().join(format!("anabranch-executable-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        assert!(Command::new("true").status().expect("it starts").success());
+                    }
+                });
+            }
+            let runs = (0..100).map(|number| {
+                let path = folder.join(number.to_string());
+                script("#!/bin/sh\nexit 42\n", &path);
+                Command::new(&path).status().map(|status| status.code())
+            });
+            let bad = runs.filter(|run| !matches!(run, Ok(Some(42)))).collect::<Vec<_>>();
+            over.store(true, Ordering::Relaxed);
+            assert!(bad.is_empty(), "{bad:?}");
+        });
+        std::fs::remove_dir_all(folder).expect("it is ours");
+    }
+}
