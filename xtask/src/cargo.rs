@@ -51,6 +51,11 @@ pub(crate) fn manual(args: &[&str]) -> Command {
     program("anabranch-manual", "anabranch-manual", args)
 }
 
+/// Builds everything that the suite runs.
+pub(crate) fn build_tests() -> Result<(), Failure> {
+    run(command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))
+}
+
 /// Runs `command`, its output going straight through.
 pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let status = command.status().map_err(|error| cannot_start(&command, &error))?;

@@ -1,12 +1,11 @@
 //! The longer jobs: fuzzing, campaigns, generated files.
 
 use crate::cargo;
-use crate::failure::{Failure, expect_none};
+use crate::failure::{Failure, expect_none, numbers};
+use crate::parallel;
 use crate::reference;
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 /// A file that is generated.
 struct Generated {
@@ -44,30 +43,19 @@ pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
         println!("fuzz {target}: {seconds} s");
         cargo::run(cargo::command(&[&program[..], &[target, "--seconds", &seconds]].concat()))
     };
-    side_by_side(&targets, fuzzed)?;
-    println!("{} fuzz targets ran clean", targets.len());
-    Ok(())
-}
-
-/// Does something with each, as many at a time as there are cores. After a failure nothing new begins.
-fn side_by_side(all: &[&str], deed: impl Fn(&str) -> Result<(), Failure> + Sync) -> Result<(), Failure> {
-    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
-    let failed = || failure.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = || {
-        while failed().is_none() {
-            let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-            if let Err(error) = deed(one) {
-                failed().get_or_insert(error);
-            }
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
-            scope.spawn(work);
+    let failure = Mutex::new(None);
+    parallel::each(targets.iter().copied(), |target| match fuzzed(target) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            ControlFlow::Break(())
         }
     });
-    let failure = failed().take();
-    failure.map_or(Ok(()), Err)
+    if let Some(failure) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(failure);
+    }
+    println!("{} fuzz targets ran clean", targets.len());
+    Ok(())
 }
 
 /// The N of `--seconds N`, or 60.
@@ -114,7 +102,7 @@ fn deployed_faults(options: &[String]) -> Result<(), Failure> {
     ]);
     command.arg("--nocapture").env("ANABRANCH_FAULTS_RUNS", "500");
     for (name, value) in variables(options)? {
-        command.env(name, value);
+        command.env(name, value.to_string());
     }
     cargo::run(command)
 }
@@ -138,7 +126,7 @@ fn sweep(options: &[String]) -> Result<(), Failure> {
         ("--seed", "ANABRANCH_SWEEP_SEED"),
     ];
     for (name, value) in numbers(options, &known, "sweep takes `--runs N`, `--kills N` and `--seed S`")? {
-        command.env(name, value);
+        command.env(name, value.to_string());
     }
     cargo::run(command)
 }
@@ -149,27 +137,13 @@ fn aodv_loops(options: &[String]) -> Result<(), Failure> {
     command.args(["aodv_loops::no_loop", "--", "--nocapture"]).env("ANABRANCH_AODV_RUNS", "20000");
     let known = [("--runs", "ANABRANCH_AODV_RUNS")];
     for (name, value) in numbers(options, &known, "aodv-loops takes `--runs N`")? {
-        command.env(name, value);
+        command.env(name, value.to_string());
     }
     cargo::run(command)
 }
 
-/// Options with whole numbers as the variables that a test reads.
-fn numbers(
-    options: &[String],
-    known: &[(&str, &'static str)],
-    usage: &str,
-) -> Result<Vec<(&'static str, String)>, Failure> {
-    let pairs = options.chunks(2).map(|pair| {
-        let [option, value] = pair else { return None };
-        let (_, variable) = known.iter().find(|(name, _)| name == option)?;
-        value.parse::<u64>().ok().map(|_| (*variable, value.clone()))
-    });
-    pairs.collect::<Option<_>>().ok_or_else(|| Failure::Usage(usage.into()))
-}
-
 /// What the test of faults reads.
-fn variables(options: &[String]) -> Result<Vec<(&'static str, String)>, Failure> {
+fn variables(options: &[String]) -> Result<Vec<(&'static str, u64)>, Failure> {
     let known = [
         ("--runs", "ANABRANCH_FAULTS_RUNS"),
         ("--first", "ANABRANCH_FAULTS_FIRST"),
@@ -241,23 +215,8 @@ mod tests {
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
-        assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", "7".to_owned())]));
+        assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", 7)]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));
         assert!(matches!(generate(&args(&["--check", "x"])), Err(Failure::Usage(_))));
-    }
-
-    #[test]
-    fn each_is_done_once_and_a_failure_is_told() {
-        let (all, done) = (["a", "b", "c", "d", "e"], Mutex::new(Vec::new()));
-        let deed = |one: &str| {
-            done.lock().expect("no panic").push(one.to_owned());
-            Ok(())
-        };
-        side_by_side(&all, deed).expect("none fails");
-        let mut done = done.into_inner().expect("no panic");
-        done.sort();
-        assert_eq!(done, all);
-        let deed = |one: &str| if one == "c" { Err(Failure::Job(one.into())) } else { Ok(()) };
-        assert!(matches!(side_by_side(&all, deed), Err(Failure::Job(one)) if one == "c"));
     }
 }

@@ -16,3 +16,17 @@ pub(crate) fn expect_none(args: &[String]) -> Result<(), Failure> {
         Some(arg) => Err(Failure::Usage(format!("unexpected argument `{arg}`"))),
     }
 }
+
+/// Options with whole numbers, by the names in the second column of `known`.
+pub(crate) fn numbers(
+    options: &[String],
+    known: &[(&str, &'static str)],
+    usage: &str,
+) -> Result<Vec<(&'static str, u64)>, Failure> {
+    let pairs = options.chunks(2).map(|pair| {
+        let [option, value] = pair else { return None };
+        let (_, name) = known.iter().find(|(known, _)| known == option)?;
+        Some((*name, value.parse().ok()?))
+    });
+    pairs.collect::<Option<_>>().ok_or_else(|| Failure::Usage(usage.into()))
+}

@@ -3,13 +3,24 @@
 //! The clone has the last commit, not the work tree. Its target folder is its own, and the download cache is cargo's, filled
 //! before the clock starts. A step's processor time is that of all processes that it has started and waited for.
 
+#![expect(clippy::disallowed_types, reason = "what is waited for is real time")]
+
 use crate::cargo;
 use crate::failure::Failure;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What is there when a step begins.
+#[derive(PartialEq, Eq)]
+enum From {
+    /// An empty target folder.
+    Nothing,
+    /// What the step before has built, and a change in the core.
+    Change,
+}
 
 /// Something that is measured.
 struct Step {
@@ -19,22 +30,18 @@ struct Step {
     wall: u64,
     /// Seconds of the processor, at most.
     processor: Option<u64>,
-    /// From an empty target folder.
-    anew: bool,
-    /// After a change in the core.
-    change: bool,
+    from: From,
     arguments: &'static [&'static str],
 }
 
-/// In this order. A step that is not `anew` stands on what the one before has built.
+/// In this order.
 const STEPS: [Step; 4] = [
     Step {
         name: "push",
         what: "cargo run --release -- push README.md",
         wall: 120,
         processor: Some(220),
-        anew: true,
-        change: false,
+        from: From::Nothing,
         arguments: &["cargo", "run", "--release", "--", "push", "README.md"],
     },
     Step {
@@ -42,8 +49,7 @@ const STEPS: [Step; 4] = [
         what: "cargo xtask test",
         wall: 12 * 60,
         processor: None,
-        anew: true,
-        change: false,
+        from: From::Nothing,
         arguments: &["cargo", "xtask", "test"],
     },
     Step {
@@ -51,8 +57,7 @@ const STEPS: [Step; 4] = [
         what: "cargo xtask test, after a change in core",
         wall: 4 * 60,
         processor: None,
-        anew: false,
-        change: true,
+        from: From::Change,
         arguments: &["cargo", "xtask", "test"],
     },
     Step {
@@ -60,8 +65,7 @@ const STEPS: [Step; 4] = [
         what: ".ci/run",
         wall: 18 * 60,
         processor: None,
-        anew: true,
-        change: false,
+        from: From::Nothing,
         arguments: &["bash", ".ci/run"],
     },
 ];
@@ -78,15 +82,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
             "the step `change` stands on what the step `test` has built: name both".into(),
         ));
     }
-    let wanted = |step: &&Step| args.is_empty() || args.iter().any(|arg| arg == step.name);
+    let wanted = |step: &&Step| args.is_empty() || named(step.name);
     let clone = cloned()?;
     let mut rows = Vec::new();
     for step in STEPS.iter().filter(wanted) {
-        if step.anew {
-            remove(&clone.join("target"))?;
-        }
-        if step.change {
-            changed(&clone.join("crates/core/src/lib.rs"))?;
+        match step.from {
+            From::Nothing => remove(&clone.join("target"))?,
+            From::Change => changed(&clone.join("crates/core/src/lib.rs"))?,
         }
         println!("\n=== {}", step.what);
         rows.push(measured(step, &clone)?);
@@ -122,9 +124,9 @@ fn measured(step: &Step, clone: &Path) -> Result<Row, Failure> {
     let [program, arguments @ ..] = step.arguments else { unreachable!("every step has a program") };
     let mut command = own(Command::new(program), clone);
     command.args(arguments);
-    let (clock, processor) = (up()?, spent()?);
+    let (began, before) = (Instant::now(), spent()?);
     let outcome = cargo::run(command);
-    let (clock, processor) = (up()?.saturating_sub(clock), spent()?.saturating_sub(processor));
+    let (clock, processor) = (began.elapsed(), spent()?.saturating_sub(before));
     if let Err(Failure::Job(why) | Failure::Usage(why)) = &outcome {
         eprintln!("error: {why}");
     }
@@ -166,13 +168,6 @@ fn changed(file: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::Job(format!("cannot change {}: {error}", file.display())))
 }
 
-/// Since the machine was started.
-fn up() -> Result<Duration, Failure> {
-    let text = read("/proc/uptime")?;
-    let seconds = text.split(' ').next().and_then(|seconds| seconds.parse().ok());
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| Failure::Job("/proc/uptime has no number".into()))
-}
-
 /// What children that were waited for, and theirs, have spent of the processor (proc_pid_stat(5): cutime and cstime, in
 /// hundredths of a second).
 fn spent() -> Result<Duration, Failure> {
@@ -207,6 +202,6 @@ mod tests {
     fn steps_are_known_by_name() {
         assert!(matches!(command(&["pushes".to_owned()]), Err(Failure::Usage(_))));
         assert!(matches!(command(&["change".to_owned()]), Err(Failure::Usage(_))));
-        assert!(!STEPS[2].anew && STEPS[2].change, "a change is measured on what is built");
+        assert!(STEPS[2].from == From::Change, "a change is measured on what is built");
     }
 }

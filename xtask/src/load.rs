@@ -1,7 +1,7 @@
 //! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that do nothing but compute.
 
 use crate::cargo;
-use crate::failure::Failure;
+use crate::failure::{Failure, numbers};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,11 +12,11 @@ const LOOPS: u64 = 6;
 
 /// `campaign suite-under-load [--runs N] [--loops N]`.
 pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
-    let (runs, loops) = numbers(options)?;
+    let (runs, loops) = runs_and_loops(options)?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::Job(format!("cannot find this program's own file: {error}")))?;
     // What is to be tested under load is the tests, not their build.
-    cargo::run(cargo::command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))?;
+    cargo::build_tests()?;
     let over = AtomicBool::new(false);
     let bad = thread::scope(|scope| {
         // However this ends, the threads do too.
@@ -52,19 +52,14 @@ impl Drop for End<'_> {
 }
 
 /// The numbers of runs and of busy threads.
-fn numbers(options: &[String]) -> Result<(u64, u64), Failure> {
-    let usage = || Failure::Usage("suite-under-load takes `--runs N` and `--loops N`".into());
-    let (mut runs, mut loops) = (RUNS, LOOPS);
-    for pair in options.chunks(2) {
-        let [option, value] = pair else { return Err(usage()) };
-        let value = value.parse().map_err(|_| usage())?;
-        match option.as_str() {
-            "--runs" => runs = value,
-            "--loops" => loops = value,
-            _ => return Err(usage()),
-        }
+fn runs_and_loops(options: &[String]) -> Result<(u64, u64), Failure> {
+    let usage = "suite-under-load takes `--runs N`, with N above zero, and `--loops N`";
+    let said = numbers(options, &[("--runs", "runs"), ("--loops", "loops")], usage)?;
+    let number = |name, usual| said.iter().find(|(said, _)| *said == name).map_or(usual, |(_, n)| *n);
+    match (number("runs", RUNS), number("loops", LOOPS)) {
+        (0, _) => Err(Failure::Usage(usage.into())),
+        numbers => Ok(numbers),
     }
-    if runs == 0 { Err(usage()) } else { Ok((runs, loops)) }
 }
 
 #[cfg(test)]
@@ -73,7 +68,8 @@ mod tests {
 
     #[test]
     fn options_are_numbers_by_name() {
-        let read = |words: &[&str]| numbers(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()).ok();
+        let read =
+            |words: &[&str]| runs_and_loops(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()).ok();
         assert_eq!(read(&[]), Some((20, 6)));
         assert_eq!(read(&["--loops", "3", "--runs", "2"]), Some((2, 3)));
         for bad in [&["--run", "3"][..], &["--runs"], &["--runs", "x"], &["--runs", "0"]] {

@@ -14,6 +14,7 @@ mod chores;
 mod failure;
 mod first_contact;
 mod load;
+mod parallel;
 mod python;
 mod reference;
 mod slim;

@@ -56,7 +56,7 @@ pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
     let (package, args) = match args {
         [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
         args => {
-            cargo::run(cargo::command(&["test", "--workspace", "--locked", "--no-run", "--quiet"]))?;
+            cargo::build_tests()?;
             (Package::Built, args)
         }
     };
@@ -170,17 +170,27 @@ fn built(places: &Places) -> Result<(), Failure> {
     std::fs::copy(&library, package.join("_anabranch.abi3.so")).map_err(|error| {
         Failure::Job(format!("cannot copy {}: {error}; build it with the tests", library.display()))
     })?;
-    // A wheel that was installed before would go before the folder.
-    let mut remove = Command::new(places.program("python"));
-    remove.args(["-m", "pip", "uninstall", "--quiet", "--yes", "--disable-pip-version-check", "anabranch"]);
-    must(&mut remove, "pip")?;
     let purelib = printed(
         Command::new(places.program("python"))
             .args(["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]),
     )
     .ok_or_else(|| Failure::Job("the environment's Python does not start".into()))?;
-    std::fs::write(PathBuf::from(purelib.trim()).join("anabranch.pth"), format!("{}\n", site.display()))
-        .map_err(failed)
+    let purelib = PathBuf::from(purelib.trim());
+    if purelib.join("anabranch").exists() {
+        // A wheel that was installed before would go before the folder.
+        let mut remove = Command::new(places.program("python"));
+        remove.args([
+            "-m",
+            "pip",
+            "uninstall",
+            "--quiet",
+            "--yes",
+            "--disable-pip-version-check",
+            "anabranch",
+        ]);
+        must(&mut remove, "pip")?;
+    }
+    std::fs::write(purelib.join("anabranch.pth"), format!("{}\n", site.display())).map_err(failed)
 }
 
 /// Builds the wheel as `pip install` does, and installs it.

@@ -44,10 +44,8 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     }
     if test {
         let mut tests = cargo::command(&["test", "--locked", "--package", PACKAGE, "--test", "it"]);
-        cargo::run({
-            tests.env("ANABRANCH_PROGRAMS", folder());
-            tests
-        })?;
+        tests.env("ANABRANCH_PROGRAMS", folder());
+        cargo::run(tests)?;
     }
     Ok(())
 }

@@ -120,13 +120,7 @@ impl Suite {
         let made = std::fs::create_dir_all(&folder);
         made.map_err(|error| Failure::Job(format!("cannot create {}: {error}", folder.display())))?;
         let mut jobs = jobs(&executables, &packages, self.slowest.is_some());
-        let library = |(manifest, of): (&PathBuf, &Package)| {
-            // Python loads the one of that package, and no documentation test can.
-            package == Some(&of.name)
-                && manifest.with_file_name("src/lib.rs").exists()
-                && of.name != "anabranch-python"
-        };
-        if package.is_none() || packages.iter().any(library) {
+        if packages.values().any(|of| of.documentation_tests && package.is_none_or(|name| name == of.name)) {
             jobs.push(documentation(package));
         }
         let kept = folder.join("times.json");
@@ -343,7 +337,11 @@ mod tests {
 
     #[test]
     fn a_package_may_be_named_without_its_prefix() {
-        let package = |name: &str| Package { name: name.to_owned(), environment: Vec::new() };
+        let package = |name: &str| Package {
+            name: name.to_owned(),
+            environment: Vec::new(),
+            documentation_tests: true,
+        };
         let packages = [("1", "anabranch-core"), ("2", "xtask")];
         let packages: BTreeMap<_, _> =
             packages.into_iter().map(|(manifest, name)| (PathBuf::from(manifest), package(name))).collect();
@@ -368,7 +366,8 @@ mod tests {
             executable(Kind::Example, "campaign"),
             executable(Kind::Program, "prog"),
         ];
-        let package = Package { name: "a".into(), environment: vec![("CARGO_PKG_NAME".into(), "a".into())] };
+        let environment = vec![("CARGO_PKG_NAME".into(), "a".into())];
+        let package = Package { name: "a".into(), environment, documentation_tests: true };
         let packages = BTreeMap::from([(PathBuf::from("/w/crates/a/Cargo.toml"), package)]);
         let jobs = jobs(&all, &packages, true);
         let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();

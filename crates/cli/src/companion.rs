@@ -12,37 +12,34 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anabranch_deploy::error::Error;
-use clap::{Args, Subcommand};
 
 /// The companion's file name.
 const NAME: &str = "anabranch-lab";
 
-/// The companion's commands, for the list in this program's help. The companion parses their arguments and has their help.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped
-    Sweep(Anything),
-    /// The papers' experiments: one point or grid, or every published figure beside ours
-    Lab(Anything),
-    /// The closed-form models
-    Plan(Anything),
-    /// Print the completions of a shell
-    Completions(Anything),
-}
+/// What `sweep` does.
+pub const SWEEP: &str =
+    "Run a scenario many times: grids and samples of its parameters, on all cores; what is done is skipped";
+/// What `lab` does.
+pub const LAB: &str = "The papers' experiments: one point or grid, or every published figure beside ours";
+/// What `plan` does.
+pub const PLAN: &str = "The closed-form models";
+/// What `completions` does.
+pub const COMPLETIONS: &str = "Print the completions of a shell";
 
-/// Arguments that are passed on.
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Anything {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<OsString>,
+/// The companion's commands and what they do.
+const COMMANDS: [(&str, &str); 4] =
+    [("sweep", SWEEP), ("lab", LAB), ("plan", PLAN), ("completions", COMPLETIONS)];
+
+/// Lists the companion's commands in this program's help. The companion parses their arguments and has their own help.
+pub(crate) fn listed(program: clap::Command) -> clap::Command {
+    program.subcommands(COMMANDS.map(|(name, about)| clap::Command::new(name).about(about)))
 }
 
 /// The command of the companion that these arguments, the program's name first, call or want help for.
 pub(crate) fn wanted(arguments: &[OsString]) -> Option<&str> {
     let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
     let command = if word(1) == Some("help") { word(2) } else { word(1) };
-    command.filter(|command| Command::has_subcommand(command))
+    command.filter(|command| COMMANDS.iter().any(|(name, _)| name == command))
 }
 
 /// Becomes the companion with `arguments`, of which the first is the program's name.
@@ -66,8 +63,8 @@ pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
         .with_hint(hint(own.as_deref())))
 }
 
-/// The companion's file: beside this program first. This program under the companion's name is none: it would call itself for
-/// ever. Neither is a file that nobody may execute, nor anything in a folder that the PATH names by a relative path.
+/// The companion's file: beside this program first, then in the absolute folders of the PATH. Files without execute permission
+/// are passed over, and so is this program under the companion's name, which would start itself without end.
 fn found(own: Option<&Path>, path: Option<&OsStr>) -> Option<PathBuf> {
     let real = own.and_then(|own| fs::canonicalize(own).ok());
     let beside = own.and_then(Path::parent).map(Path::to_path_buf);

@@ -4,19 +4,20 @@
 //! The result goes to standard output, progress and errors to standard error.
 //!
 //! The laboratory, sweeps and closed forms are the companion program `anabranch-lab`, which `anabranch lab`, `sweep`, `plan`
-//! and `completions` start (`companion`): its tables and papers take longer to build than everything that a push needs.
+//! and `completions` start ([`companion`]): its tables and papers take longer to build than everything that a push needs.
 //! [`Command`] is what both programs have.
 
 #![forbid(unsafe_code)]
 
 mod best;
-mod companion;
+pub mod companion;
 mod emulate;
 mod events;
 mod push;
 mod run;
 mod view;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
@@ -30,18 +31,23 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 /// or device is missing; 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, max_term_width = 100)]
-struct Arguments {
+struct Program<C: Subcommand> {
     #[command(subcommand)]
-    command: Here,
+    command: C,
 }
 
-#[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one value of it, and clap flattens no box")]
-enum Here {
-    #[command(flatten)]
-    Own(Command),
-    #[command(flatten)]
-    Elsewhere(companion::Command),
+/// The definition of the command line of a program with the commands `C`.
+pub fn definition<C: Subcommand>() -> clap::Command {
+    config::with_files(Program::<C>::command())
+}
+
+/// The command that `words`, the program's name first, and the file of `--config` call.
+///
+/// # Errors
+/// What is wrong in the file. What is wrong in the words ends the program, as clap does.
+pub fn parse<C: Subcommand>(definition: &clap::Command, words: Vec<OsString>) -> Result<C, Error> {
+    let matches = config::matches(definition, words)?;
+    Ok(Program::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command)
 }
 
 /// The commands over simulated and real networks.
@@ -94,11 +100,5 @@ fn run(policies: &Policies) -> Result<(), Error> {
     if let Some(command) = companion::wanted(&words) {
         return companion::run(command, &words);
     }
-    let program = config::with_files(Arguments::command());
-    let matches = config::matches(&program, words)?;
-    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    match arguments.command {
-        Here::Own(command) => command.run(policies),
-        Here::Elsewhere(_) => unreachable!("the companion's commands are found by their names before"),
-    }
+    parse::<Command>(&companion::listed(definition::<Command>()), words)?.run(policies)
 }

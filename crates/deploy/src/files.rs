@@ -56,8 +56,8 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
-/// What was its owner's alone while it came may be read by whom its place says: those who could read the file that was there, or
-/// those whom the umask allows.
+/// Gives a file that only its owner could read the permissions of the file in its place, or those of the umask if the place is
+/// empty.
 pub fn hand_over(file: &File, place: &Path) -> io::Result<()> {
     let there = place.metadata().ok().filter(Metadata::is_file);
     let mode = there.map_or_else(|| 0o666 & !umask(), |file| file.permissions().mode() & 0o777);
@@ -115,7 +115,7 @@ impl Temporary {
         if let Some(path) = &self.path {
             fs::rename(path, &self.place)?;
         }
-        // From now on the name may be somebody else's.
+        // The name is free again: another process may take it.
         self.path = None;
         Ok(())
     }
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(names(folder.path()).len(), 2);
         first.write_all(b"octets").expect("room");
         let mode = first.file.metadata().expect("it is there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "nobody else reads what is not whole");
+        assert_eq!(mode & 0o777, 0o600, "an incomplete file is readable by its owner only");
         drop(second);
         first.place().expect("room");
         assert_eq!(names(folder.path()), ["file"]);

@@ -44,10 +44,10 @@ pub struct Arguments {
     /// The sender's keys.
     #[command(flatten)]
     pub keys: OfSender,
-    /// Send at most so much in all, as in "40 kbit/s" [default: as much as the paths take]
+    /// Send at most this rate in total, as in "40 kbit/s" [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate: Option<Rate>,
-    /// Send at most so much to each gateway [default: as much as its path takes]
+    /// Send at most this rate to each gateway [default: no limit]
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
     /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]

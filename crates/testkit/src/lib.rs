@@ -7,6 +7,7 @@
 //! * [`rdca`]: senders, a sink, and a channel with faults.
 //! * [`notation`]: segments as text, both ways.
 //! * [`counting`]: an allocator that counts per thread.
+//! * [`daemon`]: a program that listens, and what it says.
 //! * [`executable`]: programs that a test makes and then starts.
 //! * [`embedded`]: the static library for C, and C programs with it.
 //! * [`debian`]: programs of others, to hold our bytes against.
@@ -18,6 +19,7 @@
 
 pub mod browser;
 pub mod counting;
+pub mod daemon;
 pub mod debian;
 pub mod embedded;
 pub mod executable;

@@ -86,6 +86,8 @@ pub(super) struct Package {
     pub(super) name: String,
     /// The variables about the package that cargo sets for programs that it starts.
     pub(super) environment: Vec<(String, String)>,
+    /// Cargo finds documentation tests in it. Without a library that has them, `cargo test --doc` fails.
+    pub(super) documentation_tests: bool,
 }
 
 impl Package {
@@ -111,7 +113,9 @@ impl Package {
         for (part, value) in ["MAJOR", "MINOR", "PATCH", "PRE"].into_iter().zip(numbers) {
             environment.push((format!("CARGO_PKG_VERSION_{part}"), value.to_owned()));
         }
-        Some(Self { name, environment })
+        let mut targets = metadata["targets"].as_array().into_iter().flatten();
+        let documentation_tests = targets.any(|target| target["doctest"] == true);
+        Some(Self { name, environment, documentation_tests })
     }
 }
 
@@ -156,8 +160,10 @@ mod tests {
         let package = Package::of(&json!({
             "name": "a", "version": "1.2.3-rc.1", "authors": ["x", "y"], "license": null,
             "manifest_path": "/w/crates/a/Cargo.toml",
+            "targets": [{ "doctest": false }, { "doctest": true }],
         }));
         let package = package.expect("complete");
+        assert!(package.documentation_tests);
         let value = |name: &str| {
             package.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
         };

@@ -2,14 +2,13 @@
 
 #![expect(clippy::disallowed_types, reason = "how long a job took is real time")]
 
-use std::collections::VecDeque;
+use crate::parallel;
 use std::fs::{self, File};
 use std::io;
-use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How a job's outcome is determined.
@@ -45,24 +44,14 @@ pub(super) struct Done {
 /// Runs the jobs in this order, as many at a time as there are cores. `each` gets them one at a time as they end. Output
 /// goes through files in `folder`: a pipe would stay open for as long as any grandchild lives.
 pub(super) fn all(jobs: Vec<Job>, folder: &Path, each: impl FnMut(Done) + Send) {
-    let workers = thread::available_parallelism().map_or(1, NonZero::get).min(jobs.len());
-    let jobs: Mutex<VecDeque<(usize, Job)>> = Mutex::new(jobs.into_iter().enumerate().collect());
     let each = Mutex::new(each);
-    let work = || {
-        loop {
-            let next = lock(&jobs).pop_front();
-            let Some((i, job)) = next else { return };
-            // The output comes when the job has ended; until then the terminal shows what is running.
-            eprintln!("running {}", job.name);
-            let done = one(job, &folder.join(format!("{}-{i}", std::process::id())));
-            (*lock(&each))(done);
-        }
-    };
-    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    parallel::each(jobs.into_iter().enumerate(), |(i, job)| {
+        // The output comes when the job has ended; until then the terminal shows what is running.
+        eprintln!("running {}", job.name);
+        let done = one(job, &folder.join(format!("{}-{i}", std::process::id())));
+        (*each.lock().unwrap_or_else(PoisonError::into_inner))(done);
+        ControlFlow::Continue(())
+    });
 }
 
 fn one(mut job: Job, output: &Path) -> Done {

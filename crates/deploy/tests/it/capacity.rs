@@ -1,15 +1,16 @@
 //! Issue 7, point 3: 10,000 sessions at once through one gateway, and what an idle one costs there.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anabranch_secure::{Acquaintance, Guard, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys, WhoMay};
+use anabranch_testkit::daemon::Daemon;
 use anabranch_wire::set::{Join, Message, Plan, SetSyn, TransferId, encode};
 use bytes::Bytes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -25,15 +26,6 @@ const DESCRIPTORS: u64 = 2 * SESSIONS as u64 + SPARE;
 const SPARE: u64 = 100;
 /// Octets that an idle session may take at the gateway.
 const MOST: usize = 8_000;
-
-struct Gateway(Child);
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Sessions that this host's limit on descriptors lets one process hold: it may be raised by whoever has the privilege.
 fn sessions() -> usize {
@@ -141,17 +133,14 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
         "320 MiB",
         "--quiet",
     ];
-    let gateway = program("gateway").args(arguments).args(limits).stderr(Stdio::piped()).spawn();
-    let mut gateway = Gateway(gateway.expect("the program starts"));
-    let mut lines =
-        BufReader::new(gateway.0.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
-    let address = lines.find_map(|line| line.split("listening on ").nth(1).map(str::to_owned));
-    let address = address.and_then(|address| address.parse().ok()).expect("it says where");
-    thread::spawn(move || lines.count());
+    let mut gateway = program("gateway");
+    gateway.args(arguments).args(limits);
+    let gateway = Daemon::spawn(gateway);
+    let address = gateway.address.parse().expect("it says where");
 
     let there = (address, key(folder.path(), "gateway.key").public());
     let sender = sender(key(folder.path(), "sender.key"));
-    let (before, slabs_before) = (resident(gateway.0.id()), slabs());
+    let (before, slabs_before) = (resident(gateway.child.id()), slabs());
     let accepting = thread::spawn(move || -> Vec<TcpStream> {
         (0..sessions).map(|_| listener.accept().expect("the gateway calls").0).collect()
     });
@@ -161,7 +150,7 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
         near.extend(calls.into_iter().map(answered));
     }
     let mut far = accepting.join().expect("all have come");
-    let each = (resident(gateway.0.id()) - before) / sessions;
+    let each = (resident(gateway.child.id()) - before) / sessions;
     // Half of the sockets are not the gateway's. The kernel's part is no promise of ours, and whatever else runs here has slabs too.
     let kernel = slabs().saturating_sub(slabs_before) / sessions / 2;
     println!(

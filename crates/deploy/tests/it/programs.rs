@@ -1,17 +1,16 @@
 //! The programs under test: those of one command each, or `anabranch` where the variable ANABRANCH names its file.
 
 use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// The words that begin a command line of `command`.
-pub(crate) fn words(command: &str) -> Vec<PathBuf> {
-    if let Some(whole) = env::var_os("ANABRANCH") {
-        return vec![whole.into(), command.into()];
+pub(crate) fn words(command: &str) -> Vec<String> {
+    if let Ok(whole) = env::var("ANABRANCH") {
+        return vec![whole, command.to_owned()];
     }
     // A folder with other builds of the same programs: those that are as small as can be, say.
-    if let Some(folder) = env::var_os("ANABRANCH_PROGRAMS") {
-        return vec![PathBuf::from(folder).join(format!("anabranch-{command}"))];
+    if let Ok(folder) = env::var("ANABRANCH_PROGRAMS") {
+        return vec![format!("{folder}/anabranch-{command}")];
     }
     let alone = match command {
         "gateway" => env!("CARGO_BIN_EXE_anabranch-gateway"),
@@ -20,7 +19,7 @@ pub(crate) fn words(command: &str) -> Vec<PathBuf> {
         "key" => env!("CARGO_BIN_EXE_anabranch-key"),
         other => panic!("no program is `{other}` alone"),
     };
-    vec![alone.into()]
+    vec![alone.to_owned()]
 }
 
 /// A command of the programs under test.

@@ -50,7 +50,7 @@ fn ten_thousand_callers_each_cost_gateway_and_node_no_memory_and_the_push_nothin
     let folder = folder(octets);
     let gateway = gateway(folder.path());
     let listen = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
-    let node = Daemon::start(folder.path(), &listen);
+    let node = start(folder.path(), &listen);
     let push = || {
         let run =
             push(folder.path(), &["file", "--to", &node.address, "--quiet", "--no-resume", "--restart"]);

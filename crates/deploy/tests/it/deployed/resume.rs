@@ -37,7 +37,7 @@ impl Place {
 
     fn start(&mut self, output: &[&str]) {
         let listen = ["node", "--listen", &self.address, "--gateways", &self.gateway.known()];
-        let node = Daemon::start(self.folder.path(), &[&listen[..], output].concat());
+        let node = start(self.folder.path(), &[&listen[..], output].concat());
         self.address.clone_from(&node.address);
         self.node = Some(node);
     }
@@ -220,9 +220,7 @@ fn a_disk_that_is_full_keeps_what_it_has() {
     let mut place = Place::new(OCTETS);
     place.kill_node();
     // 40 000 blocks of 512 or 1024 octets, as shells differ.
-    let program: Vec<String> =
-        crate::programs::words("node").iter().map(|word| word.display().to_string()).collect();
-    let program = program.join(" ");
+    let program = crate::programs::words("node").join(" ");
     let limited = format!(
         "trap '' XFSZ; ulimit -f 40000; exec {program} --listen {} --gateways {} --out got \
          --key node.key --senders sender.pub",

@@ -32,7 +32,7 @@ fn a_file_goes_through_three_gateways_into_a_file() {
     let gateways = [gateway(folder.path()), gateway(folder.path()), gateway(folder.path())];
     let table = gateways.each_ref().map(Daemon::known).join(",");
     let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--once", "--json", "--gateways", &table];
-    let mut node = Daemon::start(folder.path(), &out);
+    let mut node = start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--json", "--quiet"]);
     assert_eq!((run.status.code(), text(&run.stderr)), (Some(0), ""));
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(3_000_000));
@@ -69,8 +69,7 @@ fn who_may_read_a_file_is_what_its_place_says() {
             fs::write(folder.path().join("got"), "before").expect("room");
             set("got", there);
         }
-        let node =
-            Daemon::start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once"]);
+        let node = start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once"]);
         let to = ["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"];
         let run = push(folder.path(), &[&to[..], options].concat());
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
@@ -84,7 +83,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     let folder = folder(200_000);
     let gateway = gateway(folder.path());
     let listen = ["node", "--listen", "127.0.0.1:0", "--once", "--pipe"];
-    let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; echo done > end"]].concat());
+    let mut node = start(folder.path(), &[&listen[..], &["cat > got; echo done > end"]].concat());
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     // What the sender was told is true by now.
@@ -92,7 +91,7 @@ fn a_command_gets_the_octets_and_has_the_last_word() {
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(200_000));
     assert_eq!(node.ended().0, Some(0));
 
-    let mut node = Daemon::start(folder.path(), &[&listen[..], &["cat > got; exit 3"]].concat());
+    let mut node = start(folder.path(), &[&listen[..], &["cat > got; exit 3"]].concat());
     let run = push(folder.path(), &["file", "--to", &node.address, "--via", &gateway.known(), "--quiet"]);
     assert_eq!(run.status.code(), Some(1), "the command has not taken it");
     assert_eq!(node.ended().0, Some(1));
@@ -105,7 +104,7 @@ fn an_interrupt_ends_each_of_them() {
     let mut gateway = gateway(folder.path());
     let slow =
         ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--pipe", "sleep 60; cat > got"];
-    let mut node = Daemon::start(folder.path(), &slow);
+    let mut node = start(folder.path(), &slow);
     let push =
         command(folder.path(), &["push", "file", "--to", &node.address]).stderr(Stdio::piped()).spawn();
     let mut push = push.expect("the program starts");
@@ -121,7 +120,7 @@ fn an_interrupt_ends_each_of_them() {
     gateway.signal("-INT");
     assert_eq!((node.ended().0, gateway.ended().0), (Some(130), Some(130)));
     assert!(!folder.path().join("got").exists());
-    let mut node = Daemon::start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got"]);
+    let mut node = start(folder.path(), &["node", "--listen", "127.0.0.1:0", "--out", "got"]);
     node.signal("-TERM");
     assert_eq!(node.ended().0, Some(0), "this is how a service is stopped");
     assert!(!folder.path().join("got").exists());
@@ -130,10 +129,10 @@ fn an_interrupt_ends_each_of_them() {
 #[test]
 fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
     let folder = folder(1_000);
-    let gateway = Daemon::start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
+    let gateway = start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
     gateway.says("relays nowhere");
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
-    let node = Daemon::start(folder.path(), &out);
+    let node = start(folder.path(), &out);
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stdout).contains("forbidden"), "{}", text(&run.stdout));
@@ -180,7 +179,7 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     }
     let gateway = gateway(path);
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
-    let node = Daemon::start(path, &[&out[..], &["--signers", "release.pub"]].concat());
+    let node = start(path, &[&out[..], &["--signers", "release.pub"]].concat());
     let unsigned: [&[&str]; 3] =
         [&["file"], &["file", "--signature", "theirs"], &["changed", "--signature", "good"]];
     for file in unsigned {
@@ -205,7 +204,7 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
 fn a_file_whose_name_is_no_text_is_delivered() {
     let folder = folder(1_000);
     let gateway = gateway(folder.path());
-    let mut node = Daemon::start(
+    let mut node = start(
         folder.path(),
         &["node", "--listen", "127.0.0.1:0", "--out", "got", "--once", "--gateways", &gateway.known()],
     );

@@ -1,21 +1,15 @@
 //! Processes of their own, and what they say.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
 
+pub(crate) use anabranch_testkit::daemon::Daemon;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::programs;
-
-/// Nothing here takes that long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = programs::command(arguments[0]);
@@ -40,74 +34,24 @@ pub(crate) fn push(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, &[&["push"], arguments].concat()).output().expect("the program starts")
 }
 
-/// A daemon that is killed when the test is over.
-pub(crate) struct Daemon {
-    pub(crate) child: Child,
-    pub(crate) address: String,
-    /// Lines of its standard error.
-    lines: Receiver<String>,
+/// What the tests ask of a daemon beside what every daemon has.
+pub(crate) trait Named {
+    /// A gateway with its key, as it is named to others.
+    fn known(&self) -> String;
 }
 
-impl Daemon {
-    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
-        Self::spawn(command(folder, arguments))
-    }
-
-    pub(crate) fn spawn(mut command: Command) -> Self {
-        let mut child =
-            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        let (tell, lines) = channel();
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut daemon = Self { child, address: String::new(), lines };
-        let line = daemon.says("listening on ");
-        daemon.address = line.split("listening on ").nth(1).expect("it says where").to_owned();
-        daemon
-    }
-
-    /// A gateway with its key, as it is named to others.
-    pub(crate) fn known(&self) -> String {
+impl Named for Daemon {
+    fn known(&self) -> String {
         format!("{}=gateway.pub", self.address)
     }
-
-    /// Waits for a line that contains `text`.
-    #[track_caller]
-    pub(crate) fn says(&self, text: &str) -> String {
-        let mut said = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(line) => said.push(line),
-                Err(_) => panic!("never said `{text}`: {said:?}"),
-            }
-        }
-    }
-
-    pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let done = Command::new("kill").args([name, &id]).status().expect("a shell's kill");
-        assert!(done.success());
-    }
-
-    /// Its exit code, and what it printed.
-    pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().expect("it is ours").code();
-        let mut out = String::new();
-        let stdout = self.child.stdout.as_mut().expect("it is piped");
-        stdout.read_to_string(&mut out).expect("the program writes text");
-        (code, out)
-    }
 }
 
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Daemon {
+    Daemon::spawn(command(folder, arguments))
 }
 
 pub(crate) fn gateway(folder: &Path) -> Daemon {
-    Daemon::start(folder, &["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"])
+    start(folder, &["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"])
 }
 
 /// Octets without a short period, so that a chunk in the wrong place shows.

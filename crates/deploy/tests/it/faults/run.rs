@@ -337,8 +337,7 @@ impl<'a> World<'a> {
             let path = self.folder.join(format!("{stem}.{end}"));
             File::options().create(true).append(true).open(path).expect("it can be written")
         };
-        let program: Vec<String> =
-            programs::words(words[0]).iter().map(|word| word.display().to_string()).collect();
+        let program = programs::words(words[0]);
         let program: Vec<&str> = program.iter().map(String::as_str).collect();
         let mut command = inside(netns, &[&program[..], &words[1..]].concat());
         command.current_dir(self.folder).stdout(open("out")).stderr(open("err"));

@@ -80,7 +80,7 @@ fn a_gateway_is_no_open_relay() {
             assert!(kept.octets.is_empty() && kept.finished == 0);
         }
         for gateway in [closed, elsewhere] {
-            until(|| !gateway.events.lock().expect("nobody panics").is_empty()).await;
+            until(|| !gateway.events.lock().expect("no thread panics").is_empty()).await;
             let events = gateway.events.lock().expect("nobody panics");
             let [GatewayEvent::Ended { counters, .. }] = &events[..] else { panic!("{events:?}") };
             assert_eq!((counters.forbidden, counters.opened), (1, 0));
@@ -153,7 +153,7 @@ fn silent_and_surplus_senders_are_reset() {
             let error = ended.expect("within five seconds").expect_err("a reset");
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
-        until(|| gateway.events.lock().expect("nobody panics").len() >= 3).await;
+        until(|| gateway.events.lock().expect("no thread panics").len() >= 3).await;
         let events = gateway.events.lock().expect("nobody panics");
         let full = events.iter().filter(|event| matches!(event, GatewayEvent::Full { .. })).count();
         assert_eq!((full, events.len()), (1, 3), "{events:?}");
