@@ -14,6 +14,8 @@
 #![forbid(unsafe_code)]
 
 pub mod campaign;
+#[cfg(test)]
+mod completeness;
 pub mod dtc;
 pub mod errata;
 pub mod experiment;

@@ -97,4 +97,4 @@ impl Point for SockbufPoint {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -315,4 +315,4 @@ fn why(name: &str) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

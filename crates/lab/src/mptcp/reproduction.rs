@@ -33,21 +33,26 @@ pub fn planned(options: &Options) -> usize {
 ///
 /// A run that could not be made, a picture that could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
-    let tables = Tables::run(work)?;
+    written(options, &Tables::run(work)?)
+}
+
+/// What was measured as the report wants it.
+pub(crate) fn written(options: Options, tables: &Tables) -> Result<Reproduction, ReproduceError> {
+    let all_runs = options.runs_of(&PAPER);
     let command = |runs, points: &[&str]| {
         let schemes = ["scheme=conventional,proposed", "subflows=1,3"];
         let assignments: Vec<String> = schemes.iter().chain(points).map(|a| (*a).to_owned()).collect();
         options.run_command(&PAPER, runs, &assignments)
     };
-    let squares = command(work.runs, &["nodes=10,20,30,40,50"]);
-    let figures = figures::draw(&tables).into_iter().map(|figure| {
+    let squares = command(all_runs, &["nodes=10,20,30,40,50"]);
+    let figures = figures::draw(tables).into_iter().map(|figure| {
         let (runs, points): (usize, &[&str]) = match figure.id {
             "2" => (1, &["nodes=50"]),
             "3" | "4" => (1, &["nodes=10,20,30,40,50"]),
-            "5" => (work.runs, &["nodes=10,20,30,40,50"]),
+            "5" => (all_runs, &["nodes=10,20,30,40,50"]),
             "6" => (1, &["deployment=sunflower", "nodes=50"]),
             "7" | "8" => (1, &["deployment=sunflower,corner", "nodes=25,50", "multi_link=0,1"]),
-            "9" => (work.runs, &["deployment=sunflower,corner", "nodes=25,50", "multi_link=0,1"]),
+            "9" => (all_runs, &["deployment=sunflower,corner", "nodes=25,50", "multi_link=0,1"]),
             "10" => (1, &["deployment=corner", "nodes=25"]),
             _ => (1, &["deployment=corner", "nodes=25", "multi_link=1"]),
         };
@@ -61,14 +66,14 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
     });
     let figures = figures.collect::<Result<_, ReproduceError>>()?;
     let mut pages = tables.pages(&squares);
-    pages.push(numbers(&tables, squares));
+    pages.push(numbers(tables, squares));
     Ok(Reproduction {
         paper: &PAPER,
         options,
         notes: NOTES.map(str::to_owned).to_vec(),
         tables: pages,
         figures,
-        verdicts: claims::verdicts(&tables),
+        verdicts: claims::verdicts(tables),
         parameters: reproduction::parameters(&Mptcp, &targets::mptcp(), ours),
         errata: reproduction::errata_of(&PAPER),
     })

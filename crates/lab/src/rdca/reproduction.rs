@@ -40,7 +40,11 @@ pub fn planned(options: &Options) -> usize {
 ///
 /// A run that could not be made, a picture that could not be drawn.
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
-    let sweeps = Sweeps::run(grid(&options), work)?;
+    written(options, &Sweeps::run(grid(&options), work)?)
+}
+
+/// What was measured as the report wants it.
+pub(crate) fn written(options: Options, sweeps: &Sweeps) -> Result<Reproduction, ReproduceError> {
     let joined = |numbers: Vec<String>| numbers.join(",");
     let senders = joined(sweeps.by_senders().iter().map(|load| load.senders.to_string()).collect());
     let rates = joined(sweeps.by_rate().iter().map(|load| format!("{}kB/s", load.rate / 1000)).collect());
@@ -50,9 +54,9 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         if options.extent == Extent::Quick {
             assignments.push("duration=40s".to_owned());
         }
-        options.run_command(&PAPER, work.runs, &assignments)
+        options.run_command(&PAPER, options.runs_of(&PAPER), &assignments)
     });
-    let figures = figures::draw(&sweeps).into_iter().map(|figure| {
+    let figures = figures::draw(sweeps).into_iter().map(|figure| {
         let command = if figure.id.starts_with('4') { &commands[0] } else { &commands[1] };
         Ok(Figure {
             name: format!("figure-{}", figure.id),
@@ -63,15 +67,15 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         })
     });
     let figures = figures.collect::<Result<_, ReproduceError>>()?;
-    let mut pages: Vec<_> = TABLES.iter().map(|table| table.page(&sweeps, commands[0].clone())).collect();
-    pages.extend(tables::pages(&sweeps, [&commands[0], &commands[1]]));
+    let mut pages: Vec<_> = TABLES.iter().map(|table| table.page(sweeps, commands[0].clone())).collect();
+    pages.extend(tables::pages(sweeps, [&commands[0], &commands[1]]));
     Ok(Reproduction {
         paper: &PAPER,
         options,
         notes: notes(),
         tables: pages,
         figures,
-        verdicts: claims::verdicts(&sweeps),
+        verdicts: claims::verdicts(sweeps),
         parameters: reproduction::parameters(&Rdca, &targets::rdca(), ours),
         errata: reproduction::errata_of(&PAPER),
     })

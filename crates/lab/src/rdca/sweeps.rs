@@ -94,7 +94,7 @@ impl Grid {
         }
     }
 
-    fn network(self) -> Config {
+    pub(super) fn network(self) -> Config {
         match self {
             Self::Full => Config::default(),
             Self::Quick => Config { duration: Duration::from_secs(40), ..Config::default() },
@@ -191,8 +191,12 @@ impl Sweeps {
     /// If there is no such point.
     pub fn values(&self, load: Load, protocol: Protocol, quantity: Quantity) -> Vec<Option<f64>> {
         let (metric, unit) = quantity.metric();
-        let cell = self.cells.iter().find(|c| (c.0, c.1) == (load, protocol)).expect("a point of a sweep");
-        cell.2.metric(metric).values.iter().map(|v| v.map(|v| v * unit)).collect()
+        self.outcome(load, protocol).metric(metric).values.iter().map(|v| v.map(|v| v * unit)).collect()
+    }
+
+    /// All of a cell.
+    pub(super) fn outcome(&self, load: Load, protocol: Protocol) -> &Outcome {
+        &self.cells.iter().find(|c| (c.0, c.1) == (load, protocol)).expect("a point of a sweep").2
     }
 
     /// A quantity over those runs that have it; `None` if none has.

@@ -2,16 +2,13 @@
 
 use anabranch_sim::random::Stream;
 
+use super::claims::tests::sweeps;
 use super::deployment::{Topology, Wanted, draw};
+use super::sweeps::{Grid, Load, SWEEP_RATE, TCPS};
 use super::*;
 use crate::experiment::{grid, run_all};
 
 const SEED: u64 = 1;
-
-fn outcome(protocol: Protocol, senders: usize, rate: u64, run: u64) -> Outcome {
-    let config = Config { protocol, senders, rate, ..Config::default() };
-    RdcaPoint::new(config).outcome(SEED, run).expect("it runs")
-}
 
 const ALL: [Protocol; 6] = [
     Protocol::Rdca,
@@ -46,75 +43,84 @@ fn deployments_have_what_is_asked_for() {
     assert!(draw(&far, &mut Stream::new(1, 0, "deployment", "places")).is_none());
 }
 
-/// Point 2 of the issue, in short: what is offered arrives, soon, and with hardly a word back.
+/// A metric of each of the two short runs.
+fn of(protocol: Protocol, (senders, rate): (usize, u64), metric: &str) -> Vec<f64> {
+    let outcome = sweeps().outcome(Load { senders, rate }, protocol);
+    outcome.metric(metric).values.iter().map(|value| value.expect("a number")).collect()
+}
+
+/// Run by run, the best that one of the three TCPs comes to.
+fn best(load: (usize, u64), metric: &str, better: fn(f64, f64) -> f64) -> Vec<f64> {
+    let all = TCPS.map(|tcp| of(tcp, load, metric));
+    let runs = 0..all[0].len();
+    runs.map(|run| all.iter().map(|of| of[run]).reduce(better).expect("there are three")).collect()
+}
+
+/// What is offered arrives, soon, and with hardly a word back.
 #[test]
 fn modest_senders_are_served_at_once() {
-    for senders in [1, 4, 7] {
-        for run in 0..2 {
-            let found = outcome(Protocol::Rdca, senders, 4000, run);
+    for senders in [1, 3, 5, 7] {
+        let all = |metric| of(Protocol::Rdca, (senders, SWEEP_RATE), metric);
+        let (throughput, offered) = (all("throughput_byte_per_s"), all("offered_byte_per_s"));
+        for run in 0..throughput.len() {
             let case = format!("{senders} senders, run {run}");
-            let share = found.packets() as f64 / found.made as f64;
+            let share = throughput[run] / offered[run];
             assert!(share >= 0.97, "{case}: {share} of what is offered");
-            let received = found.data_received as f64 / found.data_sent as f64;
+            let received = all("delivery_ratio")[run];
             assert!(received >= 0.998, "{case}: {received} of what is sent");
-            let delay = mean(&found.delays).expect("some came");
+            let delay = all("delay_mean_s")[run];
             assert!(delay < 0.1, "{case}: {delay} s");
-            let control = found.control as f64 / found.data_sent as f64;
+            let control = all("control_load")[run];
             assert!(control < 0.01, "{case}: {control} control packets for each");
-            assert_eq!((found.wrong, found.gone), (0, 0), "{case}");
+            assert_eq!((all("packets_wrong")[run], all("packets_gone")[run]), (0.0, 0.0), "{case}");
         }
     }
 }
 
-/// The best of the TCP variants, in one run.
-fn best(tcps: &[Outcome], of: impl Fn(&Outcome) -> f64, better: fn(f64, f64) -> f64) -> f64 {
-    tcps.iter().map(of).reduce(better).expect("there are three")
-}
-
-fn tcps(senders: usize, rate: u64, run: u64) -> Vec<Outcome> {
-    sweeps::TCPS.iter().map(|tcp| outcome(*tcp, senders, rate, run)).collect()
-}
-
-fn delay(of: &Outcome) -> f64 {
-    mean(&of.delays).expect("some came")
-}
-
-fn lost(of: &Outcome) -> u64 {
-    of.data_sent - of.data_received
-}
-
-/// Point 3 of the issue, in short: one sender, from little to more than the path carries.
+/// One sender, from little to more than the path carries.
 #[test]
 fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
-    for rate in [4000, 40_000] {
-        for run in 0..2 {
-            let (ours, tcps) = (outcome(Protocol::Rdca, 1, rate, run), tcps(1, rate, run));
-            let case = format!("{rate} B/s, run {run}");
-            // What is under way at the end is no difference.
-            let packets = best(&tcps, |o| o.packets() as f64, f64::max);
-            assert!(ours.packets() as f64 + 2.0 >= packets, "{case}: {} of {packets}", ours.packets());
-            let theirs = best(&tcps, delay, f64::min);
-            assert!(delay(&ours) <= 1.02 * theirs, "{case}: {} s against {theirs}", delay(&ours));
-            let drops = best(&tcps, |o| lost(o) as f64, f64::min);
-            assert!(2.0 * lost(&ours) as f64 <= drops, "{case}: {} drops against {drops}", lost(&ours));
-            let joules = |o: &Outcome| o.energy / o.packets() as f64;
-            assert!(joules(&ours) < best(&tcps, joules, f64::min), "{case}");
+    let Config { packet, event_at, duration, .. } = Grid::Quick.network();
+    // What is under way at the end is no difference.
+    let two_packets = 2.0 * f64::from(packet) / duration.saturating_sub(event_at).as_secs_f64();
+    for load in sweeps().by_rate().into_iter().map(|load| (load.senders, load.rate)) {
+        let ours = |metric| of(Protocol::Rdca, load, metric);
+        let (throughput, delay) = (ours("throughput_byte_per_s"), ours("delay_mean_s"));
+        let (lost, energy) = (ours("packets_lost"), ours("energy_j_per_1000_packets"));
+        for run in 0..throughput.len() {
+            let case = format!("{} B/s, run {run}", load.1);
+            let theirs = best(load, "throughput_byte_per_s", f64::max)[run];
+            assert!(throughput[run] + two_packets >= theirs, "{case}: {} of {theirs} B/s", throughput[run]);
+            let theirs = best(load, "delay_mean_s", f64::min)[run];
+            assert!(delay[run] <= 1.02 * theirs, "{case}: {} s against {theirs}", delay[run]);
+            let theirs = best(load, "packets_lost", f64::min)[run];
+            assert!(2.0 * lost[run] <= theirs, "{case}: {} lost against {theirs}", lost[run]);
+            let theirs = best(load, "energy_j_per_1000_packets", f64::min)[run];
+            assert!(energy[run] < theirs, "{case}: {} J against {theirs}", energy[run]);
         }
     }
 }
 
-/// Point 4 of the issue, in short: seven senders load the network.
+/// Seven senders load the network.
 #[test]
 fn a_loaded_network_is_shared_with_short_delays() {
-    let runs: Vec<(Outcome, Vec<Outcome>)> =
-        (0..5).map(|run| (outcome(Protocol::Rdca, 7, 4000, run), tcps(7, 4000, run))).collect();
-    let ours: f64 = runs.iter().map(|(ours, _)| delay(ours)).sum();
-    for (i, tcp) in sweeps::TCPS.iter().enumerate() {
-        let theirs: f64 = runs.iter().map(|(_, tcps)| delay(&tcps[i])).sum();
+    let sum = |protocol, metric| of(protocol, (7, SWEEP_RATE), metric).iter().sum::<f64>();
+    let ours = sum(Protocol::Rdca, "delay_mean_s");
+    for tcp in TCPS {
+        let theirs = sum(tcp, "delay_mean_s");
+        println!("{tcp:?}: {ours} against {theirs}");
         assert!(3.0 * ours <= theirs, "{tcp:?}: {ours} against {theirs}");
     }
-    let ours = runs.iter().map(|(ours, _)| ours.fairness()).sum::<f64>() / 5.0;
-    let newreno = runs.iter().map(|(_, tcps)| tcps[0].fairness()).sum::<f64>() / 5.0;
+    // One of each placement: in some of them NewReno is as fair.
+    let fairness = |protocol| {
+        let config = Config { protocol, senders: 7, rate: SWEEP_RATE, ..Grid::Quick.network() };
+        let runs = 0..config.topologies;
+        let point = RdcaPoint::new(config);
+        let all: f64 = runs.clone().map(|run| point.outcome(SEED, run).expect("it runs").fairness()).sum();
+        all / runs.end as f64
+    };
+    let (ours, newreno) = (fairness(Protocol::Rdca), fairness(Protocol::NewReno));
+    println!("{ours} against {newreno}");
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
 }
 
@@ -123,7 +129,7 @@ fn a_loaded_network_is_shared_with_short_delays() {
 fn nothing_comes_wrong() {
     for protocol in ALL {
         for (rate, loss) in [(4000, 0.0), (20_000, 0.05)] {
-            let config = Config { protocol, senders: 3, rate, loss, ..Config::default() };
+            let config = Config { protocol, senders: 3, rate, loss, ..Grid::Quick.network() };
             let found = RdcaPoint::new(config).outcome(SEED, 1).expect("it runs");
             assert_eq!(found.wrong, 0, "{protocol:?} at {rate}");
             assert!(found.packets() > 0, "{protocol:?} at {rate}");

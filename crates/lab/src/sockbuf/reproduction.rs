@@ -43,6 +43,15 @@ pub fn planned(options: &Options) -> usize {
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let measured = Measured::run(grid(&options), work)?;
     let responses = Response::run_all(grid(&options), work)?;
+    written(options, &measured, &responses)
+}
+
+/// What was measured as the report wants it.
+pub(crate) fn written(
+    options: Options,
+    measured: &Measured,
+    responses: &[Response],
+) -> Result<Reproduction, ReproduceError> {
     let run = |runs: usize, assignments: &[&str]| {
         let assignments: Vec<String> = assignments.iter().map(|a| (*a).to_owned()).collect();
         options.run_command(&PAPER, runs, &assignments)
@@ -53,7 +62,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
     };
     let command = |points: &[&str]| {
         let contenders = ["tuner=pid,atbt,atbt-original", "gains=damped,paper", "excess=product,bandwidth"];
-        run(work.runs, &[&contenders[..], points, quick].concat())
+        run(options.runs_of(&PAPER), &[&contenders[..], points, quick].concat())
     };
     let losses: Vec<String> = measured.losses().iter().map(ToString::to_string).collect();
     let losses = format!("loss={}", losses.join(","));
@@ -63,7 +72,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
     };
     let constants = ["gains=damped,paper", "gain_factor=0.25,0.5,1,2,4"];
     let step = run(1, &[&constants[..], times].concat());
-    let figures = figures::draw(&measured, &responses).into_iter().map(|figure| {
+    let figures = figures::draw(measured, responses).into_iter().map(|figure| {
         let command = match figure.id {
             "8" | "9" => command(&["memory=100MB", "connections=4"]),
             "10" | "11" | "12" => command(&["memory=100MB", "connections=8"]),
@@ -81,15 +90,15 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         })
     });
     let figures = figures.collect::<Result<_, ReproduceError>>()?;
-    let mut pages = tables::pages(&measured, command);
-    pages.push(response::page(&responses, step.clone()));
+    let mut pages = tables::pages(measured, command);
+    pages.push(response::page(responses, step.clone()));
     pages.push(Table {
         name: "numbers".to_owned(),
         title: "All numbers of the four settings with all their digits".to_owned(),
         note: "Only as a file: the tables above have the same numbers.".to_owned(),
         head: Vec::new(),
         rows: Vec::new(),
-        csv: tables::csv(&measured),
+        csv: tables::csv(measured),
         command: command(&["memory=2MB,100MB", "connections=4,8"]),
     });
     Ok(Reproduction {
@@ -98,7 +107,7 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         notes: NOTES.map(str::to_owned).to_vec(),
         tables: pages,
         figures,
-        verdicts: claims::verdicts(&measured, &responses),
+        verdicts: claims::verdicts(measured, responses),
         parameters: reproduction::parameters(&Sockbuf, &targets::sockbuf(), ours),
         errata: reproduction::errata_of(&PAPER),
     })

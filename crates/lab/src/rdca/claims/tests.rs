@@ -1,16 +1,18 @@
 //! How claims are judged, by few runs.
 
-use std::sync::OnceLock;
-
 use super::*;
+use crate::completeness::Once;
 use crate::rdca::figures;
 use crate::rdca::sweeps::Grid;
-use crate::work::Work;
 
-/// Two short runs of the fewest cells, for all tests of this file.
-fn sweeps() -> &'static Sweeps {
-    static SWEEPS: OnceLock<Sweeps> = OnceLock::new();
-    SWEEPS.get_or_init(|| Sweeps::run(Grid::Quick, &Work::new(2, 1)).expect("runs"))
+/// Two short runs of the fewest cells, and how many runs were told of.
+pub(crate) fn measured() -> &'static (Sweeps, usize) {
+    static MEASURED: Once<Sweeps> = Once::new();
+    MEASURED.get(|work| Sweeps::run(Grid::Quick, work))
+}
+
+pub(crate) fn sweeps() -> &'static Sweeps {
+    &measured().0
 }
 
 #[test]
