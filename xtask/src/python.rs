@@ -6,26 +6,8 @@
 
 use crate::cargo;
 use crate::failure::Failure;
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-
-/// What came of the tests.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// They ran. `complete`: every failure of pytest shows in the counts.
-    Counted { counts: Counts, complete: bool },
-    /// They could not run here, and why.
-    Skipped(String),
-}
-
-/// What pytest's last line says.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
-    pub(crate) passed: u64,
-    pub(crate) failed: u64,
-    pub(crate) skipped: u64,
-}
 
 /// What is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +18,21 @@ pub(crate) enum Package {
     Wheel,
 }
 
-/// Installs and tests; `args` go to pytest.
-pub(crate) fn run(package: Package, args: &[String]) -> Result<Outcome, Failure> {
+/// `python [--wheel | --built] [ARGS...]`: installs and tests; other arguments go to pytest. `--built` builds nothing.
+pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
+    let (package, args) = match args {
+        [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
+        [flag, args @ ..] if flag == "--built" => (Package::Built, args),
+        args => {
+            cargo::build_tests()?;
+            (Package::Built, args)
+        }
+    };
     let places = Places::new();
     println!("python: an environment in {}", places.home.display());
     if let Err(why) = environment(&places)? {
-        return Ok(Outcome::Skipped(why));
+        println!("SKIPPED: {why}");
+        return Ok(());
     }
     match package {
         Package::Built => built(&places)?,
@@ -49,25 +40,6 @@ pub(crate) fn run(package: Package, args: &[String]) -> Result<Outcome, Failure>
     }
     println!("python: pytest");
     pytest(&places, args)
-}
-
-/// `python [--wheel] [ARGS...]`: these tests alone.
-pub(crate) fn main(args: &[String]) -> Result<(), Failure> {
-    let (package, args) = match args {
-        [flag, args @ ..] if flag == "--wheel" => (Package::Wheel, args),
-        args => {
-            cargo::build_tests()?;
-            (Package::Built, args)
-        }
-    };
-    match run(package, args)? {
-        Outcome::Counted { counts: Counts { failed: 0, .. }, complete: true } => Ok(()),
-        Outcome::Counted { .. } => Err(Failure::Job("tests failed".into())),
-        Outcome::Skipped(why) => {
-            println!("SKIPPED: {why}");
-            Ok(())
-        }
-    }
 }
 
 /// Where things are.
@@ -216,50 +188,14 @@ fn wheel(places: &Places) -> Result<(), Failure> {
     must(&mut install, "pip")
 }
 
-/// Runs pytest, passes on what it says, and reads its last line.
-fn pytest(places: &Places, args: &[String]) -> Result<Outcome, Failure> {
+fn pytest(places: &Places, args: &[String]) -> Result<(), Failure> {
     let mut command = Command::new(places.program("python"));
     command.args(["-m", "pytest", "-p", "no:cacheprovider", "--durations=5"]).args(args);
-    command.current_dir(&places.package).stdout(Stdio::piped());
+    command.current_dir(&places.package);
     // The program is what cargo's tests have built.
     command.env("ANABRANCH_PROGRAM", places.target.join("debug/anabranch"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    let mut child = command.spawn().map_err(|error| cannot_start("pytest", &error))?;
-    let mut counts = None;
-    if let Some(stdout) = child.stdout.take() {
-        let mut own = std::io::stdout().lock();
-        for line in BufReader::new(stdout).lines() {
-            let line = line.map_err(|error| Failure::Job(format!("cannot read pytest's output: {error}")))?;
-            counts = summary(&line).or(counts);
-            // A reader that went away is no reason to stop testing.
-            let _ = writeln!(own, "{line}");
-        }
-    }
-    let status = child.wait().map_err(|error| cannot_start("pytest", &error))?;
-    let counts = counts.unwrap_or_default();
-    Ok(Outcome::Counted { counts, complete: status.success() || counts.failed > 0 })
-}
-
-/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error is a failure.
-fn summary(line: &str) -> Option<Counts> {
-    let line = line.trim_matches(['=', ' ']);
-    let (list, time) = line.rsplit_once(" in ")?;
-    if !time.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let mut counts = Counts::default();
-    for part in list.split(", ") {
-        let (number, what) = part.split_once(' ')?;
-        let number: u64 = number.parse().ok()?;
-        match what {
-            "passed" => counts.passed += number,
-            "failed" | "error" | "errors" => counts.failed += number,
-            "skipped" => counts.skipped += number,
-            "warning" | "warnings" | "deselected" => {}
-            _ => return None,
-        }
-    }
-    Some(counts)
+    must(&mut command, "pytest")
 }
 
 fn must(command: &mut Command, name: &str) -> Result<(), Failure> {
@@ -283,18 +219,6 @@ fn cannot_start(name: &str, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_line_of_pytest_is_read() {
-        let line = "======= 1 failed, 70 passed, 2 skipped, 3 warnings, 1 error in 12.30s (0:00:12) =======";
-        assert_eq!(summary(line), Some(Counts { passed: 70, failed: 2, skipped: 2 }));
-        assert_eq!(summary("5 passed in 0.1s"), Some(Counts { passed: 5, ..Counts::default() }));
-        for other in
-            ["", "tests/test_a.py ..F", "3 rows in 2s", "=== slowest 5 durations ===", "4.00s call in x"]
-        {
-            assert_eq!(summary(other), None, "{other}");
-        }
-    }
 
     #[test]
     fn only_a_missing_network_is_a_reason_to_skip() {

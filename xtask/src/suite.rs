@@ -8,10 +8,8 @@ mod run;
 mod tally;
 mod times;
 
-use crate::book::{self, Made};
 use crate::cargo;
 use crate::failure::Failure;
-use crate::python::{self, Outcome};
 use build::{Executable, Kind, Package};
 use run::{Done, Job, Judge};
 use std::collections::BTreeMap;
@@ -63,11 +61,7 @@ impl Options {
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
     let options = Options::parse(args)?;
     let mut suite = Suite { slowest: options.slowest.map(|_| Slowest::default()), ..Suite::default() };
-    suite.rust(options.only.as_deref())?;
-    if options.only.is_none() {
-        suite.book();
-        suite.python();
-    }
+    suite.run(options.only.as_deref())?;
     if let (Some(slowest), Some(n)) = (suite.slowest.take(), options.slowest) {
         print!("\nslowest tests:\n{}", slowest.table(n));
     }
@@ -75,15 +69,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
         println!("\nfailed:\n    {}", suite.failures.join("\n    "));
     }
     println!("\n{}", suite.tally.closing_line());
-    verdict(&suite.tally, suite.complete)
+    verdict(&suite.tally)
 }
 
-/// What the whole run is worth. `complete`: every failure of a test runner shows in the tally.
-fn verdict(tally: &Tally, complete: bool) -> Result<(), Failure> {
+/// What the whole run is worth.
+fn verdict(tally: &Tally) -> Result<(), Failure> {
     if tally.failed > 0 {
         Err(Failure::Job("tests failed".into()))
-    } else if !complete {
-        Err(Failure::Job("a test runner failed without a test's failure: see above".into()))
     } else if tally.ran() == 0 {
         Err(Failure::Job("no test ran".into()))
     } else {
@@ -92,27 +84,18 @@ fn verdict(tally: &Tally, complete: bool) -> Result<(), Failure> {
 }
 
 /// A run of the suite.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Suite {
     tally: Tally,
-    /// Every failure of a test runner shows in the tally.
-    complete: bool,
     /// Names of the tests and jobs that failed.
     failures: Vec<String>,
     times: Times,
     slowest: Option<Slowest>,
 }
 
-impl Default for Suite {
-    fn default() -> Self {
-        let (tally, times) = (Tally::default(), Times::default());
-        Self { tally, complete: true, failures: Vec::new(), times, slowest: None }
-    }
-}
-
 impl Suite {
-    /// Tests and examples, of `package` or of the workspace.
-    fn rust(&mut self, package: Option<&str>) -> Result<(), Failure> {
+    /// Tests and examples of `package`; or of the workspace, and the book and the Python package with them.
+    fn run(&mut self, package: Option<&str>) -> Result<(), Failure> {
         let packages = build::packages()?;
         let package = package.map(|name| named(&packages, name)).transpose()?;
         let executables = build::executables(package)?;
@@ -122,6 +105,10 @@ impl Suite {
         let mut jobs = jobs(&executables, &packages, self.slowest.is_some());
         if packages.values().any(|of| of.documentation_tests && package.is_none_or(|name| name == of.name)) {
             jobs.push(documentation(package));
+        }
+        if package.is_none() {
+            jobs.push(own("the book of docs", &["book"], Judge::Status)?);
+            jobs.push(own("the Python package", &["python", "--built"], Judge::Pytest)?);
         }
         let kept = folder.join("times.json");
         self.times = Times::read(&kept);
@@ -148,7 +135,15 @@ impl Suite {
             if let Some(test) = failed(line) {
                 self.failures.push(format!("{}: {test}", done.name));
             }
-            if done.judge == Judge::Status || self.tally.read(line) == Echo::Yes {
+            let echo = match done.judge {
+                Judge::Results => self.tally.read(line),
+                Judge::Pytest => {
+                    self.tally.read_pytest(line);
+                    Echo::Yes
+                }
+                Judge::Status => Echo::Yes,
+            };
+            if echo == Echo::Yes {
                 // A reader that went away is no reason to stop testing.
                 let _ = writeln!(out, "{line}");
             }
@@ -160,15 +155,20 @@ impl Suite {
             (Err(error), _) => Some(format!("cannot be started: {error}")),
             (Ok(status), Judge::Status) if !good => Some(format!("ended with {status}")),
             // A binary that died printed no result, or not all of them.
-            (Ok(status), Judge::Results) if !good && self.tally.failed == before.1 => {
+            (Ok(status), _) if !good && self.tally.failed == before.1 => {
                 Some(format!("ended with {status}, and no test has failed"))
             }
-            (Ok(_), Judge::Results) if self.tally.results == before.0 => Some("printed no result".to_owned()),
+            (Ok(_), Judge::Results | Judge::Pytest) if self.tally.results == before.0 => {
+                Some("printed no result".to_owned())
+            }
             _ => None,
         };
         match why {
             Some(why) => self.fail(format!("{}: {why}", done.name)),
-            None if done.judge == Judge::Status => self.tally.passed += 1,
+            None if done.judge == Judge::Status => {
+                let mut lines = done.stdout.lines().chain(done.stderr.lines());
+                self.tally.job(lines.any(|line| line.starts_with("SKIPPED:")));
+            }
             None => {}
         }
         // How long a broken binary took says nothing about the next run.
@@ -182,33 +182,13 @@ impl Suite {
         self.tally.failed += 1;
         self.failures.push(what);
     }
-
-    fn book(&mut self) {
-        println!("\n=== the book of docs");
-        match book::make() {
-            Ok(Made::Book(_)) => self.tally.passed += 1,
-            Ok(Made::Skipped) => self.tally.skip(),
-            Err(Failure::Job(message) | Failure::Usage(message)) => self.fail(message),
-        }
-    }
-
-    fn python(&mut self) {
-        println!("\n=== the Python package");
-        match python::run(python::Package::Built, &[]) {
-            Ok(outcome) => {
-                // Printed here, not where it is counted: a test of the counting would print a line that is counted again.
-                if let Outcome::Skipped(why) = &outcome {
-                    println!("SKIPPED: {why}");
-                }
-                self.complete &= self.tally.add(&outcome);
-            }
-            Err(Failure::Job(message) | Failure::Usage(message)) => self.fail(message),
-        }
-    }
 }
 
-/// The test that failed, if this line of libtest's reports one.
+/// The test that failed, if this line of libtest's or pytest's reports one.
 fn failed(line: &str) -> Option<&str> {
+    if let Some(test) = line.strip_prefix("FAILED ") {
+        return Some(test);
+    }
     let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     outcome.starts_with("FAILED").then_some(test)
 }
@@ -255,6 +235,15 @@ fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed
         }
     }
     jobs
+}
+
+/// A command of xtask.
+fn own(name: &str, args: &[&str], judge: Judge) -> Result<Job, Failure> {
+    let this = std::env::current_exe();
+    let this = this.map_err(|error| Failure::Job(format!("cannot find this program: {error}")))?;
+    let mut command = Command::new(this);
+    command.args(args).current_dir(cargo::root());
+    Ok(Job { name: name.to_owned(), command, judge })
 }
 
 /// Cargo builds no library again: those of the test binaries serve documentation tests too.
@@ -327,11 +316,30 @@ mod tests {
     }
 
     #[test]
+    fn pytest_is_judged_by_its_last_line() {
+        let outcome = |stdout, end| {
+            let suite = after(Judge::Pytest, stdout, end);
+            (suite.tally.closing_line(), suite.failures.concat())
+        };
+        let good = "== 3 passed, 1 skipped in 1.20s ==";
+        assert_eq!(outcome(good, "exit 0"), ("3 passed, 0 failed, 1 skipped".to_owned(), String::new()));
+        let bad = "FAILED tests/a.py::b - assert 1\n== 1 failed, 2 passed in 1.20s ==";
+        let (line, failures) = outcome(bad, "exit 1");
+        assert_eq!(line, "2 passed, 1 failed, 0 skipped");
+        assert!(failures.ends_with("tests/a.py::b - assert 1"), "{failures}");
+        assert_eq!(outcome("SKIPPED: no network", "exit 0").0, "0 passed, 0 failed, 1 skipped");
+        for (stdout, end) in [("", "exit 0"), (good, "exit 4"), ("", "exit 4")] {
+            assert!(outcome(stdout, end).0.contains(" 1 failed"), "{stdout:?}, {end}");
+        }
+    }
+
+    #[test]
     fn an_example_is_judged_by_its_exit_status() {
         assert_eq!(
-            after(Judge::Status, "SKIPPED: nothing", "exit 0").tally.closing_line(),
-            "1 passed, 0 failed, 0 skipped"
+            after(Judge::Status, "SKIPPED: no network", "exit 0").tally.closing_line(),
+            "0 passed, 0 failed, 1 skipped"
         );
+        assert_eq!(after(Judge::Status, "", "exit 0").tally.closing_line(), "1 passed, 0 failed, 0 skipped");
         assert_eq!(after(Judge::Status, "", "exit 1").tally.closing_line(), "0 passed, 1 failed, 0 skipped");
     }
 
@@ -379,15 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_is_bad_for_failures_for_nothing_and_for_a_broken_build() {
+    fn the_verdict_is_bad_for_failures_and_for_nothing() {
         let tally = |passed, failed| {
             let mut tally = Tally::default();
             tally.read(&format!("test result: {passed} passed; {failed} failed"));
             tally
         };
-        assert!(verdict(&tally(5, 0), true).is_ok());
-        assert!(verdict(&tally(5, 1), true).is_err());
-        assert!(verdict(&tally(0, 0), true).is_err());
-        assert!(verdict(&tally(5, 0), false).is_err());
+        assert!(verdict(&tally(5, 0)).is_ok());
+        assert!(verdict(&tally(5, 1)).is_err());
+        assert!(verdict(&tally(0, 0)).is_err());
     }
 }

@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 pub(super) enum Judge {
     /// By libtest's result lines, of which there must be at least one.
     Results,
-    /// By the exit status: the job counts as one test.
+    /// By the last line of pytest's report, which there must be.
+    Pytest,
+    /// By the exit status: the job counts as one test, skipped if it printed `SKIPPED:`.
     Status,
 }
 

@@ -1,6 +1,4 @@
-//! Counting results: what libtest prints, what the Python package's tests report, and single jobs.
-
-use crate::python::Outcome;
+//! Counting results: what libtest prints, what pytest prints, and single jobs.
 
 /// Whether a line of a test binary's output is passed on.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,25 +49,26 @@ impl Tally {
         if self.in_successes { Echo::No } else { Echo::Yes }
     }
 
-    /// Adds the results of the Python package's tests; false if a failure does not show in the counts.
-    pub(super) fn add(&mut self, outcome: &Outcome) -> bool {
-        match outcome {
-            Outcome::Counted { counts, complete } => {
-                self.passed += counts.passed;
-                self.failed += counts.failed;
-                self.ignored += counts.skipped;
-                *complete
-            }
-            Outcome::Skipped(_) => {
-                self.skip();
-                true
-            }
+    /// Takes one line of pytest's output, or of the job that could not start it.
+    pub(super) fn read_pytest(&mut self, line: &str) {
+        if line.starts_with("SKIPPED:") {
+            self.results += 1;
+            self.ignored += 1;
+        } else if let Some(counts) = pytest(line) {
+            self.results += 1;
+            self.passed += counts.passed;
+            self.failed += counts.failed;
+            self.ignored += counts.skipped;
         }
     }
 
-    /// Counts one job that could not run on this machine.
-    pub(super) fn skip(&mut self) {
-        self.ignored += 1;
+    /// Counts one job that has ended well.
+    pub(super) fn job(&mut self, skipped: bool) {
+        if skipped {
+            self.ignored += 1;
+        } else {
+            self.passed += 1;
+        }
     }
 
     /// Number of tests that ran to their end and passed.
@@ -84,6 +83,36 @@ impl Tally {
     }
 }
 
+/// What pytest's last line says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+}
+
+/// The counts of a line such as `== 1 failed, 70 passed, 2 skipped, 1 error in 12.30s ==`; an error is a failure.
+fn pytest(line: &str) -> Option<Counts> {
+    let line = line.trim_matches(['=', ' ']);
+    let (list, time) = line.rsplit_once(" in ")?;
+    if !time.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut counts = Counts::default();
+    for part in list.split(", ") {
+        let (number, what) = part.split_once(' ')?;
+        let number: u64 = number.parse().ok()?;
+        match what {
+            "passed" => counts.passed += number,
+            "failed" | "error" | "errors" => counts.failed += number,
+            "skipped" => counts.skipped += number,
+            "warning" | "warnings" | "deselected" => {}
+            _ => return None,
+        }
+    }
+    Some(counts)
+}
+
 /// The number that stands directly before `word`; 0 if there is none.
 fn number_before(text: &str, word: &str) -> u64 {
     let Some((before, _)) = text.split_once(word) else { return 0 };
@@ -93,7 +122,6 @@ fn number_before(text: &str, word: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::python::Counts;
 
     fn tally(output: &str) -> (Tally, Vec<&str>) {
         let mut tally = Tally::default();
@@ -134,11 +162,21 @@ mod tests {
     #[test]
     fn python_s_tests_are_counted_with_the_others() {
         let mut tally = Tally { passed: 4, ..Tally::default() };
-        let counts = Counts { passed: 3, failed: 1, skipped: 2 };
-        assert!(tally.add(&Outcome::Counted { counts, complete: true }));
-        assert!(tally.add(&Outcome::Skipped("no network".to_owned())));
-        assert_eq!(tally.closing_line(), "7 passed, 1 failed, 3 skipped");
-        assert!(!tally.add(&Outcome::Counted { counts: Counts::default(), complete: false }));
+        tally.read_pytest("== 3 passed, 1 failed, 2 skipped in 3.20s ==");
+        tally.read_pytest("SKIPPED: no network");
+        assert_eq!((tally.closing_line().as_str(), tally.results), ("7 passed, 1 failed, 3 skipped", 2));
+    }
+
+    #[test]
+    fn the_last_line_of_pytest_is_read() {
+        let line = "======= 1 failed, 70 passed, 2 skipped, 3 warnings, 1 error in 12.30s (0:00:12) =======";
+        assert_eq!(pytest(line), Some(Counts { passed: 70, failed: 2, skipped: 2 }));
+        assert_eq!(pytest("5 passed in 0.1s"), Some(Counts { passed: 5, ..Counts::default() }));
+        for other in
+            ["", "tests/test_a.py ..F", "3 rows in 2s", "=== slowest 5 durations ===", "4.00s call in x"]
+        {
+            assert_eq!(pytest(other), None, "{other}");
+        }
     }
 
     #[test]
