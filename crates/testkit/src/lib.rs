@@ -32,3 +32,8 @@ pub mod rdca;
 pub mod script;
 pub mod tmpfs;
 pub mod tshark;
+
+/// Octets without a short period, so that one in the wrong place shows.
+pub fn contents(octets: usize) -> Vec<u8> {
+    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+}

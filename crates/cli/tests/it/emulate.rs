@@ -9,12 +9,13 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use anabranch_testkit::contents;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::executable;
 use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, is_root, run, skipped, text};
 use tempfile::TempDir;
 
-use crate::emulation::{Emulation, contents, program};
+use crate::emulation::{Emulation, program};
 
 /// A chain of three hops between two ends; LEFT, RIGHT and IP are to be filled in.
 const CHAIN: &str = r#"

@@ -9,11 +9,12 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anabranch_testkit::contents;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns::{self, Kept, inside, run, skipped, text};
 use tempfile::TempDir;
 
-use crate::emulation::{Emulation, contents};
+use crate::emulation::Emulation;
 
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/dtc-tun.toml");
 

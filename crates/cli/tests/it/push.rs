@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use anabranch_testkit::contents;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -25,11 +26,6 @@ fn folder(octets: usize) -> TempDir {
     let folder = TempDir::new().expect("a temporary folder");
     fs::write(folder.path().join("file"), contents(octets)).expect("it can be written");
     folder
-}
-
-/// Octets without a short period, so that a chunk in the wrong place shows.
-fn contents(octets: usize) -> Vec<u8> {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 fn text(octets: &[u8]) -> &str {

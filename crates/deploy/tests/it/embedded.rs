@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
+use anabranch_testkit::contents;
 use anabranch_testkit::embedded::{file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
 use serde_json::Value;
@@ -50,10 +51,6 @@ fn anabranch(arguments: &[&str]) -> Command {
     let mut command = crate::programs::command(arguments[0]);
     command.args(&arguments[1..]);
     command
-}
-
-fn contents(octets: usize) -> Vec<u8> {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 /// The number behind `name` on a line of its own.

@@ -74,8 +74,3 @@ impl Drop for Emulation {
 pub(crate) fn program() -> &'static str {
     assert_cmd::cargo::cargo_bin!("anabranch").to_str().expect("a path of text")
 }
-
-/// Octets without a short period, so that one in the wrong place shows.
-pub(crate) fn contents(octets: usize) -> Vec<u8> {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-}

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+pub(crate) use anabranch_testkit::contents;
 pub(crate) use anabranch_testkit::daemon::Daemon;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -52,11 +53,6 @@ pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Daemon {
 
 pub(crate) fn gateway(folder: &Path) -> Daemon {
     start(folder, &["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"])
-}
-
-/// Octets without a short period, so that a chunk in the wrong place shows.
-pub(crate) fn contents(octets: usize) -> Vec<u8> {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 pub(crate) fn folder(octets: usize) -> TempDir {

@@ -207,9 +207,9 @@ pub(crate) async fn until(mut happened: impl FnMut() -> bool) {
     tokio::time::timeout(PATIENCE, wait).await.expect("it never happens");
 }
 
-/// Octets without a short period, so that a chunk in the wrong place shows.
+/// A file to push.
 pub(crate) fn contents(octets: usize) -> Bytes {
-    (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect::<Vec<u8>>().into()
+    anabranch_testkit::contents(octets).into()
 }
 
 pub(crate) fn on_one_thread(test: impl Future<Output = ()>) {
