@@ -1,9 +1,10 @@
-//! `radio_figures [FOLDER]`: the radio's throughput and hidden terminals as pictures, with their numbers, as
-//! `docs/radio.md` shows them. The folder is `docs/figures` if nothing is said.
+//! `radio_figures full [FOLDER]`: the radio's throughput and hidden terminals as pictures, with their numbers, as
+//! `docs/radio.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the same pictures from short
+//! runs, in a temporary folder.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs, io};
+use std::{env, fs, io, process};
 
 use anabranch_core::time::Duration;
 use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
@@ -12,23 +13,40 @@ use anabranch_sim::radio::{MacConfig, RadioConfig, Station};
 
 #[path = "../../sim/benches/support/air.rs"]
 mod air;
+#[path = "../../sim/benches/support/length.rs"]
+mod length;
 
 use air::{Air, Flow, after, star};
+use length::Length;
 
-/// Simulated seconds of each run, and runs of each point.
-const SECONDS: u64 = 60;
-const RUNS: u64 = 5;
+/// What each point costs.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Simulated seconds of each run.
+    seconds: u64,
+    runs: u64,
+}
 
 fn main() -> ExitCode {
-    let folder = env::args_os().nth(1).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
-    let charts = [("radio-throughput", throughput()), ("radio-hidden", hidden())];
-    for (name, chart) in charts {
-        if let Err(error) = write(&folder, name, &chart) {
-            eprintln!("error: {name}: {error}");
-            return ExitCode::FAILURE;
+    match draw() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn draw() -> io::Result<()> {
+    let length = Length::from_command_line()?;
+    let effort = length.pick(Effort { seconds: 2, runs: 2 }, Effort { seconds: 60, runs: 5 });
+    let temporary = env::temp_dir().join(format!("anabranch-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
+    let published = || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
+    let folder = length.pick(temporary.clone(), published());
+    for (name, chart) in [("radio-throughput", throughput(effort)), ("radio-hidden", hidden(effort))] {
+        write(&folder, name, &chart).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+    }
+    if length == Length::Short { fs::remove_dir_all(temporary) } else { Ok(()) }
 }
 
 fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
@@ -39,18 +57,18 @@ fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
 }
 
 /// n saturated senders around one receiver, all in range of each other; or each hidden from most others.
-fn throughput() -> Chart {
+fn throughput(effort: Effort) -> Chart {
     let series = [(127, 20.0, "127 octets"), (50, 20.0, "50 octets"), (127, 99.0, "127 octets, many hidden")];
     let one = |psdu_len: u16, radius: f64, n: usize, seed: u64| {
         let mut air = Air::new(RadioConfig::o_qpsk(100.0), &star(n, radius), seed);
         let senders: Vec<u32> = (1..=n as u32).collect();
-        air.saturate(&senders, 0, psdu_len, after(Duration::from_secs(SECONDS)));
+        air.saturate(&senders, 0, psdu_len, after(Duration::from_secs(effort.seconds)));
         let octets = air.radio.metrics(Station(0)).received as f64 * f64::from(psdu_len);
-        octets * 8.0 / 1e3 / SECONDS as f64
+        octets * 8.0 / 1e3 / effort.seconds as f64
     };
     let series = series.map(|(psdu_len, radius, name)| Series {
         name: name.into(),
-        points: (1..=20).map(|n| point(n as f64, |seed| one(psdu_len, radius, n, seed))).collect(),
+        points: (1..=20).map(|n| point(n as f64, effort, |seed| one(psdu_len, radius, n, seed))).collect(),
         look: Look::Marked,
     });
     Chart {
@@ -62,7 +80,7 @@ fn throughput() -> Chart {
 }
 
 /// Two senders on both sides of a receiver: the share of frames that arrives.
-fn hidden() -> Chart {
+fn hidden(effort: Effort) -> Chart {
     let kinds = [
         ("in range", 40.0, 3, 0),
         ("hidden, no retries", 90.0, 0, 0),
@@ -76,7 +94,7 @@ fn hidden() -> Chart {
         let places = [(0.0, 0.0), (-metres, 0.0), (metres, 0.0)];
         let mut air = Air::new(RadioConfig { mac, ..config }, &places, seed);
         let flow = |from| Flow { from, to: Some(0), psdu_len: 127, rate };
-        air.poisson(&[flow(1), flow(2)], seed, after(Duration::from_secs(SECONDS)), |_| {});
+        air.poisson(&[flow(1), flow(2)], seed, after(Duration::from_secs(effort.seconds)), |_| {});
         let offered: u64 = [1, 2].iter().map(|&s| air.radio.metrics(Station(s)).offered).sum();
         air.radio.metrics(Station(0)).received as f64 / offered as f64
     };
@@ -84,7 +102,7 @@ fn hidden() -> Chart {
         name: name.into(),
         points: (1..=10)
             .map(|i| f64::from(i) * 4.0)
-            .map(|rate| point(rate, |seed| one(metres, retries, delay, rate, seed)))
+            .map(|rate| point(rate, effort, |seed| one(metres, retries, delay, rate, seed)))
             .collect(),
         look: Look::Marked,
     });
@@ -97,8 +115,8 @@ fn hidden() -> Chart {
 }
 
 /// The mean over all runs with its 95 % confidence interval.
-fn point(x: f64, run: impl Fn(u64) -> f64) -> Point {
-    let values: Vec<f64> = (1..=RUNS).map(run).collect();
+fn point(x: f64, effort: Effort, run: impl Fn(u64) -> f64) -> Point {
+    let values: Vec<f64> = (1..=effort.runs).map(run).collect();
     let summary = Summary::of(&values).expect("shares and rates are finite");
     Point { x, y: summary.mean, ci95: summary.ci95 }
 }

@@ -1,9 +1,10 @@
-//! `wifi_figures [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput over several hops, as pictures
-//! with their numbers, as `docs/wifi.md` shows them. The folder is `docs/figures` if nothing is said.
+//! `wifi_figures full [FOLDER]`: saturated 802.11 stations against Bianchi's model, and throughput over several hops, as pictures
+//! with their numbers, as `docs/wifi.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the
+//! same pictures from short runs, in a temporary folder.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs, io};
+use std::{env, fs, io, process};
 
 use anabranch_core::time::Duration;
 use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
@@ -13,25 +14,44 @@ use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
 
 #[path = "../../sim/benches/support/dcf.rs"]
 mod air;
+#[path = "../../sim/benches/support/length.rs"]
+mod length;
 
 use air::{Dcf, after, row, star};
+use length::Length;
 
-/// Simulated seconds of each run, and runs of each point.
-const SECONDS: u64 = 30;
-const RUNS: u64 = 5;
 /// 1000 octets of payload, 24 of header, 4 of FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
+/// What each point costs.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Simulated seconds of each run.
+    seconds: u64,
+    runs: u64,
+}
+
 fn main() -> ExitCode {
-    let folder = env::args_os().nth(1).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
-    for (name, chart) in [("wifi-saturation", saturation()), ("wifi-hops", hops())] {
-        if let Err(error) = write(&folder, name, &chart) {
-            eprintln!("error: {name}: {error}");
-            return ExitCode::FAILURE;
+    match draw() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+fn draw() -> io::Result<()> {
+    let length = Length::from_command_line()?;
+    let effort = length.pick(Effort { seconds: 1, runs: 2 }, Effort { seconds: 30, runs: 5 });
+    let temporary = env::temp_dir().join(format!("anabranch-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
+    let published = || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
+    let folder = length.pick(temporary.clone(), published());
+    for (name, chart) in [("wifi-saturation", saturation(effort)), ("wifi-hops", hops(effort))] {
+        write(&folder, name, &chart).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+    }
+    if length == Length::Short { fs::remove_dir_all(temporary) } else { Ok(()) }
 }
 
 fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
@@ -42,7 +62,7 @@ fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
 }
 
 /// n saturated senders at 11 Mbit/s around one receiver, simulated with EIFS and without, and by the model.
-fn saturation() -> Chart {
+fn saturation(effort: Effort) -> Chart {
     let stations = [1, 2, 3, 5, 7, 10, 15, 20];
     let mut series = Vec::new();
     for (access, rts_threshold) in [("basic", 2347), ("RTS/CTS", 0)] {
@@ -55,7 +75,8 @@ fn saturation() -> Chart {
         });
         for (name, eifs) in [("no EIFS", Eifs::Off), ("EIFS", Eifs::Frames)] {
             let config = WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config };
-            let points = stations.map(|n| point(f64::from(n), |seed| saturated(config, n, seed)));
+            let points =
+                stations.map(|n| point(f64::from(n), effort, |seed| saturated(config, n, seed, effort)));
             series.push(Series {
                 name: format!("{access}, {name}"),
                 points: points.into(),
@@ -71,11 +92,11 @@ fn saturation() -> Chart {
     }
 }
 
-fn saturated(config: WifiConfig, n: u32, seed: u64) -> f64 {
+fn saturated(config: WifiConfig, n: u32, seed: u64, effort: Effort) -> f64 {
     let mut dcf = Dcf::new(config, &star(n as usize, 20.0), seed);
     let senders: Vec<u32> = (1..=n).collect();
-    dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(SECONDS)));
-    dcf.wifi.metrics(Station(0)).received as f64 * PAYLOAD_BITS / 1e6 / SECONDS as f64
+    dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(effort.seconds)));
+    dcf.wifi.metrics(Station(0)).received as f64 * PAYLOAD_BITS / 1e6 / effort.seconds as f64
 }
 
 fn model(config: &WifiConfig, n: u32) -> f64 {
@@ -98,14 +119,15 @@ fn model(config: &WifiConfig, n: u32) -> f64 {
 }
 
 /// One saturated sender over a row of stations, in parts of what one hop carries.
-fn hops() -> Chart {
+fn hops(effort: Effort) -> Chart {
     let kinds = [
         ("standard, basic", WifiConfig::dsss(100.0)),
         ("standard, RTS/CTS", WifiConfig::dsss(100.0).with_rts_threshold(0)),
         ("ns-2, RTS/CTS", WifiConfig { initial_energy_j: None, ..WifiConfig::ns2(100.0) }),
     ];
     let frames = |config: WifiConfig, hops: usize, seed: u64| {
-        Dcf::new(config, &row(hops, 80.0), seed).relay(MPDU, after(Duration::from_secs(SECONDS))) as f64
+        Dcf::new(config, &row(hops, 80.0), seed).relay(MPDU, after(Duration::from_secs(effort.seconds)))
+            as f64
     };
     let mut series: Vec<Series> = kinds
         .into_iter()
@@ -113,7 +135,9 @@ fn hops() -> Chart {
             name: name.into(),
             look: Look::Marked,
             points: (1..=5)
-                .map(|hops| point(hops as f64, |seed| frames(config, hops, seed) / frames(config, 1, seed)))
+                .map(|hops| {
+                    point(hops as f64, effort, |seed| frames(config, hops, seed) / frames(config, 1, seed))
+                })
                 .collect(),
         })
         .collect();
@@ -129,8 +153,8 @@ fn hops() -> Chart {
 }
 
 /// The mean over all runs with its 95 % confidence interval.
-fn point(x: f64, run: impl Fn(u64) -> f64) -> Point {
-    let values: Vec<f64> = (1..=RUNS).map(run).collect();
+fn point(x: f64, effort: Effort, run: impl Fn(u64) -> f64) -> Point {
+    let values: Vec<f64> = (1..=effort.runs).map(run).collect();
     let summary = Summary::of(&values).expect("throughputs are finite");
     Point { x, y: summary.mean, ci95: summary.ci95 }
 }

@@ -1,10 +1,11 @@
 //! Seven sources near an event stream to one sink through 100 nodes on 802.11 with AODV: what comes of it, and how long
 //! it takes to simulate.
 //!
-//! `cargo run --release -p anabranch-sim --example adhoc`
+//! `cargo run --release -p anabranch-sim --example adhoc -- full`. Without `full`, the same rows from short runs.
 
 #![expect(clippy::disallowed_types, reason = "it measures the wall's time")]
 
+use std::io;
 use std::time::Instant as Clock;
 
 use anabranch_core::time::{Duration, Instant};
@@ -19,7 +20,11 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::wifi::{Position, WifiConfig};
 
-const SECONDS: u64 = 100;
+#[path = "../benches/support/length.rs"]
+mod length;
+
+use length::Length;
+
 const SENDERS: usize = 7;
 /// 13.3 packets a second of 300 octets, header of RDCA or UDP payload: 4 kB/s.
 const INTERVAL: Duration = Duration::from_millis(75);
@@ -55,8 +60,13 @@ fn network(wifi: WifiConfig, adhoc: AdhocConfig, seed: u64) -> (Builder, Vec<Nod
     (builder, near.iter().take(SENDERS).map(|(n, _)| *n).collect(), sink.0)
 }
 
-fn load(builder: &mut Builder, transport: Transport, sources: &[NodeId], to: NodeId) -> AppId {
-    let packets = (SECONDS * 1000 / INTERVAL.as_millis()) as u32;
+/// Packets that a source makes in so many simulated seconds.
+fn packets(seconds: u64) -> u64 {
+    seconds * 1000 / INTERVAL.as_millis()
+}
+
+fn load(builder: &mut Builder, transport: Transport, sources: &[NodeId], to: NodeId, seconds: u64) -> AppId {
+    let packets = packets(seconds) as u32;
     let tcp = tcp::Config { mss: 283, ..tcp::Config::default() };
     let sink = match transport {
         Transport::Cbr => builder.app(to, Instant::ZERO, CbrSink::new(700)),
@@ -95,7 +105,7 @@ fn load(builder: &mut Builder, transport: Transport, sources: &[NodeId], to: Nod
     sink
 }
 
-fn report(sim: &Simulation, transport: Transport, sink: AppId, preset: &str, wall: f64) {
+fn report(sim: &Simulation, transport: Transport, sink: AppId, preset: &str, made: u64, wall: f64) {
     let arrived = match transport {
         Transport::Cbr => &sim.app::<CbrSink>(sink).arrived,
         Transport::Rdca => &sim.app::<RdcaSink>(sink).arrived,
@@ -106,7 +116,6 @@ fn report(sim: &Simulation, transport: Transport, sink: AppId, preset: &str, wal
     let all = || (0..network.node_count() as u32).map(NodeId);
     let interfaces = || all().filter_map(|n| network.adhoc_metrics(n));
     let routers = || all().filter_map(|n| network.aodv(n)).map(|r| *r.counters());
-    let made = SECONDS * 1000 / INTERVAL.as_millis() * SENDERS as u64;
     println!(
         "| {preset} | {transport:?} | {:.3} | {:.3} | {} | {} | {} | {} | {} | {:.2} | {:.3} |",
         arrived.len() as f64 / made as f64,
@@ -121,7 +130,9 @@ fn report(sim: &Simulation, transport: Transport, sink: AppId, preset: &str, wal
     );
 }
 
-fn main() {
+fn main() -> io::Result<()> {
+    let seconds = Length::from_command_line()?.pick(5, 100);
+    let made = packets(seconds) * SENDERS as u64;
     println!(
         "| MAC | transport | delivered | delay, s | packets on air | routing | queue drops | link failures | searches | events, million | seconds of CPU |"
     );
@@ -134,10 +145,11 @@ fn main() {
         for transport in [Transport::Cbr, Transport::Rdca, Transport::NewReno] {
             let begun = Clock::now();
             let (mut builder, sources, to) = network(wifi, adhoc, 1);
-            let sink = load(&mut builder, transport, &sources, to);
+            let sink = load(&mut builder, transport, &sources, to, seconds);
             let mut sim = builder.build();
-            sim.run_until(Instant::ZERO + Duration::from_secs(SECONDS + 2));
-            report(&sim, transport, sink, name, begun.elapsed().as_secs_f64());
+            sim.run_until(Instant::ZERO + Duration::from_secs(seconds + 2));
+            report(&sim, transport, sink, name, made, begun.elapsed().as_secs_f64());
         }
     }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Packets put together at each hop, and fragments passed on one by one, as `docs/radio.md` has it:
-//! `cargo run --release -p anabranch-sim --example fragments`.
+//! `cargo run --release -p anabranch-sim --example fragments -- full`. Without `full`, the same rows from short
+//! runs.
 
 use std::io::{self, Write};
 
@@ -8,20 +9,21 @@ use anabranch_sim::network::{FragmentForwarding, VirtualReassembly};
 
 #[path = "../benches/support/hops.rs"]
 mod hops;
+#[path = "../benches/support/length.rs"]
+mod length;
 
 use hops::{Row, tuned};
+use length::Length;
 
-/// Runs of each entry of the latency, and runs and simulated seconds of each of the throughput.
-const SINGLE: u64 = 200;
-const RUNS: u64 = 3;
-const SECONDS: u64 = 100;
 const GAPS: [u64; 5] = [0, 6, 12, 18, 24];
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    table(out, "one segment, ms", |row| row.latency(SINGLE) * 1e3, 1)?;
-    table(out, "window of 1, kbit/s", |row| row.measure(RUNS, SECONDS).goodput / 1e3, 1)?;
-    table(out, "window of 4, kbit/s", |row| row.measure(RUNS, SECONDS).goodput / 1e3, 4)
+    // Runs of each entry of the latency, and runs and simulated seconds of each of the throughput.
+    let (single, runs, seconds) = Length::from_command_line()?.pick((3, 1, 1), (200, 3, 100));
+    table(out, "one segment, ms", |row| row.latency(single) * 1e3, 1)?;
+    table(out, "window of 1, kbit/s", |row| row.measure(runs, seconds).goodput / 1e3, 1)?;
+    table(out, "window of 4, kbit/s", |row| row.measure(runs, seconds).goodput / 1e3, 4)
 }
 
 fn table(out: &mut impl Write, what: &str, measure: impl Fn(&Row) -> f64, window: u32) -> io::Result<()> {

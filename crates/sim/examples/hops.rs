@@ -1,5 +1,5 @@
 //! TCP over 6LoWPAN, one to three hops, as `docs/radio.md` has it:
-//! `cargo run --release -p anabranch-sim --example hops`.
+//! `cargo run --release -p anabranch-sim --example hops -- full`. Without `full`, the same rows from short runs.
 
 use std::io::{self, Write};
 
@@ -9,20 +9,23 @@ use anabranch_sim::radio::MacConfig;
 
 #[path = "../benches/support/hops.rs"]
 mod hops;
+#[path = "../benches/support/length.rs"]
+mod length;
 
-use hops::{Row, bound, mss, psdus, tuned};
+use hops::{Measured, Row, bound, mss, psdus, tuned};
+use length::Length;
 
-/// Runs of each entry, and their simulated seconds.
-const RUNS: u64 = 3;
-const SECONDS: u64 = 100;
 const WINDOWS: [u32; 7] = [1, 2, 3, 4, 5, 6, 8];
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
+    // Runs of each entry, and their simulated seconds.
+    let (runs, seconds) = Length::from_command_line()?.pick((1, 1), (3, 100));
+    let measure = |row: &Row| row.measure(runs, seconds);
     bounds(out)?;
-    windows(out)?;
-    delays(out)?;
-    backoffs(out)
+    windows(out, measure)?;
+    delays(out, measure)?;
+    backoffs(out, measure)
 }
 
 /// By hand.
@@ -39,7 +42,7 @@ fn bounds(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// The sweep of window and MSS.
-fn windows(out: &mut impl Write) -> io::Result<()> {
+fn windows(out: &mut impl Write, measure: impl Fn(&Row) -> Measured) -> io::Result<()> {
     let header: Vec<String> = WINDOWS.iter().map(u32::to_string).collect();
     writeln!(out, "\n| hops | frames | {} |", header.join(" | "))?;
     writeln!(out, "| --- | --- | {}", "--- | ".repeat(WINDOWS.len()).trim_end())?;
@@ -55,7 +58,7 @@ fn windows(out: &mut impl Write) -> io::Result<()> {
                     ack_every: 2,
                     forwarding: FragmentForwarding::Reassembly,
                 };
-                write!(out, " {:.1} |", row.measure(RUNS, SECONDS).goodput / 1e3)?;
+                write!(out, " {:.1} |", measure(&row).goodput / 1e3)?;
             }
             writeln!(out)?;
         }
@@ -64,7 +67,7 @@ fn windows(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// The sweep of the delay before retries.
-fn delays(out: &mut impl Write) -> io::Result<()> {
+fn delays(out: &mut impl Write, measure: impl Fn(&Row) -> Measured) -> io::Result<()> {
     let delays = [0, 5, 10, 20, 40, 60, 80];
     let header = delays.map(|ms| format!("{ms} ms")).join(" | ");
     writeln!(out, "\n| MAC | hops | frames | window | {header} |")?;
@@ -83,7 +86,7 @@ fn delays(out: &mut impl Write) -> io::Result<()> {
                         ack_every: 2,
                         forwarding: FragmentForwarding::Reassembly,
                     };
-                    write!(out, " {:.1} |", row.measure(RUNS, SECONDS).goodput / 1e3)?;
+                    write!(out, " {:.1} |", measure(&row).goodput / 1e3)?;
                 }
                 writeln!(out)?;
             }
@@ -93,7 +96,7 @@ fn delays(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// What the backoffs are worth: five frames, four segments.
-fn backoffs(out: &mut impl Write) -> io::Result<()> {
+fn backoffs(out: &mut impl Write, measure: impl Fn(&Row) -> Measured) -> io::Result<()> {
     writeln!(
         out,
         "\n| macMaxBE | macMaxCsmaBackoffs | hops | kbit/s | frames lost | packets given up a minute | time-outs a minute |"
@@ -102,15 +105,14 @@ fn backoffs(out: &mut impl Write) -> io::Result<()> {
     for (max_be, max_csma_backoffs) in [(5, 4), (5, 5), (6, 5), (7, 5), (8, 5)] {
         for hops in 1..=3 {
             let mac = MacConfig { max_be, max_csma_backoffs, ..tuned() };
-            let m = Row {
+            let m = measure(&Row {
                 hops,
                 frames: 5,
                 window: 4,
                 mac,
                 ack_every: 2,
                 forwarding: FragmentForwarding::Reassembly,
-            }
-            .measure(RUNS, SECONDS);
+            });
             writeln!(
                 out,
                 "| {max_be} | {max_csma_backoffs} | {hops} | {:.1} | {:.3} | {:.1} | {:.1} |",

@@ -1,9 +1,9 @@
 //! 1,000 nodes on one channel build paths, and 50 of them send to the root: what that takes of memory and time. The figures
-//! are in `docs/performance.md`.
+//! are in `docs/performance.md`; with `full` as the argument they are measured, and else less traffic is sent.
 
 #![expect(clippy::disallowed_types, reason = "it measures the wall's time")]
 
-use std::fs;
+use std::{fs, io};
 
 use anabranch_core::paths::{self, NodeType};
 use anabranch_core::tcp;
@@ -16,6 +16,11 @@ use anabranch_sim::radio::{Position, RadioConfig, Station};
 use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Simulation};
 
+#[path = "../benches/support/length.rs"]
+mod length;
+
+use length::Length;
+
 const NODES: usize = 1000;
 const SOURCES: usize = 50;
 const PACKETS: u32 = 100;
@@ -23,25 +28,25 @@ const PAYLOAD: u16 = 100;
 /// In metres: a node in the middle has 20 others within its range.
 const SIDE: f64 = 1500.0;
 const RANGE: f64 = 120.0;
-/// Paths form until then.
-const BEGIN: u64 = 120;
-const END: u64 = 900;
 
-fn main() {
+fn main() -> io::Result<()> {
+    // Paths form until `traffic`, in seconds. Few packets of the short form have a path.
+    let (traffic, end) = Length::from_command_line()?.pick((20, 30), (120, 900));
     let begin = std::time::Instant::now();
     println!(
         "| | peak memory, MB | simulated s | wall s | events, million | nodes with a path | packets arrived |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let (mut sim, nodes, sink) = network();
+    let (mut sim, nodes, sink) = network(traffic);
     report("built", &sim, &nodes, sink, begin);
-    sim.run_until(Instant::ZERO + Duration::from_secs(BEGIN));
+    sim.run_until(Instant::ZERO + Duration::from_secs(traffic));
     report("paths formed", &sim, &nodes, sink, begin);
-    sim.run_until(Instant::ZERO + Duration::from_secs(END));
+    sim.run_until(Instant::ZERO + Duration::from_secs(end));
     report("traffic", &sim, &nodes, sink, begin);
     let radio = sim.world().network.radio().expect("there is one");
     let neighbours: usize = (0..NODES as u32).map(|i| radio.neighbours(Station(i)).count()).sum();
     println!("\n{:.1} neighbours each", neighbours as f64 / NODES as f64);
+    Ok(())
 }
 
 fn report(what: &str, sim: &Simulation, nodes: &[NodeId], sink: AppId, begin: std::time::Instant) {
@@ -64,7 +69,7 @@ fn peak_memory() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-fn network() -> (Simulation, Vec<NodeId>, AppId) {
+fn network(traffic: u64) -> (Simulation, Vec<NodeId>, AppId) {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let nodes: Vec<NodeId> = (0..NODES).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
     let mut random = Stream::new(1, 0, "deployment", "places");
@@ -91,7 +96,7 @@ fn network() -> (Simulation, Vec<NodeId>, AppId) {
             subflows: 1,
         });
         let node = nodes[i * (NODES - 1) / SOURCES];
-        builder.app(node, Instant::ZERO + Duration::from_secs(BEGIN), source);
+        builder.app(node, Instant::ZERO + Duration::from_secs(traffic), source);
     }
     (builder.build(), nodes, sink)
 }

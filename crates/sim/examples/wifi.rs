@@ -1,4 +1,5 @@
-//! The tables of `docs/wifi.md`: `cargo run --release -p anabranch-sim --example wifi`.
+//! The tables of `docs/wifi.md`: `cargo run --release -p anabranch-sim --example wifi -- full`. Without
+//! `full`, the same rows from short runs.
 
 use std::io::{self, Write};
 
@@ -8,21 +9,24 @@ use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, StationMetrics, WifiCo
 
 #[path = "../benches/support/dcf.rs"]
 mod air;
+#[path = "../benches/support/length.rs"]
+mod length;
 
 use air::{Dcf, Flow, Traffic, after, row, star};
+use length::Length;
 
-/// Simulated seconds of each row.
-const SECONDS: u64 = 120;
 /// 1000 octets of payload, 24 of header, 4 of FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
 fn main() -> io::Result<()> {
     let out = &mut io::stdout().lock();
-    one_sender(out)?;
-    saturated_senders(out)?;
-    hops(out)?;
-    hidden_terminals(out)
+    // Simulated seconds of each row.
+    let seconds = Length::from_command_line()?.pick(1, 120);
+    one_sender(out, seconds)?;
+    saturated_senders(out, seconds)?;
+    hops(out, seconds)?;
+    hidden_terminals(out, seconds)
 }
 
 fn name(rate: Rate) -> String {
@@ -34,21 +38,21 @@ fn access(rts: bool) -> (&'static str, u16) {
 }
 
 /// Payload in kbit/s, and the share of RTS or data without an answer, of n senders around a receiver.
-fn saturated(config: WifiConfig, n: u32) -> (f64, f64) {
+fn saturated(config: WifiConfig, n: u32, seconds: u64) -> (f64, f64) {
     let mut dcf = Dcf::new(config, &star(n as usize, 20.0), 1);
     let senders: Vec<u32> = (1..=n).collect();
-    dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(SECONDS)));
+    dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(seconds)));
     let sum = |f: fn(&StationMetrics) -> u64| {
         senders.iter().map(|&s| f(&dcf.wifi.metrics(Station(s)))).sum::<u64>() as f64
     };
     let sent = if config.mac.rts_threshold == 0 { sum(|m| m.rts) } else { sum(|m| m.transmissions) };
     let missing = sum(|m| m.cts_missing + m.acks_missing);
     let received = dcf.wifi.metrics(Station(0)).received as f64;
-    (received * PAYLOAD_BITS / SECONDS as f64 / 1e3, missing / sent)
+    (received * PAYLOAD_BITS / seconds as f64 / 1e3, missing / sent)
 }
 
 /// One saturated sender, against the sum of the times.
-fn one_sender(out: &mut impl Write) -> io::Result<()> {
+fn one_sender(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(out, "\n| rate | access | cycle, µs | by hand, kbit/s | simulated, kbit/s |")?;
     writeln!(out, "| --- | --- | --- | --- | --- |")?;
     for rate in Rate::ALL {
@@ -62,7 +66,7 @@ fn one_sender(out: &mut impl Write) -> io::Result<()> {
             }
             cycle += phy.airtime(MPDU, rate) + phy.sifs + phy.ack_time();
             let by_hand = PAYLOAD_BITS / cycle.as_secs_f64() / 1e3;
-            let (simulated, _) = saturated(config, 1);
+            let (simulated, _) = saturated(config, 1, seconds);
             writeln!(
                 out,
                 "| {} | {access} | {} | {by_hand:.1} | {simulated:.1} |",
@@ -94,7 +98,7 @@ fn model(config: &WifiConfig, n: u32) -> Result<(f64, f64), ModelError> {
 }
 
 /// n saturated senders around one receiver, against Bianchi's model.
-fn saturated_senders(out: &mut impl Write) -> io::Result<()> {
+fn saturated_senders(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(
         out,
         "\n| rate | access | n | model, kbit/s | no EIFS | difference | EIFS | difference | ns-2 | p, model | p, no EIFS | p, EIFS |"
@@ -108,9 +112,9 @@ fn saturated_senders(out: &mut impl Write) -> io::Result<()> {
                 let config = with(WifiConfig::dsss(100.0));
                 let (model, p) = model(&config, n).map_err(io::Error::other)?;
                 let mac = MacConfig { eifs: Eifs::Off, ..config.mac };
-                let (off, p_off) = saturated(WifiConfig { mac, ..config }, n);
-                let (on, p_on) = saturated(config, n);
-                let (ns2, _) = saturated(with(WifiConfig::ns2(100.0)), n);
+                let (off, p_off) = saturated(WifiConfig { mac, ..config }, n, seconds);
+                let (on, p_on) = saturated(config, n, seconds);
+                let (ns2, _) = saturated(with(WifiConfig::ns2(100.0)), n, seconds);
                 let difference = |x: f64| (x / model - 1.0) * 100.0;
                 writeln!(
                     out,
@@ -126,7 +130,7 @@ fn saturated_senders(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// One saturated sender over a row of stations.
-fn hops(out: &mut impl Write) -> io::Result<()> {
+fn hops(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(out, "\n| MAC | access | 1 hop, kbit/s | 2 | 3 | 4 | 5 | 6 | 8 | 10 |")?;
     writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
     for (mac, config) in [("standard", WifiConfig::dsss(100.0)), ("ns-2", WifiConfig::ns2(100.0))] {
@@ -137,8 +141,8 @@ fn hops(out: &mut impl Write) -> io::Result<()> {
             let mut first = 0.0;
             for hops in [1, 2, 3, 4, 5, 6, 8, 10] {
                 let mut dcf = Dcf::new(config, &row(hops, 80.0), 1);
-                let frames = dcf.relay(MPDU, after(Duration::from_secs(SECONDS)));
-                let kbits = frames as f64 * PAYLOAD_BITS / SECONDS as f64 / 1e3;
+                let frames = dcf.relay(MPDU, after(Duration::from_secs(seconds)));
+                let kbits = frames as f64 * PAYLOAD_BITS / seconds as f64 / 1e3;
                 first = if hops == 1 { kbits } else { first };
                 write!(out, " {kbits:.0} ({:.2}) |", kbits / first)?;
             }
@@ -149,7 +153,7 @@ fn hops(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Two senders at random, in range of each other or hidden from each other.
-fn hidden_terminals(out: &mut impl Write) -> io::Result<()> {
+fn hidden_terminals(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(
         out,
         "\n| frames/s of each | in range | hidden | hidden, RTS/CTS | on air, in range | hidden | hidden, RTS/CTS |"
@@ -163,7 +167,7 @@ fn hidden_terminals(out: &mut impl Write) -> io::Result<()> {
             let mut dcf = Dcf::new(config, &[(0.0, 0.0), (-metres, 0.0), (metres, 0.0)], 1);
             let flow = |from| Flow { from, to: Some(0), mpdu_len: MPDU, rate };
             let mut traffic = Traffic::new(&mut dcf, &[flow(1), flow(2)], 1);
-            traffic.run(&mut dcf, after(Duration::from_secs(SECONDS)), |_| {});
+            traffic.run(&mut dcf, after(Duration::from_secs(seconds)), |_| {});
             let sum = |f: fn(&StationMetrics) -> u64| {
                 [1, 2].iter().map(|&s| f(&dcf.wifi.metrics(Station(s)))).sum::<u64>() as f64
             };
