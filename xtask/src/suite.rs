@@ -20,7 +20,7 @@ use tally::{Echo, Tally};
 use times::{Slowest, Times};
 
 /// Examples that measure for long or need arguments: the suite builds them and does not run them.
-const BUILT_ONLY: [&str; 2] = ["campaign", "page"];
+const BUILT_ONLY: [&str; 3] = ["campaign", "own-protocol", "page"];
 /// Length of the list of slowest tests without a number on the command line.
 const SLOWEST: usize = 20;
 /// The documentation tests of all packages: cargo builds and runs them in one job.

@@ -5,7 +5,7 @@ use anabranch_core::tcp::CustomCongestion;
 use anabranch_core::tcp::congestion::{Controller, Start, View};
 use anabranch_core::time::Instant;
 
-pub const VEGAS: CustomCongestion = CustomCongestion::new("vegas", |start| {
+pub(crate) const VEGAS: CustomCongestion = CustomCongestion::new("vegas", |start| {
     Box::new(Vegas { cwnd: start.cwnd, ssthresh: start.ssthresh, start, look_at: Instant::ZERO })
 });
 

@@ -3,7 +3,7 @@
 use anabranch_core::mptcp::CustomScheduler;
 use anabranch_core::mptcp::scheduler::{Demand, PathView, Pick, Scheduler};
 
-pub const SOONEST: CustomScheduler = CustomScheduler::new("soonest", |()| Box::new(Soonest));
+pub(crate) const SOONEST: CustomScheduler = CustomScheduler::new("soonest", |()| Box::new(Soonest));
 
 #[derive(Debug)]
 struct Soonest;

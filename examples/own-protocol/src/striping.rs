@@ -3,7 +3,7 @@
 use anabranch_core::set::CustomStriping;
 use anabranch_core::set::striping::{FileView, PathView, Striping};
 
-pub const LEAST: CustomStriping = CustomStriping::new("least-outstanding", |()| Box::new(Least));
+pub(crate) const LEAST: CustomStriping = CustomStriping::new("least-outstanding", |()| Box::new(Least));
 
 #[derive(Debug)]
 struct Least;

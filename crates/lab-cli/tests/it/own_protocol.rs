@@ -1,5 +1,11 @@
-//! Issue 8, point 5: a crate outside the workspace brings a congestion control, a scheduler and a striping policy along.
+//! A crate outside the workspace adds a congestion control, a scheduler and a striping policy.
+//!
+//! Its program is an example of this package, which cargo builds beside the tests with the libraries of the workspace:
+//! building it in its own workspace compiles all dependencies again and takes 90 s of processor time. What that build would
+//! show beyond it is shown apart: cargo resolves the crate from outside to what the program `anabranch` alone is built
+//! with, and `.ci/run` builds it there.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,16 +16,60 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// Builds the crate as its owner would, with what is built already, and runs it from the root.
+/// The program of the user's crate, which `cargo test` builds unless `--test` restricts it to tests.
+///
+/// # Panics
+/// It is not there or older than one of its sources.
+fn program() -> PathBuf {
+    let folder = assert_cmd::cargo::cargo_bin!("anabranch-lab").with_file_name("examples");
+    let program = folder.join(format!("own-protocol{}", std::env::consts::EXE_SUFFIX));
+    let advice = "build it: `cargo test -p anabranch-lab-cli --no-run`";
+    let changed = |file: &Path| fs::metadata(file).and_then(|of| of.modified()).ok();
+    let built = changed(&program).unwrap_or_else(|| panic!("no {}; {advice}", program.display()));
+    // `PROGRAM: SOURCE SOURCE ...`, of all crates of the workspace that are in it.
+    let sources = fs::read_to_string(folder.join("own-protocol.d")).expect("cargo writes it");
+    let sources: Vec<&str> = sources.split_once(": ").expect("a rule of make").1.split_whitespace().collect();
+    assert!(sources.iter().any(|file| file.ends_with("own-protocol/src/congestion.rs")), "{sources:?}");
+    for source in sources {
+        assert!(changed(Path::new(source)) <= Some(built), "{source} is newer than the program; {advice}");
+    }
+    program
+}
+
+/// Runs the user's program from the root.
 fn own(arguments: &[&str]) -> Output {
-    let (root, program) = (root(), assert_cmd::cargo::cargo_bin!("anabranch-lab"));
-    let folder = root.join("examples/own-protocol");
-    // The same versions of everything, without asking anybody.
-    fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).expect("it may be written");
-    let target = program.ancestors().nth(2).expect("target/PROFILE/anabranch");
+    Command::new(program()).args(arguments).current_dir(root()).output().expect("the program starts")
+}
+
+/// Packages by name and version, each with the sets of features that cargo would build it with. `default` is left out: it
+/// stands for other features, which are there too.
+type Packages = BTreeMap<String, BTreeSet<Vec<String>>>;
+
+fn resolved(selection: &[&str]) -> Packages {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--offline", "--manifest-path"]).arg(folder.join("Cargo.toml")).arg("--");
-    cargo.args(arguments).current_dir(&root).env("CARGO_TARGET_DIR", target).output().expect("cargo starts")
+    cargo.args(["tree", "--offline", "--edges", "normal,build", "--prefix", "none", "--format", "{p}\t{f}"]);
+    let run = cargo.args(selection).current_dir(root()).output().expect("cargo starts");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let mut packages = Packages::new();
+    for line in String::from_utf8_lossy(&run.stdout).lines() {
+        let (package, features) = line.split_once('\t').expect("a package and its features");
+        let features = features.trim_end_matches(" (*)").split(',');
+        let features = features.filter(|feature| *feature != "default").map(str::to_owned).collect();
+        packages.entry(package.to_owned()).or_default().insert(features);
+    }
+    packages
+}
+
+#[test]
+fn outside_the_workspace_cargo_resolves_it_to_what_the_program_is_built_with() {
+    let folder = root().join("examples/own-protocol");
+    // The same versions as in the workspace, without asking a registry.
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).expect("it may be written");
+    let mut outside = resolved(&["--manifest-path", "examples/own-protocol/Cargo.toml"]);
+    let own: Vec<String> = outside.keys().filter(|name| name.starts_with("own-protocol ")).cloned().collect();
+    assert_eq!(own.len(), 1, "{own:?}");
+    outside.remove(&own[0]);
+    assert_eq!(outside, resolved(&["--locked", "--package", "anabranch-cli"]));
 }
 
 fn records(run: &Output) -> Vec<Value> {
