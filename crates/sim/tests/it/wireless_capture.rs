@@ -147,24 +147,23 @@ fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
         || _ws.expert.severity == error";
     assert_eq!(tshark.run(&["-Y", bad]), "");
     let total = totals(sim);
-    let [good, acks, no_6lowpan, no_ipv6, no_dio] = tshark.counts([
-        "wpan.fcs_ok == 1",
-        "wpan.frame_type == 2",
-        "wpan && wpan.frame_type == 1 && !6lowpan",
-        "6lowpan && !6lowpan.frag.size && !ipv6",
-        "icmpv6.code == 1 && !icmpv6.rpl.dio.rank",
-    ]);
+    let [good, acks, no_6lowpan, no_ipv6, no_dio, dio, dao, dao_ack, tcp, joined, lost, mptcp] = tshark
+        .counts([
+            "wpan.fcs_ok == 1",
+            "wpan.frame_type == 2",
+            "wpan && wpan.frame_type == 1 && !6lowpan",
+            "6lowpan && !6lowpan.frag.size && !ipv6",
+            "icmpv6.code == 1 && !icmpv6.rpl.dio.rank",
+            "icmpv6.rpl.dio.rank",
+            "icmpv6.rpl.dao.sequence",
+            "icmpv6.rpl.daoack.sequence",
+            "tcp.checksum.status == \"Good\"",
+            "6lowpan.reassembled.length",
+            "frame.comment",
+            "tcp.options.mptcp.subtype",
+        ]);
     assert_eq!((good, acks), (total.transmissions + total.acks, total.acks));
     assert_eq!([no_6lowpan, no_ipv6, no_dio], [0; 3]);
-    let [dio, dao, dao_ack, tcp, joined, lost, mptcp] = tshark.counts([
-        "icmpv6.rpl.dio.rank",
-        "icmpv6.rpl.dao.sequence",
-        "icmpv6.rpl.daoack.sequence",
-        "tcp.checksum.status == \"Good\"",
-        "6lowpan.reassembled.length",
-        "frame.comment",
-        "tcp.options.mptcp.subtype",
-    ]);
     assert!(dio > 0 && dao > 0 && dao_ack > 0, "{dio} {dao} {dao_ack}");
     println!(
         "{name}: {} frames, {} of them ACKs, {lost} lost; {tcp} TCP segments, {mptcp} with MPTCP options, \
@@ -306,8 +305,10 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     assert!(capable >= 3 && join_option >= 3 && u64::from(PACKETS) < dss);
     assert_eq!(plain, 0);
     // A path's number is in the flow label.
-    let mut paths: Vec<_> = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), "ipv6.flow");
-    paths.sort();
+    let fields = "tcp.options.mptcp.rawdataseqno mptcp.expected_idsn tcp.payload ipv6.flow";
+    let mapped = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
+    let mut paths: Vec<&str> = mapped.iter().map(|row| &*row[3]).collect();
+    paths.sort_unstable();
     paths.dedup();
     assert!(paths.len() >= 2, "{paths:?}");
     println!("segments on the radio and the two cables: {interfaces:?}");
@@ -318,8 +319,6 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
 
     // The data sequence mappings put the stream together; data beside MP_CAPABLE is its beginning (RFC 8684 section
     // 3.1), one after the number that follows from the key.
-    let fields = "tcp.options.mptcp.rawdataseqno mptcp.expected_idsn tcp.payload";
-    let mapped = table(&tshark, &format!("tcp.dstport == {PORT} && tcp.len > 0"), fields);
     let begins = |row: &Vec<String>| Some(u64::from(row[1].parse::<u64>().ok()? as u32) + 1);
     let first = mapped.iter().find_map(begins).unwrap();
     let pieces =
