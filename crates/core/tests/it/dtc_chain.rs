@@ -23,14 +23,18 @@ struct Mean {
 }
 
 fn mean(hops: usize, loss: u32, node: Option<Config>) -> Mean {
+    mean_of(RUNS, hops, loss, node)
+}
+
+fn mean_of(runs: u64, hops: usize, loss: u32, node: Option<Config>) -> Mean {
     let mut sum = Mean::default();
-    for run in 0..RUNS {
+    for run in 0..runs {
         let outcome: Outcome = Chain { hops, loss, node, segments: 500, seed: run, ..Chain::default() }.run();
         assert!(outcome.complete, "hops {hops}, loss {loss}, run {run}");
-        sum.data += outcome.data as f64 / RUNS as f64;
-        sum.acks += outcome.acks as f64 / RUNS as f64;
-        sum.retransmissions += outcome.retransmissions as f64 / RUNS as f64;
-        sum.seconds += outcome.seconds / RUNS as f64;
+        sum.data += outcome.data as f64 / runs as f64;
+        sum.acks += outcome.acks as f64 / runs as f64;
+        sum.retransmissions += outcome.retransmissions as f64 / runs as f64;
+        sum.seconds += outcome.seconds / runs as f64;
     }
     sum
 }
@@ -80,10 +84,13 @@ fn section_4_reaches_tables_1_and_2() {
 }
 
 /// The paper is 12.65 % and 27.6 % above (section V-B, erratum D3).
+///
+/// Ten runs decide: the closest limit, 5 % above the bound with 6 hops and a loss of 10 %, is 40 transmissions from the mean
+/// of 30 runs, whose standard deviation is 27; that is 4.7 standard errors of ten runs.
 #[test]
 fn custody_comes_within_5_percent_of_the_omniscient_bound() {
     for (hops, loss, _, published) in cells() {
-        let found = mean(hops, loss, Some(Config::improved()));
+        let found = mean_of(10, hops, loss, Some(Config::improved()));
         let above = found.data / bound(hops, loss) - 1.0;
         println!("{hops} hops, loss {loss}: {found:.1?}, {:.2} % above the bound", 100.0 * above);
         assert!(above >= 0.0, "{hops} hops, loss {loss}: {found:?}");
