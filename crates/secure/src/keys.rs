@@ -255,6 +255,13 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_left_of_a_key_that_goes() {
+        let mut octets = [0xa5; KEY];
+        overwrite(&mut octets);
+        assert_eq!(octets, [0; KEY]);
+    }
+
+    #[test]
     fn every_kind_is_read_as_it_was_written() {
         let secret = SecretKey::generate().unwrap();
         let signing = SigningKey::generate().unwrap();

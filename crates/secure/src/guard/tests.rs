@@ -220,6 +220,72 @@ fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
     assert!(ask(one).is_ok());
 }
 
+/// The first octet and the length say enough: a stranger cannot make anybody wait, or keep 64 KiB, for a greeting that cannot be.
+#[test]
+fn a_greeting_of_a_length_that_cannot_be_is_refused_before_it_has_come() {
+    let world = World::new();
+    for (length, answer) in [
+        (0, Err(Refused::Garbled)),
+        (256, Ok(None)),
+        (257, Err(Refused::Garbled)),
+        (u16::MAX, Err(Refused::Garbled)),
+    ] {
+        for pattern in [0xb0, 0xb1] {
+            let [high, low] = length.to_be_bytes();
+            let octets = Bytes::copy_from_slice(&[pattern, high, low]);
+            assert_eq!(Guard::gateway(&world.door).read(octets.clone()), answer, "gateway: {octets:?}");
+            assert_eq!(Guard::node(&world.node).read(octets.clone()), answer, "node: {octets:?}");
+        }
+    }
+}
+
+/// SET numbers sessions from 0 to 254. Each may begin once, whatever the others do.
+#[test]
+fn every_session_of_a_transfer_begins_once() {
+    let world = World::new();
+    world.greet();
+    let begins = |session: u8| {
+        let join = Join { session, sessions: 255, ..join(0) };
+        let destination = "[fd00::2]:47200".parse().unwrap();
+        let setsyn = octets(&Message::SetSyn(SetSyn { join, destination }));
+        let mut sender = Guard::session(&world.sender, key(2).public()).unwrap();
+        sender.write(setsyn.clone()).unwrap();
+        let wired = Guard::gateway(&world.door).read(sent(&mut sender)).unwrap().unwrap();
+        let ahead = wired.slice(setsyn.len()..);
+        Guard::node(&world.node).read([&join_octets(join)[..], &ahead].concat().into())
+    };
+    for session in 0..255 {
+        assert!(begins(session).is_ok(), "session {session}");
+    }
+    for session in 0..255 {
+        assert_eq!(begins(session), Err(Refused::Replayed), "session {session}");
+    }
+}
+
+/// What the socket does not take yet waits, and is counted: by that number the machine knows when to stop.
+#[test]
+fn what_waits_shares_records_and_is_counted_until_it_is_handed_out() {
+    let world = World::new();
+    let (mut a, mut b) = world.greet();
+    assert_eq!(a.waiting(), 0);
+    let pieces = [7_000, 7_000, 7_000, 20_000, 1].map(|n| (0..n).map(|i| i as u8).collect::<Vec<_>>());
+    for piece in &pieces {
+        a.write(piece.clone().into()).unwrap();
+    }
+    let plain = pieces.concat();
+    assert_eq!(a.waiting(), plain.len());
+    let (mut got, mut records) = (Vec::new(), 0);
+    while let Some(record) = a.poll_transmit() {
+        assert!(record.len() <= MAX_PLAIN + record::OVERHEAD);
+        got.extend_from_slice(&b.read(record).unwrap().unwrap());
+        assert_eq!(a.waiting(), plain.len() - got.len());
+        records += 1;
+    }
+    assert_eq!(a.waiting(), 0);
+    assert!(got == plain);
+    assert_eq!(records, plain.len().div_ceil(MAX_PLAIN));
+}
+
 #[test]
 fn a_setsyn_that_is_repeated_has_no_place() {
     let world = World::new();
