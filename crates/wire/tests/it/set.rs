@@ -263,6 +263,55 @@ fn nonsense_names_its_field_and_place() {
     assert_eq!(error.to_string(), "octet 1 of the stream: type of the message is not valid");
 }
 
+/// A stream may end between messages, and nowhere else: whoever reads it has to know.
+#[test]
+fn a_stream_is_between_messages_only_where_nothing_is_half_read() {
+    let mut refusal = Vec::new();
+    encode(&Message::Refuse(Refuse { reason: RefuseReason::Busy, delivered: 100 }), &mut refusal);
+    let mut chunk = Vec::new();
+    data_header(Layout::Compact, &addresses(), 0, 0, 3, &mut chunk);
+    chunk.extend_from_slice(b"abc");
+    for whole in [refusal, chunk] {
+        let mut decoder = Decoder::new();
+        for (n, octet) in whole.iter().enumerate() {
+            assert!(n == 0 || !decoder.is_between_messages(), "after {n} octets of {whole:?}");
+            decoder.push(Bytes::copy_from_slice(&[*octet]));
+            assert!(!decoder.is_between_messages(), "an octet of {whole:?} that is not read");
+            while decoder.next_item().expect("well-formed").is_some() {}
+        }
+        assert!(decoder.is_between_messages(), "after {whole:?}");
+    }
+}
+
+/// A gateway tells by the first octet whether it is called, and passes on what it is not to read.
+#[test]
+fn a_setsyn_is_known_by_its_first_octet_and_octets_of_the_file_are_none() {
+    let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+    let mut stream = Vec::new();
+    encode(&Message::SetSyn(SetSyn { join, destination: addresses().last }), &mut stream);
+    let mut decoder = Decoder::new();
+    assert_eq!(decoder.next_is_setsyn(), None);
+    decoder.push(Bytes::copy_from_slice(&stream[..1]));
+    assert_eq!(decoder.next_is_setsyn(), Some(true));
+    assert_eq!(decoder.next_item(), Ok(None));
+    assert_eq!(decoder.next_is_setsyn(), Some(true), "the octet is in the header that is not whole");
+
+    for message in [Message::Join(join), Message::Cancel] {
+        stream.clear();
+        encode(&message, &mut stream);
+        let mut decoder = Decoder::new();
+        decoder.push(Bytes::copy_from_slice(&stream));
+        assert_eq!(decoder.next_is_setsyn(), Some(false), "{message:?}");
+    }
+
+    // Within a chunk, an octet of the file that looks like one.
+    let mut decoder = Decoder::new();
+    decoder.push(Bytes::from_static(&[0x70, 2, b'a']));
+    assert!(matches!(decoder.next_item(), Ok(Some(Item::Data { .. }))));
+    decoder.push(Bytes::from_static(&[0x40]));
+    assert_eq!(decoder.next_is_setsyn(), Some(false));
+}
+
 #[test]
 fn a_bounded_decoder_holds_no_more_than_its_bound() {
     let transfer = TransferId(u64::MAX);
