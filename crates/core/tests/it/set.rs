@@ -1,5 +1,6 @@
 //! The three SET machines against each other, over streams that are only a rate and a delay.
 
+mod buffer;
 mod congestion;
 mod faults;
 mod relay;

@@ -98,9 +98,10 @@ fn syn_sent_reset_without_ack_is_dropped() {
 fn syn_sent_ack_without_syn_is_dropped() {
     check(
         Scene::syn_sent(plain()),
-        "0 < . 500:500 ack 1001 win 8000\n0 show state",
+        "0 < . 500:500 ack 1001 win 8000\n0 show state\n0 show dropped",
         expect![[r#"
         0.000 = state SynSent
+        0.000 = dropped 1
     "#]],
     );
 }

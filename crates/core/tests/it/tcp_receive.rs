@@ -69,6 +69,18 @@ fn established_overlap_is_cut() {
 }
 
 #[test]
+fn established_octets_count_once_and_when_they_are_in_order() {
+    let mut scene = Scene::established(plain()).quietly(
+        "0 < . 501:601 ack 1001 win 8000
+         0 < . 551:651 ack 1001 win 8000
+         0 < . 701:801 ack 1001 win 8000",
+    );
+    assert_eq!(scene.connection.info().bytes_received, 150);
+    scene.run("0 < . 601:701 ack 1001 win 8000\n0 < . 501:801 ack 1001 win 8000\n0 read");
+    assert_eq!(scene.connection.info().bytes_received, 300);
+}
+
+#[test]
 fn established_beyond_the_window_is_cut_and_dropped() {
     check(
         Scene::established(Config { receive_buffer: 100, ..plain() }),

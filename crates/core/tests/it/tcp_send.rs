@@ -374,6 +374,27 @@ fn old_segment_does_not_update_the_window() {
     );
 }
 
+/// RFC 9293 section 3.10.7.4: SND.WL1 < SEG.SEQ, or SND.WL1 = SEG.SEQ and SND.WL2 =< SEG.ACK.
+#[test]
+fn a_segment_that_was_overtaken_does_not_update_the_window() {
+    check(
+        Scene::established(plain()),
+        "0 < . 601:701 ack 1001 win 5000\n0 < . 501:601 ack 1001 win 9\n0 show window\n\
+         0 < . 701:801 ack 1001 win 9\n0 show window",
+        expect![[r#"
+            0.000 > . 1001:1001 ack 501 win 8000
+            0.000 ! Writable
+            0.000 > . 1001:1001 ack 701 win 7800
+            0.000 ! Readable
+            0.000 = window 5000
+            0.000 > . 1001:1001 ack 801 win 7700
+            0.000 ! Readable
+            0.000 ! Writable
+            0.000 = window 9
+        "#]],
+    );
+}
+
 #[test]
 fn time_outs_in_a_row_back_off_and_give_up_with_a_reset() {
     check(

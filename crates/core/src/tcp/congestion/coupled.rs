@@ -84,3 +84,45 @@ impl Controller for Coupled {
         self.base.on_idle(now, view);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ByteCounting, Repair, Usage};
+    use super::*;
+
+    const MSS: u32 = 1000;
+
+    fn view() -> View {
+        View {
+            mss: MSS,
+            in_flight: 10 * MSS,
+            usage: Usage::Full,
+            limit: u32::MAX,
+            initial_window: MSS,
+            least_ssthresh: 2 * MSS,
+            srtt: Some(Duration::from_millis(100)),
+            min_rtt: None,
+            byte_counting: ByteCounting::On { limit: 2 },
+            repair: Repair::Sack,
+        }
+    }
+
+    /// Octets that a window of ten segments gains when all of them are acknowledged, one after another.
+    fn gained(coupling: Coupling) -> u32 {
+        let mut coupled = Coupled::new(10 * MSS, 10 * MSS);
+        coupled.set_coupling(coupling);
+        (0..10).for_each(|_| coupled.on_ack(Instant::ZERO, &view(), MSS));
+        coupled.cwnd() - 10 * MSS
+    }
+
+    /// RFC 6356 section 3: min(alpha bytes_acked MSS / cwnd_total, bytes_acked MSS / cwnd_i).
+    #[test]
+    fn rfc_6356_section_3_a_round_trip_gains_alpha_segments_for_all_and_one_for_each_at_most() {
+        let total = u64::from(20 * MSS);
+        // Two subflows alike: alpha is a half, of which each gains a half.
+        assert_eq!(gained(Coupling { alpha: Coupling::ONE / 2, total }), 250);
+        assert_eq!(gained(Coupling { alpha: Coupling::ONE, total }), 500);
+        // No more than a TCP of its own would, which is a little less than a segment as the window grows meanwhile.
+        assert!((950..=1000).contains(&gained(Coupling { alpha: 100 * Coupling::ONE, total })));
+    }
+}

@@ -171,6 +171,7 @@ const LONGEST: u64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ByteCounting, Usage};
     use super::*;
 
     #[test]
@@ -189,5 +190,28 @@ mod tests {
         assert_eq!(window_at(&epoch, Duration::from_millis(4217), 1000), 100_000);
         assert!(window_at(&epoch, Duration::ZERO, 1000).abs_diff(70_000) < 20);
         assert!(window_at(&epoch, Duration::from_millis(8434), 1000).abs_diff(130_000) < 20);
+    }
+
+    /// RFC 9438 section 4.2: the target is at most one and a half of the window, however far the cubic function is ahead.
+    #[test]
+    fn the_window_grows_by_half_in_a_round_trip_at_most() {
+        let view = View {
+            mss: 1000,
+            in_flight: 100_000,
+            usage: Usage::Full,
+            limit: u32::MAX,
+            initial_window: 10_000,
+            least_ssthresh: 2000,
+            srtt: Some(Duration::from_secs(10)),
+            min_rtt: None,
+            byte_counting: ByteCounting::On { limit: 2 },
+            repair: Repair::Sack,
+        };
+        let mut cubic = Cubic::new(100_000, 100_000);
+        cubic.on_ack(Instant::ZERO, &view, 1000);
+        let before = cubic.cwnd();
+        // W_cubic(t + RTT) is 100 + 0.4 * 20^3 = 3300 segments.
+        cubic.on_ack(Instant::ZERO + Duration::from_secs(10), &view, before);
+        assert_eq!(cubic.cwnd(), before + before / 2);
     }
 }

@@ -163,6 +163,7 @@ mod tests {
                 prop_assert_eq!(bits, held);
                 let octets: usize = buffer.pieces.iter().map(|p| p.data.len()).sum();
                 prop_assert_eq!(octets, held.iter().filter(|bit| **bit).count());
+                prop_assert_eq!(buffer.octets(), octets as u64);
             }
         }
     }

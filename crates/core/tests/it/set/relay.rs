@@ -73,6 +73,18 @@ fn what_the_node_says_in_open_wait_comes_after_the_setack_and_whole() {
     assert_eq!(to_sender(&mut relay), Ok(vec![setack(), ack()]));
 }
 
+/// OPEN-WAIT lasts a round trip of the wireless half: a SETACK before it would promise a node that may not have heard yet.
+#[test]
+fn open_wait_lasts_a_round_trip_of_the_wireless_half() {
+    let mut relay = waiting();
+    let over = Instant::ZERO + RTT;
+    assert_eq!(relay.next_timeout(), Some(over));
+    relay.handle_timeout(Instant::ZERO + (RTT - Duration::from_millis(1)));
+    assert_eq!(to_sender(&mut relay), Ok(vec![]));
+    relay.handle_timeout(over);
+    assert_eq!(to_sender(&mut relay), Ok(vec![setack()]));
+}
+
 #[test]
 fn a_setsyn_again_is_answered_until_the_node_has_spoken() {
     let mut relay = waiting();

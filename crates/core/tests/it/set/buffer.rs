@@ -1,0 +1,58 @@
+//! The node's receive buffer, divided among the sessions of a transfer.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::set::*;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::set::{self as wire, Join, Message, VERSION};
+
+/// What the node lets each stream send from now on, where that has changed.
+fn limits(node: &mut Receiver) -> BTreeMap<StreamId, u32> {
+    std::iter::from_fn(|| node.poll_effect())
+        .filter_map(|effect| match effect {
+            Effect::LimitReceive { stream, octets } => Some((stream, octets)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn say(node: &mut Receiver, message: &Message, octets: &[u8]) -> StreamId {
+    let stream = node.handle_accepted(Instant::ZERO);
+    let mut said = Vec::new();
+    wire::encode(message, &mut said);
+    said.extend_from_slice(octets);
+    node.handle_stream(Instant::ZERO, stream, StreamEvent::Data(said.into()));
+    stream
+}
+
+/// A chunk of zeros.
+fn chunk(offset: u64, length: usize) -> Vec<u8> {
+    let nowhere = "[::]:0".parse().expect("an address");
+    let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };
+    let mut chunk = Vec::new();
+    wire::data_header(Layout::Compact, &addresses, offset, u64::MAX, length as u64, &mut chunk);
+    chunk.resize(chunk.len() + length, 0);
+    chunk
+}
+
+/// Section 4.4: share_i = B_2 rate_i / sum of rates, reckoned anew after each period.
+#[test]
+fn section_4_4_shares_follow_what_each_session_delivers() {
+    let mut node = Receiver::new(ReceiverConfig { buffer: 64_000, ..ReceiverConfig::paper() });
+    let transfer = TransferId(7);
+    let request = Request { version: VERSION, transfer, length: 100_000, plan: Plan::Stripe, file: None };
+    say(&mut node, &Message::Request(request), &[]);
+    let join = |session| Message::Join(Join { transfer, session, sessions: 2, plan: Plan::Stripe });
+    let good = say(&mut node, &join(0), &chunk(0, 3000));
+    let poor = say(&mut node, &join(1), &chunk(3000, 1000));
+    let at_first = limits(&mut node);
+    assert_eq!((at_first[&good], at_first[&poor]), (32_000, 32_000), "nothing is measured yet");
+    let mut later = BTreeMap::new();
+    while later.is_empty() {
+        let at = node.next_timeout().expect("the shares are reckoned anew");
+        assert!(at < Instant::ZERO + Duration::from_secs(2), "after two seconds they are as they were");
+        node.handle_timeout(at);
+        later = limits(&mut node);
+    }
+    assert_eq!((later[&good], later[&poor]), (48_000, 16_000));
+}
