@@ -3,8 +3,9 @@
 //! Code map: [`tidy`] is the rules (floors, circles, what may not stand in a file); [`suite`] runs
 //! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
-//! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy machine;
-//! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`failure`] is how a command
+//! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy machine,
+//! [`mutants`] tests the tests;
+//! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`tools`] installs programs of others, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
 mod bench;
@@ -14,12 +15,14 @@ mod chores;
 mod failure;
 mod first_contact;
 mod load;
+mod mutants;
 mod parallel;
 mod python;
 mod reference;
 mod slim;
 mod suite;
 mod tidy;
+mod tools;
 
 use failure::{Failure, expect_none};
 use std::process::ExitCode;
@@ -33,6 +36,8 @@ usage: cargo xtask <command>
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
+  mutants [--sample N] [--seed S] [PLACE...]
+                            which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
   bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
   book [--open]             the documentation as a book: target/book
   man DIR                   the manual pages, into a folder that is there
@@ -53,6 +58,7 @@ fn main() -> ExitCode {
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
+        "mutants" => mutants::command(rest),
         "bench" => bench::run(rest),
         "book" => book::command(rest),
         "man" => chores::man(rest),
