@@ -104,6 +104,8 @@ proptest! {
         }
     }
 
+    /// The slowest is a quarter of the paper's gains on a step down to a few segments, where the least size holds the
+    /// undershoot up: 809 cycles on a grid of 25 sizes each way. Without that limit it is 620; ours take 51.
     #[test]
     fn every_step_settles_with_a_quarter_to_four_times_the_gains(
         ours in any::<bool>(),
@@ -118,7 +120,7 @@ proptest! {
         let response = step(gains.times(factor), plant, begin, (from, to), 4000).unwrap();
         prop_assert!(response.sizes.iter().all(|size| (1460.0..=2e6).contains(size)));
         let settling = response.settling(0.02);
-        let longest = if ours { 51.0 + 5.0 * lag } else { 620.0 + 5.0 * lag };
+        let longest = if ours { 51.0 + 5.0 * lag } else { 850.0 + 5.0 * lag };
         prop_assert!(settling.is_some_and(|cycles| cycles as f64 <= longest), "{settling:?}");
     }
 }
