@@ -12,8 +12,8 @@ use anabranch_core::sockbuf::{self, PolicyConfig};
 use anabranch_core::time::Instant;
 use anabranch_net::sockbuf::{Config, Tuner};
 
-/// What is kept for each socket's last packet.
-const OVERRUN: u64 = 96 << 10;
+/// What is kept for each socket's last packets.
+const OVERRUN: u64 = 132 << 10;
 
 /// A connection through the loop device; nobody reads at the second end.
 fn connected() -> (Arc<TcpStream>, TcpStream) {
