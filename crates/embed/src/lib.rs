@@ -10,8 +10,6 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(test)]
-extern crate std;
 
 pub mod api;
 #[cfg(feature = "c")]

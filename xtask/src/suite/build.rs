@@ -174,4 +174,38 @@ mod tests {
             ["MAJOR", "MINOR", "PATCH", "PRE"].map(|part| value(&format!("CARGO_PKG_VERSION_{part}")));
         assert_eq!(parts, [Some("1"), Some("2"), Some("3"), Some("rc.1")]);
     }
+
+    /// `test = false` in a manifest spares the build of a test binary without tests.
+    #[test]
+    fn what_is_not_built_for_tests_has_none() {
+        let metadata = cargo::command(&["metadata", "--format-version=1", "--no-deps", "--locked"]);
+        let metadata: Value =
+            serde_json::from_slice(&cargo::output(metadata).expect("cargo is here")).expect("JSON");
+        let targets = metadata["packages"].as_array().expect("packages").iter();
+        let targets = targets.flat_map(|package| package["targets"].as_array().expect("targets"));
+        let mut untested = 0;
+        for target in targets.filter(|target| target["test"] == false && target["kind"][0] != "bench") {
+            let source = Path::new(target["src_path"].as_str().expect("a path"));
+            let is_example = target["kind"][0] == "example" || target["kind"][0] == "custom-build";
+            // A program's other modules belong to its library, too.
+            let sources = match target["kind"][0].as_str() {
+                Some("lib" | "cdylib" | "staticlib") => below(source.parent().expect("a folder")),
+                _ => vec![source.to_owned()],
+            };
+            untested += usize::from(!is_example);
+            for source in sources {
+                let text = std::fs::read_to_string(&source).expect("a source");
+                let marks = text.lines().filter(|line| line.trim() == "#[test]");
+                assert_eq!(marks.count(), 0, "{} has tests that nothing builds", source.display());
+            }
+        }
+        assert!(untested >= 10, "{untested}");
+    }
+
+    fn below(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).expect("a folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let found = paths.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] });
+        found.filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
+    }
 }
