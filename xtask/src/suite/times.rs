@@ -1,6 +1,6 @@
 //! How long jobs and tests take: the order of the queue, and the slowest tests.
 
-use super::run::Job;
+use super::run::{Job, Judge};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,12 +31,18 @@ impl Times {
     }
 
     /// Sorts jobs so that the longest start first and none is left alone at the end. Jobs without a time come before all
-    /// others, the largest file first.
+    /// others: first what is no test binary, which may have to install something, then the largest file.
     pub(super) fn sort(&self, jobs: &mut [Job]) {
         let size = |job: &Job| fs::metadata(job.command.get_program()).map_or(0, |file| file.len());
         jobs.sort_by_cached_key(|job| {
             let known = self.0.get(&job.name).map(|seconds| (seconds * 1e3) as u64);
-            (std::cmp::Reverse(known.unwrap_or(u64::MAX)), std::cmp::Reverse(size(job)), job.name.clone())
+            let binary = job.judge == Judge::Results;
+            (
+                std::cmp::Reverse(known.unwrap_or(u64::MAX)),
+                binary,
+                std::cmp::Reverse(size(job)),
+                job.name.clone(),
+            )
         });
     }
 }
@@ -65,7 +71,6 @@ impl Slowest {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::Judge;
     use super::*;
     use std::process::Command;
 
@@ -82,9 +87,10 @@ mod tests {
         let this = std::env::current_exe().expect("a test binary");
         let this = this.to_str().expect("a path that is text");
         let mut jobs = vec![job("short", this), job("small", "/nowhere"), job("long", ""), job("big", this)];
+        jobs.push(Job { judge: Judge::Pytest, ..job("python", "/nowhere") });
         times.sort(&mut jobs);
         let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
-        assert_eq!(names, ["big", "small", "long", "short"]);
+        assert_eq!(names, ["python", "big", "small", "long", "short"]);
     }
 
     #[test]
