@@ -60,7 +60,7 @@ fn network(wifi: WifiConfig, adhoc: AdhocConfig, seed: u64) -> (Builder, Vec<Nod
     (builder, near.iter().take(SENDERS).map(|(n, _)| *n).collect(), sink.0)
 }
 
-/// Packets that a source makes in so many simulated seconds.
+/// Number of packets that a source makes in this many simulated seconds.
 fn packets(seconds: u64) -> u64 {
     seconds * 1000 / INTERVAL.as_millis()
 }

@@ -202,7 +202,7 @@ fn cubic_initial_slow_start_doubles() {
     expect!["1 2 4 8 16 32 64"].assert_eq(&trace(cubic(), 1, "aaaaaa"));
 }
 
-/// What RFC 6356 links is the windows of several subflows; a connection that is none has nobody to yield to.
+/// What RFC 6356 links is the windows of several subflows; a connection without subflows shares with no other.
 #[test]
 fn coupled_on_a_connection_of_its_own_is_newreno() {
     for rounds in ["aaaaalaaaaaaaaaaaa", "aaaaataaaaaalaaaa"] {

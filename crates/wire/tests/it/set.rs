@@ -263,7 +263,7 @@ fn nonsense_names_its_field_and_place() {
     assert_eq!(error.to_string(), "octet 1 of the stream: type of the message is not valid");
 }
 
-/// A stream may end between messages, and nowhere else: whoever reads it has to know.
+/// A stream may end between messages, and nowhere else: its reader has to know.
 #[test]
 fn a_stream_is_between_messages_only_where_nothing_is_half_read() {
     let mut refusal = Vec::new();
