@@ -133,6 +133,25 @@ pub enum Repair {
     RepeatedTimeout,
 }
 
+#[cfg(test)]
+impl View {
+    /// Segments of `mss` octets, no limit, and nothing measured yet. A test states what else it is about.
+    pub(crate) fn of(mss: u32, repair: Repair) -> Self {
+        Self {
+            mss,
+            in_flight: 0,
+            usage: Usage::Full,
+            limit: u32::MAX,
+            initial_window: mss,
+            least_ssthresh: 2 * mss,
+            srtt: None,
+            min_rtt: None,
+            byte_counting: ByteCounting::Off,
+            repair,
+        }
+    }
+}
+
 impl View {
     /// The window is worth growing: it held the sender back, or in slow start half of it was in use
     /// (RFC 7661 section 4.2 in spirit).

@@ -86,25 +86,12 @@ impl Controller for Adaptive {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Usage;
     use super::*;
-    use crate::tcp::congestion::ByteCounting;
 
     const OPTIONS: AdaptiveNewReno = AdaptiveNewReno { w_min: 2, w_max: 10, update_every: 1 };
 
     fn view(repair: Repair) -> View {
-        View {
-            mss: 100,
-            in_flight: 0,
-            usage: Usage::Full,
-            limit: u32::MAX,
-            initial_window: 100,
-            least_ssthresh: 200,
-            srtt: None,
-            min_rtt: None,
-            byte_counting: ByteCounting::Off,
-            repair,
-        }
+        View::of(100, repair)
     }
 
     /// The window after each of `n` rounds without loss.

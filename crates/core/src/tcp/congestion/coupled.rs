@@ -87,23 +87,17 @@ impl Controller for Coupled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ByteCounting, Repair, Usage};
+    use super::super::{ByteCounting, Repair};
     use super::*;
 
     const MSS: u32 = 1000;
 
     fn view() -> View {
         View {
-            mss: MSS,
             in_flight: 10 * MSS,
-            usage: Usage::Full,
-            limit: u32::MAX,
-            initial_window: MSS,
-            least_ssthresh: 2 * MSS,
             srtt: Some(Duration::from_millis(100)),
-            min_rtt: None,
             byte_counting: ByteCounting::On { limit: 2 },
-            repair: Repair::Sack,
+            ..View::of(MSS, Repair::Sack)
         }
     }
 

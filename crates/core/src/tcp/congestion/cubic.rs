@@ -171,7 +171,7 @@ const LONGEST: u64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ByteCounting, Usage};
+    use super::super::ByteCounting;
     use super::*;
 
     #[test]
@@ -196,16 +196,11 @@ mod tests {
     #[test]
     fn the_window_grows_by_half_in_a_round_trip_at_most() {
         let view = View {
-            mss: 1000,
             in_flight: 100_000,
-            usage: Usage::Full,
-            limit: u32::MAX,
             initial_window: 10_000,
-            least_ssthresh: 2000,
             srtt: Some(Duration::from_secs(10)),
-            min_rtt: None,
             byte_counting: ByteCounting::On { limit: 2 },
-            repair: Repair::Sack,
+            ..View::of(1000, Repair::Sack)
         };
         let mut cubic = Cubic::new(100_000, 100_000);
         cubic.on_ack(Instant::ZERO, &view, 1000);

@@ -129,24 +129,16 @@ const UNIT: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Usage;
     use super::*;
-    use crate::tcp::ByteCounting;
 
     const MSS: u32 = 1000;
 
     fn view(repair: Repair) -> View {
         View {
-            mss: MSS,
             in_flight: 40 * MSS,
-            usage: Usage::Full,
-            limit: u32::MAX,
-            initial_window: MSS,
-            least_ssthresh: 2 * MSS,
             srtt: Some(Duration::from_millis(100)),
             min_rtt: Some(Duration::from_millis(80)),
-            byte_counting: ByteCounting::Off,
-            repair,
+            ..View::of(MSS, repair)
         }
     }
 

@@ -6,6 +6,8 @@ use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::set::{self as wire, Join, Message, VERSION};
 
+use super::world::chunk;
+
 /// What the node lets each stream send from now on, where that has changed.
 fn limits(node: &mut Receiver) -> BTreeMap<StreamId, u32> {
     std::iter::from_fn(|| node.poll_effect())
@@ -25,16 +27,6 @@ fn say(node: &mut Receiver, message: &Message, octets: &[u8]) -> StreamId {
     stream
 }
 
-/// A chunk of zeros.
-fn chunk(offset: u64, length: usize) -> Vec<u8> {
-    let nowhere = "[::]:0".parse().expect("an address");
-    let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };
-    let mut chunk = Vec::new();
-    wire::data_header(Layout::Compact, &addresses, offset, u64::MAX, length as u64, &mut chunk);
-    chunk.resize(chunk.len() + length, 0);
-    chunk
-}
-
 /// Section 4.4: share_i = B_2 rate_i / sum of rates, reckoned anew after each period.
 #[test]
 fn section_4_4_shares_follow_what_each_session_delivers() {
@@ -43,8 +35,8 @@ fn section_4_4_shares_follow_what_each_session_delivers() {
     let request = Request { version: VERSION, transfer, length: 100_000, plan: Plan::Stripe, file: None };
     say(&mut node, &Message::Request(request), &[]);
     let join = |session| Message::Join(Join { transfer, session, sessions: 2, plan: Plan::Stripe });
-    let good = say(&mut node, &join(0), &chunk(0, 3000));
-    let poor = say(&mut node, &join(1), &chunk(3000, 1000));
+    let good = say(&mut node, &join(0), &chunk(0, &[0; 3000]));
+    let poor = say(&mut node, &join(1), &chunk(3000, &[0; 1000]));
     let at_first = limits(&mut node);
     assert_eq!((at_first[&good], at_first[&poor]), (32_000, 32_000), "nothing is measured yet");
     let mut later = BTreeMap::new();

@@ -135,12 +135,7 @@ impl Node {
             stream,
             &Message::Join(wire::Join { transfer, session: 0, sessions: 1, plan: Plan::Stripe }),
         );
-        let mut chunk = Vec::new();
-        let nowhere = "[::]:0".parse().expect("an address");
-        let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };
-        let length = octets.end - octets.start;
-        wire::data_header(Layout::Compact, &addresses, octets.start, u64::MAX, length, &mut chunk);
-        chunk.extend(octets.map(|i| i as u8));
+        let chunk = chunk(octets.start, &octets.map(|i| i as u8).collect::<Vec<_>>());
         self.machine.handle_stream(self.now, stream, StreamEvent::Data(chunk.into()));
         stream
     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use anabranch_core::set::{
-    Effect, File, Leg, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig, StreamClose,
-    StreamEvent, StreamId, StreamStatus, TransferId,
+    Effect, File, Layout, Leg, Receiver, ReceiverConfig, Relay, RelayConfig, Sender, SenderConfig,
+    StreamClose, StreamEvent, StreamId, StreamStatus, TransferId,
 };
 use anabranch_core::time::{Duration, Instant};
-use anabranch_wire::set::{Energy, Gateway};
+use anabranch_wire::set::{self as wire, Energy, Gateway};
 use bytes::{Bytes, BytesMut};
 
 /// How one gateway is reached, and how it reaches the node.
@@ -447,4 +447,14 @@ impl World {
 
 pub(crate) fn file(length: usize) -> Bytes {
     (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
+}
+
+/// A chunk as a session of the compact layout carries it.
+pub(crate) fn chunk(offset: u64, octets: &[u8]) -> Vec<u8> {
+    let nowhere = "[::]:0".parse().expect("an address");
+    let addresses = wire::PaperAddresses { intermediate: nowhere, last: nowhere };
+    let mut chunk = Vec::new();
+    wire::data_header(Layout::Compact, &addresses, offset, u64::MAX, octets.len() as u64, &mut chunk);
+    chunk.extend_from_slice(octets);
+    chunk
 }
