@@ -6,18 +6,19 @@
 
 use crate::cargo;
 use crate::failure::Failure;
-use std::path::PathBuf;
+use crate::tools::{self, Tool};
 use std::process::{Command, Stdio};
 
-/// The version of gungraun in the workspace's manifest; a test compares them.
-const RUNNER_VERSION: &str = "0.20.0";
+/// What counts, in the version of gungraun in the workspace's manifest; a test compares them.
+const RUNNER: Tool =
+    Tool { name: "gungraun-runner", version: "0.20.0", arguments: &[], purpose: "counting instructions" };
 
 /// `bench [ARGS...]`: ARGS go to cargo bench.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let mut command = cargo::command(&["bench", "--workspace", "--locked"]);
     command.args(args);
     if has_valgrind()
-        && let Some(runner) = runner()
+        && let Some(runner) = tools::installed(&RUNNER)
     {
         command.env("GUNGRAUN_RUNNER", runner);
     }
@@ -41,27 +42,6 @@ fn has_valgrind() -> bool {
     false
 }
 
-/// Where gungraun-runner is, installed if need be.
-fn runner() -> Option<PathBuf> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let tools = cargo::root().join(target).join("tools");
-    let program = tools.join("bin/gungraun-runner");
-    let mark = tools.join(format!("gungraun-runner-{RUNNER_VERSION}"));
-    if program.exists() && mark.exists() {
-        return Some(program);
-    }
-    let version = format!("={RUNNER_VERSION}");
-    let mut install = cargo::command(&["install", "gungraun-runner", "--locked", "--version", &version]);
-    install.arg("--root").arg(&tools);
-    if cargo::run(install).is_ok() && std::fs::write(&mark, "").is_ok() {
-        return Some(program);
-    }
-    eprintln!(
-        "SKIPPED: instruction counts need gungraun-runner {RUNNER_VERSION}, which could not be installed"
-    );
-    None
-}
-
 fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
@@ -74,6 +54,6 @@ mod tests {
     fn the_runner_is_as_old_as_the_library() {
         let manifest = std::fs::read_to_string(cargo::root().join("Cargo.toml")).expect("it is here");
         let line = manifest.lines().find(|line| line.starts_with("gungraun ")).expect("it is a dependency");
-        assert!(line.contains(&format!("\"={RUNNER_VERSION}\"")), "{line}");
+        assert!(line.contains(&format!("\"={}\"", RUNNER.version)), "{line}");
     }
 }

@@ -17,6 +17,11 @@ pub(crate) fn expect_none(args: &[String]) -> Result<(), Failure> {
     }
 }
 
+/// The number that was given by this name, or the usual one.
+pub(crate) fn number(given: &[(&str, u64)], name: &str, usual: u64) -> u64 {
+    given.iter().find(|(known, _)| *known == name).map_or(usual, |(_, number)| *number)
+}
+
 /// Options with whole numbers, by the names in the second column of `known`.
 pub(crate) fn numbers(
     options: &[String],

@@ -1,7 +1,7 @@
 //! `cargo xtask campaign suite-under-load`: the whole suite, again and again, beside threads that do nothing but compute.
 
 use crate::cargo;
-use crate::failure::{Failure, numbers};
+use crate::failure::{Failure, number, numbers};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -55,8 +55,7 @@ impl Drop for End<'_> {
 fn runs_and_loops(options: &[String]) -> Result<(u64, u64), Failure> {
     let usage = "suite-under-load takes `--runs N`, with N above zero, and `--loops N`";
     let said = numbers(options, &[("--runs", "runs"), ("--loops", "loops")], usage)?;
-    let number = |name, usual| said.iter().find(|(said, _)| *said == name).map_or(usual, |(_, n)| *n);
-    match (number("runs", RUNS), number("loops", LOOPS)) {
+    match (number(&said, "runs", RUNS), number(&said, "loops", LOOPS)) {
         (0, _) => Err(Failure::Usage(usage.into())),
         numbers => Ok(numbers),
     }

@@ -32,7 +32,8 @@ usage: cargo xtask <command>
 
   test [OPTIONS]            everything that tests: unit, integration and documentation tests, the examples, the Python package;
                             --slowest [N] lists the N slowest tests (default 20), --only PACKAGE tests one package
-  python [--wheel] [ARGS]   the Python package's tests alone, with --wheel of a wheel; ARGS go to pytest
+  python [--wheel | --built] [ARGS]
+                            the Python package's tests alone: of a wheel, or without building; ARGS go to pytest
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md

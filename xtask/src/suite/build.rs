@@ -121,12 +121,17 @@ impl Package {
 
 /// The workspace's packages by their manifests.
 pub(super) fn packages() -> Result<BTreeMap<PathBuf, Package>, Failure> {
-    let said = cargo::output(cargo::command(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
-    let metadata: Value = serde_json::from_slice(&said)
-        .map_err(|error| Failure::Job(format!("cannot read `cargo metadata`: {error}")))?;
+    let metadata = metadata()?;
     let all = metadata["packages"].as_array().into_iter().flatten();
     let pair = |one: &Value| Some((PathBuf::from(one["manifest_path"].as_str()?), Package::of(one)?));
     Ok(all.filter_map(pair).collect())
+}
+
+/// What cargo knows of the workspace.
+fn metadata() -> Result<Value, Failure> {
+    let said = cargo::output(cargo::command(&["metadata", "--format-version=1", "--no-deps", "--locked"]))?;
+    serde_json::from_slice(&said)
+        .map_err(|error| Failure::Job(format!("cannot read `cargo metadata`: {error}")))
 }
 
 #[cfg(test)]
@@ -178,21 +183,18 @@ mod tests {
     /// `test = false` in a manifest spares the build of a test binary without tests.
     #[test]
     fn what_is_not_built_for_tests_has_none() {
-        let metadata = cargo::command(&["metadata", "--format-version=1", "--no-deps", "--locked"]);
-        let metadata: Value =
-            serde_json::from_slice(&cargo::output(metadata).expect("cargo is here")).expect("JSON");
+        let metadata = metadata().expect("cargo is here");
         let targets = metadata["packages"].as_array().expect("packages").iter();
         let targets = targets.flat_map(|package| package["targets"].as_array().expect("targets"));
         let mut untested = 0;
         for target in targets.filter(|target| target["test"] == false && target["kind"][0] != "bench") {
             let source = Path::new(target["src_path"].as_str().expect("a path"));
-            let is_example = target["kind"][0] == "example" || target["kind"][0] == "custom-build";
             // A program's other modules belong to its library, too.
             let sources = match target["kind"][0].as_str() {
                 Some("lib" | "cdylib" | "staticlib") => below(source.parent().expect("a folder")),
                 _ => vec![source.to_owned()],
             };
-            untested += usize::from(!is_example);
+            untested += usize::from(target["kind"][0] != "example" && target["kind"][0] != "custom-build");
             for source in sources {
                 let text = std::fs::read_to_string(&source).expect("a source");
                 let marks = text.lines().filter(|line| line.trim() == "#[test]");
