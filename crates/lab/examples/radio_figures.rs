@@ -2,58 +2,27 @@
 //! `docs/radio.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the same pictures from short
 //! runs, in a temporary folder.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs, io, process};
 
 use anabranch_core::time::Duration;
-use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
-use anabranch_lab::stats::Summary;
+use anabranch_lab::plot::{Axis, Chart, Look, Scale, Series};
 use anabranch_sim::radio::{MacConfig, RadioConfig, Station};
 
 #[path = "../../sim/benches/support/air.rs"]
 mod air;
+#[path = "support/figures.rs"]
+mod figures;
 #[path = "../../sim/benches/support/length.rs"]
 mod length;
 
 use air::{Air, Flow, after, star};
-use length::Length;
-
-/// What each point costs.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
-    /// Simulated seconds of each run.
-    seconds: u64,
-    runs: u64,
-}
+use figures::{Effort, point};
 
 fn main() -> ExitCode {
-    match draw() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn draw() -> io::Result<()> {
-    let length = Length::from_command_line()?;
-    let effort = length.pick(Effort { seconds: 2, runs: 2 }, Effort { seconds: 60, runs: 5 });
-    let temporary = env::temp_dir().join(format!("anabranch-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
-    let published = || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
-    let folder = length.pick(temporary.clone(), published());
-    for (name, chart) in [("radio-throughput", throughput(effort)), ("radio-hidden", hidden(effort))] {
-        write(&folder, name, &chart).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
-    }
-    if length == Length::Short { fs::remove_dir_all(temporary) } else { Ok(()) }
-}
-
-fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let svg = chart.svg().map_err(io::Error::other)?;
-    fs::write(folder.join(format!("{name}.svg")), svg)?;
-    fs::write(folder.join(format!("{name}.csv")), chart.csv())
+    let (short, full) = (Effort { seconds: 2, runs: 2 }, Effort { seconds: 60, runs: 5 });
+    figures::draw(short, full, |effort| {
+        [("radio-throughput", throughput(effort)), ("radio-hidden", hidden(effort))]
+    })
 }
 
 /// n saturated senders around one receiver, all in range of each other; or each hidden from most others.
@@ -112,11 +81,4 @@ fn hidden(effort: Effort) -> Chart {
         y: Axis::new("Share of frames that arrives", "").scaled(Scale::FromZero),
         series: series.into(),
     }
-}
-
-/// The mean over all runs with its 95 % confidence interval.
-fn point(x: f64, effort: Effort, run: impl Fn(u64) -> f64) -> Point {
-    let values: Vec<f64> = (1..=effort.runs).map(run).collect();
-    let summary = Summary::of(&values).expect("shares and rates are finite");
-    Point { x, y: summary.mean, ci95: summary.ci95 }
 }

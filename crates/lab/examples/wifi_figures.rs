@@ -2,63 +2,32 @@
 //! with their numbers, as `docs/wifi.md` shows them. The folder is `docs/figures` if nothing is said. Without `full`, the
 //! same pictures from short runs, in a temporary folder.
 
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs, io, process};
 
 use anabranch_core::time::Duration;
 use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
-use anabranch_lab::stats::Summary;
 use anabranch_model::dcf::{self, Backoff, Exchange, Times};
 use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
 
 #[path = "../../sim/benches/support/dcf.rs"]
 mod air;
+#[path = "support/figures.rs"]
+mod figures;
 #[path = "../../sim/benches/support/length.rs"]
 mod length;
 
 use air::{Dcf, after, row, star};
-use length::Length;
+use figures::{Effort, point};
 
 /// 1000 octets of payload, 24 of header, 4 of FCS.
 const MPDU: u16 = 1028;
 const PAYLOAD_BITS: f64 = 8000.0;
 
-/// What each point costs.
-#[derive(Clone, Copy, Debug)]
-struct Effort {
-    /// Simulated seconds of each run.
-    seconds: u64,
-    runs: u64,
-}
-
 fn main() -> ExitCode {
-    match draw() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn draw() -> io::Result<()> {
-    let length = Length::from_command_line()?;
-    let effort = length.pick(Effort { seconds: 1, runs: 2 }, Effort { seconds: 30, runs: 5 });
-    let temporary = env::temp_dir().join(format!("anabranch-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
-    let published = || env::args_os().nth(2).map_or_else(|| PathBuf::from("docs/figures"), PathBuf::from);
-    let folder = length.pick(temporary.clone(), published());
-    for (name, chart) in [("wifi-saturation", saturation(effort)), ("wifi-hops", hops(effort))] {
-        write(&folder, name, &chart).map_err(|error| io::Error::other(format!("{name}: {error}")))?;
-    }
-    if length == Length::Short { fs::remove_dir_all(temporary) } else { Ok(()) }
-}
-
-fn write(folder: &Path, name: &str, chart: &Chart) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let svg = chart.svg().map_err(io::Error::other)?;
-    fs::write(folder.join(format!("{name}.svg")), svg)?;
-    fs::write(folder.join(format!("{name}.csv")), chart.csv())
+    let (short, full) = (Effort { seconds: 1, runs: 2 }, Effort { seconds: 30, runs: 5 });
+    figures::draw(short, full, |effort| {
+        [("wifi-saturation", saturation(effort)), ("wifi-hops", hops(effort))]
+    })
 }
 
 /// n saturated senders at 11 Mbit/s around one receiver, simulated with EIFS and without, and by the model.
@@ -150,11 +119,4 @@ fn hops(effort: Effort) -> Chart {
         y: Axis::new("Throughput of one hop", "").scaled(Scale::FromZero),
         series,
     }
-}
-
-/// The mean over all runs with its 95 % confidence interval.
-fn point(x: f64, effort: Effort, run: impl Fn(u64) -> f64) -> Point {
-    let values: Vec<f64> = (1..=effort.runs).map(run).collect();
-    let summary = Summary::of(&values).expect("throughputs are finite");
-    Point { x, y: summary.mean, ci95: summary.ci95 }
 }

@@ -108,7 +108,6 @@ fn a_loaded_network_is_shared_with_short_delays() {
     let ours = sum(Protocol::Rdca, "delay_mean_s");
     for tcp in TCPS {
         let theirs = sum(tcp, "delay_mean_s");
-        println!("{tcp:?}: {ours} against {theirs}");
         assert!(3.0 * ours <= theirs, "{tcp:?}: {ours} against {theirs}");
     }
     // One of each placement: in some of them NewReno is as fair.
@@ -120,7 +119,6 @@ fn a_loaded_network_is_shared_with_short_delays() {
         all / runs.end as f64
     };
     let (ours, newreno) = (fairness(Protocol::Rdca), fairness(Protocol::NewReno));
-    println!("{ours} against {newreno}");
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
 }
 

@@ -68,15 +68,11 @@ fn without_single_connections_there_is_nothing_of_them() {
 #[test]
 fn the_controller_brings_more_than_atbt_and_takes_less_from_others() {
     let ((measured, _), _) = measured();
-    let sum = |setting, contender, name| -> f64 {
-        let outcome = measured.outcome(setting, contender);
-        outcome.metric(name).values.iter().map(|value| value.expect("a number")).sum()
-    };
     for setting in SETTINGS {
-        let of = |contender| [SENT, RECEIVED, SINGLE].map(|name| sum(setting, contender, name));
+        let mean = |contender, name| measured.summary(setting, contender, name).expect("numbers").mean;
+        let of = |contender| [SENT, RECEIVED, SINGLE].map(|name| mean(contender, name));
         let (ours, theirs) = (of(Contender::Ours), of(Contender::Atbt));
         let case = format!("{}: {ours:?} against {theirs:?}", setting.title());
-        println!("{case}");
         assert!(ours[0] > 1.1 * theirs[0] && ours[1] > 1.1 * theirs[1], "{case}");
         assert!(theirs[2] - ours[2] < ours[1] - theirs[1], "{case}");
     }
