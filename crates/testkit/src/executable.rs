@@ -34,32 +34,31 @@ fn install(from: &Path, input: Stdio, to: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::process::Child;
+    use std::{env, fs, thread};
 
     use super::*;
 
     #[test]
-    fn it_starts_while_other_threads_start_programs() {
-        let folder = std::env::temp_dir().join(format!("anabranch-executable-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("a folder");
-        let over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    while !over.load(Ordering::Relaxed) {
-                        assert!(Command::new("true").status().expect("it starts").success());
-                    }
-                });
-            }
-            let runs = (0..100).map(|number| {
-                let path = folder.join(number.to_string());
+    fn it_starts_while_another_thread_starts_programs() {
+        let folder = env::temp_dir().join(format!("anabranch-executable-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let place = folder.clone();
+        let scripts = thread::spawn(move || {
+            let run = |number: u32| {
+                let path = place.join(number.to_string());
                 script("#!/bin/sh\nexit 42\n", &path);
                 Command::new(&path).status().map(|status| status.code())
-            });
-            let bad = runs.filter(|run| !matches!(run, Ok(Some(42)))).collect::<Vec<_>>();
-            over.store(true, Ordering::Relaxed);
-            assert!(bad.is_empty(), "{bad:?}");
+            };
+            (0..100).map(run).filter(|run| !matches!(run, Ok(Some(42)))).collect::<Vec<_>>()
         });
-        std::fs::remove_dir_all(folder).expect("it is ours");
+        while !scripts.is_finished() {
+            let started: Vec<Child> =
+                (0..4).map(|_| Command::new("true").spawn().expect("it starts")).collect();
+            started.into_iter().for_each(|mut child| assert!(child.wait().expect("it is ours").success()));
+        }
+        let bad = scripts.join().expect("no script panics");
+        assert!(bad.is_empty(), "{bad:?}");
+        fs::remove_dir_all(folder).expect("it is ours");
     }
 }
