@@ -114,6 +114,14 @@ pub fn unacknowledged(socket: impl AsFd) -> io::Result<u64> {
     queue(socket.as_fd(), os::SIOCOUTQ)
 }
 
+/// Bytes of payload that have arrived and are not read (SIOCINQ).
+///
+/// # Errors
+/// The descriptor is no TCP socket, or is listening.
+pub fn unread(socket: impl AsFd) -> io::Result<u64> {
+    queue(socket.as_fd(), os::SIOCINQ)
+}
+
 /// Octets of payload that were written and are not sent (SIOCOUTQNSD).
 ///
 /// # Errors
@@ -161,7 +169,7 @@ const WORDS: usize = 9;
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
@@ -201,6 +209,21 @@ mod tests {
         );
         assert!(memory.queued >= unacknowledged && memory.queued >= limit, "{memory:?}");
         assert!(memory.queued < limit + 70_000, "one packet above the limit, no more: {memory:?}");
+    }
+
+    #[test]
+    fn what_has_arrived_is_unread_until_it_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        assert_eq!(unread(&receiver).unwrap(), 0);
+        sender.write_all(&[7; 10]).unwrap();
+        drop(sender);
+        receiver.read_exact(&mut [0; 4]).unwrap();
+        assert_eq!(unread(&receiver).unwrap(), 6, "the end of the stream does not count");
+        receiver.read_exact(&mut [0; 6]).unwrap();
+        assert_eq!(unread(&receiver).unwrap(), 0);
+        assert!(unread(&listener).is_err());
     }
 
     #[test]

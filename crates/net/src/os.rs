@@ -42,13 +42,15 @@ pub(crate) fn write_int(fd: BorrowedFd<'_>, (level, name): Name, value: c_int) -
 
 /// What SIOCOUTQ and its like answer. No other request may be passed.
 pub(crate) fn queue(fd: BorrowedFd<'_>, request: c_ulong) -> io::Result<c_int> {
-    debug_assert!([SIOCOUTQ, SIOCOUTQNSD].contains(&request));
+    debug_assert!([SIOCINQ, SIOCOUTQ, SIOCOUTQNSD].contains(&request));
     let mut value: c_int = 0;
     // SAFETY: the descriptor is open as long as it is borrowed; these requests write one integer, for which there is room.
     let answer = unsafe { libc::ioctl(fd.as_raw_fd(), request as _, ptr::from_mut(&mut value)) };
     if answer == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Bytes of the receive queue (linux/sockios.h); the number of FIONREAD.
+pub(crate) const SIOCINQ: c_ulong = libc::FIONREAD as c_ulong;
 /// Octets of the send queue that are not acknowledged (linux/sockios.h); the number of TIOCOUTQ.
 pub(crate) const SIOCOUTQ: c_ulong = libc::TIOCOUTQ as c_ulong;
 /// Octets of the send queue that are not sent (linux/sockios.h).

@@ -174,6 +174,12 @@ impl Guard {
         }
     }
 
+    /// The peer has begun as a known peer does: with a greeting of a key that is known here, or, on a session, with the JOIN of
+    /// a transfer that was asked for. Both may be replayed, so this is less than [`Guard::is_proven`].
+    pub fn is_introduced(&self) -> bool {
+        matches!(self.stage, Stage::AwaitRequest { .. } | Stage::AwaitProof { .. }) || self.is_proven()
+    }
+
     /// Octets that the machine has written and [`Guard::poll_transmit`] has not handed out.
     pub fn waiting(&self) -> usize {
         self.waiting

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileExt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time;
 
@@ -30,6 +31,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Octets read at once from whoever has not said whom it wants: what comes with that is in no bucket.
 const GREETING: usize = 64;
 
+/// Octets read at once from a caller that has not proven its key: more than a greeting has, and little to copy of noise.
+const UNPROVEN: usize = 1 << 10;
+
 /// Who may be dialled.
 pub(super) type Permit = Box<dyn Fn(Instant, SocketAddr) -> Permission + Send>;
 
@@ -41,6 +45,19 @@ pub(super) enum Permission {
     Forbidden,
     /// There is no room for it now.
     Congested,
+}
+
+/// Where a new caller finds room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Room {
+    /// Fewer callers are connected than the limit.
+    Free,
+    /// In place of this caller, which has not proven its key and has nothing waiting to be read.
+    Of(StreamId),
+    /// In place of a caller whose bytes have to be read first: they may be a valid greeting.
+    Later,
+    /// Nowhere: all callers have proven their keys.
+    None,
 }
 
 /// How those who call are read.
@@ -171,18 +188,41 @@ impl<M: OverSockets> Driver<M> {
         self.lines.get(&stream).map(|line| line.retransmissions).or_else(past).unwrap_or(0)
     }
 
-    /// Somebody has called. Where there are as many as there may be, whoever has waited longest without having shown who it is
-    /// makes way.
-    pub(super) fn accept(&mut self, stream: TcpStream, peer: SocketAddr) {
+    /// As many callers are connected as may be.
+    fn is_full(&self) -> bool {
+        self.lines.values().filter(|line| line.leg.is_none()).count() >= self.options.connections
+    }
+
+    /// Takes the one caller of a driver without a listener.
+    pub(super) fn accept(&mut self, stream: Arc<TcpStream>, peer: SocketAddr) {
+        self.take(Room::Free, stream, peer);
+    }
+
+    /// Where the next caller finds room. At the limit, a caller makes way that has not proven its key: first those without a
+    /// valid greeting, the oldest first. None makes way while its bytes wait to be read: a burst of callers would otherwise
+    /// push out an honest caller whose greeting has arrived.
+    fn room(&self) -> Room {
+        if !self.is_full() {
+            return Room::Free;
+        }
+        let callers = self.lines.iter().filter(|(_, line)| line.leg.is_none());
+        let mut unproven: Vec<_> = callers.filter(|(_, line)| !line.is_proven()).collect();
+        unproven.sort_by_key(|(_, line)| (line.is_introduced(), line.since));
+        let Some((_, first)) = unproven.first() else { return Room::None };
+        let mut strangers = unproven.iter().filter(|(_, line)| line.is_introduced() == first.is_introduced());
+        strangers.find(|(_, line)| !line.has_unread()).map_or(Room::Later, |(stream, _)| Room::Of(**stream))
+    }
+
+    /// Takes a caller where there is room for it.
+    fn take(&mut self, room: Room, stream: Arc<TcpStream>, peer: SocketAddr) {
         let now = self.now();
         let line = Line::accepted(now, stream, peer, self.security.accepted(), &self.options);
         let Ok(line) = line else { return };
-        let callers = || self.lines.iter().filter(|(_, line)| line.leg.is_none());
-        if callers().count() >= self.options.connections {
-            self.refused.surplus += 1;
-            let idler = callers().filter(|(_, line)| !line.is_proven()).min_by_key(|(_, line)| line.since);
-            let Some((&idler, _)) = idler else { return line.abort() };
-            self.handle(now, idler, Moved::Closed(StreamClose::TimedOut));
+        self.refused.surplus += u64::from(room != Room::Free);
+        match room {
+            Room::Free => {}
+            Room::Of(idler) => self.handle(now, idler, Moved::Closed(StreamClose::TimedOut)),
+            Room::Later | Room::None => return line.abort(),
         }
         if let Some(stream) = self.machine.handle_accepted(now) {
             self.lines.insert(stream, Box::new(line));
@@ -318,7 +358,13 @@ impl<M: OverSockets> Driver<M> {
         if fired {
             self.handle_times(now);
         }
-        if self.poll_accept(cx, now) || self.poll_lines(cx, now) || fired {
+        // At the limit, callers that have not proven their keys are read before further ones are taken: their number is
+        // bounded, and so is what each may say.
+        let is_full = self.listener.is_some() && self.is_full();
+        if is_full && self.poll_lines(cx, now, |line| line.leg.is_none() && !line.is_proven()) {
+            return Poll::Ready(());
+        }
+        if self.poll_accept(cx, now) || self.poll_lines(cx, now, |_| true) || fired {
             return Poll::Ready(());
         }
         if self.seat.as_ref().and_then(Seat::due).is_some_and(|due| due < self.armed) {
@@ -336,20 +382,28 @@ impl<M: OverSockets> Driver<M> {
         if now < self.accept_after {
             return false;
         }
+        let room = self.room();
+        if room == Room::Later {
+            // The bytes that wait wake this task.
+            return false;
+        }
         match listener.poll_accept(cx) {
             Poll::Pending => return false,
-            Poll::Ready(Ok((stream, peer))) => self.accept(stream, peer),
+            Poll::Ready(Ok((stream, peer))) => self.take(room, Arc::new(stream), peer),
             Poll::Ready(Err(_)) => self.accept_after = now + ACCEPT_PAUSE,
         }
         true
     }
 
-    /// One line that has moved, in turn.
-    fn poll_lines(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
+    /// One line of these that has moved, in turn.
+    fn poll_lines(&mut self, cx: &mut Context<'_>, now: Instant, which: fn(&Line) -> bool) -> bool {
         let limit = self.options.queue as usize;
         let held: usize = self.lines.values().map(|line| line.queued()).sum();
         let Self { intake, seat, .. } = self;
         let mut poll = |(stream, line): (&StreamId, &mut Box<Line>)| {
+            if !which(line) {
+                return None;
+            }
             let reading = match M::HELD {
                 Held::Own => line.queued() <= limit,
                 Held::All => held <= limit,
@@ -357,6 +411,7 @@ impl<M: OverSockets> Driver<M> {
             let reading = match intake {
                 _ if !reading => Reading::No,
                 Intake::Greeting if line.leg.is_none() => Reading::AtMost(GREETING),
+                Intake::Free if line.leg.is_none() && !line.is_proven() => Reading::AtMost(UNPROVEN),
                 Intake::Paced if line.leg.is_none() => seat.as_mut().map_or(Reading::Free, Reading::InTurn),
                 Intake::Free | Intake::Greeting | Intake::Paced => Reading::Free,
             };

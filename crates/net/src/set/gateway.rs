@@ -4,17 +4,18 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use anabranch_core::set::{Relay, RelayConfig, RelayCounters};
 use anabranch_core::time::Duration;
 use anabranch_secure::Doorkeeper;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet, yield_now};
 
 use super::allow::Allow;
 use super::driver::{Driver, LineError, Permission};
+use super::line::has_unread;
 use super::listen;
 use super::options::SocketOptions;
 use super::pace::intake::{Caps, Intake};
@@ -159,6 +160,7 @@ impl Gateway {
     pub async fn run(&self, mut tell: impl FnMut(GatewayEvent)) {
         let mut sessions = Sessions::default();
         loop {
+            let is_crowded = sessions.is_crowded(self.config.half_open);
             tokio::select! {
                 Some(ended) = sessions.tasks.join_next_with_id() => {
                     // A session that has panicked is a fault of ours that ends this one alone.
@@ -166,7 +168,9 @@ impl Gateway {
                         tell(event);
                     }
                 }
-                called = self.accept() => match called {
+                // The next sender waits in the kernel until the sessions have read.
+                () = yield_now(), if is_crowded => {}
+                called = self.accept(), if !is_crowded => match called {
                     Ok((stream, peer)) => {
                         if let Some(event) = self.begin(&mut sessions, stream, peer) {
                             tell(event);
@@ -185,11 +189,12 @@ impl Gateway {
             let _ = stream.set_zero_linger();
             return Some(GatewayEvent::Full { peer, of_one_host });
         }
-        let known = Arc::new(AtomicBool::new(false));
+        let (known, stream) = (Arc::new(AtomicBool::new(false)), Arc::new(stream));
+        let socket = Arc::downgrade(&stream);
         let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
         let session = serve(config, (self.clock, intake), stream, peer, Arc::clone(&known));
         let task = sessions.tasks.spawn(session);
-        sessions.begin(task, peer, known);
+        sessions.begin(peer, HalfOpen { task, known, socket });
         sessions.evict(self.config.half_open)
     }
 }
@@ -202,7 +207,28 @@ struct Sessions {
     /// Sessions of each host.
     hosts: HashMap<Host, usize>,
     /// Those that had not said what they want when they were last looked at, the oldest first.
-    half_open: VecDeque<(AbortHandle, Arc<AtomicBool>)>,
+    half_open: VecDeque<HalfOpen>,
+}
+
+/// A session that had not said what it wants when it was last looked at.
+#[derive(Debug)]
+struct HalfOpen {
+    task: AbortHandle,
+    /// It has said what it wants.
+    known: Arc<AtomicBool>,
+    /// The session owns it.
+    socket: Weak<TcpStream>,
+}
+
+impl HalfOpen {
+    fn is_over(&self) -> bool {
+        self.known.load(Ordering::Relaxed) || self.task.is_finished()
+    }
+
+    /// The sender's bytes wait to be read: they may say what it wants.
+    fn has_unread(&self) -> bool {
+        self.socket.upgrade().is_some_and(|socket| has_unread(&socket))
+    }
 }
 
 /// Where a sender is: an IPv4 address, or the first half of an IPv6 one, all of which one host may well have.
@@ -226,22 +252,34 @@ impl Sessions {
         self.hosts.get(&Host::of(peer)).copied().unwrap_or(0)
     }
 
-    fn begin(&mut self, task: AbortHandle, peer: SocketAddr, known: Arc<AtomicBool>) {
-        self.peers.insert(task.id(), peer);
+    fn begin(&mut self, peer: SocketAddr, session: HalfOpen) {
+        self.peers.insert(session.task.id(), peer);
         *self.hosts.entry(Host::of(peer)).or_default() += 1;
-        self.half_open.push_back((task, known));
+        self.half_open.push_back(session);
     }
 
-    /// Makes room where too many have not said what they want.
+    /// No session can make way for a further one before it has read what its sender has said.
+    fn is_crowded(&mut self, most: usize) -> bool {
+        if self.half_open.len() < most {
+            return false;
+        }
+        self.half_open.retain(|session| !session.is_over());
+        let is_full = !self.half_open.is_empty() && self.half_open.len() >= most;
+        is_full && self.half_open.iter().all(HalfOpen::has_unread)
+    }
+
+    /// Makes room where too many have not said what they want: the oldest of those whose bytes are read makes way. A burst of
+    /// senders would otherwise push out an honest one whose greeting has arrived.
     fn evict(&mut self, most: usize) -> Option<GatewayEvent> {
         if self.half_open.len() <= most {
             return None;
         }
-        self.half_open.retain(|(task, known)| !known.load(Ordering::Relaxed) && !task.is_finished());
+        self.half_open.retain(|session| !session.is_over());
         if self.half_open.len() <= most {
             return None;
         }
-        let (task, _) = self.half_open.pop_front()?;
+        let idler = self.half_open.iter().position(|session| !session.has_unread());
+        let HalfOpen { task, .. } = self.half_open.remove(idler.unwrap_or(0))?;
         task.abort();
         self.peers.get(&task.id()).map(|peer| GatewayEvent::Evicted { peer: *peer })
     }
@@ -264,7 +302,7 @@ impl Sessions {
 async fn serve(
     config: Arc<GatewayConfig>,
     (clock, intake): (Clock, Intake),
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     peer: SocketAddr,
     known: Arc<AtomicBool>,
 ) -> GatewayEvent {

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anabranch_core::set::{Leg, StreamClose, StreamStatus};
@@ -65,7 +66,7 @@ type Call = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
 enum Socket {
     Calling { call: Call, deadline: Instant },
-    Open(TcpStream),
+    Open(Arc<TcpStream>),
 }
 
 /// One stream.
@@ -134,7 +135,7 @@ impl Line {
     /// Somebody has called.
     pub(super) fn accepted(
         now: Instant,
-        stream: TcpStream,
+        stream: Arc<TcpStream>,
         peer: SocketAddr,
         guard: Guard,
         options: &SocketOptions,
@@ -182,6 +183,19 @@ impl Line {
     /// The other end has shown who it is, where it has to, and has said something.
     pub(super) fn is_proven(&self) -> bool {
         self.spoken && self.guard.is_proven()
+    }
+
+    /// The other end has begun as a known peer does; it may still have to prove that this is no replay.
+    pub(super) fn is_introduced(&self) -> bool {
+        self.spoken || self.guard.is_introduced()
+    }
+
+    /// Bytes of the other end wait in the kernel, and the next [`Line::poll`] reads them.
+    pub(super) fn has_unread(&self) -> bool {
+        match &self.socket {
+            Socket::Open(stream) => self.clamp.wanted() > 0 && has_unread(stream),
+            Socket::Calling { .. } => false,
+        }
     }
 
     /// More to write, after what was.
@@ -263,7 +277,7 @@ impl Line {
             return match call.as_mut().poll(cx) {
                 Poll::Pending => (now >= *deadline).then_some(Moved::Closed(StreamClose::TimedOut)),
                 Poll::Ready(Ok(stream)) => {
-                    self.socket = Socket::Open(stream);
+                    self.socket = Socket::Open(Arc::new(stream));
                     self.moved = now;
                     Some(Moved::Opened)
                 }
@@ -443,6 +457,11 @@ fn note(kept: &mut Option<io::Error>, error: io::Error) -> StreamClose {
     };
     *kept = Some(error);
     why
+}
+
+/// Bytes wait in the kernel to be read. An end of the stream or an error does not count.
+pub(super) fn has_unread(stream: &TcpStream) -> bool {
+    buffers::unread(stream).is_ok_and(|unread| unread > 0)
 }
 
 fn hung_up() -> io::Error {

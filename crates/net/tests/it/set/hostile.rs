@@ -1,6 +1,7 @@
 //! Those who mean harm, while a good push goes on: what they are refused is counted, and the file arrives as it was.
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,9 +9,11 @@ use std::time::Duration;
 use anabranch_core::set::{Outcome, SetAckStatus};
 use anabranch_core::time;
 use anabranch_net::set::{GatewayEvent, KnownGateway, Push, PushConfig, RefusedCounters};
-use anabranch_secure::{Doorkeeper, Guard};
+use anabranch_secure::{Doorkeeper, Guard, NodeKeys, WhoMay};
 use anabranch_testkit::prng::Prng;
-use anabranch_wire::set::{Decoder, Item, Join, Message, Plan, SetAck, SetSyn, TransferId, encode};
+use anabranch_wire::set::{
+    Decoder, Item, Join, Message, Plan, Request, SetAck, SetSyn, TransferId, VERSION, encode,
+};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -571,5 +574,109 @@ fn ten_thousand_who_say_nothing_make_way() {
         let next = run(Push::new(config(node.address), contents(1_000)), |_| {});
         let (outcome, _) = timeout(Duration::from_secs(5), next).await.expect("at once");
         assert_eq!(outcome, Outcome::Delivered);
+    });
+}
+
+/// More callers at once than a gateway or a node lets be unknown, and than it accepts in one go.
+const BURST: u64 = 200;
+/// No caller is reset for its silence, however slow this machine is.
+const UNHURRIED: time::Duration = time::Duration::from_secs(600);
+
+/// As many callers, each of which has said nothing or the beginning of a greeting. The kernel holds them until they are
+/// accepted, which needs the thread of this test: it does not wait here.
+fn burst(to: SocketAddr) -> Vec<std::net::TcpStream> {
+    let call = |i| {
+        let mut socket = std::net::TcpStream::connect(to).expect("it listens");
+        if i % 2 == 1 {
+            socket.write_all(&[0xb0, 0, 96, 1, 2, 3]).expect("the kernel takes it");
+        }
+        socket
+    };
+    (0..BURST).map(call).collect()
+}
+
+/// An honest caller whose greeting is in the kernel before others call.
+fn greet(to: SocketAddr, guard: &mut Guard) -> TcpStream {
+    let mut socket = std::net::TcpStream::connect(to).expect("it listens");
+    while let Some(octets) = guard.poll_transmit() {
+        socket.write_all(&octets).expect("the kernel takes it");
+    }
+    socket.set_nonblocking(true).expect("a socket");
+    TcpStream::from_std(socket).expect("a runtime")
+}
+
+/// What the other end says to an honest caller, until that is something for the machine or `is_enough`.
+async fn hear(socket: &mut TcpStream, guard: &mut Guard, is_enough: impl Fn(&Guard) -> bool) -> Bytes {
+    let mut octets = [0; 1024];
+    loop {
+        let n = timeout(Duration::from_secs(60), socket.read(&mut octets)).await.expect("an answer");
+        let n = n.expect("the connection stays");
+        assert!(n > 0, "the other end has hung up on an honest caller");
+        let said = guard.read(Bytes::copy_from_slice(&octets[..n])).expect("it holds");
+        if said.is_some() || is_enough(guard) {
+            return said.unwrap_or_default();
+        }
+    }
+}
+
+/// A node reads what has arrived before it resets a caller for others, and a caller without a valid greeting makes way
+/// before one that has sent it.
+#[test]
+fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
+    on_one_thread(async {
+        let node = node_with(V4, &[], |config| config.greeting_timeout = UNHURRIED);
+        let mut guard = Guard::control(&keys::shown(keys::sender(), &keys::node())).expect("keys");
+        let mut honest = greet(node.address, &mut guard);
+        let _first = burst(node.address);
+        hear(&mut honest, &mut guard, Guard::is_proven).await;
+
+        // The node waits for the request, and more call meanwhile.
+        let before = node.refused().surplus;
+        let _second = burst(node.address);
+        until(|| node.refused().surplus >= before + BURST).await;
+        let mut request = Vec::new();
+        let message =
+            Request { version: VERSION, transfer: TransferId(7), length: 1, plan: Plan::Stripe, file: None };
+        encode(&Message::Request(message), &mut request);
+        guard.write(request.into()).expect("the node is known");
+        while let Some(octets) = guard.poll_transmit() {
+            honest.write_all(&octets).await.expect("the connection stays");
+        }
+        let said = hear(&mut honest, &mut guard, |_| false).await;
+        let mut decoder = Decoder::new();
+        decoder.push(said);
+        let said = decoder.next_item();
+        assert!(matches!(said, Ok(Some(Item::Message(Message::Ack(_) | Message::Accept(_))))), "{said:?}");
+    });
+}
+
+/// A gateway reads what has arrived before it resets a sender for others.
+#[test]
+fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_gateway() {
+    on_one_thread(async {
+        let gateway = gateway_with(V4, |config| {
+            config.allow = vec!["127.0.0.1:1-65535".parse().expect("a rule")];
+            config.setsyn_timeout = UNHURRIED;
+        });
+        let destination = std::net::TcpListener::bind((V4, 0)).expect("a port");
+        let destination =
+            destination.local_addr().map(|address| (destination, address)).expect("it is bound");
+        // Without the greeting of a node there are no keys for a session.
+        let sender = keys::shown(keys::sender(), &keys::node());
+        let who = WhoMay { own: Some(keys::node()), senders: vec![keys::sender().public()], shared: None };
+        let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
+        b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
+        a.read(b.poll_transmit().expect("an answer")).expect("it holds");
+
+        let mut guard = Guard::session(&sender, keys::gateway().public()).expect("the node was greeted");
+        let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+        let mut setsyn = Vec::new();
+        encode(&Message::SetSyn(SetSyn { join, destination: destination.1 }), &mut setsyn);
+        guard.write(setsyn.into()).expect("it is one");
+        let mut honest = greet(gateway.address, &mut guard);
+        let _burst = burst(gateway.address);
+        let said = hear(&mut honest, &mut guard, |_| false).await;
+        assert_eq!(said[0], 0x60, "the session is open");
+        until(|| refused(&gateway).surplus >= BURST / 2).await;
     });
 }
