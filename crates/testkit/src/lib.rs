@@ -15,6 +15,7 @@
 //! * [`tshark`]: a capture as Wireshark reads it.
 //! * [`netns`]: network namespaces, and programs in them.
 //! * [`paths`]: two namespaces with paths of a rate and a delay between them.
+//! * [`priority`]: threads that the load of the machine does not delay.
 //! * [`tmpfs`]: a disk that can be full.
 
 pub mod browser;
@@ -27,6 +28,7 @@ pub mod netns;
 pub mod notation;
 pub mod pair;
 pub mod paths;
+pub mod priority;
 pub mod prng;
 pub mod rdca;
 pub mod script;

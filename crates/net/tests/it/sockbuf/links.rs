@@ -14,6 +14,7 @@ use anabranch_net::clock::Clock;
 use anabranch_net::sockbuf::{Config, Counters, Tuner, run};
 use anabranch_net::tcp_info::TcpInfo;
 use anabranch_testkit::paths::{Path, Paths};
+use anabranch_testkit::priority;
 
 use rustix::net::sockopt::set_tcp_congestion;
 
@@ -128,8 +129,14 @@ fn play(paths: &Paths, policy: Option<PolicyConfig>, bandwidths: &[f64]) -> Outc
         set_tcp_congestion(socket, "cubic").expect("every kernel has it");
     }
     let receivers: Vec<TcpStream> = listeners.iter().map(|l| l.accept().expect("somebody").0).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(transfer(senders, receivers, policy, bandwidths))
+    let transfer = || {
+        // Both ends run here, and a buffer of one round trip is empty soon: an end that waits for a processor leaves the paths
+        // idle, which says nothing of the buffer.
+        priority::real_time();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(transfer(senders, receivers, policy, bandwidths))
+    };
+    thread::scope(|scope| scope.spawn(transfer).join().expect("no panic"))
 }
 
 async fn transfer(
