@@ -133,7 +133,9 @@ fn both_are_killed() {
 #[test]
 fn a_push_that_is_interrupted_says_how_it_goes_on() {
     let place = Place::new(OCTETS);
-    let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    // At this rate it takes 8 minutes: it is under way whenever the signal comes.
+    let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "1 Mbit/s"];
+    let mut push = command(place.path(), &slow);
     let push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
     place.node().says("has begun");
     let id = push.id().to_string();
@@ -177,8 +179,12 @@ fn a_file_that_has_changed_is_not_taken_for_what_it_was() {
 fn a_push_to_a_busy_node_waits_in_line() {
     let mut place = Place::new(3_000_000);
     place.kill_node();
-    place.start(&["--pipe", "sleep 0.5; cat > got"]);
-    let mut first = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    place.start(&["--pipe", "cat > got"]);
+    // Without its gateway the first push cannot end before the second has been refused. Then it takes half a second, for
+    // which the third has to wait.
+    place.gateway.signal("-STOP");
+    let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "50 Mbit/s"];
+    let mut first = command(place.path(), &slow);
     let mut first = first.stdout(Stdio::null()).spawn().expect("the program starts");
     place.node().says("has begun");
     fs::write(place.path().join("other"), b"other").expect("it can be written");
@@ -186,6 +192,7 @@ fn a_push_to_a_busy_node_waits_in_line() {
     let run = push(place.path(), &other);
     assert_eq!(run.status.code(), Some(1));
     assert!(text(&run.stderr).contains("--wait"), "{}", text(&run.stderr));
+    place.gateway.signal("-CONT");
     let run = push(place.path(), &[&other[..], &["--wait", "30 s"]].concat());
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     assert_eq!(first.wait().expect("it is ours").code(), Some(0));
@@ -196,11 +203,14 @@ fn a_push_to_a_busy_node_waits_in_line() {
 #[test]
 fn a_push_that_was_killed_before_it_heard_hears_it_at_once() {
     let mut place = Place::new(OCTETS);
+    // Without its gateway the push cannot end before its memory is read.
+    place.gateway.signal("-STOP");
     let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
     let mut push = push.stdout(Stdio::null()).spawn().expect("the program starts");
     place.node().says("has begun");
     let [state] = &place.pending()[..] else { panic!("one push is under way: {:?}", place.pending()) };
     let kept = fs::read(state).expect("it is there");
+    place.gateway.signal("-CONT");
     assert_eq!(push.wait().expect("it is ours").code(), Some(0));
     assert!(!state.exists());
     fs::write(state, kept).expect("it can be written");
