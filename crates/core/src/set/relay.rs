@@ -81,7 +81,7 @@ pub struct RelayCounters {
     pub forbidden: u64,
     /// Sessions for which the driver had no room.
     pub congested: u64,
-    /// Connections that were reset: no SETSYN, or something else in its place.
+    /// Connections that were reset: no SETSYN, something else in its place, or still open after a refusal.
     pub rejected: u64,
     /// Octets from sender to node.
     pub octets_down: u64,
@@ -91,10 +91,18 @@ pub struct RelayCounters {
 
 #[derive(Debug)]
 enum State {
-    AwaitSetSyn { deadline: Instant },
+    AwaitSetSyn {
+        deadline: Instant,
+    },
     Dialing,
-    OpenWait { until: Instant },
+    OpenWait {
+        until: Instant,
+    },
     Open,
+    /// The sender has its answer and is to close. What else it says is dropped.
+    Refused {
+        deadline: Instant,
+    },
 }
 
 #[derive(Debug)]
@@ -114,6 +122,12 @@ struct Session {
     /// The node has closed, so nothing more is said to the sender.
     node_ended: bool,
     limit: u32,
+}
+
+impl Session {
+    fn is_refused(&self) -> bool {
+        matches!(self.state, State::Refused { .. })
+    }
 }
 
 /// The relay of one gateway: any number of sessions.
@@ -161,6 +175,7 @@ impl Relay {
         };
         let from_sender = self.sessions[index].wired == stream;
         match (event, from_sender) {
+            (StreamEvent::Data(_) | StreamEvent::Ended, true) if self.sessions[index].is_refused() => {}
             (StreamEvent::Data(octets), true) => self.pass_down(index, octets),
             (StreamEvent::Data(octets), false) => self.send_up(index, octets),
             (StreamEvent::Opened, false) => self.open(now, index),
@@ -172,7 +187,7 @@ impl Relay {
                 self.effects.push_back(Effect::Shutdown { stream });
             }
             (StreamEvent::Closed(why), true) => self.close_wired(index, why),
-            (StreamEvent::Closed(why), false) => self.close_wireless(index, why),
+            (StreamEvent::Closed(why), false) => self.close_wireless(now, index, why),
         }
     }
 
@@ -197,9 +212,15 @@ impl Relay {
     pub fn handle_timeout(&mut self, now: Instant) {
         for index in (0..self.sessions.len()).rev() {
             match self.sessions[index].state {
-                State::AwaitSetSyn { deadline } if deadline <= now => self.reject(index),
+                State::AwaitSetSyn { deadline } | State::Refused { deadline } if deadline <= now => {
+                    self.reject(index);
+                }
                 State::OpenWait { until } if until <= now => self.send_setack(index),
-                State::AwaitSetSyn { .. } | State::Dialing | State::OpenWait { .. } | State::Open => {}
+                State::AwaitSetSyn { .. }
+                | State::Dialing
+                | State::OpenWait { .. }
+                | State::Open
+                | State::Refused { .. } => {}
             }
         }
     }
@@ -207,7 +228,7 @@ impl Relay {
     /// When [`Relay::handle_timeout`] wants to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let times = self.sessions.iter().filter_map(|s| match s.state {
-            State::AwaitSetSyn { deadline } => Some(deadline),
+            State::AwaitSetSyn { deadline } | State::Refused { deadline } => Some(deadline),
             State::OpenWait { until } => Some(until),
             State::Dialing | State::Open => None,
         });
@@ -285,7 +306,7 @@ impl Relay {
             (State::OpenWait { .. } | State::Open, Some(stream)) => {
                 self.effects.push_back(Effect::Write { stream, octets });
             }
-            (State::AwaitSetSyn { .. } | State::Dialing | State::OpenWait { .. } | State::Open, _) => {
+            (_, _) => {
                 session.limit = session.limit.saturating_sub(octets.len() as u32);
                 session.early.push_back(octets);
                 self.effects.push_back(Effect::LimitReceive { stream: session.wired, octets: session.limit });
@@ -362,7 +383,7 @@ impl Relay {
                 self.effects.push_back(Effect::Shutdown { stream });
             }
             (State::Dialing, _) => session.wired_ended = true,
-            (State::AwaitSetSyn { .. } | State::OpenWait { .. } | State::Open, _) => self.reject(index),
+            (_, _) => self.reject(index),
         }
     }
 
@@ -373,10 +394,10 @@ impl Relay {
         }
     }
 
-    fn close_wireless(&mut self, index: usize, why: StreamClose) {
-        let session = self.sessions.swap_remove(index);
+    fn close_wireless(&mut self, now: Instant, index: usize, why: StreamClose) {
+        let session = &mut self.sessions[index];
         let stream = session.wired;
-        match (session.state, session.setsyn) {
+        match (&session.state, session.setsyn) {
             (State::Dialing, Some(setsyn)) if setsyn.join.plan != Plan::Split => {
                 let (counter, status) = match why {
                     StreamClose::Forbidden => (&mut self.counters.forbidden, SetAckStatus::Forbidden),
@@ -387,12 +408,17 @@ impl Relay {
                     | StreamClose::TimedOut => (&mut self.counters.unreachable, SetAckStatus::Unreachable),
                 };
                 *counter += 1;
+                session.wireless = None;
+                session.early.clear();
+                session.state = State::Refused { deadline: now + self.config.setsyn_timeout };
                 self.answer(stream, &setsyn, status);
                 self.effects.push_back(Effect::Shutdown { stream });
+                return;
             }
             _ if why == StreamClose::Graceful => {}
             _ => self.effects.push_back(Effect::Abort { stream }),
         }
+        self.sessions.swap_remove(index);
     }
 
     fn reject(&mut self, index: usize) {

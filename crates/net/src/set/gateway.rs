@@ -260,22 +260,22 @@ impl Sessions {
 
     /// No session can make way for a further one before it has read what its sender has said.
     fn is_crowded(&mut self, most: usize) -> bool {
-        if self.half_open.len() < most {
-            return false;
-        }
-        self.half_open.retain(|session| !session.is_over());
-        let is_full = !self.half_open.is_empty() && self.half_open.len() >= most;
+        let is_full = self.count_half_open(most) >= most.max(1);
         is_full && self.half_open.iter().all(HalfOpen::has_unread)
+    }
+
+    /// How many have not said what they want; those that have are only taken out where there would be `most`.
+    fn count_half_open(&mut self, most: usize) -> usize {
+        if self.half_open.len() >= most {
+            self.half_open.retain(|session| !session.is_over());
+        }
+        self.half_open.len()
     }
 
     /// Makes room where too many have not said what they want: the oldest of those whose bytes are read makes way. A burst of
     /// senders would otherwise push out an honest one whose greeting has arrived.
     fn evict(&mut self, most: usize) -> Option<GatewayEvent> {
-        if self.half_open.len() <= most {
-            return None;
-        }
-        self.half_open.retain(|session| !session.is_over());
-        if self.half_open.len() <= most {
+        if self.count_half_open(most) <= most {
             return None;
         }
         let idler = self.half_open.iter().position(|session| !session.has_unread());

@@ -117,6 +117,42 @@ fn a_node_that_may_not_be_dialled_is_forbidden_and_one_too_many_finds_it_congest
     }
 }
 
+/// A refused sender is to close. One that goes on instead is reset in the end, whatever it says.
+#[test]
+fn a_refused_sender_that_stays_is_reset() {
+    for why in [StreamClose::Forbidden, StreamClose::Congested, StreamClose::Refused, StreamClose::TimedOut] {
+        for says in [&b""[..], b"anything", &setsyn()] {
+            let mut relay = Relay::new(RelayConfig::default());
+            relay.handle_accepted(Instant::ZERO);
+            relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+            relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(why));
+            let deadline = Instant::ZERO + RelayConfig::default().setsyn_timeout;
+            assert_eq!(relay.next_timeout(), Some(deadline));
+            let answers = to_sender(&mut relay).expect("messages");
+            assert_eq!(answers.len(), 1, "{answers:?}");
+            for ms in 1..100 {
+                let now = Instant::ZERO + Duration::from_millis(ms);
+                relay.handle_stream(now, WIRED, StreamEvent::Data(Bytes::copy_from_slice(says)));
+                relay.handle_timeout(now);
+            }
+            assert_eq!(relay.poll_effect(), None, "it is not answered again");
+            relay.handle_timeout(deadline);
+            assert_eq!(relay.poll_effect(), Some(Effect::Abort { stream: WIRED }));
+            assert_eq!((relay.poll_effect(), relay.next_timeout()), (None, None));
+        }
+        // One that closes is not.
+        let mut relay = Relay::new(RelayConfig::default());
+        relay.handle_accepted(Instant::ZERO);
+        relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+        relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(why));
+        to_sender(&mut relay).expect("messages");
+        relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Ended);
+        relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Closed(StreamClose::Graceful));
+        assert_eq!((relay.poll_effect(), relay.next_timeout()), (None, None));
+        assert_eq!(relay.counters().rejected, 0);
+    }
+}
+
 /// The sender's owner names the gateway, and the node's table says otherwise.
 #[test]
 fn named_gateways_go_before_the_table() {
