@@ -2,8 +2,8 @@
 //!
 //! Implemented: RFC 9293 with the resets and challenge ACKs of RFC 5961; RFC 5681, 6582 and 6675 recovery,
 //! RFC 3042 limited transmit, RFC 3465 byte counting, RFC 6298 and RFC 7323 time-outs, scaling and PAWS;
-//! RFC 9438 CUBIC, Westwood+; ELFN. Not implemented: urgent data (RFC 6093: ignored), keep-alives, ECN (RFC 3168), D-SACK
-//! (RFC 2883), path MTU discovery, Fast Open.
+//! RFC 8985 RACK-TLP, RFC 9937 PRR; RFC 9438 CUBIC, Westwood+; ELFN. Not implemented: urgent data (RFC 6093:
+//! ignored), keep-alives, ECN (RFC 3168), D-SACK (RFC 2883), path MTU discovery, Fast Open.
 //!
 //! A connection may be a subflow of an [`crate::mptcp::Connection`]: see `multipath` and `connection::subflow`.
 //!
@@ -13,6 +13,7 @@
 mod config;
 pub mod congestion;
 mod connection;
+mod flight;
 mod multipath;
 mod receiver;
 mod rtt;
@@ -23,6 +24,7 @@ pub use config::{Backoff, Config, DelayedAck, InitialWindow, Nagle, Push, Recove
 pub use congestion::{AdaptiveNewReno, ByteCounting, CongestionAlgorithm, CustomCongestion};
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
 pub use multipath::DsnWidth;
+pub use sender::RecoveryStage;
 
 pub(crate) use congestion::Coupling;
 pub(crate) use multipath::{Incoming, Multipath, TIGHTER};

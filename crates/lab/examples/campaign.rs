@@ -3,11 +3,12 @@
 
 use std::process::ExitCode;
 
+use anabranch_core::tcp;
 use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::{chains, networks, paths};
+use anabranch_lab::campaign::{bottleneck, chains, networks, paths};
 use anabranch_testkit::rdca::{Faults, fault_run};
 
-const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults \
+const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|tcp-bottleneck \
                      [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         "set-faults" => set_faults(&options),
         "dtc-chains" => dtc_chains(&options),
         "mptcp-paths" => Ok(mptcp_paths(&options)),
+        "tcp-bottleneck" => Ok(tcp_bottleneck()),
         "rdca-faults" => Ok(rdca_faults(&options)),
         _ => return usage(),
     };
@@ -178,4 +180,31 @@ fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
         complete(|c| c.ours.took.is_some())
     );
     Ok(bad == 0)
+}
+
+/// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100 Mbit/s.
+fn tcp_bottleneck() -> bool {
+    let cells = bottleneck::grid(&bottleneck::CONTROLLERS, &[10_000_000, 100_000_000]);
+    let cases = bottleneck::run(&cells, tcp::Config::modern(), |case| {
+        let bottleneck::Case { cell, sawtooth, outcome, faults } = case;
+        println!(
+            "{:?} {} Mbit/s {} ms {} BDP {} flows: utilisation {:.3} of {:.3}, {:.2} time-outs, {:.4} sent again, \
+             fairness {:.3} {}{}",
+            cell.controller,
+            cell.rate / 1_000_000,
+            cell.delay.as_millis(),
+            cell.queue,
+            cell.flows,
+            outcome.utilisation,
+            sawtooth.utilisation,
+            outcome.timeouts,
+            outcome.retransmitted,
+            outcome.jain,
+            if cell.is_crowded() { "crowded " } else { "" },
+            if faults.is_empty() { String::new() } else { format!("MISSED {}", faults.join(", ")) }
+        );
+    });
+    let good = cases.iter().filter(|case| case.faults.is_empty()).count();
+    println!("{good} of {} cells meet all limits", cases.len());
+    good == cases.len()
 }

@@ -2,6 +2,7 @@
 //! can be had again by its number; [`faults`] and [`networks`] are what SET must stand, [`chains`] what distributed
 //! TCP caching must, and [`paths`] multipath TCP. What RDCA must needs no network: `anabranch_testkit::rdca`.
 
+pub mod bottleneck;
 pub mod chains;
 pub mod faults;
 pub mod networks;

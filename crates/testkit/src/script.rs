@@ -5,7 +5,8 @@
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
 //! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N, send-buffer N,
 //!                                        # no-route
-//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto srtt window unsent dropped failures buffered
+//! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto timeouts srtt window unsent dropped
+//!                                        # failures buffered
 //! 2     wait                             # only time passes
 //! ```
 //!
@@ -227,6 +228,7 @@ impl Scene {
             "ssthresh" => format!("{}", segments(info.ssthresh)),
             "flight" => info.in_flight.to_string(),
             "rto" => info.rto.to_string(),
+            "timeouts" => info.timeouts.to_string(),
             "srtt" => format!("{:?}", info.srtt),
             "mss" => info.mss.to_string(),
             "window" => info.peer_window.to_string(),

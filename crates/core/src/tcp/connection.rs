@@ -335,6 +335,8 @@ impl Connection {
             bytes_sent: counts.bytes_sent,
             bytes_acked: counts.bytes_acked,
             bytes_received: self.rx.received(),
+            sacked: self.tx.sacked_bytes(),
+            recovery: self.tx.recovery_stage(),
             segments_dropped: self.dropped,
             route_failures: self.route_failures,
         }

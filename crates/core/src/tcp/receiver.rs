@@ -105,6 +105,11 @@ impl Receiver {
         self.edge.distance(self.nxt).max(0) as u32
     }
 
+    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that it was offered.
+    pub(crate) fn reach(&self) -> u32 {
+        self.buffer.max(self.window()).max(u32::from(u16::MAX))
+    }
+
     pub(crate) fn readable(&self) -> u32 {
         self.ready_len
     }
@@ -249,7 +254,7 @@ impl Receiver {
             self.push(payload);
             arrival = Arrival::Data;
             if self.reassembly.is_empty() {
-                self.delay.segment(now, full);
+                self.delay.segment(now, full, self.mss);
             } else {
                 while let Some(next) = self.reassembly.pop(self.nxt) {
                     self.push(next);

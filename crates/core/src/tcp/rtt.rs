@@ -50,7 +50,7 @@ impl RttEstimator {
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         self.recent.sample(now, rtt);
         let srtt = self.srtt.unwrap_or(rtt);
-        self.base = self.bounded(srtt + (self.rttvar * 4).max(GRANULARITY));
+        self.base = self.bounded(srtt + (self.rttvar * 4).max(self.config.granularity));
         self.backoffs = 0;
     }
 
@@ -130,8 +130,6 @@ impl Recent {
 const SPAN: Duration = Duration::from_secs(5);
 /// No time-out is shorter, whatever the configuration says: time must move on.
 const FLOOR: Duration = Duration::from_micros(1);
-/// G of RFC 6298 section 2: the clock counts nanoseconds.
-const GRANULARITY: Duration = Duration::from_nanos(1);
 /// RFC 6298 section 5.7.
 const AFTER_LOST_SYN: Duration = Duration::from_secs(3);
 /// Enough doublings to take 1 us past any cap.
@@ -146,6 +144,7 @@ mod tests {
             initial: Duration::from_secs(3),
             min: Duration::from_millis(1),
             max: Duration::from_secs(16),
+            granularity: Duration::ZERO,
             backoff: Backoff::Double,
         })
     }
@@ -195,6 +194,15 @@ mod tests {
             assert_eq!(rtt.recent_rtt(), Some(ms(least)), "after {s} s");
         }
         assert_eq!(rtt.min_rtt(), Some(ms(100)));
+    }
+
+    /// RFC 6298 section 2.3: a steady round trip leaves the granularity as the margin.
+    #[test]
+    fn a_steady_round_trip_keeps_the_margin() {
+        let granularity = Duration::from_millis(200);
+        let mut rtt = RttEstimator::new(RtoConfig { granularity, ..estimator().config });
+        (0..100).for_each(|_| rtt.sample(Instant::ZERO, Duration::from_millis(600)));
+        assert_eq!(rtt.rto(), Duration::from_millis(800));
     }
 
     #[test]

@@ -10,12 +10,16 @@
 mod ack;
 mod delivery;
 mod output;
+mod prr;
 mod queue;
+mod rack;
+mod stage;
 mod timer;
 
 pub(crate) use ack::{Acknowledgement, Progress};
 pub(crate) use output::{Mark, Outgoing};
 pub(crate) use queue::SendQueue;
+pub use stage::RecoveryStage;
 pub(crate) use timer::Expired;
 
 use alloc::boxed::Box;
@@ -23,12 +27,14 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 
 use self::delivery::Delivery;
+use self::prr::Prr;
+use self::rack::Rack;
 use self::timer::Timer;
 use super::config::{Config, InitialWindow, Recovery};
 use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Usage, View};
+use super::flight::Flight;
 use super::multipath::SendMap;
 use super::rtt::RttEstimator;
-use super::sack::Scoreboard;
 use crate::segment::{DataSeqNumber, SeqNumber};
 use crate::time::{Duration, Instant};
 
@@ -38,9 +44,7 @@ pub(crate) struct Sender {
     config: Config,
     /// SND.UNA.
     una: SeqNumber,
-    /// SND.NXT; a time-out takes it back to SND.UNA.
-    nxt: SeqNumber,
-    /// Just past the highest octet ever sent.
+    /// SND.NXT, just past the highest byte ever sent.
     max: SeqNumber,
     /// Sequence number of the first octet in `queue`.
     base: SeqNumber,
@@ -62,7 +66,11 @@ pub(crate) struct Sender {
     inflation: u32,
     /// SND.UNA is to be sent again out of turn.
     resend: Resend,
-    scoreboard: Scoreboard,
+    flight: Flight,
+    /// The peer reports what it holds.
+    sacked: bool,
+    rack: Rack,
+    prr: Prr,
     peak: Peak,
     timer: Timer,
     /// Time-outs or unanswered probes in a row.
@@ -120,12 +128,14 @@ enum Timing {
 /// Loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
-    /// Nothing is known to be lost, or a time-out is being repaired.
+    /// Nothing is known to be lost.
     Open,
     /// Fast recovery of RFC 5681 and 6582.
     Fast(Partial),
     /// SACK recovery of RFC 6675.
     Sack,
+    /// After a time-out, until all that was outstanding then is acknowledged: slow start over what is lost.
+    Loss,
 }
 
 /// RFC 6582 section 3.2: only the first partial acknowledgement restarts the timer.
@@ -157,7 +167,6 @@ impl Sender {
         let mss = u32::from(config.mss.max(1));
         Self {
             una: iss,
-            nxt: iss,
             max: iss,
             base: iss + 1,
             queue: SendQueue::default(),
@@ -173,7 +182,10 @@ impl Sender {
             flight_before: 0,
             inflation: 0,
             resend: Resend::Idle,
-            scoreboard: Scoreboard::default(),
+            flight: Flight::default(),
+            sacked: false,
+            rack: Rack::default(),
+            prr: Prr::default(),
             peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
             retries: 0,
@@ -260,7 +272,7 @@ impl Sender {
 
     /// Octets that would leave at once if they were written now: none while others wait or are sent again.
     pub(crate) fn room(&self) -> u32 {
-        if self.nxt != self.max || self.unsent() > 0 || self.resend != Resend::Idle || self.stands_by() {
+        if self.repairs_timeout() || self.unsent() > 0 || self.resend != Resend::Idle || self.stands_by() {
             return 0;
         }
         self.window_left()
@@ -270,13 +282,12 @@ impl Sender {
     pub(super) fn window_left(&self) -> u32 {
         match self.phase {
             Phase::Sack => {
-                let pipe = self.scoreboard.pipe(self.una, self.max, self.mss);
                 // A whole segment must have room (RFC 6675 section 5 step C).
-                let room = self.cwnd().saturating_sub(pipe);
+                let room = self.cwnd().saturating_sub(self.flight.pipe());
                 if room < self.mss { 0 } else { room }
             }
-            Phase::Open | Phase::Fast(_) => {
-                self.cwnd().saturating_add(self.inflation).saturating_sub(self.in_flight())
+            Phase::Open | Phase::Fast(_) | Phase::Loss => {
+                self.cwnd().saturating_add(self.inflation).saturating_sub(self.occupied())
             }
         }
     }
@@ -286,15 +297,15 @@ impl Sender {
         self.more = more;
     }
 
-    /// SND.NXT was taken back and has not come forward yet.
+    /// What a time-out has shown as lost is being sent again.
     pub(crate) fn repairs_timeout(&self) -> bool {
-        self.nxt != self.max
+        matches!(self.phase, Phase::Open | Phase::Loss) && self.flight.lost() > 0
     }
 
     /// All octets from `seq` to `end` are acknowledged or reported.
     pub(crate) fn has_delivered(&self, seq: SeqNumber, end: SeqNumber) -> bool {
         let seq = seq.max(self.una);
-        seq.ge(end) || self.scoreboard.reported(seq, end) == end.distance(seq) as u32
+        seq.ge(end) || self.flight.reported(seq, end) == end.distance(seq) as u32
     }
 
     /// What the other subflows are like, for a controller that asks.
@@ -367,7 +378,23 @@ impl Sender {
     /// The congestion window with the limit applied, without inflation.
     #[inline]
     pub(crate) fn cwnd(&self) -> u32 {
+        if self.config.prr && self.phase == Phase::Sack {
+            self.prr.window().max(self.mss)
+        } else {
+            self.controlled()
+        }
+    }
+
+    /// The window that the congestion control wants.
+    #[inline]
+    fn controlled(&self) -> u32 {
         self.congestion.cwnd().min(self.limit()).max(self.mss)
+    }
+
+    /// What counts against the congestion window.
+    #[inline]
+    fn occupied(&self) -> u32 {
+        if self.uses_rack() { self.flight.pipe() } else { self.in_flight() }
     }
 
     pub(crate) fn ssthresh(&self) -> u32 {
@@ -379,10 +406,14 @@ impl Sender {
         self.window.wnd
     }
 
-    /// SND.NXT - SND.UNA.
+    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it is sent again.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
-        self.nxt.distance(self.una).max(0) as u32
+        match self.phase {
+            Phase::Loss => self.flight.pipe(),
+            Phase::Open if self.flight.lost() > 0 => self.flight.pipe(),
+            Phase::Open | Phase::Fast(_) | Phase::Sack => self.max.distance(self.una).max(0) as u32,
+        }
     }
 
     /// Octets written and never sent.
@@ -443,7 +474,7 @@ impl Sender {
         match (self.config.recovery, self.phase) {
             (Recovery::RenoGoBackN, _) => Repair::Reno,
             (Recovery::NewReno, Phase::Sack) => Repair::Sack,
-            (Recovery::NewReno, Phase::Open | Phase::Fast(_)) => Repair::NewReno,
+            (Recovery::NewReno, Phase::Open | Phase::Fast(_) | Phase::Loss) => Repair::NewReno,
         }
     }
 

@@ -21,7 +21,7 @@ fn octets(seed: u64, n: usize) -> Bytes {
 }
 
 fn config(scheduler: SchedulerKind) -> Config {
-    Config { scheduler, tcp: tcp::Config { mss: 1000, ..tcp::Config::default() }, ..Config::default() }
+    Config { scheduler, tcp: tcp::Config { mss: 1000, ..tcp::Config::modern() }, ..Config::default() }
 }
 
 /// A world that sends `up` and `down` octets and closes; both must arrive.

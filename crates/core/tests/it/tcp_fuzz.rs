@@ -202,6 +202,8 @@ fn any_config(prng: &mut Prng) -> Config {
         nagle: prng.pick(&[Nagle::On, Nagle::Off]),
         limited_transmit: prng.chance(50),
         recovery: prng.pick(&[Recovery::NewReno, Recovery::RenoGoBackN]),
+        rack_tlp: prng.chance(50),
+        prr: prng.chance(50),
         congestion: prng.pick(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,

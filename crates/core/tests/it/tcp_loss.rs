@@ -1,5 +1,6 @@
 //! Loss recovery: RFC 5681, 6582, 6675, 3042 and BSD Reno.
 
+use anabranch_core::segment::Options;
 use anabranch_core::tcp::{Config, InitialWindow, Recovery, SackRole};
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
@@ -121,10 +122,59 @@ fn newreno_time_out_during_recovery_goes_back() {
         expect![[r#"
             0.100 > . 1001:2001 ack 501 win 8000
             0.100 ! Writable
-            1.000 > . 1001:2001 ack 501 win 8000
+            1.100 > . 1001:2001 ack 501 win 8000
             2.000 = cwnd 1
             2.000 = ssthresh 4
             2.000 = flight 1000
+        "#]],
+    );
+}
+
+/// RFC 5681 section 3.1: all that was outstanding at a time-out is one loss, however many time-outs its repair takes.
+#[test]
+fn a_time_out_while_another_is_repaired_leaves_the_threshold() {
+    check(
+        flight(plain(), 8),
+        "1 show ssthresh\n1.1 < . 501:501 ack 2001 win 60000\n4 show timeouts\n4 show ssthresh",
+        expect![[r#"
+            1.000 > . 1001:2001 ack 501 win 8000
+            1.000 = ssthresh 4
+            1.100 > . 2001:3001 ack 501 win 8000
+            1.100 > . 3001:4001 ack 501 win 8000
+            1.100 ! Writable
+            3.100 > . 2001:3001 ack 501 win 8000
+            4.000 = timeouts 2
+            4.000 = ssthresh 4
+        "#]],
+    );
+}
+
+/// RFC 6675 section 2: an acknowledgement that moves SND.UNA and reports more than two segments begins a recovery.
+#[test]
+fn sack_with_a_cumulative_acknowledgement_begins_recovery() {
+    check(
+        flight(sack(), 8),
+        "0.1 < . 501:501 ack 2001 win 60000 <sack 3001:9001>\n0.1 show ssthresh",
+        expect![[r#"
+            0.100 > . 2001:3001 ack 501 win 8000
+            0.100 > . 9001:10001 ack 501 win 8000
+            0.100 > . 10001:11001 ack 501 win 8000
+            0.100 > . 11001:12001 ack 501 win 8000
+            0.100 ! Writable
+            0.100 = ssthresh 4
+        "#]],
+    );
+}
+
+/// RFC 6675 section 2: an acknowledgement that reports nothing new shows no loss. The network has doubled a packet.
+#[test]
+fn sack_duplicates_without_a_report_show_no_loss() {
+    let scene = Scene::established_with(sack(), Options { sack_permitted: true, ..Options::default() });
+    check(
+        scene.quietly("0 < . 501:501 ack 1001 win 60000\n0 write 3000"),
+        &format!("0.1 {DUP}\n0.1 {DUP}\n0.1 {DUP}\n0.1 {DUP}\n0.2 show cwnd"),
+        expect![[r#"
+            0.200 = cwnd 1
         "#]],
     );
 }
@@ -230,8 +280,25 @@ fn sack_rescue_retransmission_covers_a_lost_tail() {
     );
 }
 
+/// RFC 2018 section 8: what was reported is not sent again after a time-out.
 #[test]
-fn sack_is_forgotten_after_a_time_out() {
+fn sack_is_kept_over_a_time_out() {
+    check(
+        flight(sack(), 4),
+        "0.1 < . 501:501 ack 1001 win 60000 <sack 2001:3001>
+         1.2 < . 501:501 ack 3001 win 60000",
+        expect![[r#"
+            1.000 > . 1001:2001 ack 501 win 8000
+            1.200 > . 3001:4001 ack 501 win 8000
+            1.200 > . 4001:5001 ack 501 win 8000
+            1.200 ! Writable
+        "#]],
+    );
+}
+
+/// The peer acknowledges less than it has reported: it has dropped that again.
+#[test]
+fn sack_that_the_peer_takes_back_is_forgotten() {
     check(
         flight(sack(), 4),
         "0.1 < . 501:501 ack 1001 win 60000 <sack 2001:3001>

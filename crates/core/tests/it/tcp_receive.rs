@@ -130,6 +130,27 @@ fn delayed_ack_counts_full_segments() {
     );
 }
 
+/// RFC 9293 SHLD-19: twice the largest segment in bytes is enough too, however they come.
+#[test]
+fn delayed_ack_counts_the_bytes_of_segments_that_are_not_full() {
+    let script = (0..5).map(|i| format!("0 < . {}:{} ack 1001 win 8000", 1501 + i * 700, 2201 + i * 700));
+    let script = script.collect::<Vec<_>>().join("\n");
+    check(
+        Scene::established(delayed(2)),
+        &format!("0 < . 501:1501 ack 1001 win 8000\n{script}\n1 wait"),
+        expect![[r#"
+            0.000 ! Readable
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 2901 win 5600
+            0.000 ! Readable
+            0.000 ! Readable
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 5001 win 3500
+            0.000 ! Readable
+        "#]],
+    );
+}
+
 #[test]
 fn delayed_ack_every_fourth_segment() {
     let script = (0..9).map(|i| format!("0 < . {}:{} ack 1001 win 8000", 501 + i * 100, 601 + i * 100));
@@ -432,6 +453,39 @@ fn timestamps_take_twelve_octets_and_are_echoed() {
             0.600 > . 1001:1001 ack 701 win 7800 <ts 600 ecr 160>
             0.600 ! Readable
             0.700 > . 1001:1989 ack 701 win 7800 <ts 700 ecr 160>
+        "#]],
+    );
+}
+
+/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition, of a segment that lies too far back
+/// the one before.
+#[test]
+fn timestamps_echo_a_repetition_of_what_has_arrived() {
+    check(
+        stamped(),
+        "0.5 < . 501:601 ack 1001 win 8000 <ts 150 ecr 0>
+         0.6 < . 501:601 ack 1001 win 8000 <ts 900 ecr 0>
+         0.7 < . 1000000501:1000000601 ack 1001 win 8000 <ts 990 ecr 0>",
+        expect![[r#"
+            0.500 > . 1001:1001 ack 601 win 7900 <ts 500 ecr 150>
+            0.500 ! Readable
+            0.600 > . 1001:1001 ack 601 win 7900 <ts 600 ecr 900>
+            0.700 > . 1001:1001 ack 601 win 7900 <ts 700 ecr 900>
+        "#]],
+    );
+}
+
+/// RFC 5961 section 5.2: an acknowledgement of what was never sent sets nothing, or PAWS would drop what follows.
+#[test]
+fn timestamps_of_an_impossible_acknowledgement_are_not_taken() {
+    check(
+        stamped(),
+        "0.5 < . 501:601 ack 9001 win 8000 <ts 90000 ecr 0>
+         0.6 < . 501:601 ack 1001 win 8000 <ts 160 ecr 0>",
+        expect![[r#"
+            0.500 > . 1001:1001 ack 501 win 8000 <ts 500 ecr 100>
+            0.600 > . 1001:1001 ack 601 win 7900 <ts 600 ecr 160>
+            0.600 ! Readable
         "#]],
     );
 }

@@ -419,6 +419,7 @@ fn time_outs_back_off_up_to_the_cap() {
         initial: Duration::from_secs(6),
         min: Duration::from_secs(6),
         max: Duration::from_secs(16),
+        granularity: Duration::ZERO,
         backoff: Backoff::Double,
     };
     check(

@@ -167,6 +167,7 @@ impl Chain {
                 initial: Duration::from_secs(6),
                 min: Duration::from_secs(1),
                 max: RTO_MAX,
+                granularity: Duration::ZERO,
                 ..modern.rto
             },
             ..modern

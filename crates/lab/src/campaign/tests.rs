@@ -1,7 +1,56 @@
 //! Short forms of the campaigns; the long ones are `cargo xtask campaign`.
 
+use super::bottleneck::{self, Cell};
 use super::faults::{self, Left};
 use super::{chains, networks, paths};
+use anabranch_core::tcp::{self, CongestionAlgorithm};
+
+/// Cells of the grid that miss a limit, in ms, bandwidth-delay products and flows, and why:
+///
+/// * At 5 ms a sawtooth is only six to nine round trips, one of which is the recovery. Westwood+ measures less than the path
+///   delivers where a round trip is a few segments.
+/// * Eight slow starts overshoot a long queue at 150 ms.
+const MISSED: [(CongestionAlgorithm, u64, f64, u16, &str); 8] = {
+    use CongestionAlgorithm::{Cubic, NewReno, Westwood};
+    [
+        (NewReno, 5, 0.25, 1, "utilisation"),
+        (NewReno, 5, 0.5, 1, "utilisation"),
+        (Cubic, 5, 0.25, 1, "utilisation"),
+        (Cubic, 150, 5.0, 8, "retransmissions"),
+        (Westwood, 5, 0.25, 1, "utilisation"),
+        (Westwood, 5, 0.5, 1, "utilisation"),
+        (Westwood, 5, 1.0, 1, "utilisation"),
+        (Westwood, 5, 1.0, 2, "utilisation"),
+    ]
+};
+
+/// Utilisation, time-outs, retransmissions and fairness of every cell at 10 Mbit/s, with the TCP of a present-day host.
+#[test]
+fn flows_use_a_bottleneck_as_their_sawtooth_says() {
+    let cells = bottleneck::grid(&bottleneck::CONTROLLERS, &[10_000_000]);
+    let mut missed = Vec::new();
+    for case in bottleneck::run(&cells, tcp::Config::modern(), |_| {}) {
+        let Cell { controller, delay, queue, flows, .. } = case.cell;
+        let crowded = case.cell.is_crowded();
+        let faults = case.faults.iter().filter(|fault| !crowded || **fault == "utilisation" && flows > 2);
+        missed.extend(faults.map(|fault| (controller, delay.as_millis(), queue, flows, *fault)));
+    }
+    let unknown: Vec<_> = missed.iter().filter(|miss| !MISSED.contains(miss)).collect();
+    let mended: Vec<_> = MISSED.iter().filter(|miss| !missed.contains(miss)).collect();
+    assert!(unknown.is_empty() && mended.is_empty(), "missed: {unknown:?}; no longer missed: {mended:?}");
+}
+
+/// The collapse that this grid is about: a recovery that fails ends in a time-out, and that in the next. RFC 6675 alone,
+/// without RACK-TLP and PRR, is worse at keeping a retransmission out of a full queue, but it does not collapse.
+#[test]
+fn recoveries_do_not_collapse_without_rack_and_prr() {
+    let cells = bottleneck::grid(&bottleneck::CONTROLLERS, &[10_000_000]);
+    for case in bottleneck::run(&cells, tcp::Config::default(), |_| {}) {
+        let least = 0.78 * case.sawtooth.utilisation;
+        assert!(case.outcome.utilisation > least, "{case:?}");
+        assert!(case.cell.is_crowded() || case.outcome.timeouts < 20.0, "{case:?}");
+    }
+}
 
 #[test]
 fn gateways_die_and_the_file_is_delivered_while_one_lives() {

@@ -54,6 +54,7 @@ impl Config {
                 initial: Duration::from_secs(1),
                 min: Duration::from_secs(1),
                 max: Duration::from_secs(60),
+                granularity: Duration::ZERO,
                 backoff: tcp::Backoff::Double,
             },
             timestamps: false,

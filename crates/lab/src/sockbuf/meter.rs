@@ -4,7 +4,6 @@ use anabranch_core::sockbuf::Kind;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, Sink};
 use anabranch_sim::buffers::{BufferMetrics, Division, Share};
-use anabranch_sim::sim::Simulation;
 
 use super::config::{Config, FLOWS};
 use super::network::{Flow, Network};
@@ -82,17 +81,18 @@ impl Totals {
     fn of(network: &Network) -> Self {
         let read = |flow: &Flow| network.sim.app::<Sink>(flow.sink).bytes();
         Self {
-            sent: sent(&network.sim, network.striped),
+            sent: sent(network, network.striped),
             received: read(&network.striped),
             singles: network.singles.iter().map(read).collect(),
         }
     }
 }
 
-/// Octets that a connection has sent, by what its sender saw last.
-fn sent(sim: &Simulation, flow: Flow) -> u64 {
-    let sender = sim.app::<BulkSender>(flow.source);
-    sender.info.map_or(0, |info| info.bytes_sent)
+/// Octets that a connection has sent.
+fn sent(network: &Network, flow: Flow) -> u64 {
+    let sender = network.sim.app::<BulkSender>(flow.source);
+    let now = sender.connection().and_then(|id| network.sim.world().info(network.host, id));
+    now.or(sender.info).map_or(0, |info| info.bytes_sent)
 }
 
 impl Outcome {

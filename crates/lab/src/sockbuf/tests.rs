@@ -41,7 +41,8 @@ fn a_run_measures_everything_and_keeps_within_the_memory() {
             assert!(found.buffers.peak_held <= found.buffers.peak_limits, "{case}");
             assert_eq!((found.buffers.overfull, found.buffers.refused), (0, 0), "{case}");
             assert_eq!((found.sent.len(), found.singles.len(), found.steps.len()), (6, 5, 3), "{case}");
-            assert!(found.striped_sent() >= found.striped_received(), "{case}");
+            let all = |octets: &[u64]| octets.iter().sum::<u64>();
+            assert!(all(&found.sent) >= all(&found.received), "{case}");
             assert!(found.striped_received() > 500_000.0, "{case}");
             assert!(found.single().expect("there are some") > 500_000.0, "{case}");
             assert!((0.2..=1.0).contains(&found.fairness()), "{case}");
@@ -56,10 +57,11 @@ fn a_run_measures_everything_and_keeps_within_the_memory() {
 
 #[test]
 fn without_single_connections_there_is_nothing_of_them() {
-    let config = config(&["connections=3", "duration=20s", "background=0bit/s", "loss=0"]);
-    let found = SockbufPoint::new(config).outcome(SEED, 0).expect("it runs");
+    let alone = ["connections=3", "duration=100s", "bandwidth_step=0s", "background=0bit/s", "loss=0"];
+    let found = SockbufPoint::new(config(&alone)).outcome(SEED, 0).expect("it runs");
     assert_eq!(found.single(), None);
-    // All of the links is to be had, but for headers and the beginning.
+    // All of the links is to be had, but for headers and the windows' sawteeth. In the first 20 s the slow starts of the
+    // three flows decide, each of which overshoots.
     assert!(found.striped_received() > 14e6, "{}", found.striped_received());
     assert!(found.striped_received() < 20e6, "{}", found.striped_received());
 }

@@ -14,8 +14,8 @@ use crate::transport::TransportConfig;
 /// Octets that repeat in what a [`BulkSender`] without data sends.
 const PATTERN_LEN: usize = 1 << 16;
 
-/// A sender writes again when no more than this is unsent, so that it writes large pieces while the network
-/// is the limit, and at once what was acknowledged while its buffer is.
+/// A sender writes again when no more than this is unsent, or when a third of its buffer is free, so that it writes large
+/// pieces. The second matters in a long recovery, in which nothing is acknowledged and so no event asks for more.
 const LOW_WATER: u32 = 32 * 1024;
 
 /// One for all runs, and never counted: neither a sender's start nor a handle to a piece of it costs anything.
@@ -166,6 +166,11 @@ impl BulkSender {
         }
     }
 
+    /// Its connection, from when it calls until that is over. [`World::info`](crate::world::World::info) has its figures.
+    pub fn connection(&self) -> Option<ConnId> {
+        self.id
+    }
+
     fn connect(&mut self, ctx: &mut Ctx<'_>) {
         let (to, transport) = ((self.config.to, self.config.port), self.config.transport);
         match self.subflows.connect(ctx, to, transport, self.config.segments()) {
@@ -228,7 +233,10 @@ impl App for BulkSender {
                     self.subflows.follow_paths(ctx, id);
                 }
                 if self.config.content.octets().is_none_or(|total| self.written < total) {
-                    if self.info.is_some_and(|info| info.unsent <= LOW_WATER) {
+                    let wants = |info: Info| {
+                        info.unsent <= LOW_WATER || info.buffered <= info.send_buffer - info.send_buffer / 3
+                    };
+                    if self.info.is_some_and(wants) {
                         self.fill(ctx, id);
                     }
                 } else {

@@ -174,6 +174,8 @@ pub struct TcpProfile {
     pub rto_min: Option<Span>,
     /// Upper bound of the retransmission time-out, back-off included.
     pub rto_max: Option<Span>,
+    /// How far the retransmission time-out stays above the round-trip time at least.
+    pub rto_granularity: Option<Span>,
     /// What a time-out does to the next.
     pub rto_backoff: Option<BackoffName>,
     /// Segments per acknowledgement, or "off" for one each at once.
@@ -192,6 +194,10 @@ pub struct TcpProfile {
     pub limited_transmit: Option<bool>,
     /// What is sent again after a loss.
     pub recovery: Option<RecoveryName>,
+    /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs SACK.
+    pub rack_tlp: Option<bool>,
+    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK.
+    pub prr: Option<bool>,
     /// How the congestion window grows and shrinks.
     pub congestion: Option<CongestionName>,
     /// Octets that can be written beyond what is acknowledged.
@@ -248,6 +254,8 @@ impl TcpProfile {
             nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             recovery: self.recovery.map_or(base.recovery, Into::into),
+            rack_tlp: self.rack_tlp.unwrap_or(base.rack_tlp),
+            prr: self.prr.unwrap_or(base.prr),
             congestion: match self.congestion {
                 Some(name) => name.algorithm(policies).map_err(|message| ("congestion", message))?,
                 None => base.congestion,
@@ -302,6 +310,7 @@ impl TcpProfile {
             initial: self.rto_initial.map_or(base.initial, |span| span.0),
             min: self.rto_min.map_or(base.min, |span| span.0),
             max: self.rto_max.map_or(base.max, |span| span.0),
+            granularity: self.rto_granularity.map_or(base.granularity, |span| span.0),
             backoff: match self.rto_backoff {
                 Some(BackoffName::Double) => Backoff::Double,
                 Some(BackoffName::Constant) => Backoff::Constant,
@@ -353,6 +362,7 @@ impl TcpProfile {
             rto_initial: Some(Span(config.rto.initial)),
             rto_min: Some(Span(config.rto.min)),
             rto_max: Some(Span(config.rto.max)),
+            rto_granularity: Some(Span(config.rto.granularity)),
             rto_backoff: Some(match config.rto.backoff {
                 Backoff::Double => BackoffName::Double,
                 Backoff::Constant => BackoffName::Constant,
@@ -365,6 +375,8 @@ impl TcpProfile {
             nagle: Some(config.nagle == Nagle::On),
             limited_transmit: Some(config.limited_transmit),
             recovery: Some(config.recovery.into()),
+            rack_tlp: Some(config.rack_tlp),
+            prr: Some(config.prr),
             congestion: Some(config.congestion.into()),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),

@@ -33,7 +33,7 @@ fn a_traced_dumbbell_is_what_it_was() {
         trace.len(),
     );
     expect![
-        "113029 packets, 2825 lost, 344447 events, 79030833 octets of trace, SHA-256 23906bb8d3fc3088..."
+        "112967 packets, 2934 lost, 343550 events, 79242294 octets of trace, SHA-256 009e9ab71972a84b..."
     ]
     .assert_eq(&said);
 }

@@ -10,7 +10,7 @@ use arbitrary::{Result, Unstructured};
 /// Any legal configuration with buffers small enough that a run stays short.
 pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     if octets.ratio(1, 8)? {
-        return Ok(if octets.arbitrary()? { Config::default() } else { Config::paper() });
+        return Ok(*octets.choose(&[Config::default(), Config::modern(), Config::paper()])?);
     }
     let mss = *octets.choose(&[1, 7, 100, 536, 1440, 1460, 9000, 65495])?;
     let most = if mss < 100 { 2000 } else { 70_000 };
@@ -35,6 +35,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         nagle: *octets.choose(&[Nagle::On, Nagle::Off])?,
         limited_transmit: octets.arbitrary()?,
         recovery: *octets.choose(&[Recovery::NewReno, Recovery::RenoGoBackN])?,
+        rack_tlp: octets.arbitrary()?,
+        prr: octets.arbitrary()?,
         congestion: *octets.choose(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,
@@ -61,6 +63,7 @@ fn rto(octets: &mut Unstructured<'_>) -> Result<RtoConfig> {
         initial: Duration::from_millis(octets.int_in_range(min..=3000)?),
         min: Duration::from_millis(min),
         max: Duration::from_millis(octets.int_in_range(min..=64_000)?),
+        granularity: Duration::from_millis(octets.int_in_range(0..=200)?),
         backoff: *octets.choose(&[Backoff::Double, Backoff::Constant])?,
     })
 }

@@ -45,7 +45,7 @@ fn at_any_time_as_much_waits_and_is_under_way_as_in_the_simulator() {
         let (_, log) = logged(&scenario);
         let replay = replay(&log);
         let mut busiest = 0;
-        for seconds in [0.0, 0.3, 0.7, 0.95, 1.0, 1.7, 2.3, 30.0] {
+        for seconds in (0..60).map(|n| f64::from(n) / 23.0).chain([0.95, 30.0]) {
             let mut sim = simulation(&scenario);
             let now = instant(seconds);
             sim.run_until(now);

@@ -18,6 +18,8 @@ pub(crate) struct Cubic {
     epoch: Option<Epoch>,
     /// The reduction before this epoch came from a time-out, or there was none (section 4.8).
     fresh: bool,
+    /// When an acknowledgement last came.
+    last_ack: Instant,
 }
 
 /// One stage of congestion avoidance.
@@ -36,7 +38,16 @@ struct Epoch {
 
 impl Cubic {
     pub(crate) fn new(cwnd: u32, ssthresh: u32) -> Self {
-        Self { cwnd, ssthresh, w_max: 0, cwnd_prior: 0, owed: 0, epoch: None, fresh: true }
+        Self {
+            cwnd,
+            ssthresh,
+            w_max: 0,
+            cwnd_prior: 0,
+            owed: 0,
+            epoch: None,
+            fresh: true,
+            last_ack: Instant::ZERO,
+        }
     }
 
     fn begin(&mut self, now: Instant, view: &View) -> Epoch {
@@ -97,7 +108,12 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
+        let since = now.saturating_since(core::mem::replace(&mut self.last_ack, now));
         if !view.uses(self.cwnd, self.ssthresh) {
+            // Time in which the window is not the limit is no time of this epoch (section 5.8).
+            if let Some(epoch) = &mut self.epoch {
+                epoch.start += since;
+            }
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -171,7 +187,7 @@ const LONGEST: u64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::ByteCounting;
+    use super::super::{ByteCounting, Usage};
     use super::*;
 
     #[test]
@@ -190,6 +206,27 @@ mod tests {
         assert_eq!(window_at(&epoch, Duration::from_millis(4217), 1000), 100_000);
         assert!(window_at(&epoch, Duration::ZERO, 1000).abs_diff(70_000) < 20);
         assert!(window_at(&epoch, Duration::from_millis(8434), 1000).abs_diff(130_000) < 20);
+    }
+
+    /// RFC 9438 section 5.8: a sender that did not use its window for 10 s goes on where it was.
+    #[test]
+    fn time_without_use_of_the_window_does_not_count() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let full = View {
+            in_flight: 100_000,
+            srtt: Some(Duration::from_millis(100)),
+            ..View::of(1000, Repair::Sack)
+        };
+        let idle = View { usage: Usage::Partial { peak: 1000 }, ..full };
+        let window = |pause: u64| {
+            let mut cubic = Cubic::new(100_000, u32::MAX);
+            cubic.on_loss(at(0), &full);
+            (1..10).for_each(|n| cubic.on_ack(at(100 * n), &full, 70_000));
+            (1..=pause).for_each(|n| cubic.on_ack(at(900 + 100 * n), &idle, 1000));
+            (10..20).for_each(|n| cubic.on_ack(at(100 * (n + pause)), &full, 70_000));
+            cubic.cwnd()
+        };
+        assert_eq!(window(0), window(100));
     }
 
     /// RFC 9438 section 4.2: the target is at most one and a half of the window, however far the cubic function is ahead.

@@ -60,6 +60,9 @@ impl Connection {
             Some(_) | None => None,
         };
         self.sends_sack = options.sack_permitted && self.sack_roles().sends;
+        if options.sack_permitted {
+            self.tx.expect_sack();
+        }
         let peer = options.mss.unwrap_or(DEFAULT_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
         let options_len = stamped + self.multipath_overhead();

@@ -19,6 +19,8 @@ impl Connection {
     pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) {
         match self.check(now, &mut segment) {
             Ok(()) => {
+                // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would drop all others.
+                self.take_stamp(now, &segment);
                 self.tell_multipath(&segment, segment.seq, self.send_shift);
                 self.process_ack(now, &segment);
                 self.process_text(now, segment);
@@ -86,14 +88,16 @@ impl Connection {
             segment.seq.lt(right) && segment.seq_end().gt(nxt)
         };
         if acceptable {
-            if let (Some(stamps), Some(theirs)) = (&mut self.stamps, segment.options.timestamps) {
-                stamps.take(now, theirs.value, segment.seq);
-            }
             return Ok(());
         }
         if segment.flags.contains(Flags::RST) {
             // A reset at RCV.NXT counts however small the window is.
             return if segment.seq == nxt { Ok(()) } else { Err(Dropped) };
+        }
+        if nxt.distance(segment.seq).unsigned_abs() <= self.rx.reach() && segment.ack.le(self.tx.max()) {
+            // What the peer repeats because our acknowledgement was lost is timed by the repetition (RFC 7323 section
+            // 4.3). Only as far back as a repetition can lie: a guessed segment must not set TS.Recent.
+            self.take_stamp(now, segment);
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
             // Our last ACK was lost.
@@ -106,6 +110,14 @@ impl Connection {
             return Ok(());
         }
         Err(Dropped)
+    }
+
+    /// R3 of RFC 7323 section 5.3.
+    #[inline]
+    fn take_stamp(&mut self, now: Instant, segment: &Segment) {
+        if let (Some(stamps), Some(theirs)) = (&mut self.stamps, segment.options.timestamps) {
+            stamps.take(now, theirs.value, segment.seq);
+        }
     }
 
     /// Second the RST, fourth the SYN, fifth the presence of an ACK (RFC 5961 sections 3.2 and 4.2).

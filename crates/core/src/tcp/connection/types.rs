@@ -2,6 +2,7 @@
 
 #[cfg(doc)]
 use crate::tcp::Connection;
+use crate::tcp::sender::RecoveryStage;
 use crate::time::Duration;
 
 /// The states of RFC 9293 section 3.3.2. LISTEN belongs to whoever holds the port: see
@@ -120,6 +121,10 @@ pub struct Info {
     pub bytes_acked: u64,
     /// Octets received in order.
     pub bytes_received: u64,
+    /// Bytes above SND.UNA that the peer has reported by SACK.
+    pub sacked: u32,
+    /// Which stage of loss recovery the sender is in.
+    pub recovery: RecoveryStage,
     /// Segments received that were dropped: out of window, bad acknowledgement, after the end.
     pub segments_dropped: u64,
     /// Notices of a lost route.

@@ -14,24 +14,29 @@ pub(super) struct AckDelay {
     waiting: Option<Instant>,
     /// Full segments since the last acknowledgement.
     segments: u8,
+    /// Bytes since then.
+    bytes: u32,
     /// The largest payload seen: what a full segment is.
     largest: u32,
 }
 
 impl AckDelay {
     pub(super) fn new(policy: DelayedAck) -> Self {
-        Self { policy, due: 0, waiting: None, segments: 0, largest: 0 }
+        Self { policy, due: 0, waiting: None, segments: 0, bytes: 0, largest: 0 }
     }
 
-    /// A segment with `len` octets came in order and filled no hole.
+    /// A segment with `len` bytes came in order and filled no hole; `rmss` is the most that one can carry. Segments that
+    /// are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19).
     #[inline]
-    pub(super) fn segment(&mut self, now: Instant, len: u32) {
+    pub(super) fn segment(&mut self, now: Instant, len: u32, rmss: u32) {
         let DelayedAck::Every { segments, timeout } = self.policy else { return self.in_order() };
         self.largest = self.largest.max(len);
         if len >= self.largest {
             self.segments = self.segments.saturating_add(1);
         }
-        if self.segments >= segments.max(1) {
+        self.bytes = self.bytes.saturating_add(len);
+        let enough = rmss.saturating_mul(u32::from(segments.max(1)));
+        if self.segments >= segments.max(1) || self.bytes >= enough {
             self.in_order();
         } else if self.waiting.is_none() {
             self.waiting = Some(now + timeout);
@@ -61,6 +66,7 @@ impl AckDelay {
         self.due = self.due.saturating_sub(1);
         self.waiting = None;
         self.segments = 0;
+        self.bytes = 0;
     }
 
     #[inline]

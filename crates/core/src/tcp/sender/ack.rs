@@ -1,5 +1,6 @@
 //! What an acknowledgement means.
 
+use super::prr::{Delivery, Prr};
 use super::timer::Timer;
 use super::{Partial, Phase, Resend, Sender, Timing};
 use crate::segment::{SackBlock, SeqNumber};
@@ -37,20 +38,53 @@ impl Sender {
         self.leave_standby(now);
         let right = self.una + self.window.wnd;
         let cwnd = self.cwnd();
-        let dup = self.is_duplicate(a);
+        let repeats = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
-        let reports = self.uses_sack() && !a.sack.is_empty();
-        let news = reports && self.scoreboard.update(a.ack.max(self.una), self.max, a.sack);
+        let (losses, mut delivered) = (self.flight.losses(), 0);
+        if self.sacked {
+            // What was reported before is no news when it is acknowledged.
+            let reported = self.flight.reported(self.una, a.ack.max(self.una));
+            delivered = (a.ack.distance(self.una).max(0) as u32) - reported;
+        }
+        if a.ack.gt(self.una) {
+            // First, so that it does not look overtaken by what this acknowledgement reports.
+            self.flight.acknowledge(a.ack);
+        }
+        let news = if self.uses_sack() && !a.sack.is_empty() {
+            self.sacked = true;
+            self.flight.report(a.ack.max(self.una), self.max, a.sack)
+        } else {
+            0
+        };
         let moved = a.ack.gt(self.una);
+        let flight = self.in_flight();
+        // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports something new is a
+        // duplicate, whether or not it moves SND.UNA. Else a packet that the network doubles would look like a loss.
+        let dup = if self.sacked { news > 0 } else { repeats };
         if moved || dup {
             let acked = a.ack.distance(self.una).max(0) as u32;
             self.congestion.on_delivery(now, self.mss, acked);
         }
         if moved {
             self.advance(now, a);
-        } else if matches!(self.timer, Timer::Retransmit(_)) && (news || (dup && !reports)) {
-            self.duplicate(now);
+        }
+        if matches!(self.timer, Timer::Retransmit(_) | Timer::Idle) {
+            if self.uses_rack() {
+                self.answer_probe(now, a.ack, a.sack, !moved && a.len == 0);
+                self.rack_on_ack(now);
+                self.repair_lost(now, flight);
+                if moved {
+                    self.schedule_probe(now);
+                }
+            } else if dup && self.timer != Timer::Idle {
+                self.duplicate(now, flight);
+            }
+        }
+        if self.config.prr && self.phase == Phase::Sack && (moved || news > 0) {
+            let (bytes, pipe) = (delivered + news, self.flight.pipe());
+            let safe = moved && self.flight.losses() == losses;
+            self.prr.on_ack(&Delivery { bytes, safe, pipe }, self.controlled(), self.mss);
         }
         self.leave_persist();
         let changed = moved || right != self.una + self.window.wnd || cwnd != self.cwnd();
@@ -68,7 +102,6 @@ impl Sender {
         }
         let resent = self.counts.timeouts > 0;
         self.una = a.ack;
-        self.nxt = self.nxt.max(self.una);
         match self.timing {
             Timing::Running { at, .. } => self.measured(now, now.saturating_since(at)),
             Timing::Spoiled if resent => self.rtt.restart_after_lost_syn(),
@@ -78,6 +111,11 @@ impl Sender {
         self.retries = 0;
         self.recover = self.una - 1;
         self.restart_timer(now);
+    }
+
+    /// The peer has sent SACK-permitted, so that it reports what it holds (RFC 2018 section 2).
+    pub(crate) fn expect_sack(&mut self) {
+        self.sacked = self.uses_sack();
     }
 
     #[inline]
@@ -116,9 +154,8 @@ impl Sender {
         self.counts.bytes_acked += u64::from(octets);
         let acked = a.ack.distance(self.una) as u32;
         self.una = a.ack;
-        self.nxt = self.nxt.max(self.una);
         self.delivery.moved(now, self.una, self.max, self.counts.bytes_acked);
-        self.scoreboard.advance(self.una);
+        self.flight.acknowledge(self.una);
         if let Some(map) = &mut self.map {
             map.advance(self.una);
         }
@@ -128,6 +165,14 @@ impl Sender {
             Phase::Open => self.open_ack(now, acked),
             Phase::Fast(partial) => self.fast_ack(now, acked, partial),
             Phase::Sack => self.sack_ack(now),
+            Phase::Loss => {
+                if self.una.ge(self.recover) {
+                    self.phase = Phase::Open;
+                } else if self.flight.is_reneged() {
+                    self.flight.lose_all();
+                }
+                self.open_ack(now, acked);
+            }
         }
     }
 
@@ -162,6 +207,16 @@ impl Sender {
         self.restart_timer(now);
         if self.una.ge(self.recover) {
             self.leave_recovery(now);
+            // What was sent during the recovery may be lost too.
+            self.repair_lost(now, self.cwnd());
+        }
+    }
+
+    /// Begins a recovery if segments were found lost outside of one. `flight` bytes were in flight before.
+    pub(super) fn repair_lost(&mut self, now: Instant, flight: u32) {
+        if self.phase == Phase::Open && self.flight.lost() > 0 && self.sacked {
+            self.flight_before = flight;
+            self.enter_recovery(now);
         }
     }
 
@@ -175,24 +230,27 @@ impl Sender {
         self.inflation = 0;
     }
 
-    /// An acknowledgement says that something arrived out of order.
-    fn duplicate(&mut self, now: Instant) {
+    /// An acknowledgement says that something arrived out of order. `flight` bytes were in flight before it came.
+    fn duplicate(&mut self, now: Instant, flight: u32) {
         match self.phase {
-            Phase::Open => {
+            Phase::Open | Phase::Loss => {
                 if self.dup_acks == 0 {
-                    self.flight_before = self.in_flight();
+                    self.flight_before = flight;
                 }
                 self.dup_acks = self.dup_acks.saturating_add(1);
-                let lost = self.scoreboard.lost_edge(self.mss).is_some_and(|edge| edge.gt(self.una));
-                if (self.dup_acks >= DUP_THRESH || lost) && self.beyond_recover() {
+                let beyond = self.beyond_recover();
+                let lost = beyond && self.flight.judge(self.mss);
+                if (self.dup_acks >= DUP_THRESH && beyond) || lost {
                     self.enter_recovery(now);
-                } else if self.config.limited_transmit && self.nxt == self.max {
+                } else if self.config.limited_transmit && self.flight.lost() == 0 {
                     // RFC 3042: two segments beyond the window at most, and only new data.
                     self.inflation = self.dup_acks.min(DUP_THRESH - 1).saturating_mul(self.mss);
                 }
             }
             Phase::Fast(_) => self.inflation = self.inflation.saturating_add(self.mss).min(self.in_flight()),
-            Phase::Sack => {}
+            Phase::Sack => {
+                self.flight.judge(self.mss);
+            }
         }
     }
 
@@ -200,26 +258,32 @@ impl Sender {
     /// Without SACK, duplicates of what a time-out made us send again look the same, so one octet more must
     /// have been acknowledged.
     fn beyond_recover(&self) -> bool {
-        if self.scoreboard.is_empty() { self.una.gt(self.recover) } else { self.una.ge(self.recover) }
+        if self.sacked { self.una.ge(self.recover) } else { self.una.gt(self.recover) }
     }
 
     /// RFC 5681 section 3.2 steps 2 and 3, RFC 6675 section 5 step 4.
     fn enter_recovery(&mut self, now: Instant) {
         self.counts.fast_retransmits += 1;
-        self.nxt = self.max;
         self.recover = self.max;
         self.timing = Timing::Spoiled;
         self.resend = Resend::Una;
         // RFC 5681 section 3.2 step 2: without what limited transmit has added.
-        let flight = self.in_flight().min(self.flight_before);
-        if self.scoreboard.is_empty() {
-            self.phase = Phase::Fast(Partial::None);
-            self.inflation = DUP_THRESH * self.mss;
-        } else {
+        let flight = self.flight_before.min(self.cwnd());
+        if self.sacked {
             self.phase = Phase::Sack;
             self.inflation = 0;
-            self.scoreboard.begin_recovery(self.una);
+            self.flight.begin_recovery(self.una);
+            if !self.uses_rack() {
+                self.flight.lose_first();
+            }
+            self.rack.probe_at = None;
+            self.prr = Prr::begin(self.flight.pipe() + self.flight.lost());
+        } else {
+            self.phase = Phase::Fast(Partial::None);
+            self.inflation = DUP_THRESH * self.mss;
         }
+        // RFC 6675 section 6: what leaves now has a whole time-out to be acknowledged.
+        self.restart_timer(now);
         let view = self.view(flight, self.repair());
         self.congestion.on_loss(now, &view);
     }

@@ -36,7 +36,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn len(self) -> u32 {
+    pub(super) fn len(self) -> u32 {
         self.data + self.fin
     }
 }
@@ -45,10 +45,9 @@ impl Sender {
     /// The SYN, for the first time or again.
     pub(crate) fn send_syn(&mut self, now: Instant) -> SeqNumber {
         let first = self.max == self.una;
-        self.nxt = self.una + 1;
-        self.max = self.max.max(self.nxt);
+        self.max = self.max.max(self.una + 1);
         if first {
-            self.timing = Timing::Running { end: self.nxt, at: now };
+            self.timing = Timing::Running { end: self.max, at: now };
         } else {
             self.timing = Timing::Spoiled;
             self.counts.retransmissions += 1;
@@ -68,7 +67,17 @@ impl Sender {
         }
         if let Timer::Standby { due, .. } = &mut self.timer {
             let was_due = core::mem::replace(due, Probe::Waiting);
-            return if was_due == Probe::Due { self.send_first(now) } else { None };
+            if was_due == Probe::Waiting {
+                return None;
+            }
+            // However many probes leave, one of them is in the network.
+            self.flight.lose_first();
+            return self.send_una(now);
+        }
+        if self.rack.probe_due
+            && let Some(out) = self.send_tail_probe(now)
+        {
+            return Some(out);
         }
         if self.resend == Resend::Una {
             self.resend = Resend::Idle;
@@ -78,21 +87,21 @@ impl Sender {
         }
         match self.phase {
             Phase::Sack => self.poll_sack(now),
-            Phase::Open | Phase::Fast(_) => self.poll_window(now),
+            Phase::Open | Phase::Fast(_) | Phase::Loss => self.poll_window(now),
         }
     }
 
-    /// What the window allows past SND.NXT.
+    /// What the windows allow: what is lost, then new data.
     #[inline]
     fn poll_window(&mut self, now: Instant) -> Option<Outgoing> {
-        if self.nxt == self.stream_end() {
+        if self.max == self.stream_end() && self.flight.lost() == 0 {
             return None;
         }
         self.restart_after_idle(now);
         match self.next_run() {
-            Some(run) => Some(self.emit(now, self.nxt, run)),
+            Some((seq, run)) => Some(self.emit(now, seq, run)),
             None => {
-                if self.timer == Timer::Idle && self.una == self.nxt {
+                if self.timer == Timer::Idle && self.flight.pipe() == 0 {
                     self.persist(now);
                 }
                 None
@@ -100,39 +109,37 @@ impl Sender {
         }
     }
 
-    /// What may leave at SND.NXT: the peer's window, then the congestion window, then RFC 9293 section
-    /// 3.8.6.2.1.
+    /// What may leave next, and where: the peer's window, then the congestion window, then RFC 9293 section
+    /// 3.8.6.2.1. What a time-out has shown as lost leaves in full segments, with new data behind it if there is room
+    /// in the last one.
     #[inline]
-    pub(super) fn next_run(&mut self) -> Option<Run> {
+    pub(super) fn next_run(&mut self) -> Option<(SeqNumber, Run)> {
         let mut right = self.una + self.window.wnd;
-        let mut skipped = 0;
-        if self.nxt.lt(self.max) && !self.scoreboard.is_empty() {
-            // After a time-out the peer has told anew what it holds.
-            let hole = self.scoreboard.hole(self.nxt, self.stream_end())?;
-            self.nxt = hole.left;
-            self.max = self.max.max(self.nxt);
-            right = right.min(hole.right);
-            skipped = self.scoreboard.reported(self.una, self.nxt);
+        let mut seq = self.max;
+        if let Some(lost) = self.flight.next_lost(self.mss) {
+            seq = lost.left;
+            if lost.right != self.max {
+                right = right.min(lost.right);
+            }
         }
-        let run = self.carve(self.nxt, right);
+        let run = self.carve(seq, right);
         if run.len() == 0 {
             return None;
         }
-        let out = self.in_flight() - skipped;
         let allowed = self.cwnd().saturating_add(self.inflation);
-        if run.data > 0 && out.saturating_add(run.data) > allowed {
+        if run.data > 0 && self.occupied().saturating_add(run.data) > allowed {
             return None;
         }
-        self.worth_sending(run).then_some(run)
+        self.worth_sending(seq, run).then_some((seq, run))
     }
 
     /// Silly window avoidance and Nagle (RFC 9293 sections 3.8.6.2.1 and 3.7.4).
     #[inline]
-    fn worth_sending(&self, run: Run) -> bool {
-        if run.data >= self.mss || self.nxt.lt(self.max) || run.fin > 0 || self.map.is_some() {
+    pub(super) fn worth_sending(&self, seq: SeqNumber, run: Run) -> bool {
+        if run.data >= self.mss || seq.lt(self.max) || run.fin > 0 || self.map.is_some() {
             return true;
         }
-        if self.nxt + run.data == self.data_end() {
+        if seq + run.data == self.data_end() {
             match self.config.nagle {
                 Nagle::Off => return true,
                 Nagle::On => return self.max == self.una,
@@ -143,48 +150,38 @@ impl Sender {
 
     /// RFC 6675 section 5 step C: while cwnd - pipe has room for a segment, NextSeg().
     fn poll_sack(&mut self, now: Instant) -> Option<Outgoing> {
-        let pipe = self.scoreboard.pipe(self.una, self.max, self.mss);
-        if pipe.saturating_add(self.mss) > self.cwnd() {
+        if self.flight.pipe().saturating_add(self.mss) > self.cwnd() {
             return None;
         }
-        if let Some(hole) = self.scoreboard.next_lost(self.una, self.mss) {
+        if let Some(lost) = self.flight.next_lost(self.mss) {
+            return self.send_hole(now, lost);
+        }
+        let run = self.carve(self.max, self.una + self.window.wnd);
+        if run.len() > 0 && self.worth_sending(self.max, run) {
+            return Some(self.emit(now, self.max, run));
+        }
+        if self.uses_rack() {
+            return None;
+        }
+        if let Some(hole) = self.flight.next_doubtful(self.una) {
             return self.send_hole(now, hole);
         }
-        let run = self.carve(self.nxt, self.una + self.window.wnd);
-        if run.len() > 0 && self.worth_sending(run) {
-            return Some(self.emit(now, self.nxt, run));
-        }
-        if let Some(hole) = self.scoreboard.next_doubtful(self.una) {
-            return self.send_hole(now, hole);
-        }
-        let hole = self.scoreboard.rescue(self.una, self.max, self.mss)?;
-        let run = self.carve(hole.left, hole.right);
-        (run.len() > 0).then(|| self.emit(now, hole.left, run))
+        let hole = self.flight.rescue(self.una, self.max, self.mss)?;
+        self.send_hole(now, hole)
     }
 
     fn send_hole(&mut self, now: Instant, hole: SackBlock) -> Option<Outgoing> {
         let run = self.carve(hole.left, hole.right);
-        if run.len() == 0 {
-            return None;
-        }
-        self.scoreboard.retransmitted(hole.left + run.len());
-        Some(self.emit(now, hole.left, run))
-    }
-
-    /// The first segment that is not acknowledged.
-    fn send_una(&mut self, now: Instant) -> Option<Outgoing> {
-        if self.phase == Phase::Sack {
-            let hole = self.scoreboard.hole(self.una, self.max)?;
-            return self.send_hole(now, hole);
-        }
-        self.send_first(now)
-    }
-
-    /// The same, and no word of it to the scoreboard.
-    fn send_first(&mut self, now: Instant) -> Option<Outgoing> {
-        let hole = self.scoreboard.hole(self.una, self.max)?;
-        let run = self.carve(hole.left, hole.right);
         (run.len() > 0).then(|| self.emit(now, hole.left, run))
+    }
+
+    /// The first segment that is not acknowledged, whatever the windows say.
+    fn send_una(&mut self, now: Instant) -> Option<Outgoing> {
+        let hole = match self.phase {
+            Phase::Sack => self.flight.next_lost(self.mss)?,
+            Phase::Open | Phase::Fast(_) | Phase::Loss => self.flight.hole(self.una, self.max)?,
+        };
+        self.send_hole(now, hole)
     }
 
     /// A probe: what little the window admits, one octet at least (RFC 9293 section 3.8.6.1).
@@ -200,7 +197,8 @@ impl Sender {
         let out = self.emit(now, self.una, run);
         self.timing = Timing::Spoiled;
         if self.window.wnd == 0 {
-            self.nxt = self.una;
+            // The peer need not take it: it goes out again with what the window admits once it opens.
+            self.flight.lose_all();
             self.timer = timer;
         } else {
             self.timer = Timer::Idle;
@@ -211,7 +209,7 @@ impl Sender {
 
     /// At most one segment from `seq` up to `right`; with it the FIN, if that is what follows.
     #[inline]
-    fn carve(&self, seq: SeqNumber, right: SeqNumber) -> Run {
+    pub(super) fn carve(&self, seq: SeqNumber, right: SeqNumber) -> Run {
         let room = right.distance(seq).max(0) as u32;
         let left = self.data_end().distance(seq).max(0) as u32;
         let data = left.min(self.mss).min(room);
@@ -234,7 +232,7 @@ impl Sender {
     }
 
     #[inline]
-    fn emit(&mut self, now: Instant, seq: SeqNumber, run: Run) -> Outgoing {
+    pub(super) fn emit(&mut self, now: Instant, seq: SeqNumber, run: Run) -> Outgoing {
         let end = seq + run.len();
         if seq.lt(self.max) {
             self.counts.retransmissions += 1;
@@ -242,14 +240,24 @@ impl Sender {
         } else if !matches!(self.timing, Timing::Running { .. }) {
             self.timing = Timing::Running { end, at: now };
         }
-        if seq == self.nxt {
-            self.nxt = end;
-        }
+        self.flight.sent(now, seq, end);
+        self.prr.sent(run.data);
+        let new = end.gt(self.max);
         self.max = self.max.max(end);
         self.note_peak();
         self.last_sent = now;
         self.counts.bytes_sent += u64::from(run.data);
+        if seq == self.una && self.phase == Phase::Sack {
+            // RFC 6675 section 6: a repetition has a whole time-out to be acknowledged.
+            self.restart_timer(now);
+        }
         self.ensure_timer(now);
+        if self.uses_rack() {
+            self.flight.note_order(now, end);
+            if new {
+                self.schedule_probe(now);
+            }
+        }
         let mark = if run.fin > 0 {
             Mark::Fin
         } else if self.ends_burst(end) {

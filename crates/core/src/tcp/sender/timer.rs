@@ -45,7 +45,11 @@ impl Sender {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.timer {
             Timer::Idle => None,
-            Timer::Retransmit(at) | Timer::Persist { at, .. } | Timer::Standby { at, .. } => Some(at),
+            Timer::Retransmit(at) => {
+                let sooner = self.rack.reorder_at.into_iter().chain(self.rack.probe_at).min();
+                Some(sooner.map_or(at, |sooner| sooner.min(at)))
+            }
+            Timer::Persist { at, .. } | Timer::Standby { at, .. } => Some(at),
         }
     }
 
@@ -56,6 +60,11 @@ impl Sender {
         }
         if let Timer::Standby { .. } = self.timer {
             self.timer = Timer::Standby { at: now + self.probe_interval(), due: Probe::Due };
+            return Expired::Retry;
+        }
+        if let Timer::Retransmit(at) = self.timer
+            && self.answered_sooner(now, at)
+        {
             return Expired::Retry;
         }
         self.retries += 1;
@@ -71,33 +80,60 @@ impl Sender {
         Expired::Retry
     }
 
-    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: back to SND.UNA with one segment.
+    /// The timers of RACK-TLP, which come before the time-out at `at`.
+    fn answered_sooner(&mut self, now: Instant, at: Instant) -> bool {
+        if self.rack.probe_at.take_if(|probe| *probe <= now).is_some() {
+            self.rack.probe_due = true;
+            self.rack.reorder_at = None;
+            return true;
+        }
+        if now >= at {
+            return false;
+        }
+        self.rack.reorder_at = None;
+        self.rack_detect(now);
+        self.repair_lost(now, self.in_flight());
+        true
+    }
+
+    /// RFC 6298 sections 5.4 to 5.6 and RFC 5681 section 3.1: one segment, and slow start over all that is lost.
     fn retransmit_timeout(&mut self, now: Instant) {
         self.counts.timeouts += 1;
-        let repair = if self.retries > 1 { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
-        let view = self.view(self.in_flight(), repair);
+        // One reduction for the losses of one window: a time-out while they are repaired finds the threshold as the
+        // first sign of them has left it.
+        let again = self.retries > 1 || self.phase != Phase::Open;
+        let repair = if again { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
+        let view = self.view(self.in_flight().min(self.cwnd()), repair);
         self.congestion.on_timeout(now, &view);
         self.rtt.back_off();
         self.recover = self.max;
-        self.rewind();
+        self.lose_outstanding(now);
+        self.phase = Phase::Loss;
         self.timer = Timer::Retransmit(now + self.rtt.rto());
     }
 
     /// Data in flight met a window that has closed: only probes until it opens.
     fn refused(&mut self, now: Instant) {
-        self.rewind();
+        self.lose_outstanding(now);
+        self.flight.lose_all();
+        // Sent again as after a time-out, but nothing was lost to congestion.
+        self.recover = self.max;
+        self.phase = Phase::Loss;
         self.probe(now, 1);
     }
 
-    fn rewind(&mut self) {
+    fn lose_outstanding(&mut self, now: Instant) {
         self.timing = Timing::Spoiled;
-        self.phase = Phase::Open;
         self.resend = Resend::Idle;
         self.dup_acks = 0;
         self.inflation = 0;
-        self.scoreboard.clear();
+        (self.rack.reorder_at, self.rack.probe_at, self.rack.probe_due) = (None, None, false);
+        if self.uses_rack() {
+            self.rack_on_timeout(now);
+        } else {
+            self.flight.lose_all();
+        }
         self.peak.flight = 0;
-        self.nxt = self.una;
     }
 
     fn probe(&mut self, now: Instant, probes: u32) {

@@ -1,0 +1,671 @@
+//! What was sent and is not acknowledged: each segment, what the peer has reported of it, and whether it is lost
+//! (RFC 6675 section 4).
+//!
+//! [`Scoreboard`] is what the peer has reported, and [`Flight`] what follows from it for each segment. A loss is
+//! judged once and remembered, so that the number of bytes in the network is a counter and costs nothing to ask for.
+
+use alloc::collections::VecDeque;
+
+use super::sack::Scoreboard;
+use crate::segment::{SackBlock, SeqNumber};
+use crate::time::{Duration, Instant};
+
+/// The sender's retransmission queue.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    /// From SND.UNA to SND.MAX without gaps.
+    segments: VecDeque<Sent>,
+    board: Scoreboard,
+    /// Bytes thought to be in the network, copies counted.
+    pipe: u32,
+    /// Bytes that are lost and were not sent again.
+    lost: u32,
+    /// No segment before it is lost.
+    lost_from: SeqNumber,
+    /// All before it were judged by what the peer has reported.
+    judged: SeqNumber,
+    /// HighRxt: just past the highest byte sent again in this recovery.
+    high_rxt: SeqNumber,
+    /// RescueRxt (RFC 6675 section 2).
+    rescue: Option<SeqNumber>,
+    /// Segments that were ever found lost.
+    losses: u64,
+    /// RACK.fack (RFC 8985 section 6.2 step 3): just past the highest byte that has arrived.
+    highest: Option<SeqNumber>,
+    /// What arrived since it was last asked for.
+    arrivals: Arrivals,
+    /// Transmissions in the order of time, for those that look for losses by time. Stale ones are dropped when they come
+    /// to the front.
+    order: VecDeque<Transmission>,
+}
+
+/// Segments that the peer was found to have, summed up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Arrivals {
+    /// The one that was sent last, of those that were sent once.
+    pub(crate) first: Option<Transmission>,
+    /// The same of those that were sent more often.
+    pub(crate) again: Option<Transmission>,
+    /// One that was sent once has arrived behind a later one.
+    pub(crate) reordered: bool,
+}
+
+/// When a segment left. Of two that left at the same time, the one with the higher sequence number was later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Transmission {
+    pub(crate) at: Instant,
+    pub(crate) end: SeqNumber,
+}
+
+impl Transmission {
+    /// RACK_sent_after() (RFC 8985 section 6.2).
+    #[inline]
+    pub(crate) fn is_after(&self, other: &Self) -> bool {
+        self.at > other.at || (self.at == other.at && self.end.gt(other.end))
+    }
+}
+
+/// One segment, as it was last sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    seq: SeqNumber,
+    end: SeqNumber,
+    /// When it was last sent.
+    at: Instant,
+    /// Transmissions thought to be in the network.
+    copies: u8,
+    /// It was sent more than once.
+    again: bool,
+    fate: Fate,
+}
+
+/// What is known of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    /// Nothing.
+    Unknown,
+    /// It is lost, and is to be sent again.
+    Lost,
+    /// The peer has reported it.
+    Reported,
+}
+
+impl Sent {
+    fn len(&self) -> u32 {
+        self.end.distance(self.seq).max(0) as u32
+    }
+
+    fn weight(&self) -> u32 {
+        self.len() * u32::from(self.copies)
+    }
+}
+
+impl Flight {
+    /// SetPipe() (RFC 6675 section 4): bytes thought to be in the network.
+    #[inline]
+    pub(crate) fn pipe(&self) -> u32 {
+        self.pipe
+    }
+
+    /// Bytes that are lost and were not sent again.
+    #[inline]
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Bytes in `from..to` that the peer reports.
+    pub(crate) fn reported(&self, from: SeqNumber, to: SeqNumber) -> u32 {
+        self.board.reported(from, to)
+    }
+
+    /// The first run of bytes in `from..to` that the peer does not report.
+    pub(crate) fn hole(&self, from: SeqNumber, to: SeqNumber) -> Option<SackBlock> {
+        self.board.hole(from, to)
+    }
+
+    /// A segment leaves: at SND.MAX, or in place of what lay there.
+    #[inline]
+    pub(crate) fn sent(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
+        if self.segments.back().is_none_or(|last| last.end == seq) {
+            if self.segments.is_empty() {
+                (self.lost_from, self.judged, self.high_rxt) = (seq, seq, seq);
+            }
+            self.pipe += end.distance(seq).max(0) as u32;
+            self.segments.push_back(Sent { seq, end, at, copies: 1, again: false, fate: Fate::Unknown });
+        } else {
+            self.sent_again(at, seq, end);
+        }
+    }
+
+    fn sent_again(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
+        let mut i = self.index(seq);
+        let Some(found) = self.take(i) else { return };
+        if found.seq.lt(seq) {
+            self.put(i, Sent { end: seq, ..found });
+            i += 1;
+        }
+        let (mut last, mut copies) = (found, found.copies);
+        while last.end.lt(end)
+            && let Some(next) = self.take(i)
+        {
+            copies = copies.min(next.copies);
+            last = next;
+        }
+        // RFC 6675 counts a byte twice at most.
+        let copies = (copies + 1).min(2);
+        self.put(i, Sent { seq, end, at, copies, again: true, fate: Fate::Unknown });
+        if last.end.gt(end) {
+            self.put(i + 1, Sent { seq: end, ..last });
+        }
+        self.high_rxt = self.high_rxt.max(end);
+        if self.lost_from == seq {
+            self.lost_from = end;
+        }
+    }
+
+    /// Takes a segment out.
+    fn take(&mut self, i: usize) -> Option<Sent> {
+        self.forget(i);
+        self.segments.remove(i)
+    }
+
+    /// Inserts a segment and counts it.
+    fn put(&mut self, i: usize, segment: Sent) {
+        self.pipe += segment.weight();
+        if segment.fate == Fate::Lost {
+            self.lost += segment.len();
+        }
+        self.segments.insert(i, segment);
+    }
+
+    /// A segment no longer counts.
+    #[inline]
+    fn forget(&mut self, i: usize) {
+        if let Some(segment) = self.segments.get(i) {
+            self.pipe -= segment.weight();
+            if segment.fate == Fate::Lost {
+                self.lost -= segment.len();
+            }
+        }
+    }
+
+    /// The first segment that ends past `seq`.
+    fn index(&self, seq: SeqNumber) -> usize {
+        self.segments.partition_point(|segment| segment.end.le(seq))
+    }
+
+    /// SND.UNA has moved.
+    #[inline]
+    pub(crate) fn acknowledge(&mut self, una: SeqNumber) {
+        while let Some(first) = self.segments.front() {
+            if first.seq.ge(una) {
+                break;
+            }
+            let first = *first;
+            let rest = Sent { seq: una.min(first.end), ..first };
+            if first.fate != Fate::Reported && rest.len() == 0 {
+                self.arrived(&first);
+            }
+            self.forget(0);
+            self.segments.pop_front();
+            if rest.len() > 0 {
+                self.put(0, rest);
+            }
+        }
+        self.board.advance(una);
+        self.lost_from = self.lost_from.max(una);
+        self.judged = self.judged.max(una);
+        self.high_rxt = self.high_rxt.max(una);
+    }
+
+    /// Takes what the peer reports; returns the number of bytes that are news. Blocks that are empty, reversed or
+    /// outside of (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
+    pub(crate) fn report(&mut self, una: SeqNumber, max: SeqNumber, blocks: &[SackBlock]) -> u32 {
+        let mut news = 0;
+        // Offsets, since the comparisons of sequence numbers hold only near each other.
+        let offset = |seq: SeqNumber| seq.0.wrapping_sub(una.0);
+        for block in blocks {
+            let (left, right) = (offset(block.left), offset(block.right));
+            if left < right && right <= offset(max) {
+                let missing = right - left - self.board.reported(block.left, block.right);
+                if missing > 0
+                    && let Some(merged) = self.board.add(*block)
+                {
+                    news += missing;
+                    self.mark_reported(*block, merged);
+                }
+            }
+        }
+        news
+    }
+
+    /// Segments that `block` touches and that lie within `merged` have arrived. One of which the peer has reported a
+    /// part waits for the rest, so that a peer cannot make us keep more segments than we have sent.
+    fn mark_reported(&mut self, block: SackBlock, merged: SackBlock) {
+        let mut i = self.index(block.left);
+        while let Some(&segment) = self.segments.get(i)
+            && segment.seq.lt(block.right)
+        {
+            if segment.fate != Fate::Reported && segment.seq.ge(merged.left) && segment.end.le(merged.right) {
+                self.forget(i);
+                self.segments[i] = Sent { copies: 0, fate: Fate::Reported, ..segment };
+                self.arrived(&segment);
+            }
+            i += 1;
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, segment: &Sent) {
+        let transmission = Transmission { at: segment.at, end: segment.end };
+        let newest = if segment.again { &mut self.arrivals.again } else { &mut self.arrivals.first };
+        if newest.is_none_or(|newest| transmission.is_after(&newest)) {
+            *newest = Some(transmission);
+        }
+        match self.highest {
+            Some(highest) if highest.ge(segment.end) => self.arrivals.reordered |= !segment.again,
+            Some(_) | None => self.highest = Some(segment.end),
+        }
+    }
+
+    /// What has arrived since the last call.
+    #[inline]
+    pub(crate) fn take_arrivals(&mut self) -> Arrivals {
+        core::mem::take(&mut self.arrivals)
+    }
+
+    /// Segments that were ever found lost; counts on for ever.
+    #[inline]
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses
+    }
+
+    /// Bytes above SND.UNA that the peer reports.
+    pub(crate) fn reported_bytes(&self) -> u32 {
+        self.board.bytes()
+    }
+
+    /// Remembers the order of transmissions from now on.
+    #[inline]
+    pub(crate) fn note_order(&mut self, at: Instant, end: SeqNumber) {
+        self.order.push_back(Transmission { at, end });
+    }
+
+    /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): of the segments that left before `newest`, those that left `wait`
+    /// ago are lost. Returns when the first of the others will have.
+    pub(crate) fn lose_by_time(
+        &mut self,
+        newest: &Transmission,
+        now: Instant,
+        wait: Duration,
+    ) -> Option<Instant> {
+        while let Some(transmission) = self.order.front() {
+            let Transmission { at, end } = *transmission;
+            let i = self.index(end - 1);
+            let stands = |segment: &&Sent| segment.at == at && segment.fate == Fate::Unknown;
+            if self.segments.get(i).filter(stands).is_some_and(|segment| segment.seq.lt(end)) {
+                if !newest.is_after(transmission) {
+                    return None;
+                }
+                if at + wait > now {
+                    return Some(at + wait);
+                }
+                self.lose(i);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): the first segment is lost, and what left `wait` ago.
+    pub(crate) fn lose_on_timeout(&mut self, now: Instant, wait: Duration) {
+        self.check_reneging();
+        self.rescue = None;
+        for i in 0..self.segments.len() {
+            let segment = &self.segments[i];
+            if segment.fate == Fate::Unknown && (i == 0 || segment.at + wait <= now) {
+                self.lose(i);
+            }
+        }
+    }
+
+    /// The last segment that was sent.
+    pub(crate) fn last(&self) -> Option<SackBlock> {
+        self.segments.back().map(|last| SackBlock { left: last.seq, right: last.end })
+    }
+
+    /// IsLost() (RFC 6675 section 4) for all segments; true if the first is lost.
+    pub(crate) fn judge(&mut self, mss: u32) -> bool {
+        let Some(edge) = self.board.lost_edge(mss) else { return false };
+        let mut i = self.index(self.judged);
+        while let Some(&segment) = self.segments.get(i)
+            && segment.end.le(edge)
+        {
+            if segment.fate == Fate::Unknown {
+                self.judge_one(i, segment);
+            }
+            i += 1;
+        }
+        self.judged = self.judged.max(edge);
+        self.segments.front().is_some_and(|first| first.end.le(edge))
+    }
+
+    /// Its first transmission is lost. Another in this recovery (rules 3 and 4 of NextSeg) is not judged again.
+    fn judge_one(&mut self, i: usize, segment: Sent) {
+        let resent = segment.copies > 1 && segment.seq.lt(self.high_rxt);
+        if resent {
+            self.forget(i);
+            self.segments[i].copies = 1;
+            self.pipe += segment.len();
+        } else if segment.copies == 1 && segment.seq.ge(self.high_rxt) {
+            self.lose(i);
+        }
+    }
+
+    /// The segment is to be sent again.
+    fn lose(&mut self, i: usize) {
+        self.forget(i);
+        let segment = &mut self.segments[i];
+        segment.copies = 0;
+        segment.fate = Fate::Lost;
+        self.losses += 1;
+        self.lost += segment.len();
+        self.lost_from = self.lost_from.min(segment.seq);
+    }
+
+    /// The first segment is lost, whatever is known.
+    pub(crate) fn lose_first(&mut self) {
+        if self.segments.front().is_some_and(|first| first.fate == Fate::Unknown) {
+            self.lose(0);
+        }
+    }
+
+    /// All that the peer has not reported is lost.
+    pub(crate) fn lose_all(&mut self) {
+        self.check_reneging();
+        self.rescue = None;
+        for i in 0..self.segments.len() {
+            if self.segments[i].fate == Fate::Unknown {
+                self.lose(i);
+            }
+        }
+    }
+
+    /// The peer does not acknowledge what it has reported.
+    pub(crate) fn is_reneged(&self) -> bool {
+        self.segments.front().is_some_and(|first| first.fate == Fate::Reported)
+    }
+
+    /// What the peer has reported stays reported over a time-out, unless it has dropped that again: then the first
+    /// segment is among it, which it would have acknowledged (RFC 2018 section 8).
+    fn check_reneging(&mut self) {
+        if self.is_reneged() {
+            self.board.clear();
+            for segment in self.segments.iter_mut().filter(|segment| segment.fate == Fate::Reported) {
+                segment.fate = Fate::Unknown;
+            }
+        }
+    }
+
+    /// A recovery begins at `una` (RFC 6675 section 5 step 4).
+    pub(crate) fn begin_recovery(&mut self, una: SeqNumber) {
+        self.high_rxt = una;
+        self.rescue = None;
+    }
+
+    /// NextSeg() rule 1 (RFC 6675 section 4): the first run of lost segments. It may go on past `mss` bytes, and ends
+    /// at the last segment sent or before one that is not lost.
+    pub(crate) fn next_lost(&mut self, mss: u32) -> Option<SackBlock> {
+        if self.lost == 0 {
+            return None;
+        }
+        let lost = |segment: &Sent| segment.fate == Fate::Lost;
+        let mut i = self.index(self.lost_from);
+        while !lost(self.segments.get(i)?) {
+            i += 1;
+        }
+        let Sent { seq: left, end: mut right, .. } = self.segments[i];
+        self.lost_from = left;
+        while (right.distance(left).max(0) as u32) < mss
+            && let Some(next) = self.segments.get(i + 1)
+            && lost(next)
+        {
+            right = next.end;
+            i += 1;
+        }
+        Some(SackBlock { left, right })
+    }
+
+    /// NextSeg() rule 3: the next segment below what is reported, lost or not.
+    pub(crate) fn next_doubtful(&self, una: SeqNumber) -> Option<SackBlock> {
+        self.board.hole(self.high_rxt.max(una), self.board.last()?.left)
+    }
+
+    /// NextSeg() rule 4: once per recovery, the last unreported segment.
+    pub(crate) fn rescue(&mut self, una: SeqNumber, max: SeqNumber, mss: u32) -> Option<SackBlock> {
+        if self.rescue.is_some_and(|at| una.le(at)) {
+            return None;
+        }
+        let last = self.board.last_hole(una, max)?;
+        self.rescue = Some(max);
+        let left = last.left.max(last.right - mss.min(last.right.distance(una).max(0) as u32));
+        Some(SackBlock { left, ..last })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tcp::sack::DUP_THRESH;
+
+    const UNA: SeqNumber = SeqNumber(u32::MAX - 30);
+    const SPACE: u32 = 80;
+    const MSS: u32 = 4;
+
+    /// All of [`SPACE`] was sent, a byte in each segment, and a recovery begins.
+    fn flight() -> Flight {
+        let mut flight = Flight::default();
+        (0..SPACE).for_each(|at| flight.sent(Instant::ZERO, UNA + at, UNA + (at + 1)));
+        flight.begin_recovery(UNA);
+        flight
+    }
+
+    /// A bit per byte: RFC 6675 section 4 word by word.
+    struct Oracle {
+        held: Vec<bool>,
+        /// Was ever lost. Reports may join runs, so that there are fewer than before; a loss stays one.
+        lost: Vec<bool>,
+        una: u32,
+    }
+
+    impl Oracle {
+        fn octets_and_runs_above(&self, from: u32) -> (u32, u32) {
+            let tail = &self.held[from as usize..];
+            let octets = tail.iter().filter(|held| **held).count() as u32;
+            let starts = (0..tail.len()).filter(|&i| tail[i] && (i == 0 || !tail[i - 1])).count();
+            (octets, starts as u32)
+        }
+
+        fn judge(&mut self) {
+            for octet in 0..SPACE {
+                let (octets, runs) = self.octets_and_runs_above(octet);
+                self.lost[octet as usize] |= runs >= DUP_THRESH || octets > (DUP_THRESH - 1) * MSS;
+            }
+        }
+
+        fn is_lost(&self, octet: u32) -> bool {
+            self.lost[octet as usize]
+        }
+
+        fn pipe(&self, high_rxt: u32) -> u32 {
+            let mut pipe = 0;
+            for octet in self.una..SPACE {
+                if !self.held[octet as usize] {
+                    pipe += u32::from(!self.is_lost(octet)) + u32::from(octet < high_rxt);
+                }
+            }
+            pipe
+        }
+
+        fn next_lost(&self, high_rxt: u32) -> Option<u32> {
+            (self.una.max(high_rxt)..SPACE).find(|&o| !self.held[o as usize] && self.is_lost(o))
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Report(u32, u32),
+        Advance(u32),
+        Resend,
+    }
+
+    fn any_op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            8 => (0..SPACE, 1..12_u32).prop_map(|(at, n)| Op::Report(at, n)),
+            1 => (0..SPACE / 8).prop_map(Op::Advance),
+            4 => Just(Op::Resend),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn losses_agree_with_a_bit_per_byte(ops in prop::collection::vec(any_op(), 1..60)) {
+            let mut flight = flight();
+            let bits = || vec![false; SPACE as usize];
+            let mut oracle = Oracle { held: bits(), lost: bits(), una: 0 };
+            let (mut high_rxt, max) = (0, UNA + SPACE);
+            for op in ops {
+                let una = UNA + oracle.una;
+                match op {
+                    Op::Report(at, n) => {
+                        let block = SackBlock { left: UNA + at, right: UNA + (at + n) };
+                        let range = at as usize..(at + n).min(SPACE) as usize;
+                        let sane = at >= oracle.una && at + n <= SPACE;
+                        let missing = oracle.held[range.clone()].iter().filter(|held| !**held).count() as u32;
+                        let news = if sane { missing } else { 0 };
+                        prop_assert_eq!(flight.report(una, max, &[block]), news);
+                        if sane {
+                            oracle.held[range].fill(true);
+                        }
+                    }
+                    Op::Advance(n) => {
+                        oracle.una = (oracle.una + n).min(SPACE);
+                        oracle.held[..oracle.una as usize].fill(false);
+                        flight.acknowledge(UNA + oracle.una);
+                    }
+                    Op::Resend => {
+                        let hole = flight.next_lost(MSS);
+                        let left = oracle.next_lost(high_rxt);
+                        prop_assert_eq!(hole.map(|hole| hole.left), left.map(|at| UNA + at));
+                        if let Some(SackBlock { left, .. }) = hole {
+                            flight.sent(Instant::ZERO, left, left + 1);
+                            high_rxt = (left + 1).distance(UNA) as u32;
+                        }
+                    }
+                }
+                flight.judge(MSS);
+                oracle.judge();
+                prop_assert_eq!(flight.board.is_empty(), !oracle.held.contains(&true));
+                prop_assert_eq!(flight.pipe(), oracle.pipe(high_rxt));
+            }
+        }
+
+        /// Whatever is sent, lost, sent again in other pieces and reported: the counters are the sums over all segments,
+        /// and the segments cover what is outstanding.
+        #[test]
+        fn counters_are_sums(ops in prop::collection::vec((0..6_u8, 0..SPACE, 1..9_u32), 1..80)) {
+            let mut flight = Flight::default();
+            let (mut una, mut max) = (UNA, UNA);
+            for (kind, at, n) in ops {
+                let at = una + at.min(max.distance(una) as u32);
+                match kind {
+                    0 | 1 => {
+                        flight.sent(Instant::ZERO, max, max + n);
+                        max += n;
+                    }
+                    2 if at.lt(max) => {
+                        flight.sent(Instant::ZERO, at, at + n);
+                        max = max.max(at + n);
+                    }
+                    3 => {
+                        flight.report(una, max, &[SackBlock { left: at, right: at + n }]);
+                        flight.judge(MSS);
+                    }
+                    4 => {
+                        una = at.min(una + n);
+                        flight.acknowledge(una);
+                    }
+                    5 => flight.lose_all(),
+                    _ => {}
+                }
+                let weights: u32 = flight.segments.iter().map(Sent::weight).sum();
+                let lost = |segment: &&Sent| segment.fate == Fate::Lost;
+                prop_assert_eq!(flight.pipe(), weights);
+                prop_assert_eq!(flight.lost(), flight.segments.iter().filter(lost).map(Sent::len).sum::<u32>());
+                let mut edge = una;
+                for segment in &flight.segments {
+                    prop_assert_eq!(segment.seq, edge);
+                    prop_assert!(segment.len() > 0);
+                    edge = segment.end;
+                }
+                prop_assert_eq!(edge, max);
+                let first = flight.segments.iter().find(lost).map(|segment| segment.seq);
+                prop_assert_eq!(flight.next_lost(MSS).map(|run| run.left), first);
+            }
+        }
+    }
+
+    /// The edges that a flight remembers begin where it begins, in either half of the sequence space.
+    #[test]
+    fn losses_are_judged_wherever_the_sequence_numbers_begin() {
+        for una in [0, 1 << 30, 1 << 31, 3 << 30].map(SeqNumber) {
+            let mut flight = Flight::default();
+            (0..8).for_each(|at| flight.sent(Instant::ZERO, una + at * MSS, una + (at + 1) * MSS));
+            flight.report(una, una + 8 * MSS, &[SackBlock { left: una + 3 * MSS, right: una + 8 * MSS }]);
+            assert!(flight.judge(MSS));
+            assert_eq!((flight.lost(), flight.pipe()), (3 * MSS, 0), "{una:?}");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_not_taken() {
+        let mut flight = flight();
+        let at = |n: u32| UNA + n;
+        for (left, right) in
+            [(at(9), at(5)), (at(5), at(5)), (UNA - 9, at(5)), (at(70), at(90)), (at(1 << 31), at(9))]
+        {
+            assert_eq!(flight.report(UNA, at(SPACE), &[SackBlock { left, right }]), 0);
+        }
+        assert!(flight.board.is_empty());
+    }
+
+    #[test]
+    fn rescue_takes_the_last_unreported_segment_once() {
+        let mut flight = flight();
+        flight.report(UNA, UNA + 40, &[SackBlock { left: UNA + 10, right: UNA + 20 }]);
+        let rescue = flight.rescue(UNA, UNA + 40, MSS);
+        assert_eq!(rescue, Some(SackBlock { left: UNA + 36, right: UNA + 40 }));
+        assert_eq!(flight.rescue(UNA, UNA + 40, MSS), None);
+    }
+
+    /// RFC 2018 section 8: what was reported is kept over a time-out, unless the first segment is among it.
+    #[test]
+    fn a_time_out_forgets_only_what_the_peer_takes_back() {
+        let mut kept = flight();
+        kept.report(UNA, UNA + SPACE, &[SackBlock { left: UNA + 10, right: UNA + 20 }]);
+        kept.lose_all();
+        assert_eq!((kept.pipe(), kept.lost()), (0, SPACE - 10));
+        let mut reneged = flight();
+        reneged.report(UNA, UNA + SPACE, &[SackBlock { left: UNA, right: UNA + 20 }]);
+        reneged.lose_all();
+        assert_eq!((reneged.pipe(), reneged.lost()), (0, SPACE));
+        assert!(reneged.board.is_empty());
+    }
+}

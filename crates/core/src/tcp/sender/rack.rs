@@ -1,0 +1,147 @@
+//! RACK-TLP (RFC 8985): a segment is lost when one that was sent sufficiently later has arrived, and a probe finds out
+//! what became of the last segments where nothing follows them.
+
+use super::timer::Timer;
+use super::{Phase, Sender};
+use crate::segment::SackBlock;
+use crate::segment::SeqNumber;
+use crate::tcp::congestion::Controller;
+use crate::tcp::flight::Transmission;
+use crate::time::{Duration, Instant};
+
+/// What RACK-TLP remembers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// RACK.segment: of the segments that have arrived the one that was sent last.
+    newest: Option<Transmission>,
+    /// RACK.rtt: the round trip of that one.
+    rtt: Duration,
+    /// RACK.reordering_seen.
+    reordered: bool,
+    /// The reordering timer.
+    pub(super) reorder_at: Option<Instant>,
+    /// PTO: when a probe leaves.
+    pub(super) probe_at: Option<Instant>,
+    /// A probe leaves with the next poll.
+    pub(super) probe_due: bool,
+    /// The probe that has left and is not answered.
+    probe: Option<TailProbe>,
+}
+
+/// A loss probe (RFC 8985 section 7.1).
+#[derive(Clone, Copy, Debug)]
+struct TailProbe {
+    /// TLP.end_seq.
+    end: SeqNumber,
+    /// TLP.is_retrans.
+    again: bool,
+}
+
+impl Sender {
+    /// RACK needs SACK (RFC 8985 section 3.1).
+    #[inline]
+    pub(super) fn uses_rack(&self) -> bool {
+        self.config.rack_tlp && self.sacked
+    }
+
+    /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come.
+    pub(super) fn rack_on_ack(&mut self, now: Instant) {
+        let arrivals = self.flight.take_arrivals();
+        let min_rtt = self.rtt.min_rtt().unwrap_or_default();
+        for (arrival, again) in [(arrivals.first, false), (arrivals.again, true)] {
+            let Some(arrival) = arrival else { continue };
+            let rtt = now.saturating_since(arrival.at);
+            // A shorter one is of an earlier transmission (step 2).
+            let real = !again || rtt >= min_rtt;
+            if real && self.rack.newest.is_none_or(|newest| arrival.is_after(&newest)) {
+                self.rack.newest = Some(arrival);
+                self.rack.rtt = rtt;
+            }
+        }
+        self.rack.reordered |= arrivals.reordered;
+        self.rack_detect(now);
+    }
+
+    /// Steps 4 and 5.
+    pub(super) fn rack_detect(&mut self, now: Instant) {
+        let Some(newest) = self.rack.newest else { return };
+        let wait = self.rack.rtt + self.reordering_window();
+        self.rack.reorder_at = self.flight.lose_by_time(&newest, now, wait);
+    }
+
+    /// RACK_update_reo_wnd().
+    fn reordering_window(&self) -> Duration {
+        let sure = self.phase != Phase::Open || self.flight.reported_bytes() > 2 * self.mss;
+        if !self.rack.reordered && sure {
+            return Duration::ZERO;
+        }
+        let (min_rtt, srtt) = (self.rtt.min_rtt().unwrap_or_default(), self.rtt.srtt().unwrap_or_default());
+        (min_rtt / 4).min(srtt)
+    }
+
+    /// The time-out of the retransmission timer (section 6.3).
+    pub(super) fn rack_on_timeout(&mut self, now: Instant) {
+        let wait = self.rack.rtt + self.reordering_window();
+        self.flight.lose_on_timeout(now, wait);
+        self.rack.probe = None;
+    }
+
+    /// TLP_schedule() and TLP_calc_PTO() (section 7.2): after new data, or when SND.UNA has moved.
+    pub(super) fn schedule_probe(&mut self, now: Instant) {
+        self.rack.probe_at = None;
+        let Timer::Retransmit(timeout) = self.timer else { return };
+        let idle = self.una == self.max || self.flight.reported_bytes() > 0;
+        if !self.uses_rack() || self.phase != Phase::Open || idle || self.rack.probe.is_some() {
+            return;
+        }
+        let wait = match self.rtt.srtt() {
+            None => Duration::from_secs(1),
+            // The receiver may wait with its acknowledgement of a single segment.
+            Some(srtt) if self.max.distance(self.una) <= self.mss as i32 => srtt * 2 + LONGEST_ACK_DELAY,
+            Some(srtt) => srtt * 2,
+        };
+        self.rack.probe_at = Some((now + wait).min(timeout));
+    }
+
+    /// TLP_send_probe() (section 7.3): new data if there is any, else the last segment again.
+    pub(super) fn send_tail_probe(&mut self, now: Instant) -> Option<super::Outgoing> {
+        self.rack.probe_due = false;
+        let run = self.carve(self.max, self.una + self.window.wnd);
+        let (seq, run, again) = if run.len() > 0 && self.worth_sending(self.max, run) {
+            (self.max, run, false)
+        } else {
+            let SackBlock { left, right } = self.flight.last()?;
+            (left, self.carve(left, right), true)
+        };
+        if run.len() == 0 {
+            return None;
+        }
+        let out = self.emit(now, seq, run);
+        self.rack.probe = Some(TailProbe { end: self.max, again });
+        self.rack.probe_at = None;
+        self.timer = Timer::Retransmit(now + self.rtt.rto());
+        Some(out)
+    }
+
+    /// TLP_process_ack() (section 7.4): what the answer to a probe says. `duplicate` is one that moves nothing and
+    /// reports nothing.
+    pub(super) fn answer_probe(&mut self, now: Instant, ack: SeqNumber, sack: &[SackBlock], duplicate: bool) {
+        let Some(probe) = self.rack.probe else { return };
+        if ack.lt(probe.end) {
+            return;
+        }
+        // D-SACK (RFC 2883): both copies have arrived.
+        let twice = sack.first().is_some_and(|block| block.right == probe.end && block.right.le(ack));
+        if !probe.again || twice || (duplicate && sack.is_empty()) {
+            self.rack.probe = None;
+        } else if ack.gt(probe.end) {
+            // The probe has repaired a loss, which counts as any other.
+            self.rack.probe = None;
+            let view = self.view(self.cwnd(), self.repair());
+            self.congestion.on_loss(now, &view);
+        }
+    }
+}
+
+/// RFC 8985 section 7.2: the longest that a receiver is expected to wait.
+const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);

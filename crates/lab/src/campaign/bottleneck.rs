@@ -1,0 +1,295 @@
+//! Bulk TCP flows over one drop-tail bottleneck: how much of the link each congestion control uses, and at what price,
+//! over rates, delays, queues and numbers of flows.
+//!
+//! What is to be expected follows from the sawtooth of the window between two losses ([`Sawtooth`]), which is computed
+//! here from the rules of each algorithm and not taken from a run.
+
+use anabranch_core::tcp::{self, CongestionAlgorithm};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
+use anabranch_sim::event::AppId;
+use anabranch_sim::link::{LinkConfig, QueueLimit};
+use anabranch_sim::loss::LossModel;
+use anabranch_sim::network::{Forwarding, NetworkConfig};
+use anabranch_sim::sim::{Builder, Simulation};
+use rayon::prelude::*;
+
+/// Bytes of a full packet.
+const PACKET: f64 = 1500.0;
+/// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind it.
+const FEWEST: f64 = 4.0;
+
+/// One bottleneck and the flows that share it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cell {
+    /// The congestion control of all flows.
+    pub controller: CongestionAlgorithm,
+    /// Bit/s.
+    pub rate: u64,
+    /// From end to end, one way.
+    pub delay: Duration,
+    /// Queue in bandwidth-delay products; it holds at least 4 packets.
+    pub queue: f64,
+    /// Flows, which begin 10 ms apart.
+    pub flows: u16,
+    /// Probability that a packet is lost at random, towards the receiver.
+    pub loss: f64,
+}
+
+/// A window between two losses.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sawtooth {
+    /// Share of the link that is used, 0 to 1.
+    pub utilisation: f64,
+    /// Seconds from loss to loss.
+    pub period: f64,
+    /// Share of packets that are lost.
+    pub loss: f64,
+}
+
+/// What a run showed. The first sawteeth and slow start are not in it, except in `timeouts`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// Share of the time in which the link sent.
+    pub utilisation: f64,
+    /// Retransmission time-outs per flow and 100 s, from the start.
+    pub timeouts: f64,
+    /// Bytes sent again, of all bytes sent.
+    pub retransmitted: f64,
+    /// Jain's index of the bytes acknowledged.
+    pub jain: f64,
+    /// Bit/s acknowledged, all flows.
+    pub goodput: f64,
+    /// Round-trip time in seconds, mean over the flows at the end.
+    pub rtt: f64,
+}
+
+/// A cell, its sawtooth, what was seen, and what of it misses the limits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// The cell.
+    pub cell: Cell,
+    /// What theory says.
+    pub sawtooth: Sawtooth,
+    /// What was seen.
+    pub outcome: Outcome,
+    /// Limits that are missed.
+    pub faults: Vec<&'static str>,
+}
+
+/// Those whose sawtooth is known here.
+pub const CONTROLLERS: [CongestionAlgorithm; 3] =
+    [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic, CongestionAlgorithm::Westwood];
+
+/// All cells: {1, 5, 20, 60, 150} ms, {0.25, 0.5, 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
+pub fn grid(controllers: &[CongestionAlgorithm], rates: &[u64]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &controller in controllers {
+        for &rate in rates {
+            for delay in [1, 5, 20, 60, 150].map(Duration::from_millis) {
+                for queue in [0.25, 0.5, 1.0, 2.0, 5.0] {
+                    cells.extend([1, 2, 8].map(|flows| Cell {
+                        controller,
+                        rate,
+                        delay,
+                        queue,
+                        flows,
+                        loss: 0.0,
+                    }));
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// Runs cells in parallel with the TCP given.
+pub fn run(cells: &[Cell], tcp: tcp::Config, seen: impl Fn(&Case) + Sync) -> Vec<Case> {
+    let one = |cell: &Cell| {
+        let case = cell.case(tcp);
+        seen(&case);
+        case
+    };
+    cells.par_iter().map(one).collect()
+}
+
+impl Cell {
+    /// Packets that fill the link, without a queue.
+    pub fn bdp(&self) -> f64 {
+        self.rate as f64 * 2.0 * self.delay.as_secs_f64() / 8.0 / PACKET + 1.0
+    }
+
+    /// Packets that may wait.
+    pub fn packets(&self) -> u32 {
+        (self.queue * self.bdp()).round().max(4.0) as u32
+    }
+
+    /// The sawtooth of one of the flows, if all lose a packet at the same time, which is the worst.
+    pub fn sawtooth(&self) -> Sawtooth {
+        let flows = f64::from(self.flows);
+        let rtt = self.bdp() * PACKET * 8.0 / self.rate as f64;
+        Sawtooth::new(self.controller, self.bdp() / flows, f64::from(self.packets()) / flows, rtt)
+    }
+
+    /// A flow's share of link and queue is so small that its window, after a loss, shows no further loss by three
+    /// duplicate acknowledgements: time-outs are to be expected.
+    pub fn is_crowded(&self) -> bool {
+        (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
+    }
+
+    /// Seconds until what is measured begins, and for which it lasts: two whole sawteeth, 100 s together at least.
+    pub fn seconds(&self) -> (f64, f64) {
+        let period = self.sawtooth().period;
+        (period.max(20.0), (2.0 * period).max(80.0))
+    }
+
+    fn case(&self, tcp: tcp::Config) -> Case {
+        let (warm, span) = self.seconds();
+        let (sawtooth, outcome) = (self.sawtooth(), self.measure(tcp, 1, warm, span));
+        Case { cell: *self, sawtooth, faults: self.faults(&sawtooth, &outcome), outcome }
+    }
+
+    fn faults(&self, sawtooth: &Sawtooth, outcome: &Outcome) -> Vec<&'static str> {
+        let most = if self.queue < 0.5 { 0.04 } else { 0.02 };
+        let all = [
+            (outcome.utilisation < 0.97 * sawtooth.utilisation, "utilisation"),
+            (outcome.timeouts > 1.0 && !self.is_crowded(), "time-outs"),
+            // Where windows are small a sawtooth is short, and one loss in each of them is more than that.
+            (
+                outcome.retransmitted > f64::max(most, 2.5 * sawtooth.loss) && !self.is_crowded(),
+                "retransmissions",
+            ),
+            (outcome.jain < 0.9, "fairness"),
+        ];
+        all.into_iter().filter_map(|(missed, what)| missed.then_some(what)).collect()
+    }
+
+    /// Runs the cell for `warm` seconds at least, until slow start is over, and for `span` seconds more in which it is
+    /// measured.
+    pub fn measure(&self, tcp: tcp::Config, seed: u64, warm: f64, span: f64) -> Outcome {
+        let at = |seconds| Instant::ZERO + Duration::from_secs_f64(seconds);
+        let mut run = Run::new(self, tcp, seed);
+        let mut warm = warm;
+        run.sim.run_until(at(warm));
+        // Slow start may leave a window far below the sawtooth. It is over with the second loss of each flow.
+        let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
+        while !run.has_teeth() && warm < latest {
+            warm += 1.0;
+            run.sim.run_until(at(warm));
+        }
+        let before = run.counts();
+        run.sim.run_until(at(warm + span));
+        let after = run.counts();
+        let shares: Vec<f64> =
+            after.acked.iter().zip(&before.acked).map(|(after, before)| (after - before) as f64).collect();
+        let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
+        let per_flow = 100.0 / (warm + span) / f64::from(self.flows);
+        Outcome {
+            utilisation: (after.busy - before.busy) / span,
+            timeouts: after.timeouts as f64 * per_flow,
+            retransmitted: (after.again - before.again) as f64 / (after.sent - before.sent).max(1) as f64,
+            jain: if squares > 0.0 { sum * sum / (squares * shares.len() as f64) } else { 0.0 },
+            goodput: sum * 8.0 / span,
+            rtt: after.rtt,
+        }
+    }
+}
+
+impl Sawtooth {
+    /// `bdp` and `queue` in packets, `rtt` without a queue in seconds.
+    fn new(controller: CongestionAlgorithm, bdp: f64, queue: f64, rtt: f64) -> Self {
+        let top = bdp + queue;
+        let cubic = controller == CongestionAlgorithm::Cubic;
+        let bottom = match controller {
+            CongestionAlgorithm::Cubic => 0.7 * top,
+            // BWE RTTmin.
+            CongestionAlgorithm::Westwood => bdp,
+            _ => top / 2.0,
+        };
+        // RFC 9438 equation 2.
+        let k = ((top - bottom) / 0.4).cbrt();
+        let (mut window, mut friendly, mut time, mut sent) = (bottom, bottom, 0.0, 0.0);
+        while window < top {
+            let round = rtt * (window / bdp).max(1.0);
+            let step = (round / 16.0).min(0.05);
+            sent += window.min(bdp) / rtt * step;
+            time += step;
+            if cubic {
+                // RFC 9438 equations 1 and 4.
+                friendly += 9.0 / 17.0 * step / round;
+                window = friendly.max(0.4 * (time - k).powi(3) + top);
+            } else {
+                window += step / round;
+            }
+        }
+        let utilisation = if time > 0.0 { sent / (time * bdp / rtt) } else { 1.0 };
+        Self { utilisation, period: time, loss: 1.0 / sent.max(1.0) }
+    }
+}
+
+struct Run {
+    sim: Simulation,
+    senders: Vec<AppId>,
+}
+
+#[derive(Default)]
+struct Counts {
+    /// Seconds in which the link sent.
+    busy: f64,
+    timeouts: u64,
+    /// Bytes.
+    sent: u64,
+    again: u64,
+    acked: Vec<u64>,
+    /// Seconds.
+    rtt: f64,
+}
+
+impl Run {
+    fn new(cell: &Cell, tcp: tcp::Config, seed: u64) -> Self {
+        let mut builder = Builder::new(NetworkConfig::default(), seed, 0);
+        let [from, to] = ["from", "to"].map(|name| builder.node(name, Forwarding::Off));
+        let loss = if cell.loss > 0.0 { LossModel::Bernoulli { p: cell.loss } } else { LossModel::None };
+        let queue = QueueLimit::Packets(cell.packets());
+        let there = LinkConfig { queue, loss, ..LinkConfig::new(cell.rate, cell.delay) };
+        builder.link(from, to, there);
+        let queue = QueueLimit::Packets(100_000);
+        builder.link(to, from, LinkConfig { queue, ..LinkConfig::new(cell.rate, cell.delay) });
+        // Neither buffer is to be the limit.
+        let buffer = ((cell.bdp() + f64::from(cell.packets())) * PACKET * 4.0) as u32;
+        let tcp = tcp::Config {
+            congestion: cell.controller,
+            send_buffer: tcp.send_buffer.max(buffer),
+            receive_buffer: tcp.receive_buffer.max(buffer),
+            window_scale: Some(14),
+            ..tcp
+        };
+        let flow = |flow: u16| {
+            builder.app(to, Instant::ZERO, Sink::new(80 + flow, tcp));
+            let bulk = BulkSenderConfig::new(to, 80 + flow, Content::Endless, tcp);
+            let start = Instant::ZERO + Duration::from_millis(10) * u64::from(flow);
+            builder.app(from, start, BulkSender::new(bulk))
+        };
+        let senders = (0..cell.flows).map(flow).collect();
+        Self { sim: builder.build(), senders }
+    }
+
+    /// Each flow has lost something twice.
+    fn has_teeth(&self) -> bool {
+        let info = |id: &AppId| self.sim.app::<BulkSender>(*id).info;
+        self.senders.iter().filter_map(info).all(|info| info.fast_retransmits + info.timeouts >= 2)
+    }
+
+    fn counts(&self) -> Counts {
+        let link = self.sim.world().network.links()[0].metrics();
+        let mut counts = Counts { busy: link.busy.as_secs_f64(), ..Counts::default() };
+        for info in self.senders.iter().filter_map(|id| self.sim.app::<BulkSender>(*id).info) {
+            counts.timeouts += info.timeouts;
+            counts.sent += info.bytes_sent;
+            counts.again += info.retransmissions * u64::from(info.mss);
+            counts.acked.push(info.bytes_acked);
+            counts.rtt += info.srtt.map_or(0.0, Duration::as_secs_f64) / self.senders.len() as f64;
+        }
+        counts
+    }
+}
