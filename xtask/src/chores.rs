@@ -58,6 +58,19 @@ pub(crate) fn fuzz(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `packetdrill PATH...`: paths count from the folder that xtask was started in.
+pub(crate) fn packetdrill(args: &[String]) -> Result<(), Failure> {
+    let here = std::env::current_dir()
+        .map_err(|error| Failure::Job(format!("cannot tell the current folder: {error}")))?;
+    let absolute = |arg: &String| match arg.starts_with('-') {
+        true => arg.clone(),
+        false => here.join(arg).display().to_string(),
+    };
+    let args: Vec<String> = args.iter().map(absolute).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    cargo::run(cargo::program("anabranch-packetdrill", "anabranch-packetdrill", &args))
+}
+
 /// The N of `--seconds N`, or 60.
 fn seconds(args: &[String]) -> Result<String, Failure> {
     match args {

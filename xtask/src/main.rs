@@ -39,6 +39,7 @@ usage: cargo xtask <command>
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
   mutants [--sample N] [--seed S] [PLACE...]
                             which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
+  packetdrill PATH...       packetdrill scripts, files or folders of them, against the TCP of `core`: docs/packetdrill.md
   bench [ARGS...]           the benchmarks, with what they need; ARGS go to cargo bench
   book [--open]             the documentation as a book: target/book
   man DIR                   the manual pages, into a folder that is there
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
         "mutants" => mutants::command(rest),
+        "packetdrill" => chores::packetdrill(rest),
         "bench" => bench::run(rest),
         "book" => book::command(rest),
         "man" => chores::man(rest),

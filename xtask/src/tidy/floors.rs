@@ -17,6 +17,7 @@ const FLOORS: &[Floor] = &[
     Floor { name: "model", may_know: &["core"] },
     Floor { name: "view", may_know: &["wire"] },
     Floor { name: TESTKIT, may_know: &["wire", "core"] },
+    Floor { name: "packetdrill", may_know: &["core"] },
     Floor { name: "embed", may_know: &["wire", "core"] },
     Floor { name: "sim", may_know: &["wire", "core", "units", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },

@@ -1,0 +1,237 @@
+//! A host in simulated time: descriptors and sockets over connections of the core.
+
+mod args;
+mod call;
+mod link;
+mod options;
+mod poll;
+mod socket;
+mod transfer;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_core::segment::{Segment, SeqNumber};
+use anabranch_core::tcp::{CloseReason, Connection, Event, SackRole, reset_for};
+use anabranch_core::time::Instant;
+
+pub(crate) use self::args::{Attempt, Reply};
+pub(crate) use self::link::Link;
+use self::poll::Epoll;
+use self::socket::{Socket, Stage};
+use crate::settings::Settings;
+
+/// The host under test.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) settings: Settings,
+    now: Instant,
+    files: BTreeMap<i64, File>,
+    sockets: Vec<Socket>,
+    links: Vec<Link>,
+    /// What has left, oldest first.
+    pub(crate) sent: VecDeque<Sent>,
+    /// The connection that packets without ports belong to.
+    pub(crate) current: Option<usize>,
+}
+
+/// What a descriptor stands for.
+#[derive(Debug)]
+enum File {
+    /// Index into `Host::sockets`.
+    Socket(usize),
+    Epoll(Epoll),
+    /// A file to send from; its bytes are zeros.
+    Data,
+}
+
+/// A segment that has left.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Instant,
+    /// Index of the connection.
+    pub(crate) link: usize,
+    pub(crate) segment: Segment,
+    /// The segment ends with the last byte that was written.
+    pub(crate) ends_queue: bool,
+}
+
+impl Host {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            now: START,
+            files: BTreeMap::new(),
+            sockets: Vec::new(),
+            links: Vec::new(),
+            sent: VecDeque::new(),
+            current: None,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    pub(crate) fn link(&self, index: usize) -> Option<&Link> {
+        self.links.get(index)
+    }
+
+    /// The connection with these ports of the script: local, remote.
+    pub(crate) fn find(&self, ports: (u16, u16)) -> Option<usize> {
+        self.links.iter().rposition(|link| link.ports == ports)
+    }
+
+    /// The time of the next timer.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.links
+            .iter()
+            .flat_map(|link| link.connection.next_timeout().into_iter().chain(link.held_until))
+            .min()
+    }
+
+    /// Moves the clock and lets timers fire that are due by then.
+    pub(crate) fn advance(&mut self, to: Instant) {
+        let passed = to.saturating_since(self.now);
+        self.now = self.now.max(to);
+        for link in &mut self.links {
+            link.spend(passed);
+            if link.held_until.is_some_and(|at| at <= self.now) {
+                link.release();
+            }
+            if link.connection.next_timeout().is_some_and(|at| at <= self.now) {
+                link.connection.handle_timeout(self.now);
+            }
+        }
+        self.drain();
+    }
+
+    /// A segment arrives for the connection `link`, or for a listener.
+    pub(crate) fn receive(&mut self, link: usize, segment: Segment) {
+        if let Some(found) = self.links.get_mut(link) {
+            if found.closed.is_some() {
+                if let Some(reset) = reset_for(&segment) {
+                    self.sent.push_back(Sent { at: self.now, link, segment: reset, ends_queue: false });
+                }
+                return;
+            }
+            let len = segment.payload.len() as u32;
+            if len > 0 {
+                found.last_data = self.now;
+                let largest = self.settings.peer_mss.unwrap_or(len);
+                found.largest_received = found.largest_received.max(len.min(largest));
+            }
+            found.connection.handle_segment(self.now, segment);
+            if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
+                found.release();
+            }
+        }
+        self.drain();
+        let Some(found) = self.links.get_mut(link) else { return };
+        if found.orphan && found.closed.is_none() && found.connection.info().readable > 0 {
+            // No program will read what has come (RFC 9293 section 3.10.4, RFC 2525 section 2.17).
+            found.connection.abort(self.now);
+            self.drain();
+        }
+    }
+
+    /// A SYN arrives for a listener on `port`: the index of the new connection.
+    pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>) -> Option<usize> {
+        let listens = |socket: &Socket| match &socket.stage {
+            Stage::Listening { .. } => port.is_none_or(|port| port == socket.port),
+            Stage::New | Stage::Connected(_) => false,
+        };
+        let listener = self.sockets.iter().rposition(listens)?;
+        let socket = &self.sockets[listener];
+        let mut config = socket.config;
+        config.syn_retries = self.settings.synack_retries;
+        if !syn.options.sack_permitted && config.sack == SackRole::Both {
+            // RFC 2018 section 2 lets a SYN-ACK permit SACK whatever the SYN says; Linux only repeats it.
+            config.sack = SackRole::Off;
+        }
+        let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
+        let iss = self.next_iss();
+        syn.dst_port = socket.port;
+        if syn.src_port == 0 {
+            syn.src_port = FIRST_PORT.wrapping_add(self.links.len() as u16);
+        }
+        let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
+        config.send_buffer = send_buffer.saturating_add(MARGIN);
+        let connection = Connection::accept(self.now, config, &syn, iss)?;
+        let link = self.links.len();
+        self.links.push(Link {
+            listener: Some(listener),
+            lowat,
+            advertised_mss,
+            send_buffer,
+            ..Link::new(connection, iss, (syn.dst_port, syn.src_port))
+        });
+        self.current = Some(link);
+        self.drain();
+        Some(link)
+    }
+
+    /// The initial sequence number of the next connection.
+    pub(crate) fn next_iss(&self) -> SeqNumber {
+        SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000))
+    }
+
+    /// Takes all effects of all connections.
+    fn drain(&mut self) {
+        for index in 0..self.links.len() {
+            let link = &mut self.links[index];
+            link.largest_window = link.largest_window.max(link.connection.info().peer_window);
+            while let Some(segment) = link.poll_transmit(self.now) {
+                let end = segment.seq + segment.payload.len() as u32;
+                let ends_queue = end.0 == (link.iss + 1).0.wrapping_add(link.written as u32);
+                self.sent.push_back(Sent { at: self.now, link: index, segment, ends_queue });
+            }
+            while let Some(event) = self.links[index].connection.poll_event() {
+                self.event(index, event);
+            }
+        }
+    }
+
+    fn event(&mut self, index: usize, event: Event) {
+        let link = &mut self.links[index];
+        match event {
+            Event::Established => {
+                link.established = true;
+                link.last_data = self.now;
+                if let Some(listener) = link.listener
+                    && let Some(Socket { stage: Stage::Listening { ready }, .. }) =
+                        self.sockets.get_mut(listener)
+                {
+                    ready.push_back(index);
+                }
+            }
+            Event::Readable => {}
+            Event::PeerClosed => link.peer_closed = true,
+            Event::Writable => {
+                if !(link.no_space && link.is_writable()) {
+                    return;
+                }
+                link.no_space = false;
+            }
+            Event::Closed(reason) => {
+                link.closed = Some(reason);
+                link.error = match reason {
+                    CloseReason::Refused => Some("ECONNREFUSED"),
+                    CloseReason::Reset if link.peer_closed => Some("EPIPE"),
+                    CloseReason::Reset => Some("ECONNRESET"),
+                    CloseReason::TimedOut => Some("ETIMEDOUT"),
+                    CloseReason::Graceful | CloseReason::Aborted => None,
+                };
+            }
+        }
+        self.links[index].wakeups += 1;
+    }
+}
+
+/// The host's clock at the time 0 of a script: timestamps do not begin with 0.
+pub(crate) const START: Instant = Instant::from_nanos(10_000_000_000);
+/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any room.
+const MARGIN: u32 = 1 << 17;
+/// Our first sequence number: the sequence numbers of most scripts wrap around.
+const ISS: u32 = u32::MAX - 4_000;
+/// Ports of peers whose packets name none.
+const FIRST_PORT: u16 = 40_000;

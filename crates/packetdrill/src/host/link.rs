@@ -1,0 +1,166 @@
+//! A connection and what its sockets know of it.
+
+use std::collections::VecDeque;
+
+use anabranch_core::segment::{Segment, SeqNumber};
+use anabranch_core::tcp::{CloseReason, Connection};
+use anabranch_core::time::{Duration, Instant};
+
+use super::START;
+
+/// A connection and what its sockets know of it.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) connection: Connection,
+    pub(crate) iss: SeqNumber,
+    /// Local and remote port.
+    pub(super) ports: (u16, u16),
+    /// The listening socket that has opened it.
+    pub(super) listener: Option<usize>,
+    pub(super) established: bool,
+    pub(super) peer_closed: bool,
+    pub(super) closed: Option<CloseReason>,
+    /// The error that the next call reports, once.
+    pub(super) error: Option<&'static str>,
+    /// No descriptor is left.
+    pub(super) orphan: bool,
+    /// `shutdown(SHUT_RD)`.
+    pub(super) read_shut: bool,
+    /// `shutdown(SHUT_WR)`.
+    pub(super) write_shut: bool,
+    /// Bytes that were accepted from the program and handed to the connection.
+    pub(super) written: u64,
+    /// Bytes that wait for a full segment: `TCP_CORK`, `MSG_MORE`.
+    pub(super) held: usize,
+    /// When they leave all the same.
+    pub(super) held_until: Option<Instant>,
+    /// They wait because of `MSG_MORE`: an acknowledgement lets them go.
+    pub(super) held_for_more: bool,
+    /// Bytes written after a `MSG_EOR`, which share no segment with what was written before: one entry for each record.
+    pub(super) later: VecDeque<usize>,
+    /// The last write had `MSG_EOR`.
+    pub(super) record_ended: bool,
+    pub(crate) spent: Spent,
+    /// The segment size that we advertise.
+    pub(crate) advertised_mss: u16,
+    /// The largest segment that has come, at least 536 bytes.
+    pub(crate) largest_received: u32,
+    /// When data last came, or the handshake was done.
+    pub(crate) last_data: Instant,
+    /// A write found too little room.
+    pub(super) no_space: bool,
+    /// Number of wake-ups, for edge-triggered epoll.
+    pub(super) wakeups: u64,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub(super) lowat: u32,
+    /// `SO_SNDBUF`, in bytes of Linux's memory.
+    pub(super) send_buffer: u32,
+    /// The largest window that the peer has offered.
+    pub(super) largest_window: u32,
+    /// `TCP_NODELAY`.
+    pub(super) nodelay: bool,
+}
+
+impl Link {
+    pub(super) fn new(connection: Connection, iss: SeqNumber, ports: (u16, u16)) -> Self {
+        Self {
+            connection,
+            iss,
+            ports,
+            listener: None,
+            established: false,
+            peer_closed: false,
+            closed: None,
+            error: None,
+            orphan: false,
+            read_shut: false,
+            write_shut: false,
+            written: 0,
+            held: 0,
+            held_until: None,
+            later: VecDeque::new(),
+            record_ended: false,
+            spent: Spent::default(),
+            held_for_more: false,
+            advertised_mss: 0,
+            largest_received: 536,
+            last_data: START,
+            no_space: false,
+            wakeups: 0,
+            lowat: u32::MAX,
+            send_buffer: 0,
+            largest_window: 0,
+            nodelay: false,
+        }
+    }
+
+    /// Time passes and changes nothing.
+    pub(super) fn spend(&mut self, time: Duration) {
+        let info = self.connection.info();
+        if info.buffered > 0 {
+            self.spent.busy += time;
+        }
+        let next = info.unsent.min(u32::from(info.mss));
+        if info.unsent > 0 && info.in_flight.saturating_add(next) > info.peer_window {
+            self.spent.window_limited += time;
+        }
+    }
+
+    /// The next segment; a record follows once the one before has left.
+    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        loop {
+            if let Some(segment) = self.connection.poll_transmit(now) {
+                return Some(segment);
+            }
+            if self.connection.info().unsent > 0 {
+                return None;
+            }
+            let bytes = self.later.pop_front()?;
+            self.held += bytes;
+            self.release();
+        }
+    }
+
+    /// The connection is over.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// The memory of what was written and not acknowledged, as Linux counts it.
+    pub(super) fn memory(&self) -> usize {
+        let waiting = self.held + self.later.iter().sum::<usize>();
+        let bytes = self.connection.info().buffered as usize + waiting;
+        bytes + bytes.div_ceil(self.unit()) * OVERHEAD
+    }
+
+    /// The bytes of one of Linux's send buffers: whole segments, at most half of the largest window.
+    pub(super) fn unit(&self) -> usize {
+        let mss = usize::from(self.connection.info().mss.max(1));
+        let most = (self.largest_window as usize / 2).min(usize::from(u16::MAX));
+        (most / mss * mss).max(mss)
+    }
+
+    /// As Linux reports a socket writable: a third of the buffer is free and little is unsent.
+    pub(super) fn is_writable(&self) -> bool {
+        let memory = self.memory();
+        let free = (self.send_buffer as usize).saturating_sub(memory);
+        !self.write_shut && self.established && free >= memory / 2 && self.is_low()
+    }
+
+    /// Less is unsent than `TCP_NOTSENT_LOWAT`.
+    pub(super) fn is_low(&self) -> bool {
+        self.connection.info().unsent as usize + self.held < self.lowat as usize
+    }
+}
+
+/// For how long a sender has waited, as Linux accounts it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spent {
+    /// Something was written and not acknowledged.
+    pub(crate) busy: Duration,
+    /// Something waited only because of the peer's window.
+    pub(crate) window_limited: Duration,
+}
+
+/// Memory of one of Linux's send buffers beside its bytes.
+const OVERHEAD: usize = 1280;

@@ -1,0 +1,214 @@
+//! Sockets and what becomes of them: socket, bind, listen, accept, connect, shutdown, close.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_core::tcp::{Config, Connection};
+
+use super::args::{Args, Reply};
+use super::{File, Host, Link, MARGIN};
+use crate::outcome::{Step, Stop};
+
+/// A TCP socket.
+#[derive(Debug)]
+pub(super) struct Socket {
+    pub(super) stage: Stage,
+    /// What its connections begin with.
+    pub(super) config: Config,
+    pub(super) nonblocking: bool,
+    pub(super) port: u16,
+    /// `SO_LINGER` with a time of 0: closing resets.
+    pub(super) resets: bool,
+    /// `TCP_CORK`.
+    pub(super) cork: bool,
+    /// `TCP_NOTSENT_LOWAT`, once set.
+    pub(super) lowat: Option<u32>,
+    /// `TCP_INQ`.
+    pub(super) inq: bool,
+    /// What was set and is only repeated by `getsockopt`.
+    pub(super) values: BTreeMap<String, i64>,
+}
+
+/// How far a socket is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    New,
+    Listening {
+        /// Connections that wait to be accepted.
+        ready: VecDeque<usize>,
+    },
+    /// Index into `Host::links`.
+    Connected(usize),
+}
+
+impl Host {
+    /// The descriptor that a call returns: the one that the script names, else the lowest free.
+    fn new_descriptor(&mut self, wanted: Option<i64>, file: File) -> i64 {
+        let free = (3..).find(|fd| !self.files.contains_key(fd)).unwrap_or(i64::MAX);
+        let fd = wanted.filter(|fd| *fd >= 0 && !self.files.contains_key(fd)).unwrap_or(free);
+        self.files.insert(fd, file);
+        fd
+    }
+
+    pub(super) fn add_file(&mut self, wanted: Option<i64>, file: File) -> Reply {
+        Reply::Done(self.new_descriptor(wanted, file))
+    }
+
+    pub(super) fn socket_call(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let (kind, protocol) = (args.words(1)?, args.words(2)?);
+        if kind.contains(&"SOCK_DGRAM") || kind.contains(&"SOCK_RAW") || protocol == ["IPPROTO_MPTCP"] {
+            return Err(Stop::not_applicable(args.line, "sockets of other protocols than TCP"));
+        }
+        if protocol != ["IPPROTO_TCP"] && !protocol.is_empty() {
+            return Ok(Reply::Error("EPROTONOSUPPORT"));
+        }
+        self.sockets.push(Socket {
+            stage: Stage::New,
+            config: self.settings.config,
+            nonblocking: kind.contains(&"SOCK_NONBLOCK"),
+            port: LISTENING_PORT,
+            resets: false,
+            cork: false,
+            lowat: None,
+            inq: false,
+            values: BTreeMap::new(),
+        });
+        let index = self.sockets.len() - 1;
+        Ok(self.add_file(args.wanted, File::Socket(index)))
+    }
+
+    pub(super) fn listen(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let Some(index) = self.socket_index(args)? else { return Ok(Reply::Error("ENOTSOCK")) };
+        let socket = &mut self.sockets[index];
+        match socket.stage {
+            Stage::New => {
+                socket.stage = Stage::Listening { ready: VecDeque::new() };
+                self.current = None;
+                Ok(Reply::Done(0))
+            }
+            Stage::Listening { .. } => Ok(Reply::Done(0)),
+            Stage::Connected(_) => Ok(Reply::Error("EINVAL")),
+        }
+    }
+
+    pub(super) fn accept(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let Some(index) = self.socket_index(args)? else { return Ok(Reply::Error("ENOTSOCK")) };
+        let nonblocking = args.get(3).is_some() && args.words(3)?.contains(&"SOCK_NONBLOCK");
+        let socket = &mut self.sockets[index];
+        let Stage::Listening { ready } = &mut socket.stage else { return Ok(Reply::Error("EINVAL")) };
+        let Some(link) = ready.pop_front() else {
+            return Ok(if socket.nonblocking { Reply::Error("EAGAIN") } else { Reply::Wait(None) });
+        };
+        let child = Socket {
+            stage: Stage::Connected(link),
+            config: socket.config,
+            nonblocking,
+            port: socket.port,
+            resets: socket.resets,
+            cork: socket.cork,
+            lowat: socket.lowat,
+            inq: socket.inq,
+            values: socket.values.clone(),
+        };
+        self.sockets.push(child);
+        let index = self.sockets.len() - 1;
+        Ok(self.add_file(args.wanted, File::Socket(index)))
+    }
+
+    pub(super) fn connect(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let Some(index) = self.socket_index(args)? else { return Ok(Reply::Error("ENOTSOCK")) };
+        let socket = &self.sockets[index];
+        match socket.stage {
+            Stage::Listening { .. } => return Ok(Reply::Error("EISCONN")),
+            Stage::Connected(link) => {
+                let nonblocking = socket.nonblocking;
+                let link = &mut self.links[link];
+                return Ok(if let Some(error) = link.error.take() {
+                    Reply::Error(error)
+                } else if link.established {
+                    if args.began { Reply::Done(0) } else { Reply::Error("EISCONN") }
+                } else if nonblocking {
+                    Reply::Error("EALREADY")
+                } else {
+                    Reply::Wait(None)
+                });
+            }
+            Stage::New => {}
+        }
+        let (iss, ports) =
+            (self.next_iss(), (EPHEMERAL_PORT.wrapping_add(self.links.len() as u16), LISTENING_PORT));
+        let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
+        let mut config = socket.config;
+        let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
+        config.send_buffer = send_buffer.saturating_add(MARGIN);
+        let connection = Connection::connect(self.now, config, ports.0, ports.1, iss);
+        let link = self.links.len();
+        self.links.push(Link { lowat, advertised_mss, send_buffer, ..Link::new(connection, iss, ports) });
+        self.current = Some(link);
+        let socket = &mut self.sockets[index];
+        socket.stage = Stage::Connected(link);
+        let nonblocking = socket.nonblocking;
+        self.drain();
+        Ok(if nonblocking { Reply::Error("EINPROGRESS") } else { Reply::Wait(None) })
+    }
+
+    pub(super) fn shutdown(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let Some(index) = self.socket_index(args)? else { return Ok(Reply::Error("ENOTSOCK")) };
+        let Stage::Connected(link) = self.sockets[index].stage else { return Ok(Reply::Error("ENOTCONN")) };
+        let how = args.words(1)?;
+        let link = &mut self.links[link];
+        if link.is_closed() {
+            return Ok(Reply::Error("ENOTCONN"));
+        }
+        let (read, write) = match how[..] {
+            ["SHUT_RD"] => (true, false),
+            ["SHUT_WR"] => (false, true),
+            ["SHUT_RDWR"] => (true, true),
+            _ => return Ok(Reply::Error("EINVAL")),
+        };
+        link.read_shut |= read;
+        if write {
+            link.write_shut = true;
+            link.release_all();
+            link.connection.close(self.now);
+        }
+        link.wakeups += 1;
+        self.drain();
+        Ok(Reply::Done(0))
+    }
+
+    pub(super) fn close(&mut self, args: &Args<'_>) -> Step<Reply> {
+        let fd = args.int(0)?;
+        let index = match self.files.remove(&fd) {
+            None => return Ok(Reply::Error("EBADF")),
+            Some(File::Epoll(_) | File::Data) => return Ok(Reply::Done(0)),
+            Some(File::Socket(index)) => index,
+        };
+        let resets = self.sockets[index].resets;
+        match std::mem::replace(&mut self.sockets[index].stage, Stage::New) {
+            Stage::New => {}
+            Stage::Listening { ready } => {
+                for link in ready {
+                    self.links[link].connection.abort(self.now);
+                }
+            }
+            Stage::Connected(link) => {
+                let link = &mut self.links[link];
+                link.orphan = true;
+                // Bytes that no program will read are lost, which the peer must learn (RFC 2525 section 2.17).
+                if resets || link.connection.info().readable > 0 {
+                    link.connection.abort(self.now);
+                } else {
+                    link.release_all();
+                    link.connection.close(self.now);
+                }
+            }
+        }
+        self.drain();
+        Ok(Reply::Done(0))
+    }
+}
+
+/// The port that `bind` gives, and that `connect` calls.
+const LISTENING_PORT: u16 = 8080;
+/// The first port of a socket that connects.
+const EPHEMERAL_PORT: u16 = 49_152;

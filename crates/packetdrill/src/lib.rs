@@ -1,0 +1,33 @@
+//! A runner of packetdrill's script language (Google's packetdrill, `gtests/net/tcp`) against
+//! [`anabranch_core::tcp::Connection`].
+//!
+//! A script says which system calls a program makes, which segments arrive, and which segments
+//! the host must send and when. The runner drives the connection in simulated time behind
+//! emulated socket calls and compares what leaves with the script. `docs/packetdrill.md` lists
+//! what the runner supports and where it differs from packetdrill.
+//!
+//! * `lexer`, `parser`: the text of a script as a [`script::Script`].
+//! * [`settings`]: options and shell commands of a script as a configuration of the host.
+//! * `host`: descriptors, sockets and system calls over connections.
+//! * `runner`: the events of a script in order; `segments` compares segments.
+//! * `code`: the Python snippets.
+//! * [`outcome`]: how a script ended.
+
+mod code;
+mod host;
+mod lexer;
+pub mod outcome;
+mod parser;
+mod runner;
+pub mod script;
+pub mod settings;
+
+pub use outcome::Outcome;
+
+/// Runs the script `text`; never panics, whatever the text.
+pub fn run(text: &str) -> Outcome {
+    match parser::parse(text).and_then(|script| runner::run(&script)) {
+        Ok(()) => Outcome::Passed,
+        Err(stop) => stop.into(),
+    }
+}

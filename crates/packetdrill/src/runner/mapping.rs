@@ -1,0 +1,126 @@
+//! A script's sequence numbers and timestamps, and those of a connection.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
+use bytes::Bytes;
+
+use crate::script::{Packet, TcpOption};
+
+/// The numbers of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Mapping {
+    /// Our initial sequence number.
+    iss: u32,
+    /// That of the script, once its SYN or SYN-ACK was seen.
+    script_iss: u32,
+    /// The peer's initial sequence number, which the runner chooses.
+    irs: u32,
+    script_irs: u32,
+    /// TSval that we have sent, by what the script calls it.
+    values: BTreeMap<u32, u32>,
+    /// TSval of the connection less that of the script.
+    offset: Option<u32>,
+}
+
+/// A segment of ours in the script's numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) seq: u32,
+    pub(super) ack: u32,
+    pub(super) sack: Vec<SackBlock>,
+}
+
+impl Mapping {
+    pub(super) fn new(iss: SeqNumber, index: usize) -> Self {
+        Self { iss: iss.0, irs: IRS.wrapping_sub(index as u32 * 0x0200_0000), ..Self::default() }
+    }
+
+    /// The segment that a packet of the script stands for.
+    pub(super) fn inbound(&mut self, packet: &Packet) -> Segment {
+        let syn = packet.flags.contains(Flags::SYN);
+        if syn {
+            self.script_irs = packet.seq;
+        }
+        let seq = if syn { self.irs } else { self.irs.wrapping_add(packet.seq) };
+        let acks = packet.flags.contains(Flags::ACK);
+        let ack = if acks { self.iss.wrapping_add(packet.ack) } else { 0 };
+        let mut options = Options::default();
+        for option in packet.options.iter().flatten() {
+            match option {
+                TcpOption::Padding => {}
+                TcpOption::Mss(mss) => options.mss = Some(*mss),
+                TcpOption::WindowScale(shift) => options.window_scale = Some(*shift),
+                TcpOption::SackPermitted => options.sack_permitted = true,
+                TcpOption::Sack(blocks) => {
+                    let ours = |seq: SeqNumber| seq + self.iss;
+                    options.sack = SackBlocks::from_iter(
+                        blocks
+                            .iter()
+                            .map(|block| SackBlock { left: ours(block.left), right: ours(block.right) }),
+                    );
+                }
+                TcpOption::Timestamps(value, echo) => {
+                    let echo = self.values.get(echo).copied().unwrap_or_else(|| match self.offset {
+                        Some(offset) if *echo != 0 => echo.wrapping_add(offset),
+                        _ => *echo,
+                    });
+                    options.timestamps = Some(Timestamps { value: *value, echo });
+                }
+            }
+        }
+        let (src_port, dst_port) = packet.ports.unwrap_or_default();
+        Segment {
+            src_port,
+            dst_port,
+            seq: SeqNumber(seq),
+            ack: SeqNumber(ack),
+            flags: packet.flags,
+            // SEG.WND 65535 is what packetdrill sends where a script names none.
+            window: packet.window.unwrap_or(u16::MAX),
+            options,
+            payload: Bytes::from(vec![0; packet.len as usize]),
+            ..Segment::default()
+        }
+    }
+
+    /// The script's SYN or SYN-ACK names our initial sequence number.
+    pub(super) fn learn(&mut self, packet: &Packet, segment: &Segment) {
+        if packet.flags.contains(Flags::SYN) && segment.flags.contains(Flags::SYN) {
+            self.script_iss = packet.seq;
+        }
+        let expected = packet.options.iter().flatten().find_map(|option| match option {
+            TcpOption::Timestamps(value, _) => Some(*value),
+            _ => None,
+        });
+        if let (Some(value), Some(ours)) = (expected, segment.options.timestamps) {
+            self.values.insert(value, ours.value);
+            self.offset.get_or_insert(ours.value.wrapping_sub(value));
+        }
+    }
+
+    /// Our TSval as the script would call it.
+    pub(super) fn timestamp(&self, value: u32) -> u32 {
+        value.wrapping_sub(self.offset.unwrap_or(0))
+    }
+
+    /// A segment of ours in the script's numbers.
+    pub(super) fn outbound(&self, segment: &Segment) -> Seen {
+        let base = if segment.flags.contains(Flags::SYN) { self.script_iss } else { 0 };
+        let theirs = |seq: SeqNumber| SeqNumber(seq.0.wrapping_sub(self.irs));
+        Seen {
+            seq: segment.seq.0.wrapping_sub(self.iss).wrapping_add(base),
+            ack: theirs(segment.ack).0,
+            sack: segment
+                .options
+                .sack
+                .as_slice()
+                .iter()
+                .map(|block| SackBlock { left: theirs(block.left), right: theirs(block.right) })
+                .collect(),
+        }
+    }
+}
+
+/// The peer's first sequence number: the sequence numbers of most scripts wrap around.
+const IRS: u32 = u32::MAX - 7_000;

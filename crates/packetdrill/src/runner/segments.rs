@@ -1,0 +1,277 @@
+//! Segments that arrive, and segments that must leave.
+
+use std::fmt::Write;
+
+use anabranch_core::segment::{Flags, SeqNumber};
+use anabranch_core::time::Instant;
+
+use super::mapping::{Mapping, Seen};
+use super::{PATIENCE, Runner, When, seconds};
+use crate::host::Sent;
+use crate::outcome::{Step, Stop};
+use crate::script::{Packet, TcpOption};
+
+impl Runner<'_> {
+    /// A packet of the script arrives.
+    pub(super) fn inbound(&mut self, line: usize, packet: &Packet) -> Step {
+        let named = packet.ports.map(|(from, to)| self.host.find((to, from)));
+        let link = match named {
+            Some(found) => found,
+            None => self.host.current,
+        };
+        let alive = link.filter(|link| self.host.link(*link).is_some_and(|link| !link.is_closed()));
+        let opens = packet.flags.contains(Flags::SYN) && !packet.flags.contains(Flags::ACK);
+        if opens && alive.is_none() {
+            let mut mapping = Mapping::new(self.host.next_iss(), self.mappings.len());
+            let segment = mapping.inbound(packet);
+            let port = packet.ports.map(|(_, to)| to);
+            return match self.host.open(segment, port) {
+                Some(link) => {
+                    self.mappings.insert(link, mapping);
+                    Ok(())
+                }
+                None => Err(Stop::failed(line, "no socket listens for this SYN")),
+            };
+        }
+        let Some(link) = link else {
+            return Err(Stop::invalid(line, "this packet belongs to no connection"));
+        };
+        let segment = self.mapping(link).inbound(packet);
+        self.host.receive(link, segment);
+        Ok(())
+    }
+
+    fn mapping(&mut self, link: usize) -> &mut Mapping {
+        let iss = self.host.link(link).map_or(SeqNumber(0), |link| link.iss);
+        self.mappings.entry(link).or_insert_with(|| Mapping::new(iss, link))
+    }
+
+    /// A segment must leave, or several that make up the packet of the script.
+    pub(super) fn outbound(&mut self, line: usize, packet: &Packet, when: When) -> Step {
+        let limit =
+            if when.any { when.to + PATIENCE * 1800 } else { when.to + self.tolerance(when.to) + PATIENCE };
+        let (mut len, mut last) = (0, None);
+        loop {
+            let Some(sent) = self.next_sent(limit)? else {
+                let expected = describe(packet);
+                let message = if last.is_some() {
+                    format!("expected {expected}, got only {len} bytes of it by {}", seconds(self.host.now()))
+                } else {
+                    format!("expected {expected} at {}, got nothing", seconds(when.from))
+                };
+                return Err(Stop::failed(line, message));
+            };
+            self.mapping(sent.link).learn(packet, &sent.segment);
+            let seen = self.mapping(sent.link).outbound(&sent.segment);
+            let whole = len + sent.segment.payload.len() as u32 >= packet.len;
+            if let Err(difference) = self.compare(packet, &sent, &seen, len, whole) {
+                let rest =
+                    if len > 0 { format!("{} bytes more of ", packet.len - len) } else { String::new() };
+                let message = format!(
+                    "expected {rest}{} at {}, got {} at {}: {difference}",
+                    describe(packet),
+                    seconds(when.from),
+                    self.describe_sent(&sent, &seen),
+                    seconds(sent.at),
+                );
+                return Err(Stop::failed(line, message));
+            }
+            len += sent.segment.payload.len() as u32;
+            let at = sent.at;
+            last = Some(at);
+            if whole || self.host.settings.strict_segments {
+                return self.check_time(line, packet, at, when);
+            }
+        }
+    }
+
+    /// The next segment that leaves by `limit`.
+    fn next_sent(&mut self, limit: Instant) -> Step<Option<Sent>> {
+        loop {
+            if let Some(sent) = self.host.sent.pop_front() {
+                return Ok(Some(sent));
+            }
+            if !self.step(limit)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn check_time(&self, line: usize, packet: &Packet, at: Instant, when: When) -> Step {
+        let tolerance = self.tolerance(when.from);
+        if when.any || (at + tolerance >= when.from && at <= when.to + tolerance) {
+            return Ok(());
+        }
+        let range = if when.from == when.to {
+            seconds(when.from)
+        } else {
+            format!("{} to {}", seconds(when.from), seconds(when.to))
+        };
+        let message = format!("expected {} at {range}, it left at {}", describe(packet), seconds(at));
+        Err(Stop::failed(line, message))
+    }
+
+    /// Compares one segment; `before` bytes of the packet have left, `whole` says that it ends here.
+    fn compare(
+        &self,
+        packet: &Packet,
+        sent: &Sent,
+        seen: &Seen,
+        before: u32,
+        whole: bool,
+    ) -> Result<(), String> {
+        let segment = &sent.segment;
+        let len = segment.payload.len() as u32;
+        if self.host.current.is_some_and(|current| current != sent.link) && packet.ports.is_none() {
+            return Err("it belongs to another connection".to_owned());
+        }
+        for (flag, name) in
+            [(Flags::SYN, "SYN"), (Flags::RST, "RST"), (Flags::ACK, "ACK"), (Flags::FIN, "FIN")]
+        {
+            let wanted = packet.flags.contains(flag) && (whole || flag != Flags::FIN);
+            if wanted != segment.flags.contains(flag) {
+                return Err(format!("{name} differs"));
+            }
+        }
+        // PSH must be there at the end of what was written (RFC 9293 section 3.9.1.2); where more waits to be sent, it
+        // is up to the sender, and Linux sets it by how it builds its buffers.
+        let push = segment.flags.contains(Flags::PSH);
+        if packet.flags.contains(Flags::PSH)
+            && !push
+            && sent.ends_queue
+            && len > 0
+            && !packet.flags.contains(Flags::FIN)
+        {
+            return Err("PSH is missing".to_owned());
+        }
+        if push && !sent.ends_queue {
+            return Err("PSH although more was written".to_owned());
+        }
+        if seen.seq != packet.seq.wrapping_add(before) {
+            return Err("the sequence number differs".to_owned());
+        }
+        if before + len > packet.len || (self.host.settings.strict_segments && len != packet.len) {
+            return Err("the length differs".to_owned());
+        }
+        if len == 0 && packet.len > 0 {
+            return Err("it carries no data".to_owned());
+        }
+        if packet.flags.contains(Flags::ACK) && seen.ack != packet.ack {
+            return Err("the acknowledgement number differs".to_owned());
+        }
+        if packet.window.is_some_and(|window| window != segment.window) {
+            return Err("the window differs".to_owned());
+        }
+        self.compare_options(packet, sent, seen)
+    }
+
+    /// Options as a set: where padding stands is not compared.
+    fn compare_options(&self, packet: &Packet, sent: &Sent, seen: &Seen) -> Result<(), String> {
+        let Some(wanted) = &packet.options else { return Ok(()) };
+        let ours = &sent.segment.options;
+        let (mut mss, mut scale, mut permitted, mut stamps, mut sack) = (None, None, false, None, Vec::new());
+        for option in wanted {
+            match option {
+                TcpOption::Padding => {}
+                TcpOption::Mss(value) => mss = Some(*value),
+                TcpOption::WindowScale(shift) => scale = Some(*shift),
+                TcpOption::SackPermitted => permitted = true,
+                TcpOption::Timestamps(value, echo) => stamps = Some((*value, *echo)),
+                TcpOption::Sack(blocks) => sack.clone_from(blocks),
+            }
+        }
+        let differs = |what: &str| Err(format!("the option {what} differs"));
+        if ours.mss != mss {
+            return differs("mss");
+        }
+        if ours.window_scale != scale {
+            return differs("wscale");
+        }
+        if ours.sack_permitted != permitted {
+            return differs("sackOK");
+        }
+        if seen.sack != sack {
+            return differs("sack");
+        }
+        match (ours.timestamps, stamps) {
+            (None, None) => Ok(()),
+            (Some(ours), Some((value, echo))) => {
+                if ours.echo != echo {
+                    return differs("TS ecr");
+                }
+                let Some(tick) = self.host.settings.timestamp_tick else { return Ok(()) };
+                let mapping = self.mappings.get(&sent.link);
+                let got = mapping.map_or(ours.value, |mapping| mapping.timestamp(ours.value));
+                let off = u64::from(got.abs_diff(value)).saturating_mul(tick.as_nanos());
+                if off > self.tolerance(sent.at).as_nanos() { differs("TS val") } else { Ok(()) }
+            }
+            _ => differs("TS"),
+        }
+    }
+
+    /// A segment of ours as a script would say it.
+    fn describe_sent(&self, sent: &Sent, seen: &Seen) -> String {
+        let segment = &sent.segment;
+        let ours = &segment.options;
+        let mut options = Vec::new();
+        options.extend(ours.mss.map(TcpOption::Mss));
+        options.extend(ours.sack_permitted.then_some(TcpOption::SackPermitted));
+        options.extend(ours.timestamps.map(|stamps| {
+            let mapping = self.mappings.get(&sent.link);
+            let value = mapping.map_or(stamps.value, |mapping| mapping.timestamp(stamps.value));
+            TcpOption::Timestamps(value, stamps.echo)
+        }));
+        options.extend(ours.window_scale.map(TcpOption::WindowScale));
+        if !seen.sack.is_empty() {
+            options.push(TcpOption::Sack(seen.sack.clone()));
+        }
+        describe(&Packet {
+            flags: segment.flags,
+            seq: seen.seq,
+            len: segment.payload.len() as u32,
+            ack: seen.ack,
+            window: Some(segment.window),
+            options: Some(options),
+            ports: None,
+        })
+    }
+}
+
+/// A packet as a script says it.
+fn describe(packet: &Packet) -> String {
+    let mut out = String::new();
+    let flags = format!("{:?}", packet.flags);
+    let flags = if flags.is_empty() { "-" } else { &flags };
+    let end = packet.seq.wrapping_add(packet.len);
+    // Writing to a String cannot fail.
+    let _ = write!(out, "`> {flags} {}:{end}({})", packet.seq, packet.len);
+    if packet.flags.contains(Flags::ACK) {
+        let _ = write!(out, " ack {}", packet.ack);
+    }
+    if let Some(window) = packet.window {
+        let _ = write!(out, " win {window}");
+    }
+    let options: Vec<String> = packet.options.iter().flatten().filter_map(describe_option).collect();
+    if packet.options.is_none() {
+        out.push_str(" <...>");
+    } else if !options.is_empty() {
+        let _ = write!(out, " <{}>", options.join(","));
+    }
+    out.push('`');
+    out
+}
+
+fn describe_option(option: &TcpOption) -> Option<String> {
+    Some(match option {
+        TcpOption::Padding => return None,
+        TcpOption::Mss(mss) => format!("mss {mss}"),
+        TcpOption::WindowScale(shift) => format!("wscale {shift}"),
+        TcpOption::SackPermitted => "sackOK".to_owned(),
+        TcpOption::Timestamps(value, echo) => format!("TS val {value} ecr {echo}"),
+        TcpOption::Sack(blocks) => {
+            let blocks: Vec<String> =
+                blocks.iter().map(|block| format!("{}:{}", block.left, block.right)).collect();
+            format!("sack {}", blocks.join(" "))
+        }
+    })
+}

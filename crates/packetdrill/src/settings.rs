@@ -1,0 +1,191 @@
+//! What a script's options and shell commands mean for the host.
+
+mod shell;
+mod sysctl;
+
+use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, InitialWindow, Nagle};
+use anabranch_core::time::Duration;
+
+use crate::outcome::{Step, Stop};
+use crate::script::{Action, Script, Setting, Shell, Value};
+
+/// The host that a script runs on.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How its connections behave.
+    pub config: Config,
+    /// Time-outs of a SYN-ACK; those of a SYN are in `config`.
+    pub synack_retries: u8,
+    /// `tcp_notsent_lowat`: a socket is writable while at most this many bytes are unsent.
+    pub notsent_lowat: u32,
+    /// The largest segment of the peer: a packet of the script is several of them.
+    pub peer_mss: Option<u32>,
+    /// How far an event may be from its time.
+    pub tolerance: Duration,
+    /// The tolerance is at least this share of the time since the last event, in thousandths.
+    pub tolerance_permille: u64,
+    /// Each packet of the script is one segment.
+    pub strict_segments: bool,
+    /// Duration of one tick of the timestamp clock; `None` does not check TSval.
+    pub timestamp_tick: Option<Duration>,
+}
+
+impl Default for Settings {
+    /// Linux as packetdrill's scripts expect it: an initial window of 10 segments, CUBIC, RACK-TLP,
+    /// PRR, Nagle's algorithm, acknowledgements without delay (Linux begins in quick-ACK mode), slow start
+    /// by all bytes that an acknowledgement covers (RFC 3465 allows 2 segments).
+    fn default() -> Self {
+        let config = Config {
+            mss: 1460,
+            initial_window: InitialWindow::Segments(10),
+            delayed_ack: DelayedAck::Off,
+            nagle: Nagle::On,
+            byte_counting: ByteCounting::On { limit: u8::MAX },
+            send_buffer: 87_040,
+            receive_buffer: 65_535,
+            ..Config::modern()
+        };
+        Self {
+            config,
+            synack_retries: 5,
+            notsent_lowat: u32::MAX,
+            peer_mss: None,
+            tolerance: Duration::from_millis(4),
+            tolerance_permille: 125,
+            strict_segments: false,
+            timestamp_tick: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings of a script, from its options and its first shell command.
+    pub(crate) fn of(script: &Script) -> Step<Self> {
+        let mut this = Self::default();
+        for option in &script.options {
+            this.option(option)?;
+        }
+        if let Some(init) = &script.init {
+            this.command(init)?;
+        }
+        if let Some(line) = reads_error_queue(script) {
+            return Err(Stop::not_applicable(
+                line,
+                "messages of the error queue: zero-copy, timestamps of sent data",
+            ));
+        }
+        if sets_nodelay(script) {
+            // A connection has Nagle's algorithm or not for its whole life, a Linux socket by option; and Linux never
+            // holds back a record (`MSG_EOR`) that another one follows.
+            this.config.nagle = Nagle::Off;
+        }
+        Ok(this)
+    }
+
+    /// Carries out a shell command.
+    pub(crate) fn command(&mut self, shell: &Shell) -> Step {
+        shell::commands(&shell.text).iter().try_for_each(|words| self.words(shell.line, words))
+    }
+
+    fn option(&mut self, option: &Setting) -> Step {
+        let line = option.line;
+        let text = option.value.as_deref().unwrap_or_default();
+        let number = || {
+            text.parse::<u64>().ok().filter(|n| *n <= 1_000_000_000).ok_or_else(|| {
+                let name = &option.name;
+                Stop::invalid(line, format_args!("`--{name}` needs a whole number up to 10^9, not `{text}`"))
+            })
+        };
+        match option.name.as_str() {
+            "tolerance_usecs" => self.tolerance = Duration::from_micros(number()?),
+            "tolerance_percent" => {
+                let percent = text.parse::<f64>().ok().filter(|percent| (0.0..=100.0).contains(percent));
+                let Some(percent) = percent else {
+                    let message = "`--tolerance_percent` needs a number from 0 to 100";
+                    return Err(Stop::invalid(line, message));
+                };
+                self.tolerance_permille = (percent * 10.0) as u64;
+            }
+            "strict_segments" => self.strict_segments = true,
+            "tcp_ts_tick_usecs" => {
+                let tick = number()?;
+                self.timestamp_tick = (tick > 0).then(|| Duration::from_micros(tick));
+            }
+            "mss" => self.peer_mss = u32::try_from(number()?).ok().filter(|mss| *mss > 0),
+            "ip_version" if text == "ipv4" => {}
+            "ip_version" if text == "ipv6" => self.config.mss = 1440,
+            "ip_version" => return Err(Stop::not_applicable(line, "IPv4-mapped addresses")),
+            "mtu" => {
+                let mtu = number()?;
+                let mss = mtu.checked_sub(40).and_then(|mss| u16::try_from(mss).ok()).filter(|mss| *mss > 0);
+                let Some(mss) = mss else {
+                    return Err(Stop::invalid(line, "`--mtu` must be between 41 and 65575"));
+                };
+                self.config.mss = mss;
+            }
+            "speed" | "bind_port" | "code_command" | "code_format" | "code_sockopt" | "connect_port"
+            | "define" | "gateway_ip" | "init_scripts" | "local_ip" | "netmask_ip" | "no_cleanup"
+            | "non_fatal" | "remote_ip" | "send_omit_free" | "so_filename" | "udp_encaps" | "verbose"
+            | "wire_client_dev" | "wire_server_dev" | "debug" => {}
+            other => return Err(Stop::invalid(line, format_args!("packetdrill has no option `--{other}`"))),
+        }
+        Ok(())
+    }
+
+    fn words(&mut self, line: usize, words: &[String]) -> Step {
+        let Some(program) = words.first() else { return Ok(()) };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        match name {
+            "defaults.sh" => {
+                sysctl::DEFAULTS.iter().try_for_each(|(key, value)| self.sysctl(line, key, value))
+            }
+            "sysctl" | "set_sysctls.py" => {
+                words[1..].iter().try_for_each(|word| match word.split_once('=') {
+                    Some((key, value)) => self.sysctl(line, key, value),
+                    None => Ok(()),
+                })
+            }
+            "tc" if words.windows(2).any(|pair| pair[0] == "limit" && pair[1] == "0") => {
+                Err(Stop::not_applicable(line, "a queue that drops every packet"))
+            }
+            "ip" if words.iter().any(|word| ROUTE.contains(&word.as_str())) => {
+                Err(Stop::not_applicable(line, "metrics of a route (mtu, advmss, initcwnd, ...)"))
+            }
+            "echo" => match words {
+                [_, value, to, file] if to == ">" && file.starts_with("/proc/sys/") => {
+                    self.sysctl(line, file, value)
+                }
+                _ => Ok(()),
+            },
+            "tc" | "ip" | "ethtool" | "rm" | "dd" | "true" | ":" | "sleep" | "ifconfig" => Ok(()),
+            _ if name.starts_with("sysctl_restore") => Ok(()),
+            _ => Err(Stop::not_applicable(line, format_args!("the shell command `{program}`"))),
+        }
+    }
+}
+
+/// Metrics of a route that would change a connection.
+const ROUTE: &[&str] =
+    &["mtu", "advmss", "initcwnd", "initrwnd", "rto_min", "quickack", "congctl", "features"];
+
+/// The line of the first call that reads the error queue.
+fn reads_error_queue(script: &Script) -> Option<usize> {
+    let wanted = Value::Word("MSG_ERRQUEUE".to_owned());
+    script.events.iter().find_map(|event| match &event.action {
+        Action::Call(call) => (call.args.get(2) == Some(&wanted)).then_some(event.line),
+        _ => None,
+    })
+}
+
+/// Whether the script turns Nagle's algorithm off somewhere, or sends records.
+fn sets_nodelay(script: &Script) -> bool {
+    script.events.iter().any(|event| match &event.action {
+        Action::Call(call) => {
+            call.args.get(3) == Some(&Value::Word("MSG_EOR".to_owned()))
+                || call.name == "setsockopt"
+                    && call.args.get(2) == Some(&Value::Word("TCP_NODELAY".to_owned()))
+                    && call.args.get(3) == Some(&Value::List(vec![Value::Int(1)]))
+        }
+        _ => false,
+    })
+}
