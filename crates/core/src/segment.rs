@@ -5,4 +5,6 @@ pub use anabranch_wire::mptcp::{
     AddAddr, AddressId, CapableForm, DataSeqNumber, Dss, Key, Mapping, MpCapable, MpJoin, MpTcpRst, Mptcp,
     MptcpOption, ResetReason, Token, WireDsn,
 };
-pub use anabranch_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
+pub use anabranch_wire::tcp::{
+    Flags, MAX_OPTIONS_LEN, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps,
+};

@@ -201,6 +201,7 @@ impl Transport {
                     retransmissions: all().map(|s| s.tcp.retransmissions).sum(),
                     timeouts: all().map(|s| s.tcp.timeouts).sum(),
                     fast_retransmits: all().map(|s| s.tcp.fast_retransmits).sum(),
+                    undone: all().map(|s| s.tcp.undone).sum(),
                     ..first.tcp
                 }
             }

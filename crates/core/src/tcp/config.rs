@@ -34,6 +34,13 @@ pub struct Config {
     pub timestamps: bool,
     /// Offer this window scale shift count, 0..=14 (RFC 7323 section 2); `None` does not offer scaling.
     pub window_scale: Option<u8>,
+    /// D-SACK (RFC 2883): the first SACK block reports a segment that has arrived twice, if the peer permits SACK. With
+    /// `rack_tlp` the peer's reports of segments that we have sent again widen the reordering window (RFC 8985 section
+    /// 6.2 step 4). Whatever is chosen here, such a block of the peer is never news of what has arrived.
+    pub dsack: bool,
+    /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018 section 4), and so much less
+    /// data. Without it only acknowledgements without data have them.
+    pub sack_on_data: bool,
     /// Nagle's algorithm (RFC 9293 section 3.7.4): hold back a short segment while data is in flight.
     pub nagle: Nagle,
     /// Limited transmit (RFC 3042): new data on the first two duplicate acknowledgements.
@@ -45,6 +52,9 @@ pub struct Config {
     pub rack_tlp: bool,
     /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Without it the window falls at once.
     pub prr: bool,
+    /// Undo spurious time-outs and recoveries (RFC 4015): found by timestamps (Eifel, RFC 3522), without them after a
+    /// time-out by F-RTO (RFC 5682 section 3.1, only with SACK), and by the peer's D-SACK (RFC 2883).
+    pub undo: bool,
     /// How the congestion window grows and shrinks.
     pub congestion: CongestionAlgorithm,
     /// What one acknowledgement is worth when the window grows.
@@ -182,12 +192,15 @@ impl Default for Config {
             push: Push::Buffer,
             sack: SackRole::Both,
             timestamps: true,
+            dsack: false,
+            sack_on_data: false,
             window_scale: Some(7),
             nagle: Nagle::Off,
             limited_transmit: true,
             recovery: Recovery::NewReno,
             rack_tlp: false,
             prr: false,
+            undo: false,
             congestion: CongestionAlgorithm::NewReno,
             byte_counting: ByteCounting::On { limit: 2 },
             send_buffer: 256 * 1024,
@@ -201,9 +214,17 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A present-day host: what [`Config::default`] has, with RACK-TLP, PRR and CUBIC.
+    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo and CUBIC.
     pub fn modern() -> Self {
-        Self { rack_tlp: true, prr: true, congestion: CongestionAlgorithm::Cubic, ..Self::default() }
+        Self {
+            dsack: true,
+            sack_on_data: true,
+            rack_tlp: true,
+            prr: true,
+            undo: true,
+            congestion: CongestionAlgorithm::Cubic,
+            ..Self::default()
+        }
     }
 
     /// The TCP of the SET paper (section 5 and errata S20): initial window 1, window limit 64 segments,

@@ -106,6 +106,15 @@ pub struct View {
     pub repair: Repair,
 }
 
+/// A controller's window and threshold at some time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Windows {
+    /// The congestion window, in octets.
+    pub cwnd: u32,
+    /// The slow-start threshold, in octets; `u32::MAX` is unbounded.
+    pub ssthresh: u32,
+}
+
 /// How far a congestion window was used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Usage {
@@ -191,6 +200,9 @@ pub trait Controller: fmt::Debug + Send {
     fn on_recovered(&mut self, _now: Instant, _view: &View) {}
     /// The retransmission timer ran out.
     fn on_timeout(&mut self, _now: Instant, _view: &View) {}
+    /// The last loss or time-out was none, and `prior` is how things stood before (RFC 4015). A window that has grown past
+    /// that since stays. Only with [`Config::undo`](super::Config::undo).
+    fn on_spurious(&mut self, _now: Instant, _view: &View, _prior: Windows) {}
     /// Data follows after longer than one time-out of silence (RFC 5681 section 4.1).
     fn on_idle(&mut self, _now: Instant, _view: &View) {}
 }
@@ -312,6 +324,10 @@ impl Controller for AnyController {
 
     fn on_timeout(&mut self, now: Instant, view: &View) {
         self.get_mut().on_timeout(now, view);
+    }
+
+    fn on_spurious(&mut self, now: Instant, view: &View, prior: Windows) {
+        self.get_mut().on_spurious(now, view, prior);
     }
 
     fn on_idle(&mut self, now: Instant, view: &View) {

@@ -332,6 +332,7 @@ impl Connection {
             retransmissions: counts.retransmissions,
             timeouts: counts.timeouts,
             fast_retransmits: counts.fast_retransmits,
+            undone: counts.undone,
             bytes_sent: counts.bytes_sent,
             bytes_acked: counts.bytes_acked,
             bytes_received: self.rx.received(),

@@ -373,6 +373,32 @@ impl Flight {
         self.lost_from = self.lost_from.min(segment.seq);
     }
 
+    /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the order of transmissions
+    /// for those that look for losses by time.
+    pub(crate) fn lose_none(&mut self, ordered: bool) {
+        for i in 0..self.segments.len() {
+            if self.segments[i].fate == Fate::Lost {
+                self.forget(i);
+                let segment = &mut self.segments[i];
+                (segment.fate, segment.copies) = (Fate::Unknown, 1);
+                self.pipe += segment.len();
+            }
+        }
+        self.rescue = None;
+        if let Some(first) = self.segments.front() {
+            self.judged = first.seq;
+        }
+        self.order.clear();
+        if ordered {
+            let unknown = self.segments.iter().filter(|segment| segment.fate == Fate::Unknown);
+            self.order.extend(unknown.map(|segment| Transmission { at: segment.at, end: segment.end }));
+            let sooner = |a: &Transmission, b: &Transmission| {
+                a.at.cmp(&b.at).then_with(|| a.end.distance(b.end).cmp(&0))
+            };
+            self.order.make_contiguous().sort_unstable_by(sooner);
+        }
+    }
+
     /// The first segment is lost, whatever is known.
     pub(crate) fn lose_first(&mut self) {
         if self.segments.front().is_some_and(|first| first.fate == Fate::Unknown) {
@@ -580,7 +606,7 @@ mod tests {
         /// Whatever is sent, lost, sent again in other pieces and reported: the counters are the sums over all segments,
         /// and the segments cover what is outstanding.
         #[test]
-        fn counters_are_sums(ops in prop::collection::vec((0..6_u8, 0..SPACE, 1..9_u32), 1..80)) {
+        fn counters_are_sums(ops in prop::collection::vec((0..7_u8, 0..SPACE, 1..9_u32), 1..80)) {
             let mut flight = Flight::default();
             let (mut una, mut max) = (UNA, UNA);
             for (kind, at, n) in ops {
@@ -603,6 +629,7 @@ mod tests {
                         flight.acknowledge(una);
                     }
                     5 => flight.lose_all(),
+                    6 => flight.lose_none(true),
                     _ => {}
                 }
                 let weights: u32 = flight.segments.iter().map(Sent::weight).sum();

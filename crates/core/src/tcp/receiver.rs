@@ -16,7 +16,7 @@ pub(crate) use self::reassembly::Reassembly;
 use self::delay::AckDelay;
 use super::config::Config;
 use super::sender::MAX_BUFFER;
-use crate::segment::{SackBlocks, SeqNumber};
+use crate::segment::{SackBlock, SackBlocks, SeqNumber};
 use crate::time::Instant;
 
 /// The receiving half of a connection.
@@ -35,6 +35,10 @@ pub(crate) struct Receiver {
     ready: VecDeque<Bytes>,
     ready_len: u32,
     reassembly: Reassembly,
+    /// Duplicates are reported (RFC 2883).
+    reports_duplicates: bool,
+    /// What has arrived twice and was not reported yet.
+    duplicate: Option<SackBlock>,
     fin: Fin,
     delay: AckDelay,
     received: u64,
@@ -75,6 +79,8 @@ impl Receiver {
             ready: VecDeque::new(),
             ready_len: 0,
             reassembly: Reassembly::default(),
+            reports_duplicates: false,
+            duplicate: None,
             fin: Fin::Unknown,
             delay: AckDelay::new(config.delayed_ack),
             received: 0,
@@ -216,12 +222,19 @@ impl Receiver {
         let mut seq = seq;
         let old = self.nxt.distance(seq).max(0) as usize;
         if old > 0 {
+            self.note_old(seq, end);
             payload.advance(old.min(payload.len()));
             seq = self.nxt.min(end);
         }
         payload.truncate(self.limit().distance(seq).max(0) as usize);
         if fin && self.fin == Fin::Unknown && end.ge(self.nxt) && end.lt(self.edge) {
             self.fin = Fin::At(end);
+        }
+        if old == 0
+            && self.reports_duplicates
+            && let Some(held) = self.reassembly.overlap(seq, seq + payload.len() as u32)
+        {
+            self.note(held);
         }
         if seq == self.nxt {
             self.in_order(now, payload, full)
@@ -262,6 +275,10 @@ impl Receiver {
                 // RFC 5681 section 4.2: at once when a hole is filled.
                 self.delay.in_order();
             }
+        }
+        if self.duplicate.is_some() {
+            // RFC 2883 section 4: the block is about the segment that came last, so it does not wait for another.
+            self.delay.in_order();
         }
         if self.fin == Fin::At(self.nxt) {
             self.fin = Fin::Reached;
@@ -305,9 +322,48 @@ impl Receiver {
         self.reassembly = Reassembly::default();
     }
 
-    /// The SACK option (RFC 2018 section 4): the blocks touched last come first.
+    /// Duplicates are reported from now on, or not.
+    pub(crate) fn report_duplicates(&mut self, on: bool) {
+        self.reports_duplicates = on;
+    }
+
+    /// The sequence numbers from `seq` to `end` have arrived. What lies below RCV.NXT had arrived before, if it is near
+    /// enough to be a repetition.
+    pub(crate) fn note_old(&mut self, seq: SeqNumber, end: SeqNumber) {
+        let old = self.nxt.distance(seq);
+        if self.reports_duplicates && old > 0 && old as u32 <= self.reach() && end.gt(seq) {
+            self.note(SackBlock { left: seq, right: end.min(self.nxt) });
+        }
+    }
+
+    /// One block is reported in an acknowledgement (RFC 2883 section 4 rule 1), so that it takes in what touches it. Of
+    /// those that are apart the last one counts.
+    fn note(&mut self, block: SackBlock) {
+        let apart = |other: &SackBlock| other.right.lt(block.left) || other.left.gt(block.right);
+        self.duplicate = Some(match self.duplicate {
+            Some(other) if !apart(&other) => {
+                SackBlock { left: other.left.min(block.left), right: other.right.max(block.right) }
+            }
+            Some(_) | None => block,
+        });
+    }
+
+    /// The SACK option of an acknowledgement without data: what has arrived twice (RFC 2883 section 4), then what is held
+    /// out of order. A duplicate of that is the block touched last, so that the second block encloses the first.
     #[inline]
-    pub(crate) fn sack_blocks(&self) -> SackBlocks {
+    pub(crate) fn sack_blocks(&mut self) -> SackBlocks {
+        match self.duplicate.take() {
+            None => self.reassembly.blocks(),
+            Some(duplicate) => {
+                let held = self.reassembly.blocks();
+                core::iter::once(duplicate).chain(held.as_slice().iter().copied()).collect()
+            }
+        }
+    }
+
+    /// The blocks that are held out of order, the one touched last first (RFC 2018 section 4).
+    #[inline]
+    pub(crate) fn held_blocks(&self) -> SackBlocks {
         self.reassembly.blocks()
     }
 
@@ -315,6 +371,12 @@ impl Receiver {
     #[inline]
     pub(crate) fn has_holes(&self) -> bool {
         !self.reassembly.is_empty()
+    }
+
+    /// The SACK option has something to say that an acknowledgement without data says first.
+    #[inline]
+    pub(crate) fn has_report(&self) -> bool {
+        !self.reassembly.is_empty() || self.duplicate.is_some()
     }
 
     /// An acknowledgement is to leave without waiting.

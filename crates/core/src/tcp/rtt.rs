@@ -54,6 +54,15 @@ impl RttEstimator {
         self.backoffs = 0;
     }
 
+    /// RFC 4015 section 3 step 8: `rtt` is the first sample after a spurious time-out, before which SRTT and RTTVAR were
+    /// `before`. The time-out is longer than one that has turned out too short.
+    pub(crate) fn resume(&mut self, before: (Duration, Duration), rtt: Duration) {
+        let srtt = before.0.max(rtt);
+        self.srtt = Some(srtt);
+        self.rttvar = before.1.max(rtt / 2);
+        self.base = self.bounded(srtt + (self.rttvar * 4).max(self.config.granularity));
+    }
+
     /// A time-out passed (RFC 6298 section 5.5).
     pub(crate) fn back_off(&mut self) {
         match self.config.backoff {
@@ -101,6 +110,12 @@ impl RttEstimator {
     fn bounded(&self, rto: Duration) -> Duration {
         rto.max(self.config.min).min(self.config.max).max(FLOOR)
     }
+}
+
+/// The timestamp clock (RFC 7323 section 5.4): milliseconds.
+#[inline]
+pub(crate) fn timestamp(now: Instant) -> u32 {
+    (now.as_nanos() / 1_000_000) as u32
 }
 
 /// The least round trip of late: of the present span, and of the one before.

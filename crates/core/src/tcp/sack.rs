@@ -112,6 +112,16 @@ impl Scoreboard {
     }
 }
 
+/// The D-SACK block of an acknowledgement (RFC 2883 section 4): the first block, if it lies below the acknowledgement or
+/// within the second block.
+pub(crate) fn duplicate(ack: SeqNumber, blocks: &[SackBlock]) -> Option<SackBlock> {
+    let (first, rest) = blocks.split_first()?;
+    let sane = first.left.lt(first.right) && ack.distance(first.left).unsigned_abs() <= REACH;
+    let below = first.right.le(ack);
+    let within = rest.first().is_some_and(|all| all.left.le(first.left) && first.right.le(all.right));
+    (sane && (below || within)).then_some(*first)
+}
+
 #[inline]
 fn len(block: &SackBlock) -> u32 {
     block.right.distance(block.left).max(0) as u32
@@ -119,5 +129,7 @@ fn len(block: &SackBlock) -> u32 {
 
 /// RFC 5681 section 3.2, RFC 6675 section 2.
 pub(crate) const DUP_THRESH: u32 = 3;
+/// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence space.
+const REACH: u32 = 1 << 30;
 /// More blocks than any window here needs; a peer cannot make us keep more.
 const MAX_BLOCKS: usize = 1024;

@@ -3,6 +3,7 @@
 //!
 //! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
 //! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
+//! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
 //! In sequence space the stream is the SYN, the octets written and, once closed, the FIN.
@@ -13,8 +14,10 @@ mod output;
 mod prr;
 mod queue;
 mod rack;
+mod repeats;
 mod stage;
 mod timer;
+mod undo;
 
 pub(crate) use ack::{Acknowledgement, Progress};
 pub(crate) use output::{Mark, Outgoing};
@@ -29,7 +32,9 @@ use bytes::Bytes;
 use self::delivery::Delivery;
 use self::prr::Prr;
 use self::rack::Rack;
+use self::repeats::Repeats;
 use self::timer::Timer;
+use self::undo::Undo;
 use super::config::{Config, InitialWindow, Recovery};
 use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Usage, View};
 use super::flight::Flight;
@@ -53,6 +58,8 @@ pub(crate) struct Sender {
     window: Window,
     /// Effective send MSS (RFC 9293 section 3.7.1).
     mss: u32,
+    /// What SACK blocks take of the next segment.
+    reserved: u32,
     congestion: AnyController,
     rtt: RttEstimator,
     timing: Timing,
@@ -70,6 +77,8 @@ pub(crate) struct Sender {
     /// The peer reports what it holds.
     sacked: bool,
     rack: Rack,
+    repeats: Repeats,
+    undo: Undo,
     prr: Prr,
     peak: Peak,
     timer: Timer,
@@ -158,6 +167,7 @@ pub(crate) struct Counts {
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
+    pub(crate) undone: u64,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_sent: u64,
 }
@@ -173,6 +183,7 @@ impl Sender {
             end: StreamEnd::Open,
             window: Window { wnd: 0, seq: SeqNumber(0), ack: SeqNumber(0), max: 0 },
             mss,
+            reserved: 0,
             congestion: AnyController::new(config.congestion, (mss, mss), config.initial_ssthresh),
             rtt: RttEstimator::new(config.rto),
             timing: Timing::Idle,
@@ -185,6 +196,8 @@ impl Sender {
             flight: Flight::default(),
             sacked: false,
             rack: Rack::default(),
+            repeats: Repeats::default(),
+            undo: Undo::default(),
             prr: Prr::default(),
             peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
@@ -362,6 +375,18 @@ impl Sender {
         self.mss
     }
 
+    /// Options take so many octets more of the next segment, less than the MSS.
+    #[inline]
+    pub(crate) fn reserve(&mut self, octets: u32) {
+        self.reserved = octets;
+    }
+
+    /// The largest payload of the next segment (RFC 9293 section 3.7.1: options count).
+    #[inline]
+    fn room_in_segment(&self) -> u32 {
+        self.mss.saturating_sub(self.reserved).max(1)
+    }
+
     pub(crate) fn rtt(&self) -> &RttEstimator {
         &self.rtt
     }
@@ -476,6 +501,12 @@ impl Sender {
             (Recovery::NewReno, Phase::Sack) => Repair::Sack,
             (Recovery::NewReno, Phase::Open | Phase::Fast(_) | Phase::Loss) => Repair::NewReno,
         }
+    }
+
+    /// The first round trip after a spurious time-out was measured.
+    fn resumed(&mut self, now: Instant, before: (Duration, Duration), rtt: Duration) {
+        self.measured(now, rtt);
+        self.rtt.resume(before, rtt);
     }
 
     /// A round trip was measured.

@@ -31,6 +31,7 @@ mod tcp_loss;
 mod tcp_pair;
 mod tcp_receive;
 mod tcp_send;
+mod tcp_spurious;
 mod tcp_westwood;
 
 use anabranch_testkit::counting::Counting;

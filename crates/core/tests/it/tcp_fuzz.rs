@@ -202,8 +202,11 @@ fn any_config(prng: &mut Prng) -> Config {
         nagle: prng.pick(&[Nagle::On, Nagle::Off]),
         limited_transmit: prng.chance(50),
         recovery: prng.pick(&[Recovery::NewReno, Recovery::RenoGoBackN]),
+        dsack: prng.chance(50),
+        sack_on_data: prng.chance(50),
         rack_tlp: prng.chance(50),
         prr: prng.chance(50),
+        undo: prng.chance(50),
         congestion: prng.pick(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,

@@ -341,6 +341,34 @@ fn sack_nonsense_is_ignored() {
     );
 }
 
+/// RFC 2883 section 4: blocks below the acknowledgement or within the second block are duplicates, here of packets that the
+/// network has doubled. None of them shows a loss, with or without the option: one segment is reported, and no more.
+#[test]
+fn dsack_is_no_news() {
+    for dsack in [false, true] {
+        check(
+            flight(Config { dsack, undo: dsack, ..sack() }, 8),
+            "0.1 < . 501:501 ack 3001 win 60000
+             0.1 < . 501:501 ack 3001 win 60000 <sack 1001:2001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 2001:3001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 1001:2001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 4001:5001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 4001:5001 4001:5001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 4001:4501 4001:5001>
+             0.1 < . 501:501 ack 3001 win 60000 <sack 4001:5001 4001:5001>
+             0.1 show flight",
+            expect![[r#"
+                0.100 > . 9001:10001 ack 501 win 8000
+                0.100 > . 10001:11001 ack 501 win 8000
+                0.100 > . 11001:12001 ack 501 win 8000
+                0.100 > . 12001:13001 ack 501 win 8000
+                0.100 ! Writable
+                0.100 = flight 10000
+            "#]],
+        );
+    }
+}
+
 #[test]
 fn sack_receiver_role_ignores_blocks() {
     check(

@@ -559,3 +559,103 @@ fn a_pushed_segment_is_acknowledged_at_once_if_wanted() {
         "#]],
     );
 }
+
+fn dsack() -> Config {
+    Config { dsack: true, ..sack() }
+}
+
+/// RFC 2883 section 4.1: example 1, an acknowledgement is lost; example 2, there is a hole above; and the second copy of
+/// what lies above the hole (section 4.1.3), whose block is within the second one.
+#[test]
+fn dsack_whole_duplicates() {
+    check(
+        Scene::established(dsack()),
+        "0 < . 501:1001 ack 1001 win 8000
+         0 < . 501:1001 ack 1001 win 8000
+         0 < . 1501:2001 ack 1001 win 8000
+         0 < . 501:1001 ack 1001 win 8000
+         0 < . 2001:2501 ack 1001 win 8000
+         0 < . 1501:2001 ack 1001 win 8000
+         0 < . 1001:1501 ack 1001 win 8000",
+        expect![[r#"
+            0.000 > . 1001:1001 ack 1001 win 7500
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 1001 win 7500 <sack 501:1001>
+            0.000 > . 1001:1001 ack 1001 win 7500 <sack 1501:2001>
+            0.000 > . 1001:1001 ack 1001 win 7500 <sack 501:1001 1501:2001>
+            0.000 > . 1001:1001 ack 1001 win 7500 <sack 1501:2501>
+            0.000 > . 1001:1001 ack 1001 win 7500 <sack 1501:2001 1501:2501>
+            0.000 > . 1001:1001 ack 2501 win 6000
+            0.000 ! Readable
+        "#]],
+    );
+}
+
+/// RFC 2883 section 4.2: only what has come before is reported, and of two parts the first.
+#[test]
+fn dsack_parts_of_segments() {
+    check(
+        Scene::established(dsack()),
+        "0 < . 501:701 ack 1001 win 8000
+         0 < . 501:901 ack 1001 win 8000      # the first half, in order
+         0 < . 1101:1301 ack 1001 win 8000
+         0 < . 1501:1701 ack 1001 win 8000
+         0 < . 1201:1601 ack 1001 win 8000    # both ends above the hole
+         0 < . 701:1201 ack 1001 win 8000     # below and above the hole",
+        expect![[r#"
+            0.000 > . 1001:1001 ack 701 win 7800
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 901 win 7600 <sack 501:701>
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 901 win 7600 <sack 1101:1301>
+            0.000 > . 1001:1001 ack 901 win 7600 <sack 1501:1701 1101:1301>
+            0.000 > . 1001:1001 ack 901 win 7600 <sack 1201:1301 1101:1701>
+            0.000 > . 1001:1001 ack 1701 win 6800 <sack 701:901>
+            0.000 ! Readable
+        "#]],
+    );
+}
+
+/// A duplicate that PAWS drops (RFC 7323 section 5.3) has arrived nevertheless.
+#[test]
+fn dsack_of_an_old_copy() {
+    let config = Config { timestamps: true, ..dsack() };
+    check(
+        Scene::established(config),
+        "0 < . 501:1001 ack 1001 win 8000 <ts 10 ecr 0>
+         0 < . 501:1001 ack 1001 win 8000 <ts 5 ecr 0>
+         0 < . 1001:1501 ack 1001 win 8000 <ts 5 ecr 0>",
+        expect![[r#"
+            0.000 > . 1001:1001 ack 1001 win 7500 <ts 0 ecr 10>
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 1001 win 7500 <ts 0 ecr 10,sack 501:1001>
+            0.000 > . 1001:1001 ack 1001 win 7500 <ts 0 ecr 10>
+        "#]],
+    );
+}
+
+/// Without the option, and where the peer does not permit SACK.
+#[test]
+fn dsack_needs_permission() {
+    for (config, sack_permitted) in [(sack(), true), (dsack(), false)] {
+        let options = Options { mss: Some(1000), sack_permitted, ..Options::default() };
+        let mut scene = Scene::established_with(config, options);
+        let transcript = scene.run("0 < . 501:1001 ack 1001 win 8000\n0 < . 501:1001 ack 1001 win 8000");
+        assert!(!transcript.contains("sack"), "{transcript}");
+    }
+}
+
+/// The report leaves before data, so that a peer that counts duplicates may count it.
+#[test]
+fn dsack_leaves_before_data() {
+    check(
+        Scene::established(dsack()).quietly("0 write 1500\n0 < . 501:601 ack 1001 win 8000"),
+        "0 < . 501:701 ack 2001 win 8000",
+        expect![[r#"
+            0.000 > . 2001:2001 ack 701 win 7800 <sack 501:601>
+            0.000 > P. 2001:2501 ack 701 win 7800
+            0.000 ! Readable
+            0.000 ! Writable
+        "#]],
+    );
+}

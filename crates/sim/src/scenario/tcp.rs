@@ -184,6 +184,10 @@ pub struct TcpProfile {
     pub delayed_ack_timeout: Option<Span>,
     /// Which side of SACK is played.
     pub sack: Option<SackName>,
+    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window.
+    pub dsack: Option<bool>,
+    /// Send SACK blocks in segments with data too.
+    pub sack_on_data: Option<bool>,
     /// Offer timestamps.
     pub timestamps: Option<bool>,
     /// Window scale shift count, 0 to 14, or "off".
@@ -198,6 +202,8 @@ pub struct TcpProfile {
     pub rack_tlp: Option<bool>,
     /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK.
     pub prr: Option<bool>,
+    /// Undo spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
+    pub undo: Option<bool>,
     /// How the congestion window grows and shrinks.
     pub congestion: Option<CongestionName>,
     /// Octets that can be written beyond what is acknowledged.
@@ -249,6 +255,8 @@ impl TcpProfile {
             rto: self.rto(base.rto)?,
             delayed_ack: self.delayed_ack(base.delayed_ack),
             sack: self.sack.map_or(base.sack, Into::into),
+            dsack: self.dsack.unwrap_or(base.dsack),
+            sack_on_data: self.sack_on_data.unwrap_or(base.sack_on_data),
             timestamps: self.timestamps.unwrap_or(base.timestamps),
             window_scale: self.window_scale.map_or(base.window_scale, |s| s.0.map(|n| n as u8)),
             nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
@@ -256,6 +264,7 @@ impl TcpProfile {
             recovery: self.recovery.map_or(base.recovery, Into::into),
             rack_tlp: self.rack_tlp.unwrap_or(base.rack_tlp),
             prr: self.prr.unwrap_or(base.prr),
+            undo: self.undo.unwrap_or(base.undo),
             congestion: match self.congestion {
                 Some(name) => name.algorithm(policies).map_err(|message| ("congestion", message))?,
                 None => base.congestion,
@@ -370,6 +379,8 @@ impl TcpProfile {
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
             sack: Some(config.sack.into()),
+            dsack: Some(config.dsack),
+            sack_on_data: Some(config.sack_on_data),
             timestamps: Some(config.timestamps),
             window_scale: Some(Limit(config.window_scale.map(u32::from))),
             nagle: Some(config.nagle == Nagle::On),
@@ -377,6 +388,7 @@ impl TcpProfile {
             recovery: Some(config.recovery.into()),
             rack_tlp: Some(config.rack_tlp),
             prr: Some(config.prr),
+            undo: Some(config.undo),
             congestion: Some(config.congestion.into()),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),

@@ -35,8 +35,11 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         nagle: *octets.choose(&[Nagle::On, Nagle::Off])?,
         limited_transmit: octets.arbitrary()?,
         recovery: *octets.choose(&[Recovery::NewReno, Recovery::RenoGoBackN])?,
+        dsack: octets.arbitrary()?,
+        sack_on_data: octets.arbitrary()?,
         rack_tlp: octets.arbitrary()?,
         prr: octets.arbitrary()?,
+        undo: octets.arbitrary()?,
         congestion: *octets.choose(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,

@@ -4,7 +4,7 @@
 //! Where the paper leaves a choice: fast retransmit sets window and threshold to max(1, floor(w / 2)) segments
 //! (errata M29), and doubling stops at the threshold and at w_max (M21).
 
-use super::{Controller, Repair, View};
+use super::{Controller, Repair, View, Windows};
 use crate::tcp::congestion::AdaptiveNewReno;
 use crate::time::Instant;
 
@@ -81,6 +81,11 @@ impl Controller for Adaptive {
             self.halve();
         }
         self.segments = u32::from(self.options.w_min);
+    }
+
+    fn on_spurious(&mut self, _now: Instant, _view: &View, prior: Windows) {
+        self.segments = self.segments.max(prior.cwnd / self.mss);
+        self.ssthresh = self.ssthresh.max(prior.ssthresh / self.mss);
     }
 }
 

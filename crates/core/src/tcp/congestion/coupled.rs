@@ -1,7 +1,7 @@
 //! The linked increases of RFC 6356: what one subflow gains depends on all.
 
 use super::newreno::NewReno;
-use super::{Controller, View};
+use super::{Controller, View, Windows};
 use crate::time::{Duration, Instant};
 
 /// What a subflow must know of all together (RFC 6356 section 3).
@@ -78,6 +78,10 @@ impl Controller for Coupled {
 
     fn on_timeout(&mut self, now: Instant, view: &View) {
         self.base.on_timeout(now, view);
+    }
+
+    fn on_spurious(&mut self, now: Instant, view: &View, prior: Windows) {
+        self.base.on_spurious(now, view, prior);
     }
 
     fn on_idle(&mut self, now: Instant, view: &View) {

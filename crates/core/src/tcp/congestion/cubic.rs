@@ -1,7 +1,7 @@
 //! CUBIC (RFC 9438), in integers: windows are octets, the cubic function counts milliseconds and its root
 //! is the integer cube root. C is 0.4, beta 0.7, and alpha 9/17 = 3 (1 - beta) / (1 + beta).
 
-use super::{Controller, Repair, View};
+use super::{Controller, Repair, View, Windows};
 use crate::time::{Duration, Instant};
 
 /// The cubic window.
@@ -20,6 +20,17 @@ pub(crate) struct Cubic {
     fresh: bool,
     /// When an acknowledgement last came.
     last_ack: Instant,
+    /// What the last reduction has changed beside window and threshold (section 4.9).
+    before: Option<Shape>,
+}
+
+/// Where on the cubic function a window is.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    w_max: u32,
+    cwnd_prior: u32,
+    epoch: Option<Epoch>,
+    fresh: bool,
 }
 
 /// One stage of congestion avoidance.
@@ -47,6 +58,7 @@ impl Cubic {
             epoch: None,
             fresh: true,
             last_ack: Instant::ZERO,
+            before: None,
         }
     }
 
@@ -90,6 +102,8 @@ impl Cubic {
 
     /// Multiplicative decrease and fast convergence (sections 4.6 and 4.7).
     fn reduce(&mut self, view: &View) {
+        let Self { w_max, cwnd_prior, epoch, fresh, .. } = *self;
+        self.before = Some(Shape { w_max, cwnd_prior, epoch, fresh });
         self.cwnd_prior = self.cwnd;
         self.w_max = if self.cwnd < self.w_max { scale(self.cwnd, 17, 20) } else { self.cwnd };
         self.ssthresh = scale(view.in_flight, 7, 10).max(view.least_ssthresh);
@@ -144,6 +158,15 @@ impl Controller for Cubic {
         self.cwnd = view.mss;
         self.epoch = None;
         self.fresh = true;
+    }
+
+    /// Section 4.9: the growth goes on where it was.
+    fn on_spurious(&mut self, _now: Instant, view: &View, prior: Windows) {
+        self.cwnd = self.cwnd.max(prior.cwnd).min(view.limit);
+        self.ssthresh = self.ssthresh.max(prior.ssthresh);
+        if let Some(Shape { w_max, cwnd_prior, epoch, fresh }) = self.before.take() {
+            (self.w_max, self.cwnd_prior, self.epoch, self.fresh) = (w_max, cwnd_prior, epoch, fresh);
+        }
     }
 
     fn on_idle(&mut self, _now: Instant, view: &View) {

@@ -1,6 +1,6 @@
 //! Slow start and congestion avoidance of RFC 5681 with the window arithmetic of RFC 6582.
 
-use super::{Controller, Repair, View};
+use super::{Controller, Repair, View, Windows};
 use crate::tcp::congestion::ByteCounting;
 use crate::time::Instant;
 
@@ -91,6 +91,11 @@ impl Controller for NewReno {
         }
         self.cwnd = view.mss;
         self.counted = 0;
+    }
+
+    fn on_spurious(&mut self, _now: Instant, view: &View, prior: Windows) {
+        self.cwnd = self.cwnd.max(prior.cwnd).min(view.limit);
+        self.ssthresh = self.ssthresh.max(prior.ssthresh);
     }
 
     fn on_idle(&mut self, _now: Instant, view: &View) {

@@ -9,7 +9,7 @@
 //! the window larger; a silence longer than the time-out gives no sample.
 
 use super::newreno::NewReno;
-use super::{Controller, Repair, View};
+use super::{Controller, Repair, View, Windows};
 use crate::time::{Duration, Instant};
 
 /// The window, and what is known of the path.
@@ -115,6 +115,10 @@ impl Controller for Westwood {
         if let Some(pipe) = pipe {
             self.base.reduce(pipe, view.mss);
         }
+    }
+
+    fn on_spurious(&mut self, now: Instant, view: &View, prior: Windows) {
+        self.base.on_spurious(now, view, prior);
     }
 
     fn on_idle(&mut self, now: Instant, view: &View) {

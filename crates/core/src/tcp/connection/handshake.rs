@@ -60,6 +60,7 @@ impl Connection {
             Some(_) | None => None,
         };
         self.sends_sack = options.sack_permitted && self.sack_roles().sends;
+        self.rx.report_duplicates(self.sends_sack && self.config.dsack);
         if options.sack_permitted {
             self.tx.expect_sack();
         }
@@ -73,8 +74,8 @@ impl Connection {
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
         let window = if self.multipath.is_some() { UNBOUNDED } else { u32::from(syn.window) };
-        let a =
-            Acknowledgement { seq: syn.seq, ack, window, sack: options.sack.as_slice(), len: 1, echo: None };
+        let sack = options.sack.as_slice();
+        let a = Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp: None };
         self.tx.handle_syn(now, &a);
     }
 

@@ -189,6 +189,7 @@ impl Connection {
             sack: segment.options.sack.as_slice(),
             len,
             echo: echo.and_then(|theirs| stamps::round_trip(now, theirs.echo)),
+            stamp: echo.map(|theirs| theirs.echo),
         };
         if self.state == State::SynReceived {
             self.tx.set_mss(self.tx.mss());
@@ -272,6 +273,7 @@ impl Connection {
             return;
         }
         if segment.seq_len() > 0 && !segment.flags.contains(Flags::SYN) {
+            self.rx.note_old(segment.seq, segment.seq_end());
             self.rx.acknowledge();
         } else {
             self.challenge(now);

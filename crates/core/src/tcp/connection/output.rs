@@ -3,16 +3,16 @@
 use bytes::Bytes;
 
 use super::Connection;
-use crate::segment::{Flags, Options, SackBlocks, Segment, SeqNumber};
+use crate::segment::{Flags, MAX_OPTIONS_LEN, Options, SackBlocks, Segment, SeqNumber, Timestamps};
 use crate::tcp::sender::{Mark, Outgoing};
 use crate::time::Instant;
 
 impl Connection {
-    /// What a hole makes us say comes first and bare, so that the peer can count it (RFC 5681 section 2);
+    /// What a hole or a duplicate makes us say comes first and bare, so that the peer can count it (RFC 5681 section 2);
     /// then the stream; then an acknowledgement that no data took along.
     #[inline]
     pub(super) fn poll_stream(&mut self, now: Instant) -> Option<Segment> {
-        if self.rx.has_holes() && self.rx.ack_due() {
+        if self.rx.has_report() && self.rx.ack_due() {
             return self.poll_ack(now);
         }
         if self.multipath.is_some()
@@ -20,8 +20,9 @@ impl Connection {
         {
             return Some(segment);
         }
+        let sack = self.data_sack();
         match self.tx.poll(now) {
-            Some(out) => Some(self.data_segment(now, out)),
+            Some(out) => Some(self.data_segment(now, out, sack)),
             None => self.poll_ack(now),
         }
     }
@@ -42,14 +43,38 @@ impl Connection {
         self.segment(now, self.tx.control_seq() - back, Flags::ACK, Bytes::new(), sack)
     }
 
+    /// The SACK blocks of a segment with data, which takes less data for them: as many as there is room for among the
+    /// options, and half of the segment at most.
     #[inline]
-    fn data_segment(&mut self, now: Instant, out: Outgoing) -> Segment {
+    fn data_sack(&mut self) -> SackBlocks {
+        if !self.config.sack_on_data || !self.sends_sack || !self.rx.has_holes() {
+            self.tx.reserve(0);
+            return SackBlocks::EMPTY;
+        }
+        let timestamps = self.stamps.is_some().then(Timestamps::default);
+        let beside = Options { timestamps, ..Options::default() }.wire_len();
+        let mut sack = self.rx.held_blocks();
+        loop {
+            let len = Options { timestamps, sack, ..Options::default() }.wire_len();
+            let more = (len - beside) as u32;
+            let fits = len + usize::from(self.multipath_room()) <= MAX_OPTIONS_LEN;
+            if sack.is_empty() || (fits && more * 2 <= self.tx.mss()) {
+                self.tx.reserve(more);
+                return sack;
+            }
+            let fewer = sack.as_slice().len() - 1;
+            sack = sack.as_slice().iter().take(fewer).copied().collect();
+        }
+    }
+
+    #[inline]
+    fn data_segment(&mut self, now: Instant, out: Outgoing, sack: SackBlocks) -> Segment {
         let flags = match out.mark {
             Mark::None => Flags::ACK,
             Mark::Push => Flags::ACK.with(Flags::PSH),
             Mark::Fin => Flags::ACK.with(Flags::FIN),
         };
-        self.segment(now, out.seq, flags, out.payload, SackBlocks::EMPTY)
+        self.segment(now, out.seq, flags, out.payload, sack)
     }
 
     #[inline]

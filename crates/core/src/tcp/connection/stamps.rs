@@ -3,6 +3,7 @@
 //! The timestamp clock counts milliseconds of the driver's clock, without an offset of its own.
 
 use crate::segment::{SeqNumber, Timestamps};
+use crate::tcp::rtt::timestamp;
 use crate::time::{Duration, Instant};
 
 /// What is kept once both sides have offered timestamps.
@@ -47,7 +48,7 @@ impl Stamps {
 /// TSval.
 #[inline]
 pub(super) fn clock(now: Instant) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
+    timestamp(now)
 }
 
 /// The round trip that an echo tells; `None` if it comes from the future.

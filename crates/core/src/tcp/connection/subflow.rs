@@ -8,7 +8,7 @@ use super::{Connection, State};
 use crate::segment::{DataSeqNumber, Mptcp, SackBlocks, Segment, SeqNumber};
 use crate::tcp::Config;
 use crate::tcp::congestion::Coupling;
-use crate::tcp::multipath::{Incoming, Multipath, SendMap};
+use crate::tcp::multipath::{Incoming, Multipath, SendMap, TIGHTER};
 use crate::time::Instant;
 
 impl Connection {
@@ -73,6 +73,12 @@ impl Connection {
     /// Octets of each data segment that its mapping takes.
     pub(super) fn multipath_overhead(&self) -> u16 {
         self.multipath.as_ref().map_or(0, |multipath| multipath.overhead())
+    }
+
+    /// As [`Connection::multipath_overhead`], of the segment with keys too.
+    pub(super) fn multipath_room(&self) -> u16 {
+        let keys = |multipath: &Multipath| if multipath.first.is_some() { TIGHTER as u16 } else { 0 };
+        self.multipath.as_deref().map_or(0, |multipath| multipath.overhead() + keys(multipath))
     }
 
     /// Queues octets that belong at `dsn`; all of them, since the caller has asked for the room. Returns where they

@@ -115,6 +115,8 @@ pub struct Info {
     pub timeouts: u64,
     /// Fast retransmits (entries into recovery).
     pub fast_retransmits: u64,
+    /// Time-outs and recoveries that turned out spurious and were undone.
+    pub undone: u64,
     /// Octets sent, those sent again included.
     pub bytes_sent: u64,
     /// Octets of ours that the peer has acknowledged.

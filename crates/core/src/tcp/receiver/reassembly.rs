@@ -87,6 +87,13 @@ impl Reassembly {
         }
     }
 
+    /// The first run of octets from `seq` to `end` that is held already (RFC 2883 section 4.2.3).
+    pub(crate) fn overlap(&self, seq: SeqNumber, end: SeqNumber) -> Option<SackBlock> {
+        let clipped = |run: &SackBlock| SackBlock { left: run.left.max(seq), right: run.right.min(end) };
+        let some = |block: &SackBlock| block.left.lt(block.right);
+        self.runs.iter().map(clipped).filter(some).min_by_key(|block| block.left.distance(seq))
+    }
+
     /// The most recent runs.
     #[inline]
     pub(crate) fn blocks(&self) -> SackBlocks {

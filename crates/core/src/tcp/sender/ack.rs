@@ -6,7 +6,7 @@ use super::{Partial, Phase, Resend, Sender, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::{Recovery, SackRole};
 use crate::tcp::congestion::Controller;
-use crate::tcp::sack::DUP_THRESH;
+use crate::tcp::sack::{self, DUP_THRESH};
 use crate::time::{Duration, Instant};
 
 /// The acknowledging part of a segment that has passed all checks.
@@ -22,6 +22,8 @@ pub(crate) struct Acknowledgement<'a> {
     pub(crate) len: u32,
     /// The round trip by the timestamp echoed (RFC 7323 section 4).
     pub(crate) echo: Option<Duration>,
+    /// TSecr, if timestamps are in use.
+    pub(crate) stamp: Option<u32>,
 }
 
 /// Whether the owner has to hear of it.
@@ -41,6 +43,10 @@ impl Sender {
         let repeats = self.is_duplicate(a);
         self.update_window(a);
         self.answered();
+        // RFC 2883 section 4: nothing has arrived that was not known, whether or not we report duplicates ourselves.
+        let duplicate = if self.sacked { sack::duplicate(a.ack, a.sack) } else { None };
+        let blocks = &a.sack[usize::from(duplicate.is_some())..];
+        let repeated = duplicate.is_some_and(|block| self.repeats.reported(block));
         let (losses, mut delivered) = (self.flight.losses(), 0);
         if self.sacked {
             // What was reported before is no news when it is acknowledged.
@@ -53,10 +59,12 @@ impl Sender {
         }
         let news = if self.uses_sack() && !a.sack.is_empty() {
             self.sacked = true;
-            self.flight.report(a.ack.max(self.una), self.max, a.sack)
+            self.flight.report(a.ack.max(self.una), self.max, blocks)
         } else {
             0
         };
+        let mut arrivals = self.flight.take_arrivals();
+        self.undo_spurious(now, a, (duplicate.is_some(), repeated), &mut arrivals);
         let moved = a.ack.gt(self.una);
         let flight = self.in_flight();
         // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports something new is a
@@ -71,8 +79,9 @@ impl Sender {
         }
         if matches!(self.timer, Timer::Retransmit(_) | Timer::Idle) {
             if self.uses_rack() {
-                self.answer_probe(now, a.ack, a.sack, !moved && a.len == 0);
-                self.rack_on_ack(now);
+                self.answer_probe(now, a.ack, duplicate, !moved && a.len == 0 && a.sack.is_empty());
+                self.rack_on_duplicate(repeated);
+                self.rack_on_ack(now, &arrivals, a.echo);
                 self.repair_lost(now, flight);
                 if moved {
                     self.schedule_probe(now);
@@ -108,6 +117,7 @@ impl Sender {
             Timing::Spoiled | Timing::Idle => {}
         }
         self.timing = Timing::Idle;
+        self.forget_prior();
         self.retries = 0;
         self.recover = self.una - 1;
         self.restart_timer(now);
@@ -168,9 +178,11 @@ impl Sender {
             Phase::Loss => {
                 if self.una.ge(self.recover) {
                     self.phase = Phase::Open;
+                    self.rack_on_recovered();
                 } else if self.flight.is_reneged() {
                     self.flight.lose_all();
                 }
+                self.frto_moved(a.stamp.is_some());
                 self.open_ack(now, acked);
             }
         }
@@ -221,6 +233,7 @@ impl Sender {
     }
 
     fn leave_recovery(&mut self, now: Instant) {
+        self.rack_on_recovered();
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_recovered(now, &view);
         self.peak.flight = 0;
@@ -267,6 +280,7 @@ impl Sender {
         self.recover = self.max;
         self.timing = Timing::Spoiled;
         self.resend = Resend::Una;
+        self.begin_episode();
         // RFC 5681 section 3.2 step 2: without what limited transmit has added.
         let flight = self.flight_before.min(self.cwnd());
         if self.sacked {
@@ -295,10 +309,16 @@ impl Sender {
             (Timing::Running { end, at }, _) => {
                 if a.ack.ge(end) {
                     self.timing = Timing::Idle;
-                    self.measured(now, now.saturating_since(at));
+                    let rtt = now.saturating_since(at);
+                    match self.take_resume() {
+                        None => self.measured(now, rtt),
+                        Some(before) => self.resumed(now, before, rtt),
+                    }
                 }
             }
             (Timing::Spoiled, Some(rtt)) => {
+                // The delay that has caused a spurious time-out is measured itself.
+                self.take_resume();
                 self.timing = Timing::Idle;
                 self.measured(now, rtt);
             }

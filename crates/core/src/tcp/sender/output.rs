@@ -114,6 +114,9 @@ impl Sender {
     /// in the last one.
     #[inline]
     pub(super) fn next_run(&mut self) -> Option<(SeqNumber, Run)> {
+        if let Some(new) = self.frto_run() {
+            return new;
+        }
         let mut right = self.una + self.window.wnd;
         let mut seq = self.max;
         if let Some(lost) = self.flight.next_lost(self.mss) {
@@ -136,7 +139,7 @@ impl Sender {
     /// Silly window avoidance and Nagle (RFC 9293 sections 3.8.6.2.1 and 3.7.4).
     #[inline]
     pub(super) fn worth_sending(&self, seq: SeqNumber, run: Run) -> bool {
-        if run.data >= self.mss || seq.lt(self.max) || run.fin > 0 || self.map.is_some() {
+        if run.data >= self.room_in_segment() || seq.lt(self.max) || run.fin > 0 || self.map.is_some() {
             return true;
         }
         if seq + run.data == self.data_end() {
@@ -166,7 +169,7 @@ impl Sender {
         if let Some(hole) = self.flight.next_doubtful(self.una) {
             return self.send_hole(now, hole);
         }
-        let hole = self.flight.rescue(self.una, self.max, self.mss)?;
+        let hole = self.flight.rescue(self.una, self.max, self.room_in_segment())?;
         self.send_hole(now, hole)
     }
 
@@ -212,9 +215,10 @@ impl Sender {
     pub(super) fn carve(&self, seq: SeqNumber, right: SeqNumber) -> Run {
         let room = right.distance(seq).max(0) as u32;
         let left = self.data_end().distance(seq).max(0) as u32;
-        let data = left.min(self.mss).min(room);
+        let most = self.room_in_segment();
+        let data = left.min(most).min(room);
         let data = match &self.map {
-            Some(map) => map.limit(seq, data, self.mss),
+            Some(map) => map.limit(seq, data, most),
             None => data,
         };
         let fin = self.end == StreamEnd::Fin && data == left && room > data && seq.lt(self.stream_end());
@@ -234,9 +238,13 @@ impl Sender {
     #[inline]
     pub(super) fn emit(&mut self, now: Instant, seq: SeqNumber, run: Run) -> Outgoing {
         let end = seq + run.len();
+        self.note_episode(now, seq, seq.lt(self.max));
         if seq.lt(self.max) {
             self.counts.retransmissions += 1;
             self.timing = Timing::Spoiled;
+            if self.sacked && self.phase != Phase::Open {
+                self.repeats.sent(seq, end);
+            }
         } else if !matches!(self.timing, Timing::Running { .. }) {
             self.timing = Timing::Running { end, at: now };
         }
@@ -284,6 +292,7 @@ impl Sender {
     #[inline]
     fn restart_after_idle(&mut self, now: Instant) {
         if self.una == self.max && now.saturating_since(self.last_sent) > self.rtt.rto() {
+            self.forget_prior();
             let view = self.view(0, self.repair());
             self.congestion.on_idle(now, &view);
         }

@@ -6,7 +6,7 @@ use super::{Phase, Sender};
 use crate::segment::SackBlock;
 use crate::segment::SeqNumber;
 use crate::tcp::congestion::Controller;
-use crate::tcp::flight::Transmission;
+use crate::tcp::flight::{Arrivals, Transmission};
 use crate::time::{Duration, Instant};
 
 /// What RACK-TLP remembers.
@@ -18,6 +18,12 @@ pub(super) struct Rack {
     rtt: Duration,
     /// RACK.reordering_seen.
     reordered: bool,
+    /// RACK.reo_wnd_mult, without the one that it begins with: round trips with a report of a spurious retransmission.
+    wider: u32,
+    /// RACK.reo_wnd_persist: recoveries after which `wider` is forgotten.
+    persist: u32,
+    /// RACK.dsack_round: until this is acknowledged, further reports are of the same round trip.
+    round: Option<SeqNumber>,
     /// The reordering timer.
     pub(super) reorder_at: Option<Instant>,
     /// PTO: when a probe leaves.
@@ -44,15 +50,50 @@ impl Sender {
         self.config.rack_tlp && self.sacked
     }
 
-    /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come.
-    pub(super) fn rack_on_ack(&mut self, now: Instant) {
-        let arrivals = self.flight.take_arrivals();
+    /// The first part of RACK_update_reo_wnd() (RFC 8985 section 6.2 step 4). `spurious` says that the peer has had a
+    /// segment twice that we have sent twice. A packet that the network has doubled is no reason to wait longer.
+    pub(super) fn rack_on_duplicate(&mut self, spurious: bool) {
+        if !self.config.dsack {
+            return;
+        }
+        if self.rack.round.is_some_and(|end| self.una.ge(end)) {
+            self.rack.round = None;
+        }
+        if spurious && self.rack.round.is_none() {
+            self.rack.round = Some(self.max);
+            self.rack.wider = self.rack.wider.saturating_add(1);
+            self.rack.persist = PERSISTENCE;
+        }
+    }
+
+    /// A recovery is over, fast or after a time-out: the window is as before after 16 without a duplicate.
+    pub(super) fn rack_on_recovered(&mut self) {
+        self.rack.persist = self.rack.persist.saturating_sub(1);
+        if self.rack.persist == 0 {
+            self.rack.wider = 0;
+        }
+    }
+
+    /// A recovery was spurious: segments overtake each other on this path (step 3).
+    pub(super) fn rack_was_wrong(&mut self) {
+        self.rack.reordered = true;
+    }
+
+    /// What has arrived was taken for a later copy of it.
+    pub(super) fn rack_forget(&mut self) {
+        (self.rack.newest, self.rack.reorder_at) = (None, None);
+    }
+
+    /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come; `echo` is the round trip by its timestamp.
+    pub(super) fn rack_on_ack(&mut self, now: Instant, arrivals: &Arrivals, echo: Option<Duration>) {
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         for (arrival, again) in [(arrivals.first, false), (arrivals.again, true)] {
             let Some(arrival) = arrival else { continue };
             let rtt = now.saturating_since(arrival.at);
-            // A shorter one is of an earlier transmission (step 2).
-            let real = !again || rtt >= min_rtt;
+            // A shorter one is of an earlier transmission, and so is one that is shorter than what the timestamp tells
+            // (step 2), whose clock counts milliseconds.
+            let earlier = rtt < min_rtt || echo.is_some_and(|echo| echo > rtt + TICK);
+            let real = !again || !earlier;
             if real && self.rack.newest.is_none_or(|newest| arrival.is_after(&newest)) {
                 self.rack.newest = Some(arrival);
                 self.rack.rtt = rtt;
@@ -76,7 +117,7 @@ impl Sender {
             return Duration::ZERO;
         }
         let (min_rtt, srtt) = (self.rtt.min_rtt().unwrap_or_default(), self.rtt.srtt().unwrap_or_default());
-        (min_rtt / 4).min(srtt)
+        (min_rtt / 4 * (u64::from(self.rack.wider) + 1)).min(srtt)
     }
 
     /// The time-out of the retransmission timer (section 6.3).
@@ -111,6 +152,9 @@ impl Sender {
             (self.max, run, false)
         } else {
             let SackBlock { left, right } = self.flight.last()?;
+            // The end of the last segment, if options take more of this one.
+            let most = self.room_in_segment().min(right.distance(left) as u32);
+            let left = left.max(right - most);
             (left, self.carve(left, right), true)
         };
         if run.len() == 0 {
@@ -123,25 +167,36 @@ impl Sender {
         Some(out)
     }
 
-    /// TLP_process_ack() (section 7.4): what the answer to a probe says. `duplicate` is one that moves nothing and
-    /// reports nothing.
-    pub(super) fn answer_probe(&mut self, now: Instant, ack: SeqNumber, sack: &[SackBlock], duplicate: bool) {
+    /// TLP_process_ack() (section 7.4): what the answer to a probe says. `twice` is what it reports as a duplicate (RFC
+    /// 2883); `empty` says that it moves nothing and reports nothing.
+    pub(super) fn answer_probe(
+        &mut self,
+        now: Instant,
+        ack: SeqNumber,
+        twice: Option<SackBlock>,
+        empty: bool,
+    ) {
         let Some(probe) = self.rack.probe else { return };
         if ack.lt(probe.end) {
             return;
         }
-        // D-SACK (RFC 2883): both copies have arrived.
-        let twice = sack.first().is_some_and(|block| block.right == probe.end && block.right.le(ack));
-        if !probe.again || twice || (duplicate && sack.is_empty()) {
+        // Both copies have arrived. A block may take in more, since it reports what touches in one.
+        let twice = twice.is_some_and(|block| block.right.ge(probe.end));
+        if !probe.again || twice || empty {
             self.rack.probe = None;
         } else if ack.gt(probe.end) {
             // The probe has repaired a loss, which counts as any other.
             self.rack.probe = None;
+            self.forget_prior();
             let view = self.view(self.cwnd(), self.repair());
             self.congestion.on_loss(now, &view);
         }
     }
 }
 
+/// RFC 8985 section 6.2 step 4: recoveries for which a wider reordering window stays.
+const PERSISTENCE: u32 = 16;
+/// How much a round trip by timestamps may be off.
+const TICK: Duration = Duration::from_millis(1);
 /// RFC 8985 section 7.2: the longest that a receiver is expected to wait.
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);

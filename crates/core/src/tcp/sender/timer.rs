@@ -103,6 +103,7 @@ impl Sender {
         // first sign of them has left it.
         let again = self.retries > 1 || self.phase != Phase::Open;
         let repair = if again { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
+        self.begin_timeout(again);
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
         self.congestion.on_timeout(now, &view);
         self.rtt.back_off();
@@ -116,6 +117,7 @@ impl Sender {
     fn refused(&mut self, now: Instant) {
         self.lose_outstanding(now);
         self.flight.lose_all();
+        self.forget_prior();
         // Sent again as after a time-out, but nothing was lost to congestion.
         self.recover = self.max;
         self.phase = Phase::Loss;
