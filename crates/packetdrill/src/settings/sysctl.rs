@@ -43,6 +43,9 @@ impl Settings {
             }
             "tcp_timestamps" => config.timestamps = number()? != 0,
             "tcp_sack" => config.sack = if number()? == 0 { SackRole::Off } else { SackRole::Both },
+            "tcp_dsack" => config.dsack = number()? != 0,
+            // Linux has no setting for timestamps and D-SACK as signs of a spurious time-out.
+            "tcp_frto" => config.undo = number()? != 0,
             "tcp_window_scaling" => {
                 config.window_scale = if number()? == 0 { None } else { config.window_scale.or(Some(7)) };
             }
@@ -95,6 +98,8 @@ impl Settings {
             "nagle" => config.nagle = if number()? == 0 { Nagle::Off } else { Nagle::On },
             "limited_transmit" => config.limited_transmit = number()? != 0,
             "prr" => config.prr = number()? != 0,
+            "undo" => config.undo = number()? != 0,
+            "sack_on_data" => config.sack_on_data = number()? != 0,
             "mss" => config.mss = number()?.max(1),
             "initial_rto" => config.rto.initial = Duration::from_millis(u64::from(number()?.max(1))),
             "min_rto" => {
@@ -119,14 +124,12 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_autocorking",
     "tcp_available_congestion_control",
     "tcp_base_mss",
-    "tcp_dsack",
     "tcp_early_retrans",
     "tcp_ecn",
     "tcp_ecn_option",
     "tcp_fack",
     "tcp_fastopen",
     "tcp_fastopen_key",
-    "tcp_frto",
     "tcp_limit_output_bytes",
     "tcp_max_orphans",
     "tcp_max_syn_backlog",
