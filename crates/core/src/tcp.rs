@@ -21,7 +21,9 @@ mod rtt;
 mod sack;
 mod sender;
 
-pub use config::{Backoff, Config, DelayedAck, InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole};
+pub use config::{
+    AutoTune, Backoff, Config, DelayedAck, InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole,
+};
 pub use congestion::{AdaptiveNewReno, ByteCounting, CongestionAlgorithm, CustomCongestion};
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};
 pub use multipath::DsnWidth;

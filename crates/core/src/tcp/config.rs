@@ -55,6 +55,8 @@ pub struct Config {
     /// Undo spurious time-outs and recoveries (RFC 4015): found by timestamps (Eifel, RFC 3522), without them after a
     /// time-out by F-RTO (RFC 5682 section 3.1, only with SACK), and by the peer's D-SACK (RFC 2883).
     pub undo: bool,
+    /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue overflows.
+    pub hystart: bool,
     /// How the congestion window grows and shrinks.
     pub congestion: CongestionAlgorithm,
     /// What one acknowledgement is worth when the window grows.
@@ -64,6 +66,9 @@ pub struct Config {
     /// Octets that the receiver holds for the application. The window offered exceeds it by less than one unit of
     /// the window scale: it is rounded up, so that a small buffer does not turn into no window at all.
     pub receive_buffer: u32,
+    /// The buffers grow with what the path takes and brings; the two above are where they begin. `None` leaves them as they are.
+    /// Not for Multipath TCP.
+    pub auto_tune: Option<AutoTune>,
     /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
     pub time_wait: Duration,
     /// Time-outs in a row of a SYN or SYN-ACK before the attempt is given up (R2 for SYN, RFC 9293
@@ -85,6 +90,20 @@ pub enum InitialWindow {
     Segments(u16),
     /// min(10 MSS, max(2 MSS, 14600)) octets (RFC 6928 section 2).
     Rfc6928,
+}
+
+/// How far buffers grow by themselves, in octets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AutoTune {
+    /// The receive buffer. More than 65,535 needs [`Config::window_scale`].
+    pub receive: u32,
+    /// The send buffer.
+    pub send: u32,
+}
+
+impl AutoTune {
+    /// The defaults of Linux: the last values of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
+    pub const LINUX: Self = Self { receive: 6 << 20, send: 4 << 20 };
 }
 
 /// Retransmission time-out (RFC 6298).
@@ -201,10 +220,12 @@ impl Default for Config {
             rack_tlp: false,
             prr: false,
             undo: false,
+            hystart: false,
             congestion: CongestionAlgorithm::NewReno,
             byte_counting: ByteCounting::On { limit: 2 },
             send_buffer: 256 * 1024,
             receive_buffer: 256 * 1024,
+            auto_tune: None,
             time_wait: Duration::from_secs(60),
             syn_retries: 6,
             data_retries: 15,
@@ -214,7 +235,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo and CUBIC.
+    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo, HyStart++, CUBIC
+    /// and buffers that follow the path.
     pub fn modern() -> Self {
         Self {
             dsack: true,
@@ -222,6 +244,8 @@ impl Config {
             rack_tlp: true,
             prr: true,
             undo: true,
+            hystart: true,
+            auto_tune: Some(AutoTune::LINUX),
             congestion: CongestionAlgorithm::Cubic,
             ..Self::default()
         }

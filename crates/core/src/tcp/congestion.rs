@@ -102,6 +102,8 @@ pub struct View {
     pub min_rtt: Option<Duration>,
     /// What one acknowledgement is worth.
     pub byte_counting: ByteCounting,
+    /// What slow start adds is divided by this: above 1 in the Conservative Slow Start of HyStart++ (RFC 9406 section 4.2).
+    pub slow_start_divisor: u32,
     /// How the loss at hand is repaired.
     pub repair: Repair,
 }
@@ -156,6 +158,7 @@ impl View {
             srtt: None,
             min_rtt: None,
             byte_counting: ByteCounting::Off,
+            slow_start_divisor: 1,
             repair,
         }
     }
@@ -175,10 +178,11 @@ impl View {
     /// Octets that slow start adds for `acked` octets (RFC 5681 section 3.1, RFC 3465 section 2.2).
     #[inline]
     pub fn slow_start_step(&self, acked: u32) -> u32 {
-        match self.byte_counting {
+        let step = match self.byte_counting {
             ByteCounting::Off => self.mss,
             ByteCounting::On { limit } => acked.min(self.mss.saturating_mul(u32::from(limit.max(1)))),
-        }
+        };
+        step / self.slow_start_divisor.max(1)
     }
 }
 
@@ -194,6 +198,8 @@ pub trait Controller: fmt::Debug + Send {
     fn on_delivery(&mut self, _now: Instant, _mss: u32, _acked: u32) {}
     /// A round trip was measured.
     fn on_rtt(&mut self, _now: Instant, _view: &View, _rtt: Duration) {}
+    /// The queue at the bottleneck grows (RFC 9406): slow start ends here, without a loss.
+    fn on_slow_start_end(&mut self, _now: Instant, _view: &View) {}
     /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
     fn on_loss(&mut self, _now: Instant, _view: &View) {}
     /// The recovery is over.

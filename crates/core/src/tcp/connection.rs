@@ -6,6 +6,7 @@ mod input;
 mod output;
 mod stamps;
 mod subflow;
+mod tuning;
 mod types;
 
 pub use types::{CloseReason, Event, Info, State, WriteError};
@@ -17,6 +18,7 @@ use bytes::Bytes;
 use self::events::{Events, Pending};
 use self::input::ChallengeLimit;
 use self::stamps::Stamps;
+use self::tuning::Tuning;
 use super::Config;
 use super::multipath::Multipath;
 use super::receiver::Receiver;
@@ -59,6 +61,7 @@ pub struct Connection {
     route_failures: u64,
     /// What a subflow of a Multipath TCP connection has beyond TCP.
     multipath: Option<Box<Multipath>>,
+    tuning: Option<Tuning>,
 }
 
 /// Who began.
@@ -111,6 +114,7 @@ impl Connection {
             dropped: 0,
             route_failures: 0,
             multipath: None,
+            tuning: config.auto_tune.map(Tuning::new),
             config,
         }
     }
@@ -289,15 +293,19 @@ impl Connection {
 
     /// Changes how many octets the receiver holds for the application. The window offered follows, but its
     /// right edge never moves left (RFC 9293 section 3.8.6.2.1).
+    ///
+    /// [`Config::auto_tune`] no longer changes it.
     pub fn set_receive_buffer(&mut self, octets: u32) {
+        self.tuning.as_mut().map(Tuning::leave_receiver);
         self.rx.set_buffer(octets);
         self.maybe_update_window();
     }
 
     /// Changes how many octets are kept until they are acknowledged. More makes room at once, which
     /// [`Event::Writable`] tells; less drops nothing, but [`Connection::write`] takes none before what is there has
-    /// drained.
+    /// drained. [`Config::auto_tune`] no longer changes it.
     pub fn set_send_buffer(&mut self, octets: u32) {
+        self.tuning.as_mut().map(Tuning::leave_sender);
         if self.tx.set_buffer(octets) {
             self.events.raise(Pending::Writable);
         }

@@ -124,6 +124,10 @@ impl Receiver {
         self.received
     }
 
+    pub(crate) fn buffer(&self) -> u32 {
+        self.buffer
+    }
+
     pub(crate) fn set_buffer(&mut self, octets: u32) {
         self.buffer = octets.min(MAX_BUFFER);
     }

@@ -10,6 +10,7 @@
 
 mod ack;
 mod delivery;
+mod hystart;
 mod output;
 mod prr;
 mod queue;
@@ -30,6 +31,7 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 
 use self::delivery::Delivery;
+use self::hystart::HyStart;
 use self::prr::Prr;
 use self::rack::Rack;
 use self::repeats::Repeats;
@@ -79,6 +81,8 @@ pub(crate) struct Sender {
     rack: Rack,
     repeats: Repeats,
     undo: Undo,
+    /// While the first slow start lasts.
+    hystart: Option<HyStart>,
     prr: Prr,
     peak: Peak,
     timer: Timer,
@@ -198,6 +202,7 @@ impl Sender {
             rack: Rack::default(),
             repeats: Repeats::default(),
             undo: Undo::default(),
+            hystart: config.hystart.then(HyStart::new),
             prr: Prr::default(),
             peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
@@ -489,6 +494,7 @@ impl Sender {
                 ByteCounting::On { .. } if self.una.lt(self.recover) => ByteCounting::On { limit: 1 },
                 asked @ (ByteCounting::On { .. } | ByteCounting::Off) => asked,
             },
+            slow_start_divisor: 1,
             repair,
         }
     }
@@ -512,6 +518,9 @@ impl Sender {
     /// A round trip was measured.
     fn measured(&mut self, now: Instant, rtt: Duration) {
         self.rtt.sample(now, rtt);
+        if let Some(hystart) = &mut self.hystart {
+            hystart.sample(rtt);
+        }
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_rtt(now, &view, rtt);
     }

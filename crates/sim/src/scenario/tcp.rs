@@ -1,8 +1,8 @@
 //! TCP profiles: every choice of [`tcp::Config`], each of which may be left to a base.
 
 use anabranch_core::tcp::{
-    self, AdaptiveNewReno, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle,
-    Recovery, RtoConfig, SackRole,
+    self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow,
+    Nagle, Recovery, RtoConfig, SackRole,
 };
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -204,12 +204,16 @@ pub struct TcpProfile {
     pub prr: Option<bool>,
     /// Undo spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
     pub undo: Option<bool>,
+    /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows.
+    pub hystart: Option<bool>,
     /// How the congestion window grows and shrinks.
     pub congestion: Option<CongestionName>,
     /// Octets that can be written beyond what is acknowledged.
     pub send_buffer: Option<Size>,
     /// Octets held for the application; the window offered never exceeds it.
     pub receive_buffer: Option<Size>,
+    /// The two buffers grow with what the path takes and brings, as on Linux: to 4 MiB for sending and 6 MiB for receiving.
+    pub auto_tune: Option<bool>,
     /// How long TIME-WAIT lasts.
     pub time_wait: Option<Span>,
     /// Time-outs in a row before a connection attempt is given up.
@@ -263,6 +267,7 @@ impl TcpProfile {
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
             recovery: self.recovery.map_or(base.recovery, Into::into),
             rack_tlp: self.rack_tlp.unwrap_or(base.rack_tlp),
+            hystart: self.hystart.unwrap_or(base.hystart),
             prr: self.prr.unwrap_or(base.prr),
             undo: self.undo.unwrap_or(base.undo),
             congestion: match self.congestion {
@@ -271,6 +276,7 @@ impl TcpProfile {
             },
             send_buffer: octets(self.send_buffer, "send_buffer", base.send_buffer)?,
             receive_buffer: octets(self.receive_buffer, "receive_buffer", base.receive_buffer)?,
+            auto_tune: self.auto_tune.map_or(base.auto_tune, |on| on.then_some(AutoTune::LINUX)),
             time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
             syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
             data_retries: self.data_retries.unwrap_or(base.data_retries),
@@ -389,9 +395,11 @@ impl TcpProfile {
             rack_tlp: Some(config.rack_tlp),
             prr: Some(config.prr),
             undo: Some(config.undo),
+            hystart: Some(config.hystart),
             congestion: Some(config.congestion.into()),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),
+            auto_tune: Some(config.auto_tune.is_some()),
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),

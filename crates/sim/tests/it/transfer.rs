@@ -231,3 +231,33 @@ fn idle_time_costs_nothing() {
     sim.run_until(Instant::ZERO + Duration::from_secs(1_000_000_000));
     assert_eq!(sim.events(), events);
 }
+
+/// 10 Mbit/s and a round trip of 400 ms hold 500 kB: buffers of 256 KiB reach half of that, and those that follow the path
+/// nearly all.
+#[test]
+fn buffers_that_follow_the_path_fill_a_long_one() {
+    use tcp::CongestionAlgorithm::{Cubic, NewReno};
+    let link = LinkConfig {
+        queue: QueueLimit::Packets(400),
+        ..LinkConfig::new(10_000_000, Duration::from_millis(200))
+    };
+    // Not Westwood+: its estimate of the bandwidth has not converged when slow start ends.
+    for congestion in [NewReno, Cubic] {
+        for timestamps in [true, false] {
+            let seconds = |auto_tune| {
+                let tcp = tcp::Config { congestion, timestamps, auto_tune, ..tcp::Config::modern() };
+                let Chain { builder, sender, .. } = chain(1, link, tcp, 20_000_000, 1);
+                let mut sim = builder.build();
+                sim.run_until(at(60_000));
+                let sender = sim.app::<BulkSender>(sender);
+                assert_eq!(sender.outcome, Outcome::Done);
+                sender.finished.expect("it is over").saturating_since(Instant::ZERO).as_secs_f64()
+            };
+            let (fixed, tuned) = (seconds(None), seconds(Some(tcp::AutoTune::LINUX)));
+            let case = format!("{congestion:?}, timestamps {timestamps}: {fixed} s and {tuned} s");
+            println!("{case}");
+            // All at once would take 16 s, and slow start takes 3 s more.
+            assert!(fixed > 30.0 && tuned < 21.0, "{case}");
+        }
+    }
+}

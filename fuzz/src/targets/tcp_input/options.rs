@@ -1,8 +1,8 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Push, Recovery,
-    RtoConfig, SackRole,
+    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Push,
+    Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
@@ -38,6 +38,12 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         dsack: octets.arbitrary()?,
         sack_on_data: octets.arbitrary()?,
         rack_tlp: octets.arbitrary()?,
+        hystart: octets.arbitrary()?,
+        auto_tune: *octets.choose(&[
+            None,
+            Some(AutoTune { receive: 1 << 20, send: 1 << 20 }),
+            Some(AutoTune::LINUX),
+        ])?,
         prr: octets.arbitrary()?,
         undo: octets.arbitrary()?,
         congestion: *octets.choose(&[

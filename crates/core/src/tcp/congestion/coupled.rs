@@ -68,6 +68,10 @@ impl Controller for Coupled {
         self.base.on_rtt(now, view, rtt);
     }
 
+    fn on_slow_start_end(&mut self, now: Instant, view: &View) {
+        self.base.on_slow_start_end(now, view);
+    }
+
     fn on_loss(&mut self, now: Instant, view: &View) {
         self.base.on_loss(now, view);
     }

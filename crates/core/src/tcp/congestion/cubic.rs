@@ -138,6 +138,10 @@ impl Controller for Cubic {
         self.cwnd = self.cwnd.min(view.limit);
     }
 
+    fn on_slow_start_end(&mut self, _now: Instant, _view: &View) {
+        self.ssthresh = self.cwnd;
+    }
+
     fn on_loss(&mut self, _now: Instant, view: &View) {
         self.reduce(view);
         self.cwnd = self.ssthresh;

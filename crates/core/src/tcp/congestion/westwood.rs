@@ -98,6 +98,10 @@ impl Controller for Westwood {
         self.rtt = Some(rtt);
     }
 
+    fn on_slow_start_end(&mut self, now: Instant, view: &View) {
+        self.base.on_slow_start_end(now, view);
+    }
+
     fn on_loss(&mut self, now: Instant, view: &View) {
         match self.pipe(view) {
             Some(pipe) => self.base.reduce(pipe, self.base.cwnd().min(pipe)),

@@ -23,6 +23,7 @@ impl Connection {
                 self.take_stamp(now, &segment);
                 self.tell_multipath(&segment, segment.seq, self.send_shift);
                 self.process_ack(now, &segment);
+                self.tune(now, &segment);
                 self.process_text(now, segment);
             }
             Err(Dropped) => self.dropped += 1,

@@ -1,5 +1,6 @@
 //! What an acknowledgement means.
 
+use super::hystart::{CSS_GROWTH_DIVISOR, Pace};
 use super::prr::{Delivery, Prr};
 use super::timer::Timer;
 use super::{Partial, Phase, Resend, Sender, Timing};
@@ -192,8 +193,22 @@ impl Sender {
         self.dup_acks = 0;
         self.inflation = 0;
         self.restart_timer(now);
-        let view = self.view(self.in_flight(), self.repair());
+        let mut view = self.view(self.in_flight(), self.repair());
+        match self.watch_slow_start() {
+            Pace::Full => {}
+            Pace::Conservative => view.slow_start_divisor = CSS_GROWTH_DIVISOR,
+            Pace::End => {
+                self.hystart = None;
+                self.congestion.on_slow_start_end(now, &view);
+            }
+        }
         self.congestion.on_ack(now, &view, acked);
+    }
+
+    /// HyStart++ is for the first slow start alone, which has no threshold (RFC 9406 section 4.3).
+    fn watch_slow_start(&mut self) -> Pace {
+        self.hystart = self.hystart.filter(|_| self.congestion.ssthresh() == u32::MAX);
+        self.hystart.as_mut().map_or(Pace::Full, |hystart| hystart.on_ack(self.una, self.max))
     }
 
     /// RFC 6582 section 3.2 step 3; BSD Reno leaves with the first new acknowledgement.
@@ -311,6 +326,8 @@ impl Sender {
                     self.timing = Timing::Idle;
                     let rtt = now.saturating_since(at);
                     match self.take_resume() {
+                        // RACK times every segment.
+                        None if self.uses_rack() => {}
                         None => self.measured(now, rtt),
                         Some(before) => self.resumed(now, before, rtt),
                     }

@@ -86,6 +86,11 @@ impl Sender {
 
     /// Step 1 to 5 of RFC 8985 section 6.2, when an acknowledgement has come; `echo` is the round trip by its timestamp.
     pub(super) fn rack_on_ack(&mut self, now: Instant, arrivals: &Arrivals, echo: Option<Duration>) {
+        if let (Some(first), None) = (arrivals.first, arrivals.again) {
+            // With each acknowledgement, and in a recovery too: a time-out that lags behind a growing queue is spurious. But what
+            // is acknowledged with a repetition may have waited behind the hole.
+            self.measured(now, now.saturating_since(first.at));
+        }
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         for (arrival, again) in [(arrivals.first, false), (arrivals.again, true)] {
             let Some(arrival) = arrival else { continue };
