@@ -7,6 +7,8 @@ pub(crate) enum Failure {
     Job(String),
     /// The command line makes no sense. Exit code 2.
     Usage(String),
+    /// This machine lacks a privilege or a device, so the job was skipped. Exit code 3.
+    Missing(String),
 }
 
 /// Refuses arguments where none are expected.

@@ -4,7 +4,7 @@
 //! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
 //! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy machine,
-//! [`mutants`] tests the tests;
+//! [`mutants`] tests the tests; [`compare`] holds our TCP against the kernel's;
 //! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`tools`] installs programs of others, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
@@ -12,6 +12,7 @@ mod bench;
 mod book;
 mod cargo;
 mod chores;
+mod compare;
 mod failure;
 mod first_contact;
 mod load;
@@ -37,6 +38,8 @@ usage: cargo xtask <command>
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
+  compare linux [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
+                            our TCP and the kernel's over the same bottleneck: docs/validation.md; needs root
   mutants [--sample N] [--seed S] [PLACE...]
                             which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
   packetdrill PATH...       packetdrill scripts, files or folders of them, against the TCP of `core`: docs/packetdrill.md
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         "tidy" => expect_none(rest).and_then(|()| tidy::run()),
         "fuzz" => chores::fuzz(rest),
         "campaign" => chores::campaign(rest),
+        "compare" => compare::command(rest),
         "mutants" => mutants::command(rest),
         "packetdrill" => chores::packetdrill(rest),
         "bench" => bench::run(rest),
@@ -83,6 +87,10 @@ fn main() -> ExitCode {
         Err(Failure::Usage(message)) => {
             eprint!("error: {message}\n\n{USAGE}");
             ExitCode::from(2)
+        }
+        Err(Failure::Missing(message)) => {
+            eprintln!("SKIPPED: {message}");
+            ExitCode::from(3)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The program `anabranch-lab` as a shell sees it, and everything that the documentation shows.
 
+mod compare;
 mod completions;
 mod docs;
 mod lab;

@@ -11,6 +11,7 @@ use anabranch_sim::event::AppId;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::network::{Forwarding, NetworkConfig};
+use anabranch_sim::packet::NodeId;
 use anabranch_sim::sim::{Builder, Simulation};
 use rayon::prelude::*;
 
@@ -64,6 +65,21 @@ pub struct Outcome {
     pub rtt: f64,
 }
 
+/// What the flows of a cell have done from the moment at which the first one began to connect, slow start included.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Start {
+    /// Bit/s acknowledged, all flows.
+    pub goodput: f64,
+    /// Segments sent again, all flows.
+    pub retransmissions: f64,
+    /// Retransmission time-outs, all flows.
+    pub timeouts: f64,
+    /// Smoothed round-trip time in seconds: mean over the flows and over samples 100 ms apart.
+    pub srtt: f64,
+    /// Jain's index of the bytes acknowledged.
+    pub jain: f64,
+}
+
 /// A cell, its sawtooth, what was seen, and what of it misses the limits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
@@ -81,14 +97,19 @@ pub struct Case {
 pub const CONTROLLERS: [CongestionAlgorithm; 3] =
     [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic, CongestionAlgorithm::Westwood];
 
+/// Queues of the grid in bandwidth-delay products.
+pub const QUEUES: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 5.0];
+/// Numbers of flows of the grid.
+pub const FLOWS: [u16; 3] = [1, 2, 8];
+
 /// All cells: {1, 5, 20, 60, 150} ms, {0.25, 0.5, 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
 pub fn grid(controllers: &[CongestionAlgorithm], rates: &[u64]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &controller in controllers {
         for &rate in rates {
             for delay in [1, 5, 20, 60, 150].map(Duration::from_millis) {
-                for queue in [0.25, 0.5, 1.0, 2.0, 5.0] {
-                    cells.extend([1, 2, 8].map(|flows| Cell {
+                for queue in QUEUES {
+                    cells.extend(FLOWS.map(|flows| Cell {
                         controller,
                         rate,
                         delay,
@@ -182,17 +203,44 @@ impl Cell {
         let after = run.counts();
         let shares: Vec<f64> =
             after.acked.iter().zip(&before.acked).map(|(after, before)| (after - before) as f64).collect();
-        let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
         let per_flow = 100.0 / (warm + span) / f64::from(self.flows);
         Outcome {
             utilisation: (after.busy - before.busy) / span,
             timeouts: after.timeouts as f64 * per_flow,
             retransmitted: (after.again - before.again) as f64 / (after.sent - before.sent).max(1) as f64,
-            jain: if squares > 0.0 { sum * sum / (squares * shares.len() as f64) } else { 0.0 },
-            goodput: sum * 8.0 / span,
+            jain: jain(&shares),
+            goodput: shares.iter().sum::<f64>() * 8.0 / span,
             rtt: after.rtt,
         }
     }
+
+    /// Runs the cell for `span` seconds and measures all of them.
+    pub fn measure_start(&self, tcp: tcp::Config, seed: u64, span: f64) -> Start {
+        let mut run = Run::new(self, tcp, seed);
+        let (mut sum, mut samples) = (0.0, 0_u32);
+        for tick in 1..=(span * 10.0).round() as u64 {
+            run.sim.run_until(Instant::ZERO + Duration::from_millis(100) * tick);
+            for info in run.infos() {
+                sum += info.srtt.map_or(0.0, Duration::as_secs_f64);
+                samples += 1;
+            }
+        }
+        let infos: Vec<tcp::Info> = run.infos().collect();
+        let shares: Vec<f64> = infos.iter().map(|info| info.bytes_acked as f64).collect();
+        Start {
+            goodput: shares.iter().sum::<f64>() * 8.0 / span,
+            retransmissions: infos.iter().map(|info| info.retransmissions as f64).sum(),
+            timeouts: infos.iter().map(|info| info.timeouts as f64).sum(),
+            srtt: sum / f64::from(samples.max(1)),
+            jain: jain(&shares),
+        }
+    }
+}
+
+/// Jain's index: 1 if all shares are equal, 1 / n if one of n has everything. 0 if nobody has anything.
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
+    if squares > 0.0 { sum * sum / (squares * shares.len() as f64) } else { 0.0 }
 }
 
 impl Sawtooth {
@@ -229,6 +277,7 @@ impl Sawtooth {
 
 struct Run {
     sim: Simulation,
+    from: NodeId,
     senders: Vec<AppId>,
 }
 
@@ -271,7 +320,14 @@ impl Run {
             builder.app(from, start, BulkSender::new(bulk))
         };
         let senders = (0..cell.flows).map(flow).collect();
-        Self { sim: builder.build(), senders }
+        Self { sim: builder.build(), from, senders }
+    }
+
+    /// The figures of all connections as they are now. What a sender keeps is as old as its last event.
+    fn infos(&self) -> impl Iterator<Item = tcp::Info> {
+        let world = self.sim.world();
+        let connections = self.senders.iter().filter_map(|id| self.sim.app::<BulkSender>(*id).connection());
+        connections.filter_map(|id| world.info(self.from, id))
     }
 
     /// Each flow has lost something twice.

@@ -1,0 +1,127 @@
+//! Our TCP and the kernel's over the same bottleneck, side by side.
+//!
+//! The kernel's segments pass `anabranch emulate`, ours the same network simulated. A short form is a test;
+//! `cargo xtask compare linux` sets the variables that make it the long one: docs/validation.md.
+
+mod kernel;
+mod table;
+
+use std::env;
+use std::sync::Mutex;
+use std::thread;
+
+use anabranch_core::tcp::{self, CongestionAlgorithm};
+use anabranch_core::time::Duration;
+use anabranch_lab::campaign::bottleneck::{Cell, FLOWS, QUEUES, Start};
+use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::netns;
+use rayon::prelude::*;
+
+use kernel::Measured;
+use table::Row;
+
+const CONTROLLERS: [CongestionAlgorithm; 2] = [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic];
+
+/// Which cells, how long, how often.
+#[derive(Debug)]
+struct Plan {
+    cells: Vec<Cell>,
+    seconds: u64,
+    runs: u64,
+    /// Emulations side by side.
+    at_once: usize,
+}
+
+fn grid(delays: &[u64], queues: &[f64], flows: &[u16], losses: &[f64]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for controller in CONTROLLERS {
+        for &loss in losses {
+            for &delay in delays {
+                for &queue in queues {
+                    cells.extend(flows.iter().map(|&flows| Cell {
+                        controller,
+                        rate: 10_000_000,
+                        delay: Duration::from_millis(delay),
+                        queue,
+                        flows,
+                        loss,
+                    }));
+                }
+            }
+        }
+    }
+    cells
+}
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(format!("ANABRANCH_COMPARE_{name}")).ok()?;
+    Some(text.parse().expect("a whole number"))
+}
+
+fn plan() -> Plan {
+    let (cells, seconds, runs) = match env::var("ANABRANCH_COMPARE").as_deref() {
+        Ok("whole") => (grid(&[5, 20, 60], &QUEUES, &FLOWS, &[0.0, 0.001, 0.01]), 20, 3),
+        Ok("quick") => (grid(&[20], &[1.0], &[1, 8], &[0.0, 0.01]), 10, 1),
+        _ => (grid(&[20], &[1.0], &[1], &[0.0]), 6, 1),
+    };
+    let seconds = number("SECONDS").unwrap_or(seconds);
+    let at_once = number("AT_ONCE").map_or(8, |n| n as usize);
+    Plan { cells, seconds, runs: number("RUNS").unwrap_or(runs), at_once }
+}
+
+/// Linux's results, run by run for each cell.
+fn emulate(plan: &Plan) -> Vec<Vec<Measured>> {
+    let mut work: Vec<_> =
+        (0..plan.cells.len()).flat_map(|cell| (1..=plan.runs).map(move |run| (cell, run))).collect();
+    work.reverse();
+    let (work, results) = (Mutex::new(work), Mutex::new(vec![Vec::new(); plan.cells.len()]));
+    thread::scope(|scope| {
+        for worker in 0..plan.at_once {
+            let (work, results) = (&work, &results);
+            scope.spawn(move || {
+                loop {
+                    let Some((cell, run)) = work.lock().expect("nobody panics").pop() else { return };
+                    match kernel::run(&plan.cells[cell], &format!("c{worker}"), run, plan.seconds) {
+                        Ok(measured) => results.lock().expect("nobody panics")[cell].push(measured),
+                        // The others are worth having; the row says that it has fewer runs.
+                        Err(why) => eprintln!("{:?}, run {run}: {why}", plan.cells[cell]),
+                    }
+                }
+            });
+        }
+    });
+    results.into_inner().expect("nobody panics")
+}
+
+fn simulate(cell: &Cell, plan: &Plan) -> Vec<Start> {
+    let seconds = plan.seconds as f64;
+    (1..=plan.runs).map(|run| cell.measure_start(tcp::Config::modern(), run, seconds)).collect()
+}
+
+#[test]
+fn our_tcp_does_as_linux_does_over_a_bottleneck() {
+    if netns::skipped() || find_or_install("python3", "python3").is_none() {
+        return;
+    }
+    let plan = plan();
+    let linux = emulate(&plan);
+    let ours: Vec<Vec<Start>> = plan.cells.par_iter().map(|cell| simulate(cell, &plan)).collect();
+    let rows: Vec<Row> = plan
+        .cells
+        .iter()
+        .zip(linux.iter().zip(&ours))
+        .filter_map(|(cell, (linux, ours))| Row::new(*cell, linux, ours))
+        .collect();
+    let text = table::page(&rows, &plan, &linux.concat());
+    println!("{text}");
+    if let Ok(file) = env::var("ANABRANCH_COMPARE_OUT") {
+        std::fs::write(&file, &text).unwrap_or_else(|error| panic!("cannot write {file}: {error}"));
+    }
+    assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
+    if env::var_os("ANABRANCH_COMPARE").is_none() {
+        for row in &rows {
+            // A machine that is too busy to emulate shows nothing.
+            assert!(row.is_near() || row.is_late(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The kernel's TCP over an emulated bottleneck.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use anabranch_core::tcp::CongestionAlgorithm;
+use anabranch_lab::campaign::bottleneck::{Cell, Start, jain};
+use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
+use serde_json::Value;
+
+const FLOWS: &str = include_str!("flows.py");
+const PORT: &str = "5001";
+/// The second node's address.
+const TO: &str = "fd00::2";
+/// What differs from the defaults in a namespace: no connection learns from the last, and buffers hold several times
+/// the largest bandwidth-delay product and queue of the grid (600 packets), so that they are never the limit.
+const SYSCTLS: [(&str, &str); 3] = [
+    ("tcp_no_metrics_save", "1"),
+    ("tcp_rmem", "4096 8388608 33554432"),
+    ("tcp_wmem", "4096 4194304 33554432"),
+];
+
+/// One run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Measured {
+    pub(super) start: Start,
+    /// How late the emulator was, in seconds: 99th percentile.
+    pub(super) lag: f64,
+    /// Share of the time in which a buffer was the limit, of the flow with the largest.
+    pub(super) limited: f64,
+    /// Largest payload of a segment, in bytes.
+    pub(super) mss: u64,
+    /// Mean size of the packets when the queue was fullest, in bytes.
+    pub(super) packet: f64,
+}
+
+/// Runs a cell for that many seconds. `name` tells those apart that run at the same time.
+pub(super) fn run(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured, String> {
+    let [from, to] = ["f", "t"].map(|side| netns::name(&format!("{name}{side}")));
+    let _broom = Broom::new([&from, &to]);
+    for netns in [&from, &to] {
+        ip(&["netns", "add", netns]);
+        within(netns, || {
+            for (file, value) in SYSCTLS {
+                fs::write(format!("/proc/sys/net/ipv4/{file}"), value).expect("root may set this");
+            }
+        });
+    }
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let file = folder.path().join("bottleneck.toml");
+    fs::write(&file, scenario(cell, &from, &to)).map_err(|error| error.to_string())?;
+    // The link keeps its time whatever else this machine does. The flows have the usual priority: their buffers
+    // hold seconds.
+    let program = assert_cmd::cargo::cargo_bin!("anabranch-lab");
+    let mut command = if may_be_real_time() {
+        let mut command = mortal("chrt", Farewell::Interrupt);
+        command.args(["--rr", "1"]).arg(program);
+        command
+    } else {
+        mortal(program, Farewell::Interrupt)
+    };
+    command.arg("emulate").arg(&file).args(["--json", "--seed", &seed.to_string()]);
+    command.args(["--for", &format!("{} s", seconds + 60)]);
+    let mut emulator = spawn(command.stderr(Stdio::piped()))?;
+    let mut stderr = BufReader::new(emulator.0.stderr.take().expect("it is a pipe"));
+    wait_for(&mut stderr, "running")?;
+
+    let mut sink = spawn(inside(&to, &["python3", "-c", FLOWS, "sink", PORT]).stderr(Stdio::null()))?;
+    wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
+    let (flows, seconds) = (cell.flows.to_string(), seconds.to_string());
+    let send = ["python3", "-c", FLOWS, "send", TO, PORT, controller(cell), &flows, &seconds];
+    let output = inside(&from, &send).output().map_err(|error| error.to_string())?;
+    let sent: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("the sender failed: {}", netns::text(&output.stderr).trim()))?;
+
+    said("kill", &["-INT", &emulator.0.id().to_string()]);
+    let mut report = String::new();
+    let mut stdout = emulator.0.stdout.take().expect("it is a pipe");
+    stdout.read_to_string(&mut report).map_err(|error| error.to_string())?;
+    let report: Value = serde_json::from_str(&report).map_err(|_| format!("no report: {report}"))?;
+    let _ = emulator.0.wait();
+    measured(&sent, &report).ok_or_else(|| format!("cannot read {sent} and {report}"))
+}
+
+fn measured(sent: &Value, report: &Value) -> Option<Measured> {
+    let flows = sent["flows"].as_array()?;
+    let all = |key: &str| flows.iter().map(|flow| flow[key].as_f64()).collect::<Option<Vec<f64>>>();
+    let (acked, elapsed) = (all("acked")?, sent["elapsed"].as_f64()?);
+    let link = |key: &str| report["metrics"][format!("link.from>to.{key}")]["value"].as_f64();
+    Some(Measured {
+        start: Start {
+            goodput: acked.iter().sum::<f64>() * 8.0 / elapsed,
+            retransmissions: all("again")?.iter().sum(),
+            timeouts: sent["timeouts"].as_f64()?,
+            srtt: sent["srtt"].as_f64()?,
+            jain: jain(&acked),
+        },
+        lag: report["lag"]["p99_s"].as_f64()?,
+        limited: all("limited")?.into_iter().fold(0.0, f64::max) / elapsed,
+        mss: flows.first()?["mss"].as_u64()?,
+        packet: link("queue_peak_bytes")? / link("queue_peak_packets")?.max(1.0),
+    })
+}
+
+fn scenario(cell: &Cell, from: &str, to: &str) -> String {
+    let Cell { rate, delay, loss, .. } = cell;
+    // As the simulated cell: only the way there has a short queue and losses.
+    format!(
+        r#"
+name = "bottleneck"
+node = [
+    {{ name = "from", host = "tun", netns = "{from}" }},
+    {{ name = "to", host = "tun", netns = "{to}" }},
+]
+[[link]]
+from = "from"
+to = "to"
+rate = "{rate} bit/s"
+delay = "{} ms"
+queue = "{} packets"
+loss = {loss:?}
+back = {{ queue = "100000 packets", loss = 0.0 }}
+"#,
+        delay.as_millis(),
+        cell.packets(),
+    )
+}
+
+/// The kernel's name of the cell's congestion control.
+fn controller(cell: &Cell) -> &'static str {
+    if cell.controller == CongestionAlgorithm::Cubic { "cubic" } else { "reno" }
+}
+
+fn may_be_real_time() -> bool {
+    Command::new("chrt").args(["--rr", "1", "true"]).output().is_ok_and(|output| output.status.success())
+}
+
+fn spawn(command: &mut Command) -> Result<Kept, String> {
+    command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map(Kept)
+        .map_err(|error| format!("cannot start {command:?}: {error}"))
+}
+
+/// Reads lines up to one with this word.
+fn wait_for(from: &mut impl BufRead, word: &str) -> Result<(), String> {
+    let mut said = String::new();
+    while !said.contains(word) {
+        if from.read_line(&mut said).map_err(|error| error.to_string())? == 0 {
+            return Err(format!("it did not begin: {said}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What was seen as a table of Markdown, with a verdict for each cell.
+
+use std::fmt::Write;
+use std::process::Command;
+
+use anabranch_core::tcp::CongestionAlgorithm;
+use anabranch_lab::campaign::bottleneck::{Cell, Start};
+use anabranch_model::stats::Summary;
+
+use super::Plan;
+use super::kernel::Measured;
+
+/// Counts that differ by a few segments are alike: so many are added to both before they are compared.
+const FEW: f64 = 10.0;
+/// The emulator is too late, in seconds: a tenth of the shortest one-way delay of the grid.
+const LATE: f64 = 0.0005;
+
+/// One quantity on both sides.
+type Pair = [Summary; 2];
+
+/// One cell: Linux, then ours.
+pub(super) struct Row {
+    cell: Cell,
+    goodput: Pair,
+    again: Pair,
+    timeouts: Pair,
+    srtt: Pair,
+    jain: Pair,
+    lag: f64,
+}
+
+impl Row {
+    /// `None` without a run of either.
+    pub(super) fn new(cell: Cell, linux: &[Measured], ours: &[Start]) -> Option<Self> {
+        let linux_starts: Vec<Start> = linux.iter().map(|run| run.start).collect();
+        let pair = |of: fn(&Start) -> f64| {
+            let summary = |starts: &[Start]| Summary::of(&starts.iter().map(of).collect::<Vec<_>>()).ok();
+            Some([summary(&linux_starts)?, summary(ours)?])
+        };
+        Some(Self {
+            cell,
+            goodput: pair(|start| start.goodput / 1e6)?,
+            again: pair(|start| start.retransmissions)?,
+            timeouts: pair(|start| start.timeouts)?,
+            srtt: pair(|start| start.srtt * 1e3)?,
+            jain: pair(|start| start.jain)?,
+            lag: linux.iter().map(|run| run.lag).fold(0.0, f64::max),
+        })
+    }
+
+    /// Our goodput over Linux's.
+    fn ratio(&self) -> f64 {
+        let [linux, ours] = self.goodput;
+        ours.mean / linux.mean
+    }
+
+    /// Goodput within 10 %.
+    fn is_same(&self) -> bool {
+        (self.ratio() - 1.0).abs() <= 0.10
+    }
+
+    /// Goodput within 25 %.
+    pub(super) fn is_near(&self) -> bool {
+        (self.ratio() - 1.0).abs() <= 0.25
+    }
+
+    /// Retransmissions within a factor of 2.
+    fn is_alike(&self) -> bool {
+        let [linux, ours] = self.again.map(|again| again.mean + FEW);
+        linux.max(ours) <= 2.0 * linux.min(ours)
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.lag > LATE
+    }
+
+    fn verdict(&self) -> String {
+        let goodput = match (self.is_same(), self.is_near()) {
+            (true, _) => "10 %",
+            (false, true) => "25 %",
+            (false, false) => "**beyond 25 %**",
+        };
+        let again = if self.is_alike() { "" } else { ", **retransmissions**" };
+        let late = if self.is_late() { ", late" } else { "" };
+        format!("{goodput}{again}{late}")
+    }
+
+    fn line(&self) -> String {
+        let Cell { controller, delay, queue, flows, loss, .. } = self.cell;
+        format!(
+            "| {} | {} | {} ms | {queue} ({}) | {flows} | {} | {} | {:.2} | {} | {} | {} | {} | {} | {} | {:.2} | {:.2} | {} |",
+            name(controller),
+            percent(loss),
+            delay.as_millis(),
+            self.cell.packets(),
+            value(&self.goodput[0], 2),
+            value(&self.goodput[1], 2),
+            self.ratio(),
+            value(&self.again[0], 0),
+            value(&self.again[1], 0),
+            value(&self.timeouts[0], 1),
+            value(&self.timeouts[1], 1),
+            value(&self.srtt[0], 0),
+            value(&self.srtt[1], 0),
+            self.jain[0].mean,
+            self.jain[1].mean,
+            self.verdict(),
+        )
+    }
+}
+
+fn name(controller: CongestionAlgorithm) -> &'static str {
+    if controller == CongestionAlgorithm::Cubic { "CUBIC" } else { "Reno" }
+}
+
+fn percent(loss: f64) -> String {
+    format!("{} %", loss * 100.0)
+}
+
+fn value(summary: &Summary, digits: usize) -> String {
+    match summary.ci95 {
+        Some(half) => format!("{:.digits$} ± {half:.digits$}", summary.mean),
+        None => format!("{:.digits$}", summary.mean),
+    }
+}
+
+/// The whole report.
+pub(super) fn page(rows: &[Row], plan: &Plan, linux: &[Measured]) -> String {
+    let most = |of: fn(&Measured) -> f64| linux.iter().map(of).fold(0.0, f64::max);
+    let mut text = format!(
+        "{}, commit {}, Linux {}: `{}`. {} cells of {} s, {} runs each, {} at a time.\n\
+         Of all of Linux's runs: largest 99th percentile of the emulator's lag {:.3} ms, packets in the fullest \
+         queue at most {:.0} bytes on average, payload of a segment at most {} bytes, a buffer was the limit for \
+         at most {:.1} % of the time.\n\n",
+        first_line("date", &["-u", "+%F"]),
+        first_line("git", &["rev-parse", "--short", "HEAD"]),
+        first_line("uname", &["-r"]),
+        std::env::var("ANABRANCH_COMPARE_COMMAND").unwrap_or_else(|_| "cargo test".into()),
+        rows.len(),
+        plan.seconds,
+        plan.runs,
+        plan.at_once,
+        most(|run| run.lag) * 1e3,
+        most(|run| run.packet),
+        linux.iter().map(|run| run.mss).max().unwrap_or(0),
+        most(|run| run.limited) * 100.0,
+    );
+    summary(rows, &mut text);
+    text.push_str(
+        "\n| controller | loss | delay | queue, BDP (packets) | flows | goodput, Mbit/s: Linux | ours | ratio | \
+         segments sent again: Linux | ours | RTOs: Linux | ours | SRTT, ms: Linux | ours | Jain: Linux | ours | within |\n",
+    );
+    let _ = writeln!(text, "|{}", " --- |".repeat(17));
+    for row in rows {
+        let _ = writeln!(text, "{}", row.line());
+    }
+    text
+}
+
+/// How many cells of each controller and loss meet what.
+fn summary(rows: &[Row], text: &mut String) {
+    text.push_str(
+        "| controller | loss | cells | goodput within 10 % | within 25 % | beyond | retransmissions within a factor of 2 | \
+         median ratio of goodput | smallest | largest |\n",
+    );
+    let _ = writeln!(text, "|{}", " --- |".repeat(10));
+    let mut rest = rows;
+    while let Some(first) = rest.first() {
+        let alike = |row: &&Row| {
+            (row.cell.controller, row.cell.loss.to_bits())
+                == (first.cell.controller, first.cell.loss.to_bits())
+        };
+        let (group, after) = rest.split_at(rest.iter().take_while(alike).count());
+        let count = |of: fn(&Row) -> bool| group.iter().filter(|row| of(row)).count();
+        let mut ratios: Vec<f64> = group.iter().map(Row::ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let (same, near) = (count(Row::is_same), count(Row::is_near));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {same} | {} | {} | {} | {:.3} | {:.3} | {:.3} |",
+            name(first.cell.controller),
+            percent(first.cell.loss),
+            group.len(),
+            near - same,
+            group.len() - near,
+            count(Row::is_alike),
+            ratios[ratios.len() / 2],
+            ratios[0],
+            ratios[ratios.len() - 1],
+        );
+        rest = after;
+    }
+}
+
+/// What a program says, or a question mark.
+fn first_line(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.unwrap_or_else(|| "?".into())
+}
