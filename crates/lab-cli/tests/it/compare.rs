@@ -22,6 +22,9 @@ use table::Row;
 
 const CONTROLLERS: [CongestionAlgorithm; 2] = [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic];
 
+/// A run that was late, or failed, is repeated; the last attempt counts and is marked where it is late.
+const ATTEMPTS: u32 = 3;
+
 /// Which cells, how long, how often.
 #[derive(Debug)]
 struct Plan {
@@ -81,7 +84,15 @@ fn emulate(plan: &Plan) -> Vec<Vec<Measured>> {
             scope.spawn(move || {
                 loop {
                     let Some((cell, run)) = work.lock().expect("nobody panics").pop() else { return };
-                    match kernel::run(&plan.cells[cell], &format!("c{worker}"), run, plan.seconds) {
+                    let attempt = || kernel::run(&plan.cells[cell], &format!("c{worker}"), run, plan.seconds);
+                    let mut result = attempt();
+                    for _ in 1..ATTEMPTS {
+                        if result.as_ref().is_ok_and(|measured| !measured.is_late()) {
+                            break;
+                        }
+                        result = attempt();
+                    }
+                    match result {
                         Ok(measured) => results.lock().expect("nobody panics")[cell].push(measured),
                         // The others are worth having; the row says that it has fewer runs.
                         Err(why) => eprintln!("{:?}, run {run}: {why}", plan.cells[cell]),
@@ -120,7 +131,7 @@ fn our_tcp_does_as_linux_does_over_a_bottleneck() {
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
         for row in &rows {
-            // A machine that is too busy to emulate shows nothing.
+            // A machine that is too busy three times in a row shows nothing.
             assert!(row.is_near() || row.is_late(), "{text}");
         }
     }

@@ -21,18 +21,34 @@ const SYSCTLS: [(&str, &str); 3] = [
     ("tcp_wmem", "4096 4194304 33554432"),
 ];
 
+/// The emulator is too late if more than 1 % of its batches are later than this, in seconds: a tenth of the shortest
+/// one-way delay of the grid.
+const LATE: f64 = 0.0005;
+/// The emulator is too late if any batch is later than this, in seconds: the shortest round trip. A processor that
+/// real-time threads use up gives them a pause of 50 ms in each second, which is few batches.
+const STALL: f64 = 0.010;
+
 /// One run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) start: Start,
     /// How late the emulator was, in seconds: 99th percentile.
     pub(super) lag: f64,
+    /// The same, at most.
+    pub(super) stall: f64,
     /// Share of the time in which a buffer was the limit, of the flow with the largest.
     pub(super) limited: f64,
     /// Largest payload of a segment, in bytes.
     pub(super) mss: u64,
     /// Mean size of the packets when the queue was fullest, in bytes.
     pub(super) packet: f64,
+}
+
+impl Measured {
+    /// The machine was too busy, so that packets came in bursts: these are not the figures of the cell.
+    pub(super) fn is_late(&self) -> bool {
+        self.lag > LATE || self.stall > STALL
+    }
 }
 
 /// Runs a cell for that many seconds. `name` tells those apart that run at the same time.
@@ -97,6 +113,7 @@ fn measured(sent: &Value, report: &Value) -> Option<Measured> {
             jain: jain(&acked),
         },
         lag: report["lag"]["p99_s"].as_f64()?,
+        stall: report["lag"]["max_s"].as_f64()?,
         limited: all("limited")?.into_iter().fold(0.0, f64::max) / elapsed,
         mss: flows.first()?["mss"].as_u64()?,
         packet: link("queue_peak_bytes")? / link("queue_peak_packets")?.max(1.0),

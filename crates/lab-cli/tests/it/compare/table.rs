@@ -12,9 +12,6 @@ use super::kernel::Measured;
 
 /// Counts that differ by a few segments are alike: so many are added to both before they are compared.
 const FEW: f64 = 10.0;
-/// The emulator is too late, in seconds: a tenth of the shortest one-way delay of the grid.
-const LATE: f64 = 0.0005;
-
 /// One quantity on both sides.
 type Pair = [Summary; 2];
 
@@ -26,7 +23,7 @@ pub(super) struct Row {
     timeouts: Pair,
     srtt: Pair,
     jain: Pair,
-    lag: f64,
+    late: bool,
 }
 
 impl Row {
@@ -44,7 +41,7 @@ impl Row {
             timeouts: pair(|start| start.timeouts)?,
             srtt: pair(|start| start.srtt * 1e3)?,
             jain: pair(|start| start.jain)?,
-            lag: linux.iter().map(|run| run.lag).fold(0.0, f64::max),
+            late: linux.iter().any(Measured::is_late),
         })
     }
 
@@ -71,7 +68,7 @@ impl Row {
     }
 
     pub(super) fn is_late(&self) -> bool {
-        self.lag > LATE
+        self.late
     }
 
     fn verdict(&self) -> String {
@@ -129,7 +126,8 @@ pub(super) fn page(rows: &[Row], plan: &Plan, linux: &[Measured]) -> String {
     let most = |of: fn(&Measured) -> f64| linux.iter().map(of).fold(0.0, f64::max);
     let mut text = format!(
         "{}, commit {}, Linux {}: `{}`. {} cells of {} s, {} runs each, {} at a time.\n\
-         Of all of Linux's runs: largest 99th percentile of the emulator's lag {:.3} ms, packets in the fullest \
+         Of all of Linux's runs: largest 99th percentile of the emulator's lag {:.3} ms, largest lag \
+         {:.1} ms, packets in the fullest \
          queue at most {:.0} bytes on average, payload of a segment at most {} bytes, a buffer was the limit for \
          at most {:.1} % of the time.\n\n",
         first_line("date", &["-u", "+%F"]),
@@ -141,6 +139,7 @@ pub(super) fn page(rows: &[Row], plan: &Plan, linux: &[Measured]) -> String {
         plan.runs,
         plan.at_once,
         most(|run| run.lag) * 1e3,
+        most(|run| run.stall) * 1e3,
         most(|run| run.packet),
         linux.iter().map(|run| run.mss).max().unwrap_or(0),
         most(|run| run.limited) * 100.0,
