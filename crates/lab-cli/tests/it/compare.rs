@@ -22,9 +22,6 @@ use table::Row;
 
 const CONTROLLERS: [CongestionAlgorithm; 2] = [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic];
 
-/// A run that was late, or failed, is repeated; the last attempt counts and is marked where it is late.
-const ATTEMPTS: u32 = 3;
-
 /// Which cells, how long, how often.
 #[derive(Debug)]
 struct Plan {
@@ -33,6 +30,8 @@ struct Plan {
     runs: u64,
     /// Emulations side by side.
     at_once: usize,
+    /// A run that was late, or failed, is repeated; the last attempt counts and is marked where it is late.
+    attempts: u32,
 }
 
 fn grid(delays: &[u64], queues: &[f64], flows: &[u16], losses: &[f64]) -> Vec<Cell> {
@@ -69,7 +68,9 @@ fn plan() -> Plan {
     };
     let seconds = number("SECONDS").unwrap_or(seconds);
     let at_once = number("AT_ONCE").map_or(8, |n| n as usize);
-    Plan { cells, seconds, runs: number("RUNS").unwrap_or(runs), at_once }
+    // The test of the suite has to be over soon.
+    let attempts = if env::var_os("ANABRANCH_COMPARE").is_some() { 3 } else { 2 };
+    Plan { cells, seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
 /// Linux's results, run by run for each cell.
@@ -86,7 +87,7 @@ fn emulate(plan: &Plan) -> Vec<Vec<Measured>> {
                     let Some((cell, run)) = work.lock().expect("nobody panics").pop() else { return };
                     let attempt = || kernel::run(&plan.cells[cell], &format!("c{worker}"), run, plan.seconds);
                     let mut result = attempt();
-                    for _ in 1..ATTEMPTS {
+                    for _ in 1..plan.attempts {
                         if result.as_ref().is_ok_and(|measured| !measured.is_late()) {
                             break;
                         }
@@ -131,7 +132,7 @@ fn our_tcp_does_as_linux_does_over_a_bottleneck() {
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
         for row in &rows {
-            // A machine that is too busy three times in a row shows nothing.
+            // A machine that is too busy twice in a row shows nothing.
             assert!(row.is_near() || row.is_late(), "{text}");
         }
     }
