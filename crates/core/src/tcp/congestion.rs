@@ -320,6 +320,10 @@ impl Controller for AnyController {
         self.get_mut().on_rtt(now, view, rtt);
     }
 
+    fn on_slow_start_end(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_slow_start_end(now, view);
+    }
+
     fn on_loss(&mut self, now: Instant, view: &View) {
         self.get_mut().on_loss(now, view);
     }

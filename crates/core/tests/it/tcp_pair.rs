@@ -229,6 +229,29 @@ fn long_round_trips_with_few_losses_see_no_time_out() {
     }
 }
 
+/// A queue without an end: slow start ends where it grows (RFC 9406), before anything is lost with each controller.
+#[test]
+fn slow_start_ends_when_the_round_trip_grows() {
+    for base in senders().filter(|config| config.rack_tlp) {
+        for hystart in [false, true] {
+            let buffer = 4 << 20;
+            let config =
+                Config { hystart, window_limit: None, send_buffer: buffer, receive_buffer: buffer, ..base };
+            let mut free = Instant::ZERO;
+            let queue = move |now: Instant, from: End, _: &Segment| match from {
+                End::Client => {
+                    free = free.max(now) + Duration::from_micros(200);
+                    Verdict::Delay(free.saturating_since(now))
+                }
+                End::Server => Verdict::Pass,
+            };
+            let info = under_way(config, 20, 8_000_000, queue);
+            assert_eq!(info.retransmissions, 0, "{config:?}");
+            assert_eq!(info.ssthresh < u32::MAX, hystart, "{info:?} {config:?}");
+        }
+    }
+}
+
 /// What each way of recovering pays for the same losses: 1 % of data segments, 2 MB, 40 ms round trip.
 #[test]
 fn recoveries_compared_on_one_wire() {
