@@ -46,7 +46,7 @@ impl Checked {
             config,
             shift: config.window_scale.filter(|_| peer_scales).unwrap_or(0),
             edge: None,
-            buffer: config.receive_buffer,
+            buffer: config.receive_buffer.max(config.auto_tune.map_or(0, |most| most.receive)),
             sent_to: iss,
             acked: SeqNumber(0),
             was_established: false,
@@ -144,7 +144,7 @@ impl Checked {
 
     fn transmit(&mut self, now: Instant, probe: &mut Probe) -> Vec<Segment> {
         let mut segments = Vec::new();
-        let most = self.config.send_buffer as usize * 2 + 100;
+        let most = self.send_buffer() as usize * 2 + 100;
         while let Some(segment) = self.connection.poll_transmit(now) {
             probe.say(|| format!("{now} {}: sends {}", self.name, line(&segment)));
             self.sent(&segment, probe);
@@ -194,6 +194,11 @@ impl Checked {
         self.edge = Some(self.edge.map_or(edge, |last| last.max(edge)));
     }
 
+    /// How far the send buffer may grow.
+    fn send_buffer(&self) -> u32 {
+        self.config.send_buffer.max(self.config.auto_tune.map_or(0, |most| most.send))
+    }
+
     /// What holds between any two calls.
     fn check(&mut self, probe: &mut Probe) {
         let info = self.info();
@@ -202,7 +207,7 @@ impl Checked {
         assert!(info.readable <= room, "{}: {} readable of {room}", self.name, info.readable);
         let held = u64::from(info.in_flight) + u64::from(info.unsent);
         // SYN and FIN are in flight too.
-        let most = u64::from(self.config.send_buffer) + 2;
+        let most = u64::from(self.send_buffer()) + 2;
         assert!(held <= most, "{}: {held} octets in a send buffer of {most}", self.name);
         assert!(info.mss > 0 && info.cwnd > 0, "{}: {info:?}", self.name);
         assert!(info.rto <= self.config.rto.max.max(self.config.rto.min), "{}: {info:?}", self.name);
