@@ -142,6 +142,7 @@ impl Flight {
         let Some(found) = self.take(i) else { return };
         if found.seq.lt(seq) {
             self.put(i, Sent { end: seq, ..found });
+            self.keep_order(Transmission { at: found.at, end: seq });
             i += 1;
         }
         let (mut last, mut copies) = (found, found.copies);
@@ -228,11 +229,12 @@ impl Flight {
             let (left, right) = (offset(block.left), offset(block.right));
             if left < right && right <= offset(max) {
                 let missing = right - left - self.board.reported(block.left, block.right);
-                if missing > 0
+                if let Some(hole) = self.board.hole(block.left, block.right)
                     && let Some(merged) = self.board.add(*block)
                 {
                     news += missing;
-                    self.mark_reported(*block, merged);
+                    // A block grows at its end: what is known of it is not gone through again.
+                    self.mark_reported(SackBlock { left: hole.left, ..*block }, merged);
                 }
             }
         }
@@ -291,6 +293,14 @@ impl Flight {
         self.order.push_back(Transmission { at, end });
     }
 
+    /// A part of a segment stays behind when the rest is sent again.
+    fn keep_order(&mut self, part: Transmission) {
+        if !self.order.is_empty() {
+            let i = self.order.partition_point(|other| part.is_after(other));
+            self.order.insert(i, part);
+        }
+    }
+
     /// RACK_detect_loss() (RFC 8985 section 6.2 step 5): of the segments that left before `newest`, those that left `wait`
     /// ago are lost. Returns when the first of the others will have.
     pub(crate) fn lose_by_time(
@@ -319,7 +329,9 @@ impl Flight {
 
     /// RACK_mark_losses_on_RTO() (RFC 8985 section 6.3): the first segment is lost, and what left `wait` ago.
     pub(crate) fn lose_on_timeout(&mut self, now: Instant, wait: Duration) {
-        self.check_reneging();
+        if self.is_reneged() {
+            return self.lose_all();
+        }
         self.rescue = None;
         for i in 0..self.segments.len() {
             let segment = &self.segments[i];
@@ -646,6 +658,44 @@ mod tests {
                 let first = flight.segments.iter().find(lost).map(|segment| segment.seq);
                 prop_assert_eq!(flight.next_lost(MSS).map(|run| run.left), first);
             }
+        }
+    }
+
+    proptest! {
+        /// However segments are cut when they are sent again: once something that left later has arrived, time finds all that is
+        /// not reported lost, none of it twice.
+        #[test]
+        fn time_finds_every_loss(ops in prop::collection::vec((0..5_u8, 0..SPACE, 1..9_u32), 1..80)) {
+            let mut flight = Flight::default();
+            let (mut una, mut max) = (UNA, UNA);
+            let at = |tick: usize| Instant::ZERO + Duration::from_millis(tick as u64 / 2);
+            for (tick, &(kind, from, n)) in ops.iter().enumerate() {
+                let from = una + from.min(max.distance(una) as u32);
+                match kind {
+                    0 | 1 => {
+                        flight.sent(at(tick), max, max + n);
+                        max += n;
+                        flight.note_order(at(tick), max);
+                    }
+                    2 if from.lt(max) => {
+                        let end = (from + n).min(max);
+                        flight.sent(at(tick), from, end);
+                        flight.note_order(at(tick), end);
+                    }
+                    3 => {
+                        flight.report(una, max, &[SackBlock { left: from, right: from + n }]);
+                    }
+                    4 => {
+                        una = from.min(una + n);
+                        flight.acknowledge(una);
+                    }
+                    _ => {}
+                }
+            }
+            let later = Transmission { at: at(ops.len() + 2), end: max };
+            prop_assert_eq!(flight.lose_by_time(&later, later.at, Duration::ZERO), None);
+            prop_assert!(flight.segments.iter().all(|segment| segment.fate != Fate::Unknown), "{:?}", flight.segments);
+            prop_assert!(flight.order.is_empty());
         }
     }
 

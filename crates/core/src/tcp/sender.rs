@@ -76,8 +76,12 @@ pub(crate) struct Sender {
     /// SND.UNA is to be sent again out of turn.
     resend: Resend,
     flight: Flight,
-    /// The peer reports what it holds.
+    /// The peer reports what it holds, or is expected to.
     sacked: bool,
+    /// It has done so.
+    saw_block: bool,
+    /// Acknowledgements that repeat SND.UNA and report nothing, since it last moved.
+    bare: u32,
     rack: Rack,
     repeats: Repeats,
     undo: Undo,
@@ -199,6 +203,8 @@ impl Sender {
             resend: Resend::Idle,
             flight: Flight::default(),
             sacked: false,
+            saw_block: false,
+            bare: 0,
             rack: Rack::default(),
             repeats: Repeats::default(),
             undo: Undo::default(),

@@ -1,6 +1,6 @@
 //! ELFN (Holland and Vaidya, MobiCom 1999): a connection stands by while there is no route.
 
-use anabranch_core::tcp::{Config, InitialWindow};
+use anabranch_core::tcp::{Config, InitialWindow, SackRole};
 use anabranch_core::time::Duration;
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
@@ -42,6 +42,23 @@ fn standby_probes_in_its_interval_and_resumes_as_it_was() {
             8.000 > . 2001:3001 ack 501 win 8000
             8.100 = cwnd 1
             8.100 = failures 2
+        "#]],
+    );
+}
+
+/// A peer that has reported everything and then dropped it (RFC 2018 section 8) is probed too.
+#[test]
+fn standby_probes_what_was_reported() {
+    let config = Config { sack: SackRole::Both, rack_tlp: true, elfn: EVERY, ..plain() };
+    let scene = Scene::established(config).quietly("0 < . 501:501 ack 1001 win 60000\n0 write 2000");
+    check(
+        scene,
+        "0.5 < . 501:501 ack 1001 win 60000 <sack 1001:3001>
+         0.6 no-route
+         2.7 wait",
+        expect![[r#"
+            0.200 > P. 2001:3001 ack 501 win 8000
+            2.600 > . 1001:2001 ack 501 win 8000
         "#]],
     );
 }

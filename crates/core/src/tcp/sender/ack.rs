@@ -59,7 +59,7 @@ impl Sender {
             self.flight.acknowledge(a.ack);
         }
         let news = if self.uses_sack() && !a.sack.is_empty() {
-            self.sacked = true;
+            (self.sacked, self.saw_block) = (true, true);
             self.flight.report(a.ack.max(self.una), self.max, blocks)
         } else {
             0
@@ -71,6 +71,7 @@ impl Sender {
         // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports something new is a
         // duplicate, whether or not it moves SND.UNA. Else a packet that the network doubles would look like a loss.
         let dup = if self.sacked { news > 0 } else { repeats };
+        self.bare = if moved { 0 } else { self.bare.saturating_add(u32::from(repeats)) };
         if moved || dup {
             let acked = a.ack.distance(self.una).max(0) as u32;
             self.congestion.on_delivery(now, self.mss, acked);
@@ -84,7 +85,7 @@ impl Sender {
                 self.rack_on_duplicate(repeated);
                 self.rack_on_ack(now, &arrivals, a.echo);
                 self.repair_lost(now, flight);
-                if moved {
+                if moved || news > 0 {
                     self.schedule_probe(now);
                 }
             } else if dup && self.timer != Timer::Idle {
@@ -120,6 +121,7 @@ impl Sender {
         self.timing = Timing::Idle;
         self.forget_prior();
         self.retries = 0;
+        self.phase = Phase::Open;
         self.recover = self.una - 1;
         self.restart_timer(now);
     }
@@ -127,6 +129,14 @@ impl Sender {
     /// The peer has sent SACK-permitted, so that it reports what it holds (RFC 2018 section 2).
     pub(crate) fn expect_sack(&mut self) {
         self.sacked = self.uses_sack();
+    }
+
+    /// A time-out. SACK-permitted does not say that the peer sends blocks itself: one that has repeated its acknowledgement
+    /// and never sent any is taken at its word from now on.
+    pub(super) fn doubt_sack(&mut self) {
+        if self.bare >= DUP_THRESH && !self.saw_block {
+            self.sacked = false;
+        }
     }
 
     #[inline]
@@ -172,6 +182,7 @@ impl Sender {
         }
         self.retries = 0;
         self.keep_guards_near();
+        self.forget_old_episode();
         match self.phase {
             Phase::Open => self.open_ack(now, acked),
             Phase::Fast(partial) => self.fast_ack(now, acked, partial),
@@ -179,6 +190,7 @@ impl Sender {
             Phase::Loss => {
                 if self.una.ge(self.recover) {
                     self.phase = Phase::Open;
+                    self.end_episode();
                     self.rack_on_recovered();
                 } else if self.flight.is_reneged() {
                     self.flight.lose_all();
@@ -248,6 +260,7 @@ impl Sender {
     }
 
     fn leave_recovery(&mut self, now: Instant) {
+        self.end_episode();
         self.rack_on_recovered();
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_recovered(now, &view);
@@ -305,7 +318,7 @@ impl Sender {
             if !self.uses_rack() {
                 self.flight.lose_first();
             }
-            self.rack.probe_at = None;
+            self.rack_on_recovery();
             self.prr = Prr::begin(self.flight.pipe() + self.flight.lost());
         } else {
             self.phase = Phase::Fast(Partial::None);

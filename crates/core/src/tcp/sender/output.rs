@@ -72,7 +72,9 @@ impl Sender {
             }
             // However many probes leave, one of them is in the network.
             self.flight.lose_first();
-            return self.send_una(now);
+            // A peer that has reported all of it has to hear something too.
+            let all = SackBlock { left: self.una, right: self.max };
+            return self.send_una(now).or_else(|| self.send_hole(now, all));
         }
         if self.rack.probe_due
             && let Some(out) = self.send_tail_probe(now)
@@ -242,7 +244,7 @@ impl Sender {
         if seq.lt(self.max) {
             self.counts.retransmissions += 1;
             self.timing = Timing::Spoiled;
-            if self.sacked && self.phase != Phase::Open {
+            if self.sacked && (self.config.undo || self.config.dsack) && self.phase != Phase::Open {
                 self.repeats.sent(seq, end);
             }
         } else if !matches!(self.timing, Timing::Running { .. }) {

@@ -79,6 +79,11 @@ impl Sender {
         self.rack.reordered = true;
     }
 
+    /// A recovery begins: what the probe has shown is charged with it.
+    pub(super) fn rack_on_recovery(&mut self) {
+        (self.rack.probe_at, self.rack.probe) = (None, None);
+    }
+
     /// What has arrived was taken for a later copy of it.
     pub(super) fn rack_forget(&mut self) {
         (self.rack.newest, self.rack.reorder_at) = (None, None);

@@ -27,34 +27,30 @@ impl Repeats {
             self.unclear = true;
         } else if let Some(run) = self.runs.iter_mut().find(|run| run.right == seq) {
             run.right = end;
-        } else if self.runs.len() < MOST {
-            self.runs.push(SackBlock { left: seq, right: end });
         } else {
-            self.unclear = true;
+            self.keep(SackBlock { left: seq, right: end });
         }
     }
 
-    /// The peer has had `block` twice; true if some of it was sent again.
+    /// The peer has had `block` twice; true if it was sent again. A block is one duplicate segment (RFC 2883 section 4), so
+    /// that one with more in it than was sent again is none of ours.
     pub(super) fn reported(&mut self, block: SackBlock) -> bool {
-        let (mut ours, mut rest) = (false, None);
-        self.runs.retain_mut(|run| {
-            if run.left.ge(block.right) || run.right.le(block.left) {
-                return true;
-            }
-            ours = true;
-            match (run.left.lt(block.left), run.right.gt(block.right)) {
-                (false, false) => return false,
-                (false, true) => run.left = block.right,
-                (true, false) => run.right = block.left,
-                (true, true) => {
-                    rest = Some(SackBlock { left: block.right, right: run.right });
-                    run.right = block.left;
-                }
-            }
-            true
-        });
-        self.runs.extend(rest);
-        ours
+        let around = |run: &SackBlock| run.left.le(block.left) && run.right.ge(block.right);
+        let Some(i) = self.runs.iter().position(around) else { return false };
+        let run = self.runs.swap_remove(i);
+        self.keep(SackBlock { left: run.left, right: block.left });
+        self.keep(SackBlock { left: block.right, right: run.right });
+        true
+    }
+
+    fn keep(&mut self, run: SackBlock) {
+        if run.left == run.right {
+            return;
+        }
+        self.unclear |= self.runs.len() == MOST;
+        if self.runs.len() < MOST {
+            self.runs.push(run);
+        }
     }
 
     /// Each retransmission was reported as a duplicate, if there were any.
@@ -88,9 +84,20 @@ mod tests {
         assert!(!repeats.reported(block(20, 40)), "doubled by the network");
         assert!(repeats.reported(block(45, 50)) && !repeats.reported(block(45, 50)));
         assert!(repeats.reported(block(0, 20)));
+        assert!(!repeats.reported(block(30, 45)), "more than was sent again");
         assert!(!repeats.all_reported());
-        assert!(repeats.reported(block(30, 45)) && repeats.reported(block(50, 60)));
+        assert!(repeats.reported(block(40, 45)) && repeats.reported(block(50, 60)));
         assert!(repeats.all_reported());
+    }
+
+    /// A peer that reports octets here and there cannot make us keep more.
+    #[test]
+    fn reports_of_parts_are_bounded() {
+        let mut repeats = sent(&[(0, 100_000)]);
+        (0..20_000).for_each(|at| {
+            repeats.reported(block(5 * at + 1, 5 * at + 2));
+        });
+        assert!(repeats.runs.len() <= MOST && !repeats.all_reported());
     }
 
     #[test]
@@ -103,7 +110,9 @@ mod tests {
         let mut many = Repeats::default();
         (0..1000).for_each(|at| many.sent(START + 2 * at, START + 2 * at + 1));
         assert_eq!(many.runs.len(), MOST);
-        many.reported(block(0, 2000));
-        assert!(!many.all_reported());
+        (0..1000).for_each(|at| {
+            many.reported(block(2 * at, 2 * at + 1));
+        });
+        assert!(many.runs.is_empty() && !many.all_reported());
     }
 }

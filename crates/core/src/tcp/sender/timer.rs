@@ -84,15 +84,15 @@ impl Sender {
     fn answered_sooner(&mut self, now: Instant, at: Instant) -> bool {
         if self.rack.probe_at.take_if(|probe| *probe <= now).is_some() {
             self.rack.probe_due = true;
-            self.rack.reorder_at = None;
             return true;
         }
         if now >= at {
             return false;
         }
         self.rack.reorder_at = None;
+        let flight = self.in_flight();
         self.rack_detect(now);
-        self.repair_lost(now, self.in_flight());
+        self.repair_lost(now, flight);
         true
     }
 
@@ -104,11 +104,16 @@ impl Sender {
         let again = self.retries > 1 || self.phase != Phase::Open;
         let repair = if again { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
         self.begin_timeout(again);
+        self.doubt_sack();
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
         self.congestion.on_timeout(now, &view);
         self.rtt.back_off();
         self.recover = self.max;
         self.lose_outstanding(now);
+        if self.uses_rack() {
+            // What left just before is not lost and may fill the window.
+            self.resend = Resend::Una;
+        }
         self.phase = Phase::Loss;
         self.timer = Timer::Retransmit(now + self.rtt.rto());
     }

@@ -20,6 +20,8 @@ use crate::time::{Duration, Instant};
 pub(super) struct Undo {
     /// How things stood before it; `None` if there is nothing to go back to.
     prior: Option<Prior>,
+    /// SND.NXT when it ended. What is reported after something later has arrived is of no use.
+    ended: Option<SeqNumber>,
     eifel: Eifel,
     frto: Frto,
     /// The peer has reported duplicates at some time (RFC 3522 section 3.2 step 5).
@@ -82,9 +84,24 @@ impl Sender {
         }
     }
 
+    /// The episode is over.
+    pub(super) fn end_episode(&mut self) {
+        self.undo.ended = Some(self.max);
+    }
+
+    /// SND.UNA has moved.
+    #[inline]
+    pub(super) fn forget_old_episode(&mut self) {
+        if self.undo.ended.take_if(|end| self.una.gt(*end)).is_some() {
+            self.repeats.clear();
+            self.forget_prior();
+        }
+    }
+
     /// There is nothing to go back to.
     pub(super) fn forget_prior(&mut self) {
         self.undo.prior = None;
+        self.undo.ended = None;
         self.undo.eifel = Eifel::Off;
         self.undo.frto = Frto::Off;
     }
