@@ -165,13 +165,13 @@ impl View {
 }
 
 impl View {
-    /// The window is worth growing: it held the sender back, or in slow start half of it was in use
-    /// (RFC 7661 section 4.2 in spirit).
+    /// The window is worth growing: it held the sender back, or in slow start more than half of it was in use (RFC 7661
+    /// section 4.2 in spirit). At half it stops, so that slow start grows it to twice the flight and no further.
     #[inline]
     pub fn uses(&self, cwnd: u32, ssthresh: u32) -> bool {
         match self.usage {
             Usage::Full => true,
-            Usage::Partial { peak } => cwnd < ssthresh && peak.saturating_mul(2) >= cwnd,
+            Usage::Partial { peak } => cwnd < ssthresh && peak.saturating_mul(2) > cwnd,
         }
     }
 
