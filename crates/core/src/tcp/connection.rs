@@ -158,7 +158,7 @@ impl Connection {
             Expired::Retry => self.syn_due = self.is_opening(),
             Expired::GiveUp => {
                 if self.state != State::SynSent {
-                    self.reset = Some(self.reset_segment());
+                    self.reset = Some(self.reset_segment(now));
                 }
                 self.finish(CloseReason::TimedOut);
             }
@@ -277,14 +277,14 @@ impl Connection {
     }
 
     /// Drops everything and resets the peer (RFC 9293 section 3.10.5).
-    pub fn abort(&mut self, _now: Instant) {
+    pub fn abort(&mut self, now: Instant) {
         match self.state {
             State::Closed => return,
             State::SynReceived
             | State::Established
             | State::FinWait1
             | State::FinWait2
-            | State::CloseWait => self.reset = Some(self.reset_segment()),
+            | State::CloseWait => self.reset = Some(self.reset_segment(now)),
             State::SynSent | State::Closing | State::LastAck | State::TimeWait => {}
         }
         self.rx.discard();
@@ -402,16 +402,27 @@ impl Connection {
         self.time_wait_until = Some(now + self.config.time_wait);
     }
 
-    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5).
-    fn reset_segment(&mut self) -> Segment {
+    /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). With timestamps, which a reset should have too (RFC 7323 section
+    /// 3.2), it has an acknowledgement: without one TSecr says nothing.
+    fn reset_segment(&mut self, now: Instant) -> Segment {
         let mptcp = self.multipath.as_mut().map_or(Mptcp::NONE, |multipath| multipath.of_reset());
-        Segment {
+        let bare = Segment {
             src_port: self.local_port,
             dst_port: self.remote_port,
             seq: self.tx.control_seq(),
             flags: Flags::RST,
             mptcp,
             ..Segment::default()
+        };
+        let ack = self.rx.nxt();
+        match self.stamps.as_mut().map(|stamps| stamps.stamp(now, ack)) {
+            None => bare,
+            timestamps => Segment {
+                ack,
+                flags: Flags::RST.with(Flags::ACK),
+                options: Options { timestamps, ..Options::default() },
+                ..bare
+            },
         }
     }
 }
