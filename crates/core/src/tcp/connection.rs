@@ -8,6 +8,7 @@ mod stamps;
 mod subflow;
 mod tuning;
 mod types;
+mod user_timeout;
 
 pub use types::{CloseReason, Event, Info, State, WriteError};
 
@@ -19,6 +20,7 @@ use self::events::{Events, Pending};
 use self::input::ChallengeLimit;
 use self::stamps::Stamps;
 use self::tuning::Tuning;
+use self::user_timeout::UserTimeout;
 use super::Config;
 use super::multipath::Multipath;
 use super::receiver::Receiver;
@@ -62,6 +64,7 @@ pub struct Connection {
     /// What a subflow of a Multipath TCP connection has beyond TCP.
     multipath: Option<Box<Multipath>>,
     tuning: Option<Tuning>,
+    user_timeout: Option<UserTimeout>,
 }
 
 /// Who began.
@@ -115,12 +118,14 @@ impl Connection {
             route_failures: 0,
             multipath: None,
             tuning: config.auto_tune.map(Tuning::new),
+            user_timeout: None,
             config,
         }
     }
 
     /// A segment for this connection has arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
+        let una = self.tx.una();
         match self.state {
             State::Closed => self.dropped += 1,
             State::SynSent => self.segment_in_syn_sent(now, segment),
@@ -133,6 +138,7 @@ impl Connection {
             | State::LastAck
             | State::TimeWait => self.segment_in_window(now, segment),
         }
+        self.note_answer(now, una);
     }
 
     /// Answers [`Connection::next_timeout`]; harmless when early.
@@ -153,16 +159,22 @@ impl Connection {
             | State::TimeWait => {}
         }
         self.rx.handle_timeout(now);
+        if self.user_timeout_at().is_some_and(|at| at <= now) {
+            return self.give_up(now);
+        }
         match self.tx.handle_timeout(now, self.retry_limit()) {
             Expired::No => {}
             Expired::Retry => self.syn_due = self.is_opening(),
-            Expired::GiveUp => {
-                if self.state != State::SynSent {
-                    self.reset = Some(self.reset_segment(now));
-                }
-                self.finish(CloseReason::TimedOut);
-            }
+            Expired::GiveUp => self.give_up(now),
         }
+    }
+
+    /// The peer has not answered for too long.
+    fn give_up(&mut self, now: Instant) {
+        if self.state != State::SynSent {
+            self.reset = Some(self.reset_segment(now));
+        }
+        self.finish(CloseReason::TimedOut);
     }
 
     /// Somebody on the way, or the node itself, says that there is no route to the peer: an ICMP host unreachable, or its
@@ -194,7 +206,9 @@ impl Connection {
             | State::FinWait2
             | State::CloseWait
             | State::Closing
-            | State::LastAck => earliest(self.tx.deadline(), self.rx.ack_deadline()),
+            | State::LastAck => {
+                earliest(earliest(self.tx.deadline(), self.rx.ack_deadline()), self.user_timeout_at())
+            }
         }
     }
 
@@ -203,7 +217,7 @@ impl Connection {
         if let Some(reset) = self.reset.take() {
             return Some(reset);
         }
-        match self.state {
+        let segment = match self.state {
             State::Closed => None,
             State::SynSent | State::SynReceived => self.poll_handshake(now),
             State::TimeWait => self.poll_ack(now),
@@ -213,7 +227,9 @@ impl Connection {
             | State::CloseWait
             | State::Closing
             | State::LastAck => self.poll_stream(now),
-        }
+        }?;
+        self.note_owed(now, &segment);
+        Some(segment)
     }
 
     /// The next thing that the owner should know, until `None`. What happened twice since the last call is

@@ -1,0 +1,52 @@
+//! The user timeout (RFC 9293 section 3.10.8) as a local choice; the option of RFC 5482 is not sent.
+
+use super::Connection;
+use crate::segment::{Segment, SeqNumber};
+use crate::time::{Duration, Instant};
+
+/// How long what was sent may stay without an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UserTimeout {
+    after: Duration,
+    /// Since when the peer owes an acknowledgement.
+    since: Option<Instant>,
+}
+
+impl Connection {
+    /// Gives the connection up once what was sent stays without an acknowledgement for so long.
+    /// [`syn_retries`](crate::tcp::Config::syn_retries) and [`data_retries`](crate::tcp::Config::data_retries) still hold;
+    /// `None`, as at the start, leaves it to them alone.
+    pub fn set_user_timeout(&mut self, now: Instant, after: Option<Duration>) {
+        let since = (self.tx.una() != self.tx.max()).then_some(now);
+        self.user_timeout = after.map(|after| UserTimeout { after, since });
+    }
+
+    /// A segment leaves.
+    #[inline]
+    pub(super) fn note_owed(&mut self, now: Instant, segment: &Segment) {
+        if let Some(timeout) = &mut self.user_timeout
+            && segment.seq_len() > 0
+        {
+            timeout.since.get_or_insert(now);
+        }
+    }
+
+    /// A segment has come when `una` was SND.UNA. A peer that answers a probe of its closed window owes nothing until the
+    /// next: the connection stays open for as long as it answers (RFC 9293 section 3.8.6.1).
+    #[inline]
+    pub(super) fn note_answer(&mut self, now: Instant, una: SeqNumber) {
+        let Some(timeout) = &mut self.user_timeout else { return };
+        if self.tx.una() == self.tx.max() || self.tx.peer_window() == 0 {
+            timeout.since = None;
+        } else if self.tx.una() != una {
+            timeout.since = Some(now);
+        }
+    }
+
+    /// When the user timeout runs out.
+    #[inline]
+    pub(super) fn user_timeout_at(&self) -> Option<Instant> {
+        let timeout = self.user_timeout?;
+        Some(timeout.since? + timeout.after)
+    }
+}
