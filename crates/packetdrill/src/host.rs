@@ -2,6 +2,7 @@
 
 mod args;
 mod call;
+mod errors;
 mod link;
 mod options;
 mod poll;
@@ -120,18 +121,21 @@ impl Host {
                 let largest = self.settings.peer_mss.unwrap_or(len);
                 found.largest_received = found.largest_received.max(len.min(largest));
             }
+            let lost = reset_for(&segment).filter(|_| found.orphan && len > 0);
             found.connection.handle_segment(self.now, segment);
-            if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
+            if found.connection.info().readable > 0
+                && let Some(reset) = lost
+            {
+                // No program will read what has come, which the peer must learn (RFC 1122 section 4.2.2.13). Linux forgets the
+                // connection first, so that the data is not acknowledged.
+                found.connection.abort(self.now);
+                while found.connection.poll_transmit(self.now).is_some() {}
+                self.sent.push_back(Sent { at: self.now, link, segment: reset, ends_queue: false });
+            } else if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
                 found.release();
             }
         }
         self.drain();
-        let Some(found) = self.links.get_mut(link) else { return };
-        if found.orphan && found.closed.is_none() && found.connection.info().readable > 0 {
-            // No program will read what has come (RFC 9293 section 3.10.4, RFC 2525 section 2.17).
-            found.connection.abort(self.now);
-            self.drain();
-        }
     }
 
     /// A SYN arrives for a listener on `port`: the index of the new connection.
@@ -156,7 +160,9 @@ impl Host {
         }
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
         config.send_buffer = send_buffer.saturating_add(MARGIN);
-        let connection = Connection::accept(self.now, config, &syn, iss)?;
+        let user_timeout = socket.user_timeout;
+        let mut connection = Connection::accept(self.now, config, &syn, iss)?;
+        connection.set_user_timeout(self.now, user_timeout);
         let link = self.links.len();
         self.links.push(Link {
             listener: Some(listener),
@@ -185,6 +191,7 @@ impl Host {
                 let ends_queue = end.0 == (link.iss + 1).0.wrapping_add(link.written as u32);
                 self.sent.push_back(Sent { at: self.now, link: index, segment, ends_queue });
             }
+            link.stamp(self.now);
             while let Some(event) = self.links[index].connection.poll_event() {
                 self.event(index, event);
             }

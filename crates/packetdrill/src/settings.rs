@@ -68,11 +68,11 @@ impl Settings {
         if let Some(init) = &script.init {
             this.command(init)?;
         }
-        if let Some(line) = reads_error_queue(script) {
-            return Err(Stop::not_applicable(
-                line,
-                "messages of the error queue: zero-copy, timestamps of sent data",
-            ));
+        if let Some(line) = reads_error_queue(script)
+            && (sets(script, "SO_ZEROCOPY") || !sets(script, "SO_TIMESTAMPING"))
+        {
+            let message = "messages of the error queue other than timestamps of sent data";
+            return Err(Stop::not_applicable(line, message));
         }
         if sets_nodelay(script) {
             // A connection has Nagle's algorithm or not for its whole life, a Linux socket by option; and Linux never
@@ -174,6 +174,15 @@ fn reads_error_queue(script: &Script) -> Option<usize> {
     script.events.iter().find_map(|event| match &event.action {
         Action::Call(call) => (call.args.get(2) == Some(&wanted)).then_some(event.line),
         _ => None,
+    })
+}
+
+/// Whether the script sets this option of a socket.
+fn sets(script: &Script, option: &str) -> bool {
+    let wanted = Value::Word(option.to_owned());
+    script.events.iter().any(|event| match &event.action {
+        Action::Call(call) => call.name == "setsockopt" && call.args.get(2) == Some(&wanted),
+        _ => false,
     })
 }
 

@@ -7,6 +7,7 @@ use anabranch_core::tcp::{CloseReason, Connection};
 use anabranch_core::time::{Duration, Instant};
 
 use super::START;
+use super::errors::Stamping;
 
 /// A connection and what its sockets know of it.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(crate) struct Link {
     /// The last write had `MSG_EOR`.
     pub(super) record_ended: bool,
     pub(crate) spent: Spent,
+    /// The error queue.
+    pub(super) stamping: Stamping,
     /// The segment size that we advertise.
     pub(crate) advertised_mss: u16,
     /// The largest segment that has come, at least 536 bytes.
@@ -81,6 +84,7 @@ impl Link {
             later: VecDeque::new(),
             record_ended: false,
             spent: Spent::default(),
+            stamping: Stamping::default(),
             held_for_more: false,
             advertised_mss: 0,
             largest_received: 536,

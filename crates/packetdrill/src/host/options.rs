@@ -1,6 +1,8 @@
 //! setsockopt, getsockopt, fcntl and ioctl.
 
-use super::args::{Args, Reply, field, int};
+use anabranch_core::time::Duration;
+
+use super::args::{Args, Reply, field, int, words};
 use super::socket::Stage;
 use super::{Host, MARGIN};
 use crate::outcome::{Step, Stop};
@@ -75,7 +77,25 @@ impl Host {
                 }
                 socket.values.insert(name.to_owned(), number);
             }
+            "SO_TIMESTAMPING" => {
+                let flags = match value {
+                    Value::List(list) => list.first().and_then(words).unwrap_or_default(),
+                    _ => Vec::new(),
+                };
+                if let Some(link) = link {
+                    link.want_stamps(&flags);
+                }
+            }
             "TCP_INQ" => socket.inq = number != 0,
+            "TCP_USER_TIMEOUT" => {
+                let millis = u64::try_from(number).ok().filter(|millis| *millis <= i32::MAX as u64);
+                let Some(millis) = millis else { return Ok(Reply::Error("EINVAL")) };
+                socket.user_timeout = (millis > 0).then(|| Duration::from_millis(millis));
+                if let Some(link) = link {
+                    link.connection.set_user_timeout(self.now, socket.user_timeout);
+                }
+                socket.values.insert(name.to_owned(), number);
+            }
             name if HARMLESS.contains(&name) || number == 0 => {
                 socket.values.insert(name.to_owned(), number);
             }
@@ -204,4 +224,4 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Options that are 0 unless they were set.
-const KEPT: &[&str] = &["TCP_NODELAY", "TCP_NOTSENT_LOWAT", "SO_KEEPALIVE"];
+const KEPT: &[&str] = &["TCP_NODELAY", "TCP_NOTSENT_LOWAT", "TCP_USER_TIMEOUT", "SO_KEEPALIVE"];

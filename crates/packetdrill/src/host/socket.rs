@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::tcp::{Config, Connection};
+use anabranch_core::time::Duration;
 
 use super::args::{Args, Reply};
 use super::{File, Host, Link, MARGIN};
@@ -24,6 +25,8 @@ pub(super) struct Socket {
     pub(super) lowat: Option<u32>,
     /// `TCP_INQ`.
     pub(super) inq: bool,
+    /// `TCP_USER_TIMEOUT`, once set.
+    pub(super) user_timeout: Option<Duration>,
     /// What was set and is only repeated by `getsockopt`.
     pub(super) values: BTreeMap<String, i64>,
 }
@@ -70,6 +73,7 @@ impl Host {
             cork: false,
             lowat: None,
             inq: false,
+            user_timeout: None,
             values: BTreeMap::new(),
         });
         let index = self.sockets.len() - 1;
@@ -107,6 +111,7 @@ impl Host {
             cork: socket.cork,
             lowat: socket.lowat,
             inq: socket.inq,
+            user_timeout: socket.user_timeout,
             values: socket.values.clone(),
         };
         self.sockets.push(child);
@@ -140,7 +145,8 @@ impl Host {
         let mut config = socket.config;
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
         config.send_buffer = send_buffer.saturating_add(MARGIN);
-        let connection = Connection::connect(self.now, config, ports.0, ports.1, iss);
+        let mut connection = Connection::connect(self.now, config, ports.0, ports.1, iss);
+        connection.set_user_timeout(self.now, socket.user_timeout);
         let link = self.links.len();
         self.links.push(Link { lowat, advertised_mss, send_buffer, ..Link::new(connection, iss, ports) });
         self.current = Some(link);

@@ -26,6 +26,11 @@ impl Host {
             (None, _) => (plain_buffer(args)?, 3),
         };
         let flags = if args.get(flags).is_some() { args.words(flags)? } else { Vec::new() };
+        if let (["MSG_ERRQUEUE"], Some(message), Stage::Connected(link)) =
+            (&flags[..], message, &self.sockets[index].stage)
+        {
+            return self.read_error(args, *link, message);
+        }
         if let Some(flag) =
             flags.iter().find(|flag| !["MSG_DONTWAIT", "MSG_WAITALL", "MSG_NOSIGNAL"].contains(flag))
         {
@@ -124,8 +129,10 @@ impl Host {
             *progress += taken;
             self.drain();
         }
-        self.links[index].record_ended = flags.contains(&"MSG_EOR");
+        let link = &mut self.links[index];
+        link.record_ended = flags.contains(&"MSG_EOR");
         Ok(if *progress == buffer.len || (nonblocking && *progress > 0) {
+            link.mark_write(self.now);
             Reply::Done(*progress as i64)
         } else if nonblocking {
             Reply::Error("EAGAIN")
