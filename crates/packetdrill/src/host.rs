@@ -17,6 +17,7 @@ use anabranch_core::time::Instant;
 
 pub(crate) use self::args::{Attempt, Reply};
 pub(crate) use self::link::Link;
+use self::link::MARGIN;
 use self::poll::Epoll;
 use self::socket::{Socket, Stage};
 use crate::settings::Settings;
@@ -160,7 +161,7 @@ impl Host {
         }
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);
         config.send_buffer = send_buffer.saturating_add(MARGIN);
-        let user_timeout = socket.user_timeout;
+        let (user_timeout, most_buffer) = (socket.user_timeout, socket.most_buffer);
         let mut connection = Connection::accept(self.now, config, &syn, iss)?;
         connection.set_user_timeout(self.now, user_timeout);
         let link = self.links.len();
@@ -169,6 +170,7 @@ impl Host {
             lowat,
             advertised_mss,
             send_buffer,
+            most_buffer,
             ..Link::new(connection, iss, (syn.dst_port, syn.src_port))
         });
         self.current = Some(link);
@@ -214,6 +216,7 @@ impl Host {
             Event::Readable => {}
             Event::PeerClosed => link.peer_closed = true,
             Event::Writable => {
+                link.expand();
                 if !(link.no_space && link.is_writable()) {
                     return;
                 }
@@ -236,8 +239,6 @@ impl Host {
 
 /// The host's clock at the time 0 of a script: timestamps do not begin with 0.
 pub(crate) const START: Instant = Instant::from_nanos(10_000_000_000);
-/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any room.
-const MARGIN: u32 = 1 << 17;
 /// Our first sequence number: the sequence numbers of most scripts wrap around.
 const ISS: u32 = u32::MAX - 4_000;
 /// Ports of peers whose packets name none.

@@ -18,6 +18,8 @@ pub struct Settings {
     pub synack_retries: u8,
     /// `tcp_notsent_lowat`: a socket is writable while at most this many bytes are unsent.
     pub notsent_lowat: u32,
+    /// The last value of `tcp_wmem`: how far a send buffer grows with the window.
+    pub most_send_buffer: u32,
     /// The largest segment of the peer: a packet of the script is several of them.
     pub peer_mss: Option<u32>,
     /// How far an event may be from its time.
@@ -49,6 +51,7 @@ impl Default for Settings {
             config,
             synack_retries: 5,
             notsent_lowat: u32::MAX,
+            most_send_buffer: 4 << 20,
             peer_mss: None,
             tolerance: Duration::from_millis(4),
             tolerance_permille: 125,

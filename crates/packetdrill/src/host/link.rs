@@ -58,6 +58,8 @@ pub(crate) struct Link {
     pub(super) lowat: u32,
     /// `SO_SNDBUF`, in bytes of Linux's memory.
     pub(super) send_buffer: u32,
+    /// How far `send_buffer` grows with the window; `None` once the program has chosen it.
+    pub(super) most_buffer: Option<u32>,
     /// The largest window that the peer has offered.
     pub(super) largest_window: u32,
     /// `TCP_NODELAY`.
@@ -93,6 +95,7 @@ impl Link {
             wakeups: 0,
             lowat: u32::MAX,
             send_buffer: 0,
+            most_buffer: None,
             largest_window: 0,
             nodelay: false,
         }
@@ -144,16 +147,45 @@ impl Link {
         (most / mss * mss).max(mss)
     }
 
-    /// As Linux reports a socket writable: a third of the buffer is free and little is unsent.
+    /// As Linux reports a socket writable: a third of the buffer is free, and less than half of `TCP_NOTSENT_LOWAT` is unsent.
     pub(super) fn is_writable(&self) -> bool {
         let memory = self.memory();
         let free = (self.send_buffer as usize).saturating_sub(memory);
-        !self.write_shut && self.established && free >= memory / 2 && self.is_low()
+        !self.write_shut
+            && self.established
+            && free >= memory / 2
+            && self.unsent() < (self.lowat as usize).div_ceil(2)
+    }
+
+    /// A program that waits for space gets a larger buffer while the congestion window is not full, as in Linux: twice the
+    /// window, in the memory that its segments take.
+    pub(super) fn expand(&mut self) {
+        let info = self.connection.info();
+        let mss = u32::from(info.mss.max(1));
+        if let Some(most) = self.most_buffer
+            && self.no_space
+            && info.in_flight / mss < info.cwnd / mss
+        {
+            let segment = (mss + HEADERS).next_power_of_two() + BUFFER_HEAD;
+            let wanted = (info.cwnd / mss).max(10).saturating_mul(2 * segment).min(most);
+            if wanted > self.send_buffer {
+                self.set_send_buffer(wanted);
+            }
+        }
+    }
+
+    pub(super) fn set_send_buffer(&mut self, memory: u32) {
+        self.send_buffer = memory;
+        self.connection.set_send_buffer(memory.saturating_add(MARGIN));
     }
 
     /// Less is unsent than `TCP_NOTSENT_LOWAT`.
     pub(super) fn is_low(&self) -> bool {
-        self.connection.info().unsent as usize + self.held < self.lowat as usize
+        self.unsent() < self.lowat as usize
+    }
+
+    fn unsent(&self) -> usize {
+        self.connection.info().unsent as usize + self.held
     }
 }
 
@@ -166,5 +198,10 @@ pub(crate) struct Spent {
     pub(crate) window_limited: Duration,
 }
 
+/// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any room.
+pub(super) const MARGIN: u32 = 1 << 17;
+/// Room that Linux reckons for the headers of a segment, and for what describes it.
+const HEADERS: u32 = 640;
+const BUFFER_HEAD: u32 = 256;
 /// Memory of one of Linux's send buffers beside its bytes.
 const OVERHEAD: usize = 1280;

@@ -2,9 +2,9 @@
 
 use anabranch_core::time::Duration;
 
+use super::Host;
 use super::args::{Args, Reply, field, int, words};
 use super::socket::Stage;
-use super::{Host, MARGIN};
 use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
@@ -28,10 +28,10 @@ impl Host {
         match name {
             "SO_SNDBUF" => {
                 let doubled = size.saturating_mul(2).max(4608);
-                socket.config.send_buffer = doubled;
+                (socket.config.send_buffer, socket.most_buffer) = (doubled, None);
                 if let Some(link) = link {
-                    link.send_buffer = doubled;
-                    link.connection.set_send_buffer(doubled.saturating_add(MARGIN));
+                    link.set_send_buffer(doubled);
+                    link.most_buffer = None;
                 }
             }
             "SO_RCVBUF" => {

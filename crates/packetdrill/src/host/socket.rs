@@ -25,6 +25,8 @@ pub(super) struct Socket {
     pub(super) lowat: Option<u32>,
     /// `TCP_INQ`.
     pub(super) inq: bool,
+    /// How far the send buffer grows; `None` once `SO_SNDBUF` was set.
+    pub(super) most_buffer: Option<u32>,
     /// `TCP_USER_TIMEOUT`, once set.
     pub(super) user_timeout: Option<Duration>,
     /// What was set and is only repeated by `getsockopt`.
@@ -74,6 +76,7 @@ impl Host {
             lowat: None,
             inq: false,
             user_timeout: None,
+            most_buffer: Some(self.settings.most_send_buffer),
             values: BTreeMap::new(),
         });
         let index = self.sockets.len() - 1;
@@ -112,6 +115,7 @@ impl Host {
             lowat: socket.lowat,
             inq: socket.inq,
             user_timeout: socket.user_timeout,
+            most_buffer: socket.most_buffer,
             values: socket.values.clone(),
         };
         self.sockets.push(child);
@@ -148,7 +152,14 @@ impl Host {
         let mut connection = Connection::connect(self.now, config, ports.0, ports.1, iss);
         connection.set_user_timeout(self.now, socket.user_timeout);
         let link = self.links.len();
-        self.links.push(Link { lowat, advertised_mss, send_buffer, ..Link::new(connection, iss, ports) });
+        let most_buffer = socket.most_buffer;
+        self.links.push(Link {
+            lowat,
+            advertised_mss,
+            send_buffer,
+            most_buffer,
+            ..Link::new(connection, iss, ports)
+        });
         self.current = Some(link);
         let socket = &mut self.sockets[index];
         socket.stage = Stage::Connected(link);

@@ -38,8 +38,10 @@ impl Settings {
                 config.window_scale = Some(max.max(&1).ilog2().saturating_sub(15).min(14) as u8);
             }
             "tcp_wmem" => {
-                let [_, initial, _] = numbers[..] else { return Err(bad()) };
-                config.send_buffer = u32::try_from(initial).unwrap_or(u32::MAX).min(1 << 26);
+                let [_, initial, most] = numbers[..] else { return Err(bad()) };
+                let bounded = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX).min(1 << 26);
+                config.send_buffer = bounded(initial);
+                self.most_send_buffer = bounded(most);
             }
             "tcp_timestamps" => config.timestamps = number()? != 0,
             "tcp_sack" => config.sack = if number()? == 0 { SackRole::Off } else { SackRole::Both },
