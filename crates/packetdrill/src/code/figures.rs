@@ -30,6 +30,7 @@ impl<'a> Figures<'a> {
         let heard = match name {
             "busy_time" => Some(micros(link.spent.busy)),
             "rwnd_limited" => Some(micros(link.spent.window_limited)),
+            "sndbuf_limited" => Some(micros(link.spent.buffer_limited)),
             "advmss" => Some(i64::from(link.advertised_mss)),
             "rcv_mss" => Some(i64::from(link.largest_received)),
             "last_data_recv" => Some(self.now.saturating_since(link.last_data).as_millis() as i64),

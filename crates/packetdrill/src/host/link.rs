@@ -108,8 +108,13 @@ impl Link {
             self.spent.busy += time;
         }
         let next = info.unsent.min(u32::from(info.mss));
-        if info.unsent > 0 && info.in_flight.saturating_add(next) > info.peer_window {
+        let wanted = info.in_flight.saturating_add(next);
+        // Linux asks the congestion window first.
+        if info.unsent > 0 && wanted <= info.cwnd && wanted > info.peer_window {
             self.spent.window_limited += time;
+        }
+        if info.buffered > 0 && info.unsent == 0 && self.no_space {
+            self.spent.buffer_limited += time;
         }
     }
 
@@ -196,6 +201,8 @@ pub(crate) struct Spent {
     pub(crate) busy: Duration,
     /// Something waited only because of the peer's window.
     pub(crate) window_limited: Duration,
+    /// Nothing waited, only because the buffer had no room for it.
+    pub(crate) buffer_limited: Duration,
 }
 
 /// What a connection takes beyond `SO_SNDBUF`: Linux takes a whole buffer as long as there is any room.
