@@ -239,7 +239,13 @@ mod tests {
         let options = packet.options.as_ref().unwrap();
         assert_eq!(options[..2], [TcpOption::Mss(4), TcpOption::Padding]);
         assert_eq!(options.len(), 5);
-        for any in ["+0 > . 1:1(0) <...>", "* > R 1:1(0)", "0.1~0.2 > - 0:0(0)", "+0~+.1 > F. 1:1(0) ack 1"] {
+        for any in [
+            "+0 > . 1:1(0) <...>",
+            "* > R 1:1(0)",
+            "+0 < [ect01] SEW 0:0(0)",
+            "0.1~0.2 > - 0:0(0)",
+            "+0~+.1 > F. 1:1(0) ack 1",
+        ] {
             assert!(parse(any).is_ok(), "{any}");
         }
     }

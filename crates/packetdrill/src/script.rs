@@ -78,6 +78,8 @@ pub enum Action {
 /// A TCP segment of a script.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Packet {
+    /// The ECN field of the IP header; `None` is not checked.
+    pub ecn: Option<Ecn>,
     /// Control bits.
     pub flags: Flags,
     /// First sequence number, relative to the initial one unless SYN is set.
@@ -92,6 +94,21 @@ pub struct Packet {
     pub options: Option<Vec<TcpOption>>,
     /// Source and destination port.
     pub ports: Option<(u16, u16)>,
+}
+
+/// The ECN field of the IP header (RFC 3168 section 5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ecn {
+    /// Not capable of ECN: `[noecn]`.
+    NotEct,
+    /// `[ect0]`
+    Ect0,
+    /// `[ect1]`
+    Ect1,
+    /// `[ect01]`, any of the two.
+    Ect,
+    /// Congestion experienced: `[ce]`.
+    Ce,
 }
 
 /// A TCP option of a script.

@@ -5,12 +5,12 @@ use anabranch_core::segment::{Flags, SackBlock, SeqNumber};
 use super::Parser;
 use crate::lexer::Kind;
 use crate::outcome::{Step, Stop};
-use crate::script::{Packet, TcpOption};
+use crate::script::{Ecn, Packet, TcpOption};
 
 impl Parser<'_> {
     /// What follows `<` or `>`.
     pub(super) fn packet(&mut self) -> Step<Packet> {
-        self.ip_info()?;
+        let ecn = self.ip_info()?;
         self.encapsulation()?;
         let ports = self.ports()?;
         let flags = self.flags()?;
@@ -30,32 +30,37 @@ impl Parser<'_> {
             return Err(Stop::not_applicable(line, "urgent data (RFC 6093)"));
         }
         let options = self.options()?;
-        Ok(Packet { flags, seq, len: u32::from(len), ack, window, options, ports })
+        Ok(Packet { ecn, flags, seq, len: u32::from(len), ack, window, options, ports })
     }
 
     /// `[noecn]`, `(ttl 64)` and their like.
-    fn ip_info(&mut self) -> Step {
+    fn ip_info(&mut self) -> Step<Option<Ecn>> {
         let close = match self.peek() {
             Some(Kind::Mark('[')) => ']',
             Some(Kind::Mark('(')) => ')',
-            _ => return Ok(()),
+            _ => return Ok(None),
         };
         let line = self.line();
         self.at += 1;
         let name = self.word("`tos`, `ttl`, `flowlabel` or an ECN codepoint")?;
-        match name.as_str() {
-            "noecn" => {}
-            "ect0" | "ect1" | "ect01" | "ce" => return Err(Stop::not_applicable(line, "ECN (RFC 3168)")),
+        let ecn = match name.as_str() {
+            "noecn" => Some(Ecn::NotEct),
+            "ect0" => Some(Ecn::Ect0),
+            "ect1" => Some(Ecn::Ect1),
+            "ect01" => Some(Ecn::Ect),
+            "ce" => Some(Ecn::Ce),
             "tos" | "ttl" | "flowlabel" => {
                 self.int::<i64>("a number")?;
+                None
             }
             other => {
                 let message =
                     format!("expected `tos`, `ttl`, `flowlabel` or an ECN codepoint, found `{other}`");
                 return Err(Stop::invalid(line, message));
             }
-        }
-        self.expect(close)
+        };
+        self.expect(close)?;
+        Ok(ecn)
     }
 
     /// Anything but TCP over IP.
@@ -97,15 +102,17 @@ impl Parser<'_> {
                     'R' => Flags::RST,
                     'P' => Flags::PSH,
                     'U' => return Err(Stop::not_applicable(line, "urgent data (RFC 6093)")),
-                    'E' | 'W' | 'A' => return Err(Stop::not_applicable(line, "ECN (RFC 3168)")),
-                    _ => return Err(self.unexpected("flags: letters of `SFRPUEW` and `.`")),
+                    'E' => Flags::ECE,
+                    'W' => Flags::CWR,
+                    'A' => return Err(Stop::not_applicable(line, "accurate ECN (RFC 9768)")),
+                    _ => return Err(self.unexpected("flags: letters of `SFRPUEWA` and `.`")),
                 });
             }
             self.at += 1;
         } else if matches!(self.peek(), Some(Kind::Float { .. })) {
-            return Err(Stop::not_applicable(line, "accurate ECN"));
+            return Err(Stop::not_applicable(line, "accurate ECN (RFC 9768)"));
         } else if self.peek() != Some(&Kind::Mark('.')) {
-            return Err(self.unexpected("flags: letters of `SFRPUEW` and `.`, or `-`"));
+            return Err(self.unexpected("flags: letters of `SFRPUEWA` and `.`, or `-`"));
         }
         Ok(if self.accept('.') { flags.with(Flags::ACK) } else { flags })
     }
@@ -156,7 +163,7 @@ impl Parser<'_> {
             }
             "FO" | "FOEXP" => return Err(Stop::not_applicable(line, "Fast Open (RFC 7413)")),
             "md5" => return Err(Stop::not_applicable(line, "MD5 signatures (RFC 2385)")),
-            "ECN" => return Err(Stop::not_applicable(line, "accurate ECN")),
+            "ECN" => return Err(Stop::not_applicable(line, "accurate ECN (RFC 9768)")),
             other
                 if other.starts_with("mp_")
                     || other.starts_with("dss")

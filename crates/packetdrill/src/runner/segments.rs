@@ -125,9 +125,7 @@ impl Runner<'_> {
         if self.host.current.is_some_and(|current| current != sent.link) && packet.ports.is_none() {
             return Err("it belongs to another connection".to_owned());
         }
-        for (flag, name) in
-            [(Flags::SYN, "SYN"), (Flags::RST, "RST"), (Flags::ACK, "ACK"), (Flags::FIN, "FIN")]
-        {
+        for (flag, name) in FLAGS {
             let wanted = packet.flags.contains(flag) && (whole || flag != Flags::FIN);
             if wanted != segment.flags.contains(flag) {
                 return Err(format!("{name} differs"));
@@ -226,6 +224,7 @@ impl Runner<'_> {
             options.push(TcpOption::Sack(seen.sack.clone()));
         }
         describe(&Packet {
+            ecn: None,
             flags: segment.flags,
             seq: seen.seq,
             len: segment.payload.len() as u32,
@@ -236,6 +235,16 @@ impl Runner<'_> {
         })
     }
 }
+
+/// The flags that must be those of the script.
+const FLAGS: [(Flags, &str); 6] = [
+    (Flags::SYN, "SYN"),
+    (Flags::RST, "RST"),
+    (Flags::ACK, "ACK"),
+    (Flags::FIN, "FIN"),
+    (Flags::ECE, "ECE"),
+    (Flags::CWR, "CWR"),
+];
 
 /// A packet as a script says it.
 fn describe(packet: &Packet) -> String {

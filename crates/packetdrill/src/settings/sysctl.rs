@@ -67,7 +67,7 @@ impl Settings {
                     }
                 }
             }
-            "tcp_ecn" if number()? == 1 => return Err(Stop::not_applicable(line, "ECN (RFC 3168)")),
+            "tcp_ecn" if number()? == 1 => return Err(Stop::not_applicable(line, super::ECN)),
             "tcp_mtu_probing" if number()? != 0 => {
                 return Err(Stop::not_applicable(line, "packetization layer path MTU discovery (RFC 4821)"));
             }
