@@ -31,9 +31,8 @@ impl Host {
         {
             return self.read_error(args, *link, message);
         }
-        if let Some(flag) =
-            flags.iter().find(|flag| !["MSG_DONTWAIT", "MSG_WAITALL", "MSG_NOSIGNAL"].contains(flag))
-        {
+        let known = ["MSG_DONTWAIT", "MSG_WAITALL", "MSG_NOSIGNAL", "MSG_PEEK"];
+        if let Some(flag) = flags.iter().find(|flag| !known.contains(flag)) {
             return Err(Stop::not_applicable(args.line, format_args!("`{flag}`")));
         }
         let socket = &self.sockets[index];
@@ -50,6 +49,9 @@ impl Host {
         }
         if buffer.null && readable > 0 {
             return Ok(Reply::Error("EFAULT"));
+        }
+        if flags.contains(&"MSG_PEEK") && readable > 0 {
+            return Ok(Reply::Done(readable.min(buffer.len) as i64));
         }
         let mut read = 0;
         while let Some(data) = link.connection.read(buffer.len - read) {

@@ -1,5 +1,6 @@
 //! The project's own scripts, and what scripts must not do to the runner.
 
+mod host;
 mod robust;
 mod scripts;
 
