@@ -49,8 +49,8 @@ impl Link {
 
     /// A write ends with the last byte that was taken.
     pub(super) fn mark_write(&mut self, now: Instant) {
+        let end = self.written + (self.held + self.later.iter().sum::<usize>()) as u64;
         if !self.stamping.wanted.is_empty() {
-            let end = self.written + (self.held + self.later.iter().sum::<usize>()) as u64;
             self.stamping.marks.push_back(Mark { end, sent: false });
             self.stamp(now);
         }
@@ -65,7 +65,8 @@ impl Link {
         let sent = self.written - u64::from(info.unsent).min(self.written);
         let Stamping { wanted, base, marks, queue } = &mut self.stamping;
         let wants = |flag: &str| wanted.iter().any(|wanted| wanted == flag);
-        let mut report = |kind, end: u64| queue.push_back(Message { kind, at: now, id: end - 1 - *base });
+        let mut report =
+            |kind, end: u64| queue.push_back(Message { kind, at: now, id: (end - 1).saturating_sub(*base) });
         for mark in marks.iter_mut().filter(|mark| !mark.sent && mark.end <= sent) {
             mark.sent = true;
             for (flag, kind) in [("TX_SCHED", "SCM_TSTAMP_SCHED"), ("TX_SOFTWARE", "SCM_TSTAMP_SND")] {

@@ -134,7 +134,9 @@ impl Host {
         let link = &mut self.links[index];
         link.record_ended = flags.contains(&"MSG_EOR");
         Ok(if *progress == buffer.len || (nonblocking && *progress > 0) {
-            link.mark_write(self.now);
+            if *progress > 0 {
+                link.mark_write(self.now);
+            }
             Reply::Done(*progress as i64)
         } else if nonblocking {
             Reply::Error("EAGAIN")

@@ -37,6 +37,7 @@ fn the_error_queue_has_timestamps_of_writes() {
         after_accept(&format!(
             "+0 setsockopt(4, SOL_SOCKET, SO_TIMESTAMPING, [SOF_TIMESTAMPING_TX_SOFTWARE | \
              SOF_TIMESTAMPING_TX_ACK | SOF_TIMESTAMPING_OPT_ID], 4) = 0\n\
+             +0 write(4, ..., 0) = 0\n\
              +0 write(4, ..., 300) = 300\n\
              +0 > P. 1:301(300) ack 1\n\
              +.1 < . 1:1(0) ack 301 win 60000\n\
