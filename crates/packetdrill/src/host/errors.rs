@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_core::time::{Duration, Instant};
 
 use super::args::{Args, Reply, field, int};
-use super::{Host, Link, START};
+use super::{Host, START};
 use crate::outcome::{Step, Stop};
 use crate::script::Value;
 
@@ -39,34 +39,29 @@ struct Message {
     id: u64,
 }
 
-impl Link {
-    /// `SO_TIMESTAMPING`.
-    pub(super) fn want_stamps(&mut self, flags: &[&str]) {
+impl Stamping {
+    /// `SO_TIMESTAMPING`, when `acked` bytes of the stream were acknowledged.
+    pub(super) fn want(&mut self, flags: &[&str], acked: u64) {
         let flags = flags.iter().map(|flag| flag.trim_start_matches("SOF_TIMESTAMPING_").to_owned());
-        self.stamping.wanted = flags.collect();
-        self.stamping.base = self.connection.info().bytes_acked;
+        self.wanted = flags.collect();
+        self.base = acked;
     }
 
-    /// A write ends with the last byte that was taken.
-    pub(super) fn mark_write(&mut self, now: Instant) {
-        let end = self.written + (self.held + self.later.iter().sum::<usize>()) as u64;
-        if !self.stamping.wanted.is_empty() {
-            self.stamping.marks.push_back(Mark { end, sent: false });
-            self.stamp(now);
+    /// A write ends where the stream is `end` bytes long.
+    pub(super) fn mark(&mut self, end: u64) {
+        if !self.wanted.is_empty() {
+            self.marks.push_back(Mark { end, sent: false });
         }
     }
 
-    /// Reports what has left and what was acknowledged.
-    pub(super) fn stamp(&mut self, now: Instant) {
-        if self.stamping.marks.is_empty() {
-            return;
-        }
-        let info = self.connection.info();
-        let sent = self.written - u64::from(info.unsent).min(self.written);
-        let Stamping { wanted, base, marks, queue } = &mut self.stamping;
+    /// So many bytes of the stream have left and were acknowledged by now.
+    pub(super) fn report(&mut self, now: Instant, sent: u64, acked: u64) {
+        let Self { wanted, base, marks, queue } = self;
         let wants = |flag: &str| wanted.iter().any(|wanted| wanted == flag);
-        let mut report =
-            |kind, end: u64| queue.push_back(Message { kind, at: now, id: (end - 1).saturating_sub(*base) });
+        let mut report = |kind, end: u64| {
+            let id = (end - 1).saturating_sub(*base);
+            queue.push_back(Message { kind, at: now, id });
+        };
         for mark in marks.iter_mut().filter(|mark| !mark.sent && mark.end <= sent) {
             mark.sent = true;
             for (flag, kind) in [("TX_SCHED", "SCM_TSTAMP_SCHED"), ("TX_SOFTWARE", "SCM_TSTAMP_SND")] {
@@ -75,15 +70,16 @@ impl Link {
                 }
             }
         }
-        while let Some(mark) = marks.pop_front_if(|mark| mark.end <= info.bytes_acked) {
+        while let Some(mark) = marks.pop_front_if(|mark| mark.end <= acked) {
             if wants("TX_ACK") {
                 report("SCM_TSTAMP_ACK", mark.end);
             }
         }
     }
 
+    /// Something waits for `recvmsg` with `MSG_ERRQUEUE`.
     pub(super) fn has_messages(&self) -> bool {
-        !self.stamping.queue.is_empty()
+        !self.queue.is_empty()
     }
 }
 

@@ -133,6 +133,19 @@ impl Link {
         }
     }
 
+    /// Reports in the error queue what has left and what was acknowledged.
+    pub(super) fn stamp(&mut self, now: Instant) {
+        let info = self.connection.info();
+        self.stamping.report(now, self.written.saturating_sub(info.unsent.into()), info.bytes_acked);
+    }
+
+    /// A write is over: its last byte is to have timestamps.
+    pub(super) fn mark_write(&mut self, now: Instant) {
+        let waiting = self.held + self.later.iter().sum::<usize>();
+        self.stamping.mark(self.written + waiting as u64);
+        self.stamp(now);
+    }
+
     /// The connection is over.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.is_some()

@@ -83,7 +83,8 @@ impl Host {
                     _ => Vec::new(),
                 };
                 if let Some(link) = link {
-                    link.want_stamps(&flags);
+                    let acked = link.connection.info().bytes_acked;
+                    link.stamping.want(&flags, acked);
                 }
             }
             "TCP_INQ" => socket.inq = number != 0,

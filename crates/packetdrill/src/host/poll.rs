@@ -55,7 +55,7 @@ impl Host {
                 if link.is_closed() || (ended && link.write_shut) {
                     ready.push("HUP");
                 }
-                if link.error.is_some() || link.has_messages() {
+                if link.error.is_some() || link.stamping.has_messages() {
                     ready.push("ERR");
                 }
             }
