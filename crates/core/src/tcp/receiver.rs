@@ -111,9 +111,11 @@ impl Receiver {
         self.edge.distance(self.nxt).max(0) as u32
     }
 
-    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that it was offered.
+    /// How far below RCV.NXT a segment can begin that the peer sends again: the largest window that it was offered, and
+    /// no further than the stream itself.
     pub(crate) fn reach(&self) -> u32 {
-        self.buffer.max(self.window()).max(u32::from(u16::MAX))
+        let window = self.buffer.max(self.window()).max(u32::from(u16::MAX));
+        u64::from(window).min(self.received + u64::from(self.fin == Fin::Reached)) as u32
     }
 
     pub(crate) fn readable(&self) -> u32 {

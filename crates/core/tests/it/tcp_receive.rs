@@ -457,20 +457,22 @@ fn timestamps_take_twelve_octets_and_are_echoed() {
     );
 }
 
-/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition, of a segment that lies too far back
-/// the one before.
+/// RFC 7323 section 4.3: the acknowledgement of a repetition echoes the repetition; of a segment that lies too far back,
+/// or whose clock has jumped, the one before.
 #[test]
 fn timestamps_echo_a_repetition_of_what_has_arrived() {
     check(
         stamped(),
         "0.5 < . 501:601 ack 1001 win 8000 <ts 150 ecr 0>
          0.6 < . 501:601 ack 1001 win 8000 <ts 900 ecr 0>
-         0.7 < . 1000000501:1000000601 ack 1001 win 8000 <ts 990 ecr 0>",
+         0.7 < . 1000000501:1000000601 ack 1001 win 8000 <ts 990 ecr 0>
+         0.8 < . 501:601 ack 1001 win 8000 <ts 9000 ecr 0>",
         expect![[r#"
             0.500 > . 1001:1001 ack 601 win 7900 <ts 500 ecr 150>
             0.500 ! Readable
             0.600 > . 1001:1001 ack 601 win 7900 <ts 600 ecr 900>
             0.700 > . 1001:1001 ack 601 win 7900 <ts 700 ecr 900>
+            0.800 > . 1001:1001 ack 601 win 7900 <ts 800 ecr 900>
         "#]],
     );
 }

@@ -2,7 +2,8 @@
 //! defences of RFC 5961.
 
 use super::events::Pending;
-use super::{CloseReason, Connection, State, reset_for, stamps};
+use super::stamps::{self, Stamps};
+use super::{CloseReason, Connection, State, reset_for};
 use crate::segment::{Flags, Segment, SeqNumber};
 use crate::tcp::multipath::UNBOUNDED;
 use crate::tcp::receiver::Arrival;
@@ -95,9 +96,7 @@ impl Connection {
             // A reset at RCV.NXT counts however small the window is.
             return if segment.seq == nxt { Ok(()) } else { Err(Dropped) };
         }
-        if nxt.distance(segment.seq).unsigned_abs() <= self.rx.reach() && segment.ack.le(self.tx.max()) {
-            // What the peer repeats because our acknowledgement was lost is timed by the repetition (RFC 7323 section
-            // 4.3). Only as far back as a repetition can lie: a guessed segment must not set TS.Recent.
+        if self.is_repetition(now, segment) {
             self.take_stamp(now, segment);
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
@@ -111,6 +110,30 @@ impl Connection {
             return Ok(());
         }
         Err(Dropped)
+    }
+
+    /// The segment, all of it before RCV.NXT, is what the peer sends again because our acknowledgement was lost: the answer
+    /// echoes the repetition, or the peer would time the first copy (RFC 7323 section 4.3).
+    ///
+    /// TS.Recent must not be for a blind attacker to set, since PAWS drops what is older. So the segment has what one in
+    /// the window needs: a number that can be in flight and an acceptable acknowledgement (RFC 5961 section 5.2). Besides
+    /// its timestamp has gone on no faster than RFC 7323 section 5.4 lets a clock tick.
+    fn is_repetition(&self, now: Instant, segment: &Segment) -> bool {
+        let (nxt, flags) = (self.rx.nxt(), segment.flags);
+        let back = nxt.distance(segment.seq);
+        let in_flight = back > 0 && segment.seq_end().le(nxt) && back as u32 <= self.rx.reach();
+        let plain = flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) && segment.seq_len() > 0;
+        let ticks = |stamps: &Stamps| {
+            segment.options.timestamps.is_some_and(|theirs| stamps.is_plausible(now, theirs.value))
+        };
+        in_flight && plain && self.acks_plausibly(segment) && self.stamps.as_ref().is_some_and(ticks)
+    }
+
+    /// SND.UNA - MAX.SND.WND <= SEG.ACK <= SND.MAX (RFC 5961 section 5.2).
+    #[inline]
+    fn acks_plausibly(&self, segment: &Segment) -> bool {
+        let reach = self.tx.max_window().min(i32::MAX as u32) as i32;
+        segment.ack.le(self.tx.max()) && self.tx.una().distance(segment.ack) <= reach
     }
 
     /// R3 of RFC 7323 section 5.3.
@@ -156,20 +179,18 @@ impl Connection {
     /// Fifth, the acknowledgement number (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
     #[inline]
     fn check_ack(&mut self, now: Instant, segment: &Segment) -> Check {
-        let (una, max, ack) = (self.tx.una(), self.tx.max(), segment.ack);
         if self.state == State::SynReceived {
-            if ack.le(una) || ack.gt(max) {
+            if segment.ack.le(self.tx.una()) || segment.ack.gt(self.tx.max()) {
                 self.reset = reset_for(segment);
                 return Err(Dropped);
             }
             return Ok(());
         }
-        let reach = self.tx.max_window().min(i32::MAX as u32) as i32;
-        if ack.gt(max) || una.distance(ack) > reach {
-            self.challenge(now);
-            return Err(Dropped);
+        if self.acks_plausibly(segment) {
+            return Ok(());
         }
-        Ok(())
+        self.challenge(now);
+        Err(Dropped)
     }
 
     /// The rest of the fifth step: SND.UNA, the window, and what an acknowledged FIN means.

@@ -28,6 +28,12 @@ impl Stamps {
         (value.wrapping_sub(self.recent) as i32) < 0 && now.saturating_since(self.taken) < OUTDATED
     }
 
+    /// A clock of at most 1000 ticks in a second can show this after TS.Recent (RFC 7323 section 5.4), and is not old.
+    pub(super) fn is_plausible(&self, now: Instant, value: u32) -> bool {
+        let ticks = u64::from(value.wrapping_sub(self.recent));
+        ticks <= (now.saturating_since(self.taken) + JITTER).as_millis()
+    }
+
     /// R3 of RFC 7323 section 5.3.
     #[inline]
     pub(super) fn take(&mut self, now: Instant, value: u32, seq: SeqNumber) {
@@ -60,3 +66,5 @@ pub(super) fn round_trip(now: Instant, echo: u32) -> Option<Duration> {
 
 /// TS.Recent says nothing after so long a silence (RFC 7323 section 5.5).
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
+/// By how much one segment's way may be shorter than another's.
+const JITTER: Duration = Duration::from_secs(1);
