@@ -120,7 +120,9 @@ impl Settings {
             }
             "mss" => self.peer_mss = u32::try_from(number()?).ok().filter(|mss| *mss > 0),
             "ip_version" if text == "ipv4" => {}
-            "ip_version" if text == "ipv6" => self.config.mss = 1440,
+            "ip_version" if text == "ipv6" => {
+                (self.config.mss, self.config.default_mss) = (1440, 1220);
+            }
             "ip_version" => return Err(Stop::not_applicable(line, "IPv4-mapped addresses")),
             "mtu" => {
                 let mtu = number()?;

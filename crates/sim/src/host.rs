@@ -11,7 +11,7 @@ use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
 use crate::event::AppId;
-use crate::packet::NodeId;
+use crate::packet::{IpVersion, NodeId};
 use crate::random::Stream;
 use crate::stream::ConnId;
 use crate::transport::{Transport, TransportConfig, path_id};
@@ -168,11 +168,12 @@ pub(crate) struct Host {
     bound: BTreeMap<u16, AppId>,
     next_port: u16,
     iss: Stream,
+    ip: IpVersion,
 }
 
 impl Host {
     /// A host without connections; `iss` gives initial sequence numbers.
-    pub(crate) fn new(iss: Stream) -> Self {
+    pub(crate) fn new(iss: Stream, ip: IpVersion) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
@@ -181,6 +182,7 @@ impl Host {
             bound: BTreeMap::new(),
             next_port: FIRST_EPHEMERAL_PORT,
             iss,
+            ip,
         }
     }
 
@@ -237,7 +239,7 @@ impl Host {
     ) -> Result<ConnId, ConnectError> {
         let local_port = self.ephemeral_port(remote, remote_port)?;
         let number = path;
-        let connection = match config {
+        let connection = match config.over(self.ip) {
             TransportConfig::Tcp(config) => {
                 Transport::Tcp(tcp::Connection::connect(now, config, local_port, remote_port, self.iss()))
             }
@@ -288,6 +290,7 @@ impl Host {
         if self.listeners.contains_key(&port) {
             return Err(ListenError::PortInUse(port));
         }
+        let config = config.over(self.ip);
         self.listeners.insert(port, Listener { config, app, backlog, half_open: 0 });
         Ok(())
     }

@@ -73,6 +73,14 @@ impl IpVersion {
         }
     }
 
+    /// What stands for a peer's MSS option that is missing (RFC 9293 section 3.7.1).
+    pub const fn default_mss(self) -> u16 {
+        match self {
+            Self::V4 => 536,
+            Self::V6 => 1220,
+        }
+    }
+
     /// Octets of the header of a fragment: IPv6 needs 8 more (RFC 8200 section 4.5).
     pub const fn fragment_header_len(self) -> u32 {
         match self {

@@ -6,6 +6,8 @@ use anabranch_core::tcp::{self, CloseReason, State, WriteError};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
+use crate::packet::IpVersion;
+
 /// How a connection behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransportConfig {
@@ -13,6 +15,18 @@ pub enum TransportConfig {
     Tcp(tcp::Config),
     /// Multipath TCP.
     Multipath(mptcp::Config),
+}
+
+impl TransportConfig {
+    /// As it is over a version of IP.
+    pub(crate) fn over(mut self, ip: IpVersion) -> Self {
+        let tcp = match &mut self {
+            Self::Tcp(config) => config,
+            Self::Multipath(config) => &mut config.tcp,
+        };
+        tcp.default_mss = ip.default_mss();
+        self
+    }
 }
 
 impl From<tcp::Config> for TransportConfig {

@@ -133,7 +133,7 @@ impl World {
 
     pub(crate) fn add_host(&mut self, node: NodeId) {
         let iss = self.stream(&format!("node {}", self.network.node_name(node)), "initial sequence numbers");
-        self.hosts.push(Host::new(iss));
+        self.hosts.push(Host::new(iss, self.network.config().ip));
         self.buffers.push(None);
     }
 

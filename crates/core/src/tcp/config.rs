@@ -10,6 +10,8 @@ pub struct Config {
     /// Largest payload that we send and accept, in octets; what the peer offers may lower what we send
     /// (RFC 9293 section 3.7.1). 1..=65495.
     pub mss: u16,
+    /// What stands for the MSS option of a peer that sends none: 536 over IPv4, 1220 over IPv6 (RFC 9293 section 3.7.1).
+    pub default_mss: u16,
     /// Congestion window at the start.
     pub initial_window: InitialWindow,
     /// Slow-start threshold at the start, in octets; `None` is unbounded (RFC 5681 section 3.1).
@@ -195,6 +197,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mss: 1440,
+            default_mss: 536,
             initial_window: InitialWindow::Rfc6928,
             initial_ssthresh: None,
             least_ssthresh: 2,

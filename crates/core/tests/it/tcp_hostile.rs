@@ -66,3 +66,27 @@ fn blind_segments_do_not_stop_a_connection() {
     }
     assert!(tried > 20_000, "{tried}");
 }
+
+/// What we send to a peer that says `mss` in its SYN, without and with timestamps.
+fn send_mss(ours: u16, mss: Option<u16>) -> [u16; 2] {
+    [false, true].map(|timestamps| {
+        let options = Options { mss, ..if timestamps { stamped(1) } else { Options::default() } };
+        established(Config { mss: ours, timestamps, ..plain() }, options).info().mss
+    })
+}
+
+/// A floor for what a peer can ask for: segments of one octet are 40 octets of header (CVE-2019-11479).
+#[test]
+fn peers_mss_has_a_floor() {
+    assert_eq!([0, 1, 12, 47, 48].map(|mss| send_mss(1440, Some(mss))), [[48, 36]; 5]);
+    assert_eq!(send_mss(1440, Some(100)), [100, 88]);
+    assert_eq!(send_mss(20, Some(1)), [20, 8], "our own configuration may be smaller");
+}
+
+/// RFC 9293 MUST-15.
+#[test]
+fn peers_mss_has_a_default_by_family() {
+    assert_eq!(send_mss(1440, None), [536, 524]);
+    let ipv6 = Config { mss: 1440, default_mss: 1220, ..plain() };
+    assert_eq!(established(ipv6, Options::default()).info().mss, 1220);
+}

@@ -251,6 +251,7 @@ impl TcpProfile {
         };
         Ok(tcp::Config {
             mss: self.mss.unwrap_or(base.mss),
+            default_mss: base.default_mss,
             initial_window: self.initial_window.map_or(base.initial_window, Into::into),
             initial_ssthresh,
             least_ssthresh: self.least_ssthresh.unwrap_or(base.least_ssthresh),

@@ -16,6 +16,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
     let most = if mss < 100 { 2000 } else { 70_000 };
     Ok(Config {
         mss,
+        default_mss: *octets.choose(&[536, 1220])?,
         initial_window: *octets.choose(&[
             InitialWindow::Segments(1),
             InitialWindow::Segments(3),

@@ -64,7 +64,7 @@ impl Connection {
         if options.sack_permitted {
             self.tx.expect_sack();
         }
-        let peer = options.mss.unwrap_or(DEFAULT_MSS);
+        let peer = options.mss.unwrap_or(self.config.default_mss).max(LEAST_MSS);
         let stamped = if self.stamps.is_some() { STAMPS_LEN } else { 0 };
         let options_len = stamped + self.multipath_overhead();
         let mss = u32::from(peer.min(self.config.mss).saturating_sub(options_len));
@@ -165,7 +165,7 @@ struct SackRoles {
 
 /// RFC 7323 section 2.3.
 const MAX_SHIFT: u8 = 14;
-/// RFC 9293 section 3.7.1, the default of IPv4.
-const DEFAULT_MSS: u16 = 536;
+/// A peer cannot make us send smaller segments, most of which would be headers; Linux has the same number.
+const LEAST_MSS: u16 = 48;
 /// The timestamps option with its padding (RFC 7323 appendix A).
 const STAMPS_LEN: u16 = 12;
