@@ -31,5 +31,5 @@ pub use sender::RecoveryStage;
 
 pub(crate) use congestion::Coupling;
 pub(crate) use multipath::{Incoming, Multipath, TIGHTER};
-pub(crate) use receiver::Reassembly;
+pub(crate) use receiver::{Reassembly, push_joined, small};
 pub(crate) use sender::SendQueue;

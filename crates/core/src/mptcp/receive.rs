@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use bytes::{Buf, Bytes};
 
 use crate::segment::{DataSeqNumber, SeqNumber};
-use crate::tcp::Reassembly;
+use crate::tcp::{Reassembly, push_joined, small};
 
 /// What has arrived and was not read.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ impl DataReceiver {
     /// `first` is the number of the first octet.
     pub(crate) fn new(first: DataSeqNumber, buffer: u32, shift: u8, mss: u32) -> Self {
         let buffer = buffer.min(MAX_BUFFER);
+        let mut pieces = Reassembly::default();
+        pieces.set_mss(mss);
         Self {
             nxt: first,
             // A SYN's window counts from the first octet.
@@ -52,7 +54,7 @@ impl DataReceiver {
             mss: mss.max(1),
             ready: VecDeque::new(),
             ready_len: 0,
-            pieces: Reassembly::default(),
+            pieces,
             end: None,
             ended: false,
             received: 0,
@@ -170,7 +172,7 @@ impl DataReceiver {
         self.nxt = self.nxt + data.len() as u64;
         self.ready_len += data.len() as u32;
         self.received += data.len() as u64;
-        self.ready.push_back(data);
+        push_joined(&mut self.ready, data, small(self.mss));
     }
 
     /// Up to `max` octets from the front.

@@ -11,9 +11,10 @@ use alloc::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
 
-pub(crate) use self::reassembly::Reassembly;
+pub(crate) use self::reassembly::{Reassembly, small};
 
 use self::delay::AckDelay;
+use self::reassembly::joined;
 use super::config::Config;
 use super::sender::MAX_BUFFER;
 use crate::segment::{SackBlock, SackBlocks, SeqNumber};
@@ -198,6 +199,7 @@ impl Receiver {
     /// The peer's segments are no larger than that (Eff.snd.MSS of its side).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss.max(1);
+        self.reassembly.set_mss(mss);
     }
 
     /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the edge moves by no less.
@@ -302,7 +304,7 @@ impl Receiver {
         self.nxt += n;
         self.ready_len += n;
         self.received += u64::from(n);
-        self.ready.push_back(data);
+        push_joined(&mut self.ready, data, small(self.mss));
     }
 
     /// Up to `max` octets from the front.
@@ -417,3 +419,20 @@ impl Receiver {
         self.delay.handle_timeout(now);
     }
 }
+
+/// Appends a chunk, or copies it into the last one if both are small: a peer that sends octet by octet would have us keep
+/// a packet for each.
+#[inline]
+pub(crate) fn push_joined(queue: &mut VecDeque<Bytes>, data: Bytes, small: usize) {
+    if data.len() < small
+        && let Some(last) = queue.back_mut()
+        && let Some(both) = joined(last, &data, small)
+    {
+        *last = both;
+    } else {
+        queue.push_back(data);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ pub(crate) struct Reassembly {
     /// Runs of touching pieces, the one touched last first (RFC 2018 section 4).
     runs: Vec<SackBlock>,
     octets: u64,
+    /// Pieces that touch are copied into one up to this length: what is smaller holds a whole packet for a few octets.
+    small: usize,
 }
 
 #[derive(Debug)]
@@ -29,9 +31,20 @@ impl Reassembly {
         self.pieces.is_empty()
     }
 
+    /// Segments carry up to `mss` octets.
+    pub(crate) fn set_mss(&mut self, mss: u32) {
+        self.small = small(mss);
+    }
+
     /// Octets held.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// Number of chunks held.
+    #[cfg(test)]
+    pub(crate) fn chunks(&self) -> usize {
+        self.pieces.len()
     }
 
     /// Takes what is new of `data`; what is held already wins.
@@ -48,24 +61,41 @@ impl Reassembly {
             seq += covered as u32;
         }
         while !data.is_empty() {
-            let Some(next) = self.pieces.get(i) else {
-                self.octets += data.len() as u64;
-                self.pieces.push_back(Piece { seq, data });
-                return;
-            };
+            let Some(next) = self.pieces.get(i) else { return self.place(i, seq, data) };
             let gap = (next.seq.distance(seq).max(0) as usize).min(data.len());
-            let after = next.data.len();
+            let end = next.end();
             if gap > 0 {
-                let piece = Piece { seq, data: data.split_to(gap) };
-                self.octets += gap as u64;
-                self.pieces.insert(i, piece);
+                self.place(i, seq, data.split_to(gap));
                 seq += gap as u32;
-                i += 1;
             }
-            let covered = after.min(data.len());
+            let covered = (end.distance(seq).max(0) as usize).min(data.len());
             data.advance(covered);
             seq += covered as u32;
-            i += 1;
+            i = self.pieces.partition_point(|p| p.seq.lt(seq));
+        }
+    }
+
+    /// Puts new octets before piece `i`, and joins them with what touches them if they are few.
+    fn place(&mut self, i: usize, seq: SeqNumber, data: Bytes) {
+        self.octets += data.len() as u64;
+        let data = if data.len() < self.small { Bytes::copy_from_slice(&data) } else { data };
+        self.pieces.insert(i, Piece { seq, data });
+        self.join(i);
+        if let Some(before) = i.checked_sub(1) {
+            self.join(before);
+        }
+    }
+
+    /// Makes one piece of piece `i` and the next one, if they touch and are small.
+    #[inline]
+    fn join(&mut self, i: usize) {
+        let (Some(first), Some(second)) = (self.pieces.get(i), self.pieces.get(i + 1)) else { return };
+        if first.end() != second.seq {
+            return;
+        }
+        if let Some(data) = joined(&first.data, &second.data, self.small) {
+            self.pieces[i].data = data;
+            self.pieces.remove(i + 1);
         }
     }
 
@@ -119,6 +149,21 @@ impl Piece {
     }
 }
 
+/// Two chunks in one, if both together have no more than `small` octets.
+#[inline]
+pub(crate) fn joined(first: &[u8], second: &[u8], small: usize) -> Option<Bytes> {
+    (first.len() + second.len() <= small).then(|| [first, second].concat().into())
+}
+
+/// Up to this length chunks are copied into one. Full segments are longer, so that they are never copied.
+pub(crate) const fn small(mss: u32) -> usize {
+    let half = mss as usize / 2;
+    if half < MOST_COPIED { half } else { MOST_COPIED }
+}
+
+/// What a packet of the usual size is worth.
+const MOST_COPIED: usize = 1024;
+
 /// A peer cannot make us keep more handles, however small its segments.
 const MAX_PIECES: usize = 4096;
 
@@ -136,11 +181,13 @@ mod tests {
 
         #[test]
         fn pieces_agree_with_a_bit_per_octet(
+            mss in 0..60_u32,
             ops in prop::collection::vec((0..SPACE, 1..20_u32, prop::bool::weighted(0.2)), 1..60),
         ) {
             let mut held = [false; SPACE as usize];
             let mut nxt = 0;
             let mut buffer = Reassembly::default();
+            buffer.set_mss(mss);
             for (at, n, fills) in ops {
                 if fills {
                     // What RCV.NXT lacks arrives in order.
@@ -171,6 +218,8 @@ mod tests {
                 let octets: usize = buffer.pieces.iter().map(|p| p.data.len()).sum();
                 prop_assert_eq!(octets, held.iter().filter(|bit| **bit).count());
                 prop_assert_eq!(buffer.octets(), octets as u64);
+                let touching = buffer.pieces.iter().zip(buffer.pieces.iter().skip(1)).filter(|(a, b)| a.end() == b.seq);
+                prop_assert!(touching.into_iter().all(|(a, b)| a.data.len() + b.data.len() > buffer.small));
             }
         }
     }

@@ -1,0 +1,90 @@
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::*;
+
+const OCTETS: u32 = 65_536;
+const MSS: u32 = 1440;
+
+/// A receiver whose first octet is 1, with room for `OCTETS`.
+fn receiver() -> Receiver {
+    let mut receiver = Receiver::new(&Config { receive_buffer: 2 * OCTETS, ..Config::default() });
+    receiver.synchronise(SeqNumber(0), 7);
+    receiver.set_mss(MSS);
+    receiver.offer();
+    receiver
+}
+
+fn octet(receiver: &mut Receiver, at: u32) {
+    receiver.receive(Instant::ZERO, SeqNumber(1 + at), Bytes::from(vec![at as u8]), false);
+}
+
+/// Chunks in order, and out of order.
+fn chunks(receiver: &Receiver) -> (usize, usize) {
+    (receiver.ready.len(), receiver.reassembly.chunks())
+}
+
+/// All octets can be read and are what was sent; how many chunks they came in.
+fn drained(receiver: &mut Receiver) -> usize {
+    let chunks: Vec<Bytes> = core::iter::from_fn(|| receiver.read(usize::MAX)).collect();
+    let all = chunks.concat();
+    assert_eq!(all.len() as u32, OCTETS);
+    assert!(all.iter().zip(0_u32..).all(|(got, at)| *got == at as u8));
+    chunks.len()
+}
+
+/// As many chunks as `OCTETS` fill, twice.
+const FEW: usize = 2 * OCTETS as usize / small(MSS);
+
+#[test]
+fn octets_in_order_fill_chunks() {
+    let mut receiver = receiver();
+    (0..OCTETS).for_each(|at| octet(&mut receiver, at));
+    assert!(chunks(&receiver).0 <= FEW, "{:?}", chunks(&receiver));
+    assert!(drained(&mut receiver) <= FEW);
+}
+
+#[test]
+fn octets_in_reverse_fill_chunks() {
+    let mut receiver = receiver();
+    for at in (0..OCTETS).rev() {
+        octet(&mut receiver, at);
+        assert!(chunks(&receiver).1 <= FEW);
+    }
+    assert!(drained(&mut receiver) <= FEW);
+}
+
+#[test]
+fn every_second_octet_first_fills_chunks() {
+    let mut receiver = receiver();
+    for at in (0..OCTETS).filter(|at| at % 2 == 1) {
+        octet(&mut receiver, at);
+    }
+    assert!(chunks(&receiver).1 <= 4096, "{:?}", chunks(&receiver));
+    // Those that had no room come again.
+    (0..OCTETS).for_each(|at| octet(&mut receiver, at));
+    assert!(drained(&mut receiver) <= FEW);
+}
+
+#[test]
+fn gaps_that_are_filled_backwards_leave_few_chunks() {
+    let mut receiver = receiver();
+    let (odd, even) = (|at: &u32| at % 2 == 1, |at: &u32| at % 2 == 0 && *at > 0);
+    (0..8000).filter(odd).for_each(|at| octet(&mut receiver, at));
+    (0..8000).rev().filter(even).for_each(|at| octet(&mut receiver, at));
+    let few = 2 * 8000 / small(MSS) + 1;
+    assert!(chunks(&receiver).1 <= few, "{:?}", chunks(&receiver));
+}
+
+#[test]
+fn full_segments_are_not_copied() {
+    let mut receiver = receiver();
+    let segments: Vec<Bytes> = (0..4).map(|i| vec![i; MSS as usize].into()).collect();
+    for i in [0, 2, 3, 1] {
+        let seq = SeqNumber(1 + i * MSS);
+        receiver.receive(Instant::ZERO, seq, segments[i as usize].clone(), false);
+    }
+    let read: Vec<_> = core::iter::from_fn(|| receiver.read(usize::MAX)).collect();
+    let places = |chunks: &[Bytes]| chunks.iter().map(|chunk| chunk.as_ptr()).collect::<Vec<_>>();
+    assert_eq!(places(&read), places(&segments));
+}
