@@ -220,8 +220,15 @@ impl Receiver {
     }
 
     /// The text of an acceptable segment (RFC 9293 section 3.10.7.4, seventh and eighth): what lies outside
-    /// of the window is cut off.
-    pub(crate) fn receive(&mut self, now: Instant, seq: SeqNumber, mut payload: Bytes, fin: bool) -> Arrival {
+    /// of the window is cut off. `sack` octets of SACK blocks came beside it.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        seq: SeqNumber,
+        mut payload: Bytes,
+        fin: bool,
+        sack: u32,
+    ) -> Arrival {
         if self.fin == Fin::Reached {
             return Arrival::Nothing;
         }
@@ -245,7 +252,7 @@ impl Receiver {
             self.note(held);
         }
         if seq == self.nxt {
-            self.in_order(now, payload, full)
+            self.in_order(now, payload, full, sack)
         } else {
             if !payload.is_empty() {
                 self.reassembly.insert(seq, payload);
@@ -265,7 +272,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn in_order(&mut self, now: Instant, payload: Bytes, full: u32) -> Arrival {
+    fn in_order(&mut self, now: Instant, payload: Bytes, full: u32, sack: u32) -> Arrival {
         let mut arrival = Arrival::Nothing;
         if payload.is_empty() {
             if full > 0 {
@@ -275,7 +282,7 @@ impl Receiver {
             self.push(payload);
             arrival = Arrival::Data;
             if self.reassembly.is_empty() {
-                self.delay.segment(now, full, self.mss);
+                self.delay.segment(now, full + sack, self.mss);
             } else {
                 while let Some(next) = self.reassembly.pop(self.nxt) {
                     self.push(next);

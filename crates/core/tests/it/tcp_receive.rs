@@ -151,6 +151,34 @@ fn delayed_ack_counts_the_bytes_of_segments_that_are_not_full() {
     );
 }
 
+/// A segment that SACK blocks shorten is full.
+#[test]
+fn delayed_ack_counts_segments_with_sack_blocks_as_full() {
+    let options = Options { timestamps: Some(Timestamps { value: 100, echo: 0 }), ..Options::default() };
+    let config = Config { timestamps: true, sack: SackRole::Both, ..delayed(2) };
+    let options = Options { mss: Some(1000), sack_permitted: true, ..options };
+    check(
+        Scene::established_with(config, options),
+        "0 < . 501:1489 ack 1001 win 8000 <ts 100 ecr 0>
+         0 < . 1489:2477 ack 1001 win 8000 <ts 100 ecr 0>
+         0 < . 2477:3453 ack 1001 win 8000 <sack 2001:2101,ts 100 ecr 0>
+         0 < . 3453:4429 ack 1001 win 8000 <sack 2001:2101,ts 100 ecr 0>
+         0 < . 4429:5389 ack 1001 win 8000 <sack 2001:2101 2301:2401 2501:2601,ts 100 ecr 0>
+         0 < . 5389:6377 ack 1001 win 8000 <ts 100 ecr 0>",
+        expect![[r#"
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 2477 win 6024 <ts 0 ecr 100>
+            0.000 ! Readable
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 4429 win 4072 <ts 0 ecr 100>
+            0.000 ! Readable
+            0.000 ! Readable
+            0.000 > . 1001:1001 ack 6377 win 2124 <ts 0 ecr 100>
+            0.000 ! Readable
+        "#]],
+    );
+}
+
 #[test]
 fn delayed_ack_every_fourth_segment() {
     let script = (0..9).map(|i| format!("0 < . {}:{} ack 1001 win 8000", 501 + i * 100, 601 + i * 100));

@@ -3,8 +3,9 @@
 
 use super::events::Pending;
 use super::stamps::{self, Stamps};
+use super::subflow::{SACK_BLOCK, SACK_HEAD};
 use super::{CloseReason, Connection, State, reset_for};
-use crate::segment::{Flags, Segment, SeqNumber};
+use crate::segment::{Flags, SackBlocks, Segment, SeqNumber};
 use crate::tcp::multipath::UNBOUNDED;
 use crate::tcp::receiver::Arrival;
 use crate::tcp::sender::{Acknowledgement, Progress};
@@ -256,7 +257,8 @@ impl Connection {
         }
         let push =
             self.config.ack_on_push && segment.flags.contains(Flags::PSH) && !segment.payload.is_empty();
-        let arrival = self.rx.receive(now, segment.seq, segment.payload, fin);
+        let sack = sack_len(&segment.options.sack);
+        let arrival = self.rx.receive(now, segment.seq, segment.payload, fin, sack);
         if push {
             self.rx.acknowledge_once();
         }
@@ -308,6 +310,13 @@ impl Connection {
             self.rx.acknowledge_once();
         }
     }
+}
+
+/// Octets of a segment that its SACK blocks take from the data; padded, as most senders have them.
+#[inline]
+fn sack_len(sack: &SackBlocks) -> u32 {
+    let blocks = sack.as_slice().len();
+    if blocks == 0 { 0 } else { (SACK_HEAD + SACK_BLOCK * blocks) as u32 }
 }
 
 /// A window probe of which we have the octet, or an acknowledgement by someone who has sent one.

@@ -191,5 +191,5 @@ const OPTIONS_LEN: usize = 40;
 /// The timestamps option with its padding (RFC 7323 appendix A).
 const STAMPS_LEN: usize = 12;
 /// RFC 2018 section 3, padded.
-const SACK_HEAD: usize = 4;
-const SACK_BLOCK: usize = 8;
+pub(super) const SACK_HEAD: usize = 4;
+pub(super) const SACK_BLOCK: usize = 8;

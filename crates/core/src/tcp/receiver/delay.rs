@@ -26,7 +26,8 @@ impl AckDelay {
     }
 
     /// A segment with `len` bytes came in order and filled no hole; `rmss` is the most that one can carry. Segments that
-    /// are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19).
+    /// are not full count by their bytes (RFC 9293 section 3.8.6.3, SHLD-19). SACK blocks count among these: the segment
+    /// is as full as they let it be.
     #[inline]
     pub(super) fn segment(&mut self, now: Instant, len: u32, rmss: u32) {
         let DelayedAck::Every { segments, timeout } = self.policy else { return self.in_order() };

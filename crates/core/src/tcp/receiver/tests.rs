@@ -16,7 +16,7 @@ fn receiver() -> Receiver {
 }
 
 fn octet(receiver: &mut Receiver, at: u32) {
-    receiver.receive(Instant::ZERO, SeqNumber(1 + at), Bytes::from(vec![at as u8]), false);
+    receiver.receive(Instant::ZERO, SeqNumber(1 + at), Bytes::from(vec![at as u8]), false, 0);
 }
 
 /// Chunks in order, and out of order.
@@ -82,7 +82,7 @@ fn full_segments_are_not_copied() {
     let segments: Vec<Bytes> = (0..4).map(|i| vec![i; MSS as usize].into()).collect();
     for i in [0, 2, 3, 1] {
         let seq = SeqNumber(1 + i * MSS);
-        receiver.receive(Instant::ZERO, seq, segments[i as usize].clone(), false);
+        receiver.receive(Instant::ZERO, seq, segments[i as usize].clone(), false, 0);
     }
     let read: Vec<_> = core::iter::from_fn(|| receiver.read(usize::MAX)).collect();
     let places = |chunks: &[Bytes]| chunks.iter().map(|chunk| chunk.as_ptr()).collect::<Vec<_>>();
