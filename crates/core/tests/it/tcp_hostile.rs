@@ -1,7 +1,7 @@
 //! Peers and strangers that mean harm.
 
 use anabranch_core::segment::{Flags, Options, Segment, SeqNumber, Timestamps};
-use anabranch_core::tcp::{Config, Connection, State};
+use anabranch_core::tcp::{AutoTune, Config, Connection, State};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::script::plain;
 use bytes::Bytes;
@@ -89,4 +89,48 @@ fn peers_mss_has_a_default_by_family() {
     assert_eq!(send_mss(1440, None), [536, 524]);
     let ipv6 = Config { mss: 1440, default_mss: 1220, ..plain() };
     assert_eq!(established(ipv6, Options::default()).info().mss, 1220);
+}
+
+/// 1 MB/s for a second from a peer whose echoes are as old as `echo` says at each millisecond. Returns the largest
+/// window offered, by 100 ms; no offer takes back what was offered before.
+fn windows(echo: impl Fn(u32) -> u32) -> Vec<u32> {
+    let config =
+        Config { timestamps: true, window_scale: Some(7), auto_tune: Some(AutoTune::LINUX), ..plain() };
+    let options = Options { window_scale: Some(0), ..stamped(1) };
+    let mut connection = established(config, options);
+    let (mut edge, mut largest) = (SeqNumber(0), Vec::new());
+    for ms in 0..1000 {
+        let now = Instant::ZERO + Duration::from_secs(100) + Duration::from_millis(ms.into());
+        let timestamps = Some(Timestamps { value: 2 + ms, echo: 100_000 + ms - echo(ms) });
+        let options = Options { timestamps, ..Options::default() };
+        let (seq, payload) = (THEIRS + 1 + ms * 1000, Bytes::from(vec![0; 1000]));
+        connection.handle_segment(now, Segment { seq, ack: ISS + 1, options, payload, ..from_peer() });
+        while connection.read(usize::MAX).is_some() {}
+        let mut window = 0;
+        while let Some(ack) = connection.poll_transmit(now) {
+            window = u32::from(ack.window) << 7;
+            let right = ack.ack + window;
+            assert!(ms == 0 || right.ge(edge), "{ms} ms: the window shrinks");
+            edge = right;
+        }
+        if ms % 100 == 0 {
+            largest.push(0);
+        }
+        largest.last_mut().into_iter().for_each(|largest| *largest = window.max(*largest));
+    }
+    largest
+}
+
+/// A receive buffer follows what arrives in a round trip, and cannot be made to grow at once by lies about that.
+#[test]
+fn lies_about_round_trips_do_not_open_the_window_at_once() {
+    let honest = windows(|_| 40);
+    assert!((80_000..250_000).contains(&honest[9]), "{honest:?}");
+    for lie in [[0, 0], [60_000, 60_000], [0, 60_000], [99_000, 1]] {
+        let windows = windows(|ms| lie[ms as usize / 500]);
+        for (window, tenths) in windows.iter().zip(1..) {
+            // All that has come counts as one round trip at most.
+            assert!(*window <= tenths * 4 * 100_000 + 32_000, "{lie:?}: {windows:?}");
+        }
+    }
 }

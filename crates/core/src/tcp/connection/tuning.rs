@@ -10,9 +10,11 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
     most: AutoTune,
-    /// The round trip as the peer's echoes show it, smoothed; the queue on the way is in it.
+    /// The round trip that the present round lasts; the queue on the way is in it.
     rtt: Option<Duration>,
-    /// When the round trip began in which reading is counted, and the octets that were read before it.
+    /// Shortest round trip that the peer's echoes have shown in this round.
+    shortest: Option<Duration>,
+    /// When the round began in which reading is counted, and the octets that were read before it.
     round: Option<(Instant, u64)>,
     /// Most octets that were read in one.
     best: u64,
@@ -20,7 +22,7 @@ pub(super) struct Tuning {
 
 impl Tuning {
     pub(super) fn new(most: AutoTune) -> Self {
-        Self { most, rtt: None, round: None, best: 0 }
+        Self { most, rtt: None, shortest: None, round: None, best: 0 }
     }
 
     /// The owner has chosen the receive buffer.
@@ -35,16 +37,37 @@ impl Tuning {
 
     /// A segment of the peer with data echoes a timestamp.
     fn sample(&mut self, rtt: Duration) {
-        self.rtt = Some(self.rtt.map_or(rtt, |smoothed| (smoothed * 7 + rtt) / 8));
+        self.shortest = Some(self.shortest.map_or(rtt, |shortest| shortest.min(rtt)));
+    }
+
+    /// How long the next round lasts. The peer's echo is believed up to twice the round before, or at first up to our own
+    /// measurement: an old echo, by idleness or as a lie, would have a long time's reading count as that of a round trip.
+    fn next_rtt(&mut self, measured: Option<Duration>) -> Option<Duration> {
+        let most = self.rtt.map(|rtt| rtt * 2).or(measured);
+        let echoed = self.shortest.take().map(|rtt| most.map_or(rtt, |most| rtt.min(most.max(TICK))));
+        self.rtt = echoed.or(measured).or(self.rtt);
+        self.rtt
     }
 
     /// The receive buffer for what was read in the round trip that is over, if it is: twice that, since a slow start doubles
-    /// it in the next one, and once more what it has grown by. `read` counts from the beginning.
-    fn receive_buffer(&mut self, now: Instant, rtt: Duration, read: u64, mss: u32) -> Option<u32> {
-        let (since, before) = *self.round.get_or_insert((now, read));
+    /// it in the next one, and once more what it has grown by. `read` counts from the beginning; `measured` is our own
+    /// round trip.
+    fn receive_buffer(
+        &mut self,
+        now: Instant,
+        measured: Option<Duration>,
+        read: u64,
+        mss: u32,
+    ) -> Option<u32> {
+        let Some(((since, before), rtt)) = self.round.zip(self.rtt) else {
+            self.next_rtt(measured)?;
+            self.round = Some((now, read));
+            return None;
+        };
         if now.saturating_since(since) < rtt {
             return None;
         }
+        self.next_rtt(measured);
         self.round = Some((now, read));
         let octets = read - before;
         let growth = octets.checked_sub(self.best).filter(|growth| *growth > 0)?;
@@ -71,15 +94,60 @@ impl Connection {
         if let Some(rtt) = echo.and_then(|echo| stamps::round_trip(now, echo.echo)) {
             tuning.sample(rtt);
         }
-        if let Some(rtt) = tuning.rtt.or(self.tx.rtt().srtt()) {
-            let read = self.rx.received() - u64::from(self.rx.readable());
-            let wanted = tuning.receive_buffer(now, rtt, read, self.tx.mss());
-            if let Some(wanted) = wanted.filter(|wanted| *wanted > self.rx.buffer()) {
-                self.rx.set_buffer(wanted);
-            }
+        let read = self.rx.received() - u64::from(self.rx.readable());
+        let wanted = tuning.receive_buffer(now, self.tx.rtt().srtt(), read, self.tx.mss());
+        if let Some(wanted) = wanted.filter(|wanted| *wanted > self.rx.buffer()) {
+            self.rx.set_buffer(wanted);
         }
         if send > self.tx.buffer() && self.tx.set_buffer(send) {
             self.events.raise(Pending::Writable);
         }
+    }
+}
+
+/// What an echo tells at least.
+const TICK: Duration = Duration::from_millis(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// The rounds that a peer's echoes lead to; our own measurement is 20 ms.
+    fn rounds(echoes: [u64; 6]) -> [u64; 6] {
+        let mut tuning = Tuning::new(AutoTune::LINUX);
+        echoes.map(|echo| {
+            tuning.sample(ms(echo * 2));
+            tuning.sample(ms(echo));
+            tuning.next_rtt(Some(ms(20))).expect("a round trip").as_millis()
+        })
+    }
+
+    #[test]
+    fn rounds_follow_the_shortest_echo() {
+        assert_eq!(rounds([50; 6]), [20, 40, 50, 50, 50, 50]);
+        assert_eq!(rounds([5, 5, 200, 200, 200, 8]), [5, 5, 10, 20, 40, 8]);
+    }
+
+    #[test]
+    fn rounds_without_echoes_follow_our_own_measurement() {
+        let mut tuning = Tuning::new(AutoTune::LINUX);
+        assert_eq!(
+            [30, 90, 10].map(|own| tuning.next_rtt(Some(ms(own)))),
+            [30, 90, 10].map(|own| Some(ms(own)))
+        );
+        assert_eq!(Tuning::new(AutoTune::LINUX).next_rtt(None), None);
+    }
+
+    /// A round that a peer has lied into length takes that long.
+    #[test]
+    fn rounds_of_a_liar_last_as_long_as_it_says() {
+        let mut near = Tuning::new(AutoTune::LINUX);
+        near.sample(ms(1));
+        assert_eq!(near.next_rtt(Some(Duration::ZERO)), Some(ms(1)));
+        assert_eq!(rounds([60_000; 6]), [20, 40, 80, 160, 320, 640]);
     }
 }
