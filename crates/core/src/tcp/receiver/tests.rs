@@ -69,7 +69,7 @@ fn every_second_octet_first_fills_chunks() {
 #[test]
 fn gaps_that_are_filled_backwards_leave_few_chunks() {
     let mut receiver = receiver();
-    let (odd, even) = (|at: &u32| at % 2 == 1, |at: &u32| at % 2 == 0 && *at > 0);
+    let (odd, even) = (|at: &u32| at % 2 == 1, |at: &u32| at.is_multiple_of(2) && *at > 0);
     (0..8000).filter(odd).for_each(|at| octet(&mut receiver, at));
     (0..8000).rev().filter(even).for_each(|at| octet(&mut receiver, at));
     let few = 2 * 8000 / small(MSS) + 1;
