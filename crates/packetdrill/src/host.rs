@@ -139,6 +139,14 @@ impl Host {
         self.drain();
     }
 
+    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it.
+    pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> bool {
+        let Some(found) = self.links.get_mut(link) else { return false };
+        let gives_way = found.connection.give_way(self.now, syn).is_some();
+        self.drain();
+        gives_way
+    }
+
     /// A SYN arrives for a listener on `port`: the index of the new connection.
     pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>) -> Option<usize> {
         let listens = |socket: &Socket| match &socket.stage {

@@ -4,7 +4,7 @@ mod shell;
 mod sysctl;
 
 use anabranch_core::segment::Flags;
-use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, InitialWindow, Nagle};
+use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, InitialWindow, KeepAlive, Nagle};
 use anabranch_core::time::Duration;
 
 use crate::outcome::{Step, Stop};
@@ -17,6 +17,8 @@ pub struct Settings {
     pub config: Config,
     /// Time-outs of a SYN-ACK; those of a SYN are in `config`.
     pub synack_retries: u8,
+    /// Keep-alive of a socket with `SO_KEEPALIVE`.
+    pub keep_alive: KeepAlive,
     /// `tcp_notsent_lowat`: a socket is writable while at most this many bytes are unsent.
     pub notsent_lowat: u32,
     /// The last value of `tcp_wmem`: how far a send buffer grows with the window.
@@ -51,6 +53,7 @@ impl Default for Settings {
         Self {
             config,
             synack_retries: 5,
+            keep_alive: KeepAlive::LINUX,
             notsent_lowat: u32::MAX,
             most_send_buffer: 4 << 20,
             peer_mss: None,

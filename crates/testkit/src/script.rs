@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
-//! 0.1   write 3000                       # the owner acts: write, read [N], close, abort, buffer N, send-buffer N,
-//!                                        # no-route
+//! 0.1   write 3000                       # the owner acts: write, read [N], close, release, abort, buffer N,
+//!                                        # send-buffer N, no-route
 //! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto timeouts srtt window unsent dropped
 //!                                        # failures buffered
 //! 2     wait                             # only time passes
@@ -183,6 +183,7 @@ impl Scene {
             "read" => self.read(if rest.is_empty() { u32::MAX } else { number()? }),
             "close" => self.connection.close(self.now),
             "abort" => self.connection.abort(self.now),
+            "release" => self.connection.release(self.now),
             "no-route" => self.connection.handle_route_failure(self.now),
             "buffer" => self.connection.set_receive_buffer(number()?),
             "send-buffer" => self.connection.set_send_buffer(number()?),

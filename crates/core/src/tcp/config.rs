@@ -73,6 +73,14 @@ pub struct Config {
     pub auto_tune: Option<AutoTune>,
     /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
     pub time_wait: Duration,
+    /// A SYN that is newer than the connection in TIME-WAIT may take its place (RFC 6191, RFC 9293 MAY-2). See
+    /// [`Connection::give_way`](crate::tcp::Connection::give_way).
+    pub time_wait_reuse: bool,
+    /// How long FIN-WAIT-2 lasts once the application is gone; `None` is for ever, as RFC 9293 has it. Linux has 60 s. See
+    /// [`Connection::release`](crate::tcp::Connection::release).
+    pub fin_wait: Option<Duration>,
+    /// Whether a peer that is silent is asked for a sign of life (RFC 9293 section 3.8.4).
+    pub keep_alive: Option<KeepAlive>,
     /// Time-outs in a row of a SYN or SYN-ACK before the attempt is given up (R2 for SYN, RFC 9293
     /// section 3.8.3).
     pub syn_retries: u8,
@@ -106,6 +114,23 @@ pub struct AutoTune {
 impl AutoTune {
     /// The defaults of Linux: the last values of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
     pub const LINUX: Self = Self { receive: 6 << 20, send: 4 << 20 };
+}
+
+/// Keep-alive probes while nothing is sent or received (RFC 9293 section 3.8.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// Silence before the first probe; 2 h at least, unless the application asks for less.
+    pub idle: Duration,
+    /// From one probe to the next.
+    pub interval: Duration,
+    /// Probes without an answer after which the connection is given up.
+    pub probes: u8,
+}
+
+impl KeepAlive {
+    /// The defaults of Linux: 2 h, 75 s, 9 probes.
+    pub const LINUX: Self =
+        Self { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 };
 }
 
 /// Retransmission time-out (RFC 6298).
@@ -230,6 +255,9 @@ impl Default for Config {
             receive_buffer: 256 * 1024,
             auto_tune: None,
             time_wait: Duration::from_secs(60),
+            time_wait_reuse: false,
+            fin_wait: None,
+            keep_alive: None,
             syn_retries: 6,
             data_retries: 15,
             elfn: None,
@@ -238,8 +266,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo, HyStart++, CUBIC
-    /// and buffers that follow the path.
+    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo, HyStart++, CUBIC,
+    /// buffers that follow the path, TIME-WAIT reuse and an end of FIN-WAIT-2.
     pub fn modern() -> Self {
         Self {
             dsack: true,
@@ -249,6 +277,8 @@ impl Config {
             undo: true,
             hystart: true,
             auto_tune: Some(AutoTune::LINUX),
+            time_wait_reuse: true,
+            fin_wait: Some(Duration::from_secs(60)),
             congestion: CongestionAlgorithm::Cubic,
             ..Self::default()
         }

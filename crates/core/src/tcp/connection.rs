@@ -3,6 +3,7 @@
 mod events;
 mod handshake;
 mod input;
+mod linger;
 mod output;
 mod stamps;
 mod subflow;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 
 use self::events::{Events, Pending};
 use self::input::ChallengeLimit;
+use self::linger::Watch;
 use self::stamps::Stamps;
 use self::tuning::Tuning;
 use self::user_timeout::UserTimeout;
@@ -56,7 +58,11 @@ pub struct Connection {
     closing: bool,
     /// A reset to send; it outlives the connection.
     reset: Option<Segment>,
-    time_wait_until: Option<Instant>,
+    /// When TIME-WAIT ends, or FIN-WAIT-2 after [`Connection::release`].
+    lingers_until: Option<Instant>,
+    /// [`Connection::release`] was called.
+    released: bool,
+    watch: Option<Watch>,
     challenges: ChallengeLimit,
     events: Events,
     dropped: u64,
@@ -77,8 +83,8 @@ enum Opening {
 impl Connection {
     /// Active open: SYN-SENT; the SYN is the first thing polled. `iss` should be unpredictable
     /// (RFC 9293 section 3.4.1).
-    pub fn connect(_now: Instant, config: Config, local_port: u16, remote_port: u16, iss: SeqNumber) -> Self {
-        Self::new(config, Opening::Active, (local_port, remote_port), iss)
+    pub fn connect(now: Instant, config: Config, local_port: u16, remote_port: u16, iss: SeqNumber) -> Self {
+        Self::new(now, config, Opening::Active, (local_port, remote_port), iss)
     }
 
     /// LISTEN answered by a SYN: SYN-RECEIVED. `None` if the segment is not an acceptable SYN (RFC 9293
@@ -90,13 +96,13 @@ impl Connection {
         if !has(Flags::SYN) || has(Flags::ACK) || has(Flags::RST) {
             return None;
         }
-        let mut this = Self::new(config, Opening::Passive, (syn.dst_port, syn.src_port), iss);
+        let mut this = Self::new(now, config, Opening::Passive, (syn.dst_port, syn.src_port), iss);
         this.state = State::SynReceived;
         this.take_syn(now, syn);
         Some(this)
     }
 
-    fn new(config: Config, opening: Opening, ports: (u16, u16), iss: SeqNumber) -> Self {
+    fn new(now: Instant, config: Config, opening: Opening, ports: (u16, u16), iss: SeqNumber) -> Self {
         Self {
             state: State::SynSent,
             opening,
@@ -111,7 +117,9 @@ impl Connection {
             syn_due: true,
             closing: false,
             reset: None,
-            time_wait_until: None,
+            lingers_until: None,
+            released: false,
+            watch: config.keep_alive.map(|keep| Watch::new(now, keep)),
             challenges: ChallengeLimit::default(),
             events: Events::default(),
             dropped: 0,
@@ -126,6 +134,9 @@ impl Connection {
     /// A segment for this connection has arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
         let una = self.tx.una();
+        if let Some(watch) = &mut self.watch {
+            watch.heard(now);
+        }
         match self.state {
             State::Closed => self.dropped += 1,
             State::SynSent => self.segment_in_syn_sent(now, segment),
@@ -145,8 +156,11 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.state {
             State::Closed => return,
-            State::TimeWait if self.time_wait_until.is_some_and(|at| at <= now) => {
+            State::TimeWait if self.lingers_until.is_some_and(|at| at <= now) => {
                 return self.finish(CloseReason::Graceful);
+            }
+            State::FinWait2 if self.lingers_until.is_some_and(|at| at <= now) => {
+                return self.finish(CloseReason::TimedOut);
             }
             State::SynSent
             | State::SynReceived
@@ -157,6 +171,9 @@ impl Connection {
             | State::Closing
             | State::LastAck
             | State::TimeWait => {}
+        }
+        if self.watch_fails(now) {
+            return;
         }
         self.rx.handle_timeout(now);
         if self.user_timeout_at().is_some_and(|at| at <= now) {
@@ -198,7 +215,7 @@ impl Connection {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
-            State::TimeWait => earliest(self.time_wait_until, self.rx.ack_deadline()),
+            State::TimeWait => earliest(self.lingers_until, self.rx.ack_deadline()),
             State::SynSent
             | State::SynReceived
             | State::Established
@@ -207,7 +224,9 @@ impl Connection {
             | State::CloseWait
             | State::Closing
             | State::LastAck => {
-                earliest(earliest(self.tx.deadline(), self.rx.ack_deadline()), self.user_timeout_at())
+                let transfer = earliest(self.tx.deadline(), self.rx.ack_deadline());
+                let limits = earliest(self.lingers_until, self.user_timeout_at());
+                earliest(transfer, earliest(limits, self.watch_deadline()))
             }
         }
     }
@@ -415,7 +434,7 @@ impl Connection {
     fn wait(&mut self, now: Instant) {
         self.state = State::TimeWait;
         self.tx.shut();
-        self.time_wait_until = Some(now + self.config.time_wait);
+        self.lingers_until = Some(now + self.config.time_wait);
     }
 
     /// `<SEQ=SND.NXT><CTL=RST>` (RFC 9293 section 3.10.5). With timestamps, which a reset should have too (RFC 7323 section

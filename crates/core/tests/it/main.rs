@@ -28,6 +28,7 @@ mod tcp_elfn;
 mod tcp_fuzz;
 mod tcp_handshake;
 mod tcp_hostile;
+mod tcp_linger;
 mod tcp_loss;
 mod tcp_pair;
 mod tcp_receive;

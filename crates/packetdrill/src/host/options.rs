@@ -1,5 +1,8 @@
 //! setsockopt, getsockopt, fcntl and ioctl.
 
+use std::collections::BTreeMap;
+
+use anabranch_core::tcp::KeepAlive;
 use anabranch_core::time::Duration;
 
 use super::Host;
@@ -87,6 +90,13 @@ impl Host {
                     link.stamping.want(&flags, acked);
                 }
             }
+            "SO_KEEPALIVE" | "TCP_KEEPIDLE" | "TCP_KEEPINTVL" | "TCP_KEEPCNT" => {
+                socket.values.insert(name.to_owned(), number);
+                socket.config.keep_alive = keep_alive(&socket.values, self.settings.keep_alive);
+                if let Some(link) = link {
+                    link.connection.set_keep_alive(self.now, socket.config.keep_alive);
+                }
+            }
             "TCP_INQ" => socket.inq = number != 0,
             "TCP_USER_TIMEOUT" => {
                 let millis = u64::try_from(number).ok().filter(|millis| *millis <= i32::MAX as u64);
@@ -130,6 +140,11 @@ impl Host {
             ("SO_SNDBUF", Some(link)) => i64::from(link.send_buffer),
             ("SO_SNDBUF", None) => i64::from(socket.config.send_buffer),
             ("SO_RCVBUF", _) => i64::from(socket.config.receive_buffer) * 2,
+            ("TCP_KEEPIDLE", _) => kept.unwrap_or(self.settings.keep_alive.idle.as_millis() as i64 / 1000),
+            ("TCP_KEEPINTVL", _) => {
+                kept.unwrap_or(self.settings.keep_alive.interval.as_millis() as i64 / 1000)
+            }
+            ("TCP_KEEPCNT", _) => kept.unwrap_or(self.settings.keep_alive.probes.into()),
             ("TCP_INFO", _) => return Ok(Reply::Done(0)),
             _ => match kept {
                 Some(value) => value,
@@ -194,6 +209,22 @@ impl Host {
     }
 }
 
+/// What a socket's options say; the host says the rest.
+fn keep_alive(values: &BTreeMap<String, i64>, host: KeepAlive) -> Option<KeepAlive> {
+    let value = |name| values.get(name).copied().filter(|value| *value > 0);
+    let seconds =
+        |name, or| value(name).map_or(or, |seconds| Duration::from_secs(seconds.min(MOST_SECONDS) as u64));
+    value("SO_KEEPALIVE")?;
+    Some(KeepAlive {
+        idle: seconds("TCP_KEEPIDLE", host.idle),
+        interval: seconds("TCP_KEEPINTVL", host.interval),
+        probes: value("TCP_KEEPCNT").map_or(host.probes, |probes| probes.min(127) as u8),
+    })
+}
+
+/// MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL.
+const MOST_SECONDS: i64 = 32_767;
+
 /// Linux's number of an error.
 pub(super) fn errno(name: &str) -> Option<i64> {
     ERRORS.iter().find(|(found, _)| *found == name).map(|(_, number)| *number)
@@ -218,9 +249,6 @@ const HARMLESS: &[&str] = &[
     "IPV6_TCLASS",
     "IP_MTU_DISCOVER",
     "IPV6_MTU_DISCOVER",
-    "TCP_KEEPIDLE",
-    "TCP_KEEPINTVL",
-    "TCP_KEEPCNT",
     "TCP_QUICKACK",
 ];
 

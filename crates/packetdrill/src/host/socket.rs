@@ -216,7 +216,7 @@ impl Host {
                     link.connection.abort(self.now);
                 } else {
                     link.release_all();
-                    link.connection.close(self.now);
+                    link.connection.release(self.now);
                 }
             }
         }

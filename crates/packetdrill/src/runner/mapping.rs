@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::script::{Packet, TcpOption};
 
 /// The numbers of one connection.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mapping {
     /// Our initial sequence number.
     iss: u32,
@@ -34,6 +34,13 @@ pub(super) struct Seen {
 impl Mapping {
     pub(super) fn new(iss: SeqNumber, index: usize) -> Self {
         Self { iss: iss.0, irs: IRS.wrapping_sub(index as u32 * 0x0200_0000), ..Self::default() }
+    }
+
+    /// A SYN of another connection with the same ports, in this one's numbers.
+    pub(super) fn later_syn(&self, packet: &Packet) -> Segment {
+        let above = packet.seq.wrapping_sub(self.script_irs);
+        let syn = self.clone().inbound(packet);
+        Segment { seq: syn.seq + above, ..syn }
     }
 
     /// The segment that a packet of the script stands for.

@@ -21,7 +21,11 @@ impl Runner<'_> {
         };
         let alive = link.filter(|link| self.host.link(*link).is_some_and(|link| !link.is_closed()));
         let opens = packet.flags.contains(Flags::SYN) && !packet.flags.contains(Flags::ACK);
-        if opens && alive.is_none() {
+        let gives_way = alive.filter(|_| opens).is_some_and(|link| {
+            let syn = self.mapping(link).later_syn(packet);
+            self.host.gives_way(link, &syn)
+        });
+        if opens && (alive.is_none() || gives_way) {
             let mut mapping = Mapping::new(self.host.next_iss(), self.mappings.len());
             let segment = mapping.inbound(packet);
             let port = packet.ports.map(|(_, to)| to);

@@ -30,6 +30,7 @@ impl Settings {
         if let Some(name) = key.strip_prefix("anabranch.") {
             return self.own(line, name, value);
         }
+        let seconds = |number: u64| Duration::from_secs(number.min(1 << 20));
         let config = &mut self.config;
         match name.unwrap_or(&key) {
             "tcp_rmem" | "rmem_max" => {
@@ -54,6 +55,10 @@ impl Settings {
             "tcp_recovery" => config.rack_tlp = number()? & 1 != 0,
             "tcp_syn_retries" => config.syn_retries = u8::try_from(number()?).map_err(|_| bad())?,
             "tcp_synack_retries" => self.synack_retries = u8::try_from(number()?).map_err(|_| bad())?,
+            "tcp_fin_timeout" => config.fin_wait = Some(seconds(number()?)),
+            "tcp_keepalive_time" => self.keep_alive.idle = seconds(number()?),
+            "tcp_keepalive_intvl" => self.keep_alive.interval = seconds(number()?),
+            "tcp_keepalive_probes" => self.keep_alive.probes = u8::try_from(number()?).map_err(|_| bad())?,
             "tcp_retries2" => config.data_retries = u8::try_from(number()?).map_err(|_| bad())?,
             "tcp_notsent_lowat" => self.notsent_lowat = u32::try_from(number()?).unwrap_or(u32::MAX),
             "tcp_congestion_control" => {
@@ -109,6 +114,7 @@ impl Settings {
                 config.rto.granularity = Duration::ZERO;
             }
             "max_rto" => config.rto.max = Duration::from_millis(u64::from(number()?.max(1))),
+            "time_wait_reuse" => config.time_wait_reuse = number()? != 0,
             "time_wait" => config.time_wait = Duration::from_secs(u64::from(number()?)),
             "receive_buffer" => config.receive_buffer = value.trim().parse().map_err(|_| bad())?,
             _ => return Err(Stop::invalid(line, format_args!("there is no setting `anabranch.{name}`"))),

@@ -252,6 +252,9 @@ impl TcpProfile {
         Ok(tcp::Config {
             mss: self.mss.unwrap_or(base.mss),
             default_mss: base.default_mss,
+            time_wait_reuse: base.time_wait_reuse,
+            fin_wait: base.fin_wait,
+            keep_alive: base.keep_alive,
             initial_window: self.initial_window.map_or(base.initial_window, Into::into),
             initial_ssthresh,
             least_ssthresh: self.least_ssthresh.unwrap_or(base.least_ssthresh),

@@ -1,8 +1,8 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, Push,
-    Recovery, RtoConfig, SackRole,
+    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, KeepAlive,
+    Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
@@ -60,6 +60,9 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         send_buffer: octets.int_in_range(0..=most)?,
         receive_buffer: octets.int_in_range(0..=most)?,
         time_wait: Duration::from_millis(octets.int_in_range(1..=60_000)?),
+        time_wait_reuse: octets.arbitrary()?,
+        fin_wait: *octets.choose(&[None, Some(Duration::from_secs(60))])?,
+        keep_alive: *octets.choose(&[None, Some(KeepAlive::LINUX)])?,
         syn_retries: octets.int_in_range(0..=6)?,
         data_retries: octets.int_in_range(0..=15)?,
         elfn: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))])?,

@@ -229,7 +229,7 @@ impl Connection {
 
     fn our_fin_acked(&mut self, now: Instant) {
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
+            State::FinWait1 => self.enter_fin_wait_2(now),
             State::Closing => self.wait(now),
             State::LastAck => self.finish(CloseReason::Graceful),
             State::SynSent

@@ -20,6 +20,9 @@ impl Connection {
         {
             return Some(segment);
         }
+        if self.probes_silence() {
+            return Some(self.bare_segment(now, 1));
+        }
         let sack = self.data_sack();
         match self.tx.poll(now) {
             Some(out) => Some(self.data_segment(now, out, sack)),

@@ -28,6 +28,11 @@ impl Stamps {
         (value.wrapping_sub(self.recent) as i32) < 0 && now.saturating_since(self.taken) < OUTDATED
     }
 
+    /// The segment is younger than the last one taken (RFC 6191).
+    pub(super) fn is_news(&self, now: Instant, value: u32) -> bool {
+        value != self.recent && !self.is_old(now, value)
+    }
+
     /// A clock of at most 1000 ticks in a second can show this after TS.Recent (RFC 7323 section 5.4), and is not old.
     pub(super) fn is_plausible(&self, now: Instant, value: u32) -> bool {
         let ticks = u64::from(value.wrapping_sub(self.recent));

@@ -40,7 +40,8 @@ pub enum CloseReason {
     Reset,
     /// The peer refused our SYN.
     Refused,
-    /// R2 time-outs in a row went unanswered.
+    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or a peer did not close its side before
+    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait) was over.
     TimedOut,
     /// We called [`Connection::abort`].
     Aborted,

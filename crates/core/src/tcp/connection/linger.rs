@@ -1,0 +1,132 @@
+//! Connections on which nothing happens: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an application, and
+//! TIME-WAIT that gives way to a new connection.
+
+use super::{CloseReason, Connection, Segment, State};
+use crate::segment::{Flags, SeqNumber};
+use crate::tcp::config::KeepAlive;
+use crate::time::Instant;
+
+/// What keep-alive remembers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    keep: KeepAlive,
+    /// When the peer was last heard.
+    heard: Instant,
+    /// Probes since then.
+    probes: u8,
+    /// When the last of them left.
+    probed: Instant,
+    /// One is to be sent.
+    due: bool,
+}
+
+impl Watch {
+    pub(super) fn new(now: Instant, keep: KeepAlive) -> Self {
+        Self { keep, heard: now, probes: 0, probed: now, due: false }
+    }
+
+    /// A segment of the peer has arrived.
+    #[inline]
+    pub(super) fn heard(&mut self, now: Instant) {
+        *self = Self::new(now, self.keep);
+    }
+
+    fn deadline(&self) -> Instant {
+        if self.probes == 0 { self.heard + self.keep.idle } else { self.probed + self.keep.interval }
+    }
+}
+
+impl Connection {
+    /// Probes a silent peer from now on, or no longer.
+    pub fn set_keep_alive(&mut self, now: Instant, keep: Option<KeepAlive>) {
+        let heard = self.watch.map_or(now, |watch| watch.heard);
+        self.watch = keep.map(|keep| Watch::new(heard, keep));
+    }
+
+    /// [`Connection::close`] by an application that will not read either: FIN-WAIT-2 ends after
+    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait), without a reset. After a half-close it lasts as long as the peer
+    /// sends.
+    pub fn release(&mut self, now: Instant) {
+        self.released = true;
+        self.close(now);
+        if self.state == State::FinWait2 {
+            self.enter_fin_wait_2(now);
+        }
+    }
+
+    /// Whether a SYN ends this connection, which is in TIME-WAIT, and begins another one (RFC 6191 section 2, RFC 9293
+    /// MAY-2): with [`Config::time_wait_reuse`](crate::tcp::Config::time_wait_reuse), and if the SYN cannot be an old
+    /// duplicate.
+    ///
+    /// If so, the connection is closed. Returns the least initial sequence number of the new one, for
+    /// [`Connection::accept`]: nothing of ours that is still in the network can be taken for its data.
+    pub fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
+        let has = |flag| syn.flags.contains(flag);
+        let opens = has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST);
+        if self.state != State::TimeWait || !self.config.time_wait_reuse || !opens || !self.is_later(now, syn)
+        {
+            return None;
+        }
+        let iss = self.tx.control_seq() + u32::from(u16::MAX) + 2;
+        self.finish(CloseReason::Graceful);
+        Some(iss)
+    }
+
+    /// RFC 6191 section 2: what was sent after the last segment of the connection.
+    fn is_later(&self, now: Instant, syn: &Segment) -> bool {
+        let above = syn.seq.ge(self.rx.nxt());
+        match (&self.stamps, syn.options.timestamps) {
+            (Some(stamps), Some(theirs)) => {
+                stamps.is_news(now, theirs.value) || above && !stamps.is_old(now, theirs.value)
+            }
+            (Some(_), None) => above,
+            (None, Some(_)) => above || self.config.timestamps,
+            (None, None) => above,
+        }
+    }
+
+    /// FIN-WAIT-2, with an end if no application waits for the peer.
+    pub(super) fn enter_fin_wait_2(&mut self, now: Instant) {
+        self.state = State::FinWait2;
+        self.lingers_until = self.config.fin_wait.filter(|_| self.released).map(|span| now + span);
+    }
+
+    /// Keep-alive is for connections that wait for the peer: what is not acknowledged has its own timer.
+    fn is_silent(&self) -> bool {
+        let waits = match self.state {
+            State::Established | State::FinWait2 | State::CloseWait => true,
+            State::SynSent
+            | State::SynReceived
+            | State::FinWait1
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => false,
+        };
+        waits && self.tx.buffered() == 0
+    }
+
+    pub(super) fn watch_deadline(&self) -> Option<Instant> {
+        self.watch.as_ref().filter(|watch| !watch.due && self.is_silent()).map(Watch::deadline)
+    }
+
+    /// Asks the peer if it is time to; true if the connection is given up because it has not answered.
+    pub(super) fn watch_fails(&mut self, now: Instant) -> bool {
+        let due = self.watch_deadline().is_some_and(|at| at <= now);
+        let Some(watch) = self.watch.as_mut().filter(|_| due) else { return false };
+        if watch.probes >= watch.keep.probes {
+            self.give_up(now);
+            return true;
+        }
+        watch.probes += 1;
+        watch.probed = now;
+        watch.due = true;
+        false
+    }
+
+    /// A probe leaves now: no octets, at SND.NXT - 1, which every receiver answers.
+    #[inline]
+    pub(super) fn probes_silence(&mut self) -> bool {
+        self.watch.as_mut().is_some_and(|watch| core::mem::take(&mut watch.due))
+    }
+}
