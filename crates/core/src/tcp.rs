@@ -22,8 +22,8 @@ mod sack;
 mod sender;
 
 pub use config::{
-    AutoTune, Backoff, Config, DelayedAck, InitialWindow, KeepAlive, Nagle, Push, Recovery, RtoConfig,
-    SackRole,
+    AutoTune, Backoff, Config, DelayedAck, EcnMode, InitialWindow, KeepAlive, Nagle, Push, Recovery,
+    RtoConfig, SackRole,
 };
 pub use congestion::{AdaptiveNewReno, ByteCounting, CongestionAlgorithm, CustomCongestion};
 pub use connection::{CloseReason, Connection, Event, Info, State, WriteError, reset_for};

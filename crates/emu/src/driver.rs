@@ -205,8 +205,8 @@ impl<W: FnMut(Late)> Driver<'_, W> {
                 taken => {
                     traffic.packets_in += 1;
                     traffic.bytes_in += packet.len() as u64;
-                    if let Incoming::Datagram { dst, hop_limit, whole } = taken {
-                        self.sim.send_from_outside(end.node, dst, hop_limit, whole);
+                    if let Incoming::Datagram(packet) = taken {
+                        self.sim.send_from_outside(end.node, packet);
                     }
                 }
             }

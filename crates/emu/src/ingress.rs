@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::address::{address_of, node_at};
 use anabranch_sim::octets;
-use anabranch_sim::packet::{IpVersion, NodeId, Whole};
+use anabranch_sim::packet::{Injected, IpVersion, NodeId};
 use anabranch_wire::ip::{self, Reassembler, ReassemblyLimits};
 use bytes::Bytes;
 
@@ -25,14 +25,7 @@ pub struct Ingress {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Incoming {
     /// A datagram for a node of the network.
-    Datagram {
-        /// The node.
-        dst: NodeId,
-        /// As the kernel said it.
-        hop_limit: u8,
-        /// What is carried.
-        whole: Whole,
-    },
+    Datagram(Injected),
     /// A piece of a datagram of which others are missing.
     Piece,
     /// From or to an address that is none of the network's: multicast, or what the kernel forwards for others.
@@ -63,7 +56,8 @@ impl Ingress {
         match self.reassembler.insert(&header, payload, now.as_nanos()) {
             Ok(Some((header, payload))) => {
                 let whole = octets::read(&header, payload);
-                Incoming::Datagram { dst, hop_limit: header.hop_limit, whole }
+                let ip::Header { hop_limit, traffic_class, .. } = header;
+                Incoming::Datagram(Injected { dst, hop_limit, traffic_class, whole })
             }
             Ok(None) => Incoming::Piece,
             Err(_) => Incoming::Bad,
@@ -73,14 +67,23 @@ impl Ingress {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_sim::packet::Opaque;
+    use anabranch_sim::packet::{Opaque, Whole};
     use anabranch_wire::ip::{Header, Protocol};
 
     use super::*;
 
     fn udp(src: &str, dst: &str) -> Header {
         let address = |text: &str| text.parse().expect("an address");
-        Header { ident: 9, hop_limit: 33, ..Header::new(address(src), address(dst), Protocol::UDP) }
+        Header {
+            ident: 9,
+            hop_limit: 33,
+            traffic_class: 0xb9,
+            ..Header::new(address(src), address(dst), Protocol::UDP)
+        }
+    }
+
+    fn injected(whole: Whole) -> Injected {
+        Injected { dst: NodeId(2), hop_limit: 33, traffic_class: 0xb9, whole }
     }
 
     fn packet(header: &Header, payload: &[u8]) -> Vec<u8> {
@@ -95,7 +98,7 @@ mod tests {
         let mut handle = |src, dst| ingress.handle(Instant::ZERO, &packet(&udp(src, dst), b"data"));
         let opaque = Opaque { protocol: Protocol::UDP, octets: Bytes::from_static(b"data") };
         let whole = Whole::Opaque(opaque);
-        assert_eq!(handle("fd00::1", "fd00::3"), Incoming::Datagram { dst: NodeId(2), hop_limit: 33, whole });
+        assert_eq!(handle("fd00::1", "fd00::3"), Incoming::Datagram(injected(whole)));
         for (src, dst) in
             [("fd00::2", "fd00::3"), ("fd00::1", "fd00::4"), ("fd00::1", "ff02::1"), ("::", "fd00::3")]
         {
@@ -117,6 +120,6 @@ mod tests {
             last = Some(ingress.handle(Instant::ZERO, &packet(&header, &data[range])));
         }
         let whole = Whole::Opaque(Opaque { protocol: Protocol::UDP, octets: Bytes::from(data) });
-        assert_eq!(last, Some(Incoming::Datagram { dst: NodeId(2), hop_limit: 33, whole }));
+        assert_eq!(last, Some(Incoming::Datagram(injected(whole))));
     }
 }

@@ -1,6 +1,6 @@
 //! A script as its parser understands it.
 
-use anabranch_core::segment::{Flags, SackBlock};
+use anabranch_core::segment::{self, Flags, SackBlock};
 use anabranch_core::time::{Duration, Instant};
 
 /// A whole script.
@@ -109,6 +109,23 @@ pub enum Ecn {
     Ect,
     /// Congestion experienced: `[ce]`.
     Ce,
+}
+
+impl Ecn {
+    /// What a packet of the script arrives with.
+    pub(crate) fn codepoint(self) -> segment::Ecn {
+        match self {
+            Self::NotEct => segment::Ecn::NotEct,
+            Self::Ect0 | Self::Ect => segment::Ecn::Ect0,
+            Self::Ect1 => segment::Ecn::Ect1,
+            Self::Ce => segment::Ecn::Ce,
+        }
+    }
+
+    /// Whether a packet that leaves may have this codepoint.
+    pub(crate) fn admits(self, ecn: segment::Ecn) -> bool {
+        self.codepoint() == ecn || (self == Self::Ect && ecn == segment::Ecn::Ect1)
+    }
 }
 
 /// A TCP option of a script.

@@ -3,12 +3,11 @@
 mod shell;
 mod sysctl;
 
-use anabranch_core::segment::Flags;
-use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, InitialWindow, KeepAlive, Nagle};
+use anabranch_core::tcp::{ByteCounting, Config, DelayedAck, EcnMode, InitialWindow, KeepAlive, Nagle};
 use anabranch_core::time::Duration;
 
 use crate::outcome::{Step, Stop};
-use crate::script::{Action, Ecn, Script, Setting, Shell, Value};
+use crate::script::{Action, Script, Setting, Shell, Value};
 
 /// The host that a script runs on.
 #[derive(Clone, Debug)]
@@ -45,6 +44,8 @@ impl Default for Settings {
             initial_window: InitialWindow::Segments(10),
             delayed_ack: DelayedAck::Off,
             nagle: Nagle::On,
+            ecn: EcnMode::Accept,
+            abe: false,
             byte_counting: ByteCounting::On { limit: u8::MAX },
             send_buffer: 87_040,
             receive_buffer: 65_535,
@@ -80,9 +81,6 @@ impl Settings {
         {
             let message = "messages of the error queue other than timestamps of sent data";
             return Err(Stop::not_applicable(line, message));
-        }
-        if let Some(line) = uses_ecn(script) {
-            return Err(Stop::not_applicable(line, ECN));
         }
         if sets_nodelay(script) {
             // A connection has Nagle's algorithm or not for its whole life, a Linux socket by option; and Linux never
@@ -186,21 +184,6 @@ fn reads_error_queue(script: &Script) -> Option<usize> {
     script.events.iter().find_map(|event| match &event.action {
         Action::Call(call) => (call.args.get(2) == Some(&wanted)).then_some(event.line),
         _ => None,
-    })
-}
-
-/// What this TCP does not have yet.
-const ECN: &str = "ECN (RFC 3168)";
-
-/// The line of the first packet that takes part in ECN.
-fn uses_ecn(script: &Script) -> Option<usize> {
-    script.events.iter().find_map(|event| match &event.action {
-        Action::Inbound(packet) | Action::Outbound(packet) => {
-            let marked = packet.ecn.is_some_and(|ecn| ecn != Ecn::NotEct);
-            let flagged = [Flags::ECE, Flags::CWR].iter().any(|flag| packet.flags.contains(*flag));
-            (marked || flagged).then_some(event.line)
-        }
-        Action::Call(_) | Action::Shell(_) | Action::Code(_) => None,
     })
 }
 

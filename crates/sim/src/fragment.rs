@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::packet::{Fragment, IpVersion, NodeId, Packet, Payload, Whole};
@@ -51,6 +52,8 @@ struct Partial {
     identification: u32,
     since: Instant,
     whole: Arc<Whole>,
+    /// Of the first piece, or CE once a piece has it (RFC 3168 section 5.3).
+    ecn: Ecn,
     /// Ranges of octets that are here: disjoint, not touching, in order.
     ranges: Vec<(u32, u32)>,
 }
@@ -75,28 +78,34 @@ pub struct Reassembly {
 }
 
 impl Reassembly {
-    /// A piece has arrived; what was cut, if it was the last one missing.
+    /// A piece of a datagram of `src` has arrived, with its identification and ECN bits; what was cut and the bits of all
+    /// pieces, if it was the last one missing.
     pub fn handle_fragment(
         &mut self,
         now: Instant,
         src: NodeId,
-        identification: u32,
+        (identification, ecn): (u32, Ecn),
         piece: Fragment,
-    ) -> Option<Whole> {
+    ) -> Option<(Ecn, Whole)> {
         self.expire(now);
         let same = |p: &Partial| p.src == src && p.identification == identification;
         let at = self.partials.iter().position(same).unwrap_or_else(|| {
             let whole = piece.whole.clone();
-            self.partials.push_back(Partial { src, identification, since: now, whole, ranges: Vec::new() });
+            let ranges = Vec::new();
+            self.partials.push_back(Partial { src, identification, since: now, whole, ecn, ranges });
             self.partials.len() - 1
         });
         let partial = &mut self.partials[at];
+        if ecn == Ecn::Ce {
+            partial.ecn = ecn;
+        }
         self.held += u64::from(add_range(&mut partial.ranges, piece.offset, piece.offset + piece.len));
         if partial.ranges == [(0, partial.whole.wire_len() as u32)] {
             let done = self.partials.remove(at)?;
             self.held -= done.whole.wire_len() as u64;
             self.metrics.completed += 1;
-            return Some(Arc::try_unwrap(done.whole).unwrap_or_else(|shared| (*shared).clone()));
+            let whole = Arc::try_unwrap(done.whole).unwrap_or_else(|shared| (*shared).clone());
+            return Some((done.ecn, whole));
         }
         while self.held > REASSEMBLY_BUFFER {
             self.drop_oldest();
@@ -157,6 +166,7 @@ mod tests {
             wire_len,
             identification: 9,
             hop_limit: 64,
+            traffic_class: 0,
             path: 0,
             payload,
         }
@@ -185,11 +195,14 @@ mod tests {
         let last = all.pop().unwrap();
         let mut reassembly = Reassembly::default();
         for p in all.iter().chain(&all) {
-            let given = reassembly.handle_fragment(Instant::ZERO, p.src, p.identification, piece(p.clone()));
+            let given = reassembly.handle_fragment(Instant::ZERO, p.src, (9, Ecn::Ect0), piece(p.clone()));
             assert_eq!(given, None);
         }
-        let done = reassembly.handle_fragment(Instant::ZERO, last.src, last.identification, piece(last));
-        assert_eq!(done.map(Payload::from).map(|p| format!("{p:?}")), Some(format!("{:?}", whole.payload)));
+        // RFC 3168 section 5.3: one piece that is marked marks all.
+        let (ecn, done) =
+            reassembly.handle_fragment(Instant::ZERO, last.src, (9, Ecn::Ce), piece(last)).unwrap();
+        assert_eq!(ecn, Ecn::Ce);
+        assert_eq!(format!("{:?}", Payload::from(done)), format!("{:?}", whole.payload));
         assert_eq!(reassembly.held, 0);
     }
 
@@ -204,9 +217,9 @@ mod tests {
         let mut done = None;
         for p in pieces {
             assert_eq!(done, None);
-            done = reassembly.handle_fragment(Instant::ZERO, p.src, p.identification, piece(p));
+            done = reassembly.handle_fragment(Instant::ZERO, p.src, (9, Ecn::Ect0), piece(p));
         }
-        assert_eq!(done, Some(Whole::Opaque(opaque)));
+        assert_eq!(done, Some((Ecn::Ect0, Whole::Opaque(opaque))));
     }
 
     #[test]
@@ -221,12 +234,19 @@ mod tests {
         let mut reassembly = Reassembly::default();
         for identification in 0..5 {
             for p in &pieces[1..] {
-                reassembly.handle_fragment(Instant::ZERO, p.src, identification, piece(p.clone()));
+                reassembly.handle_fragment(
+                    Instant::ZERO,
+                    p.src,
+                    (identification, Ecn::NotEct),
+                    piece(p.clone()),
+                );
             }
         }
         assert_eq!(reassembly.metrics.evicted, 1);
         let late = Instant::ZERO + REASSEMBLY_TIMEOUT;
-        assert!(reassembly.handle_fragment(late, NodeId(0), 4, piece(pieces[0].clone())).is_none());
+        assert!(
+            reassembly.handle_fragment(late, NodeId(0), (4, Ecn::NotEct), piece(pieces[0].clone())).is_none()
+        );
         assert_eq!(reassembly.metrics.timed_out, 4);
     }
 }

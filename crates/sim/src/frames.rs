@@ -127,8 +127,14 @@ fn compressed(ip: IpVersion, packet: &Packet, hop_limit: u8, link: &Link) -> Opt
         // IP fragments do not go over the air: a packet that is too long is cut below IP.
         Payload::Fragment(_) => return None,
     };
-    let header =
-        Ipv6Header { src, dst, traffic_class: 0, flow_label: packet.path.into(), next_header, hop_limit };
+    let header = Ipv6Header {
+        src,
+        dst,
+        traffic_class: packet.traffic_class,
+        flow_label: packet.path.into(),
+        next_header,
+        hop_limit,
+    };
     let header_len = compressed_header_len(&header, ports, link, &CONTEXTS);
     let uncompressed_len = packet.wire_len as usize;
     // A UDP header is compressed with that of IP.

@@ -19,6 +19,7 @@
 use std::collections::VecDeque;
 
 use anabranch_core::dtc::LinkEvent;
+use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::loss::{Channel, Disturbance, Disturber, Fate, LossFactors, LossModel};
@@ -36,6 +37,9 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Waiting packets.
     pub queue: QueueLimit,
+    /// A packet of a transport that understands ECN is marked if the queue holds more than this with it (RFC 3168
+    /// section 5). Without it none is.
+    pub ecn_threshold: Option<QueueLimit>,
     /// Largest IP packet in octets.
     pub mtu: u32,
     /// How packets are lost.
@@ -60,6 +64,7 @@ impl LinkConfig {
             rate,
             delay,
             queue: QueueLimit::Packets(100),
+            ecn_threshold: None,
             mtu: 1500,
             loss: LossModel::None,
             loss_factors: LossFactors::default(),
@@ -93,6 +98,8 @@ pub struct LinkMetrics {
     pub delivered_bytes: u64,
     /// Packets refused by a full queue.
     pub dropped_full: u64,
+    /// Packets that left with a mark of this queue (RFC 3168).
+    pub marked: u64,
     /// Packets lost by the channel.
     pub dropped_loss: u64,
     /// Packets refused because the link was down.
@@ -337,6 +344,10 @@ impl Link {
             self.waiting_bytes += u64::from(len);
             self.metrics.peak_packets = self.metrics.peak_packets.max(self.waiting as u64);
             self.metrics.peak_bytes = self.metrics.peak_bytes.max(self.waiting_bytes);
+            if self.marks() && handle.ecn.is_capable() {
+                handle.ecn = Ecn::Ce;
+                self.metrics.marked += 1;
+            }
         } else {
             self.waiting = 0;
             self.waiting_bytes = 0;
@@ -348,6 +359,16 @@ impl Link {
         let first = self.flights.is_empty();
         self.flights.push_back(flight);
         if first { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
+    }
+
+    /// The queue is longer than the threshold.
+    #[inline]
+    fn marks(&self) -> bool {
+        match self.config.ecn_threshold {
+            None => false,
+            Some(QueueLimit::Packets(n)) => self.waiting > n as usize,
+            Some(QueueLimit::Bytes(n)) => self.waiting_bytes > n,
+        }
     }
 
     /// Takes the packet that arrives now, the head of the list.

@@ -418,6 +418,10 @@ impl Network {
         octets: usize,
         payload: Payload,
     ) -> PacketHandle {
+        let traffic_class = match &payload {
+            Payload::Tcp(segment) => segment.ecn.within(0),
+            Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_) => 0,
+        };
         let node = &mut self.nodes[maker.index()];
         node.identification = node.identification.wrapping_add(1);
         let packet = Packet {
@@ -427,6 +431,7 @@ impl Network {
             wire_len: self.config.ip.header_len() + octets as u32,
             identification: node.identification,
             hop_limit,
+            traffic_class,
             path,
             payload,
         };
@@ -540,7 +545,9 @@ impl Network {
                     }
                     Payload::Tcp(_) => unreachable!("a segment was taken out before"),
                 };
-                match node.reassembly.handle_fragment(now, src, identification, piece)? {
+                let of = (identification, handle.ecn);
+                let (ecn, whole) = node.reassembly.handle_fragment(now, src, of, piece)?;
+                match whole.marked(ecn) {
                     Whole::Tcp(segment) => (src, path, segment),
                     Whole::Udp(datagram) => {
                         let from = (self.links[link.index()].from(), src, handle.hop_limit);

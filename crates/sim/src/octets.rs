@@ -11,6 +11,7 @@ pub fn write(ip: IpVersion, packet: &Packet) -> Result<Vec<u8>, EmitError> {
     let header = Header {
         hop_limit: packet.hop_limit,
         ident: packet.identification,
+        traffic_class: packet.traffic_class,
         flow_label: packet.path.into(),
         ..Header::new(address_of(ip, packet.src), address_of(ip, packet.dst), Protocol::TCP)
     };
@@ -72,7 +73,17 @@ mod tests {
 
     fn packet(payload: Payload) -> Packet {
         let (src, dst) = (NodeId(0), NodeId(1));
-        Packet { id: 0, src, dst, wire_len: 0, identification: 7, hop_limit: 62, path: 3, payload }
+        Packet {
+            id: 0,
+            src,
+            dst,
+            wire_len: 0,
+            identification: 7,
+            hop_limit: 62,
+            traffic_class: 0,
+            path: 3,
+            payload,
+        }
     }
 
     fn through(ip: IpVersion, payload: Payload) -> Whole {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-use anabranch_core::segment::Segment;
+use anabranch_core::segment::{Ecn, Segment};
 use anabranch_wire::ip::{Protocol, UdpDatagram};
 use bytes::Bytes;
 
@@ -122,6 +122,29 @@ impl Whole {
     }
 }
 
+impl Whole {
+    /// With the ECN bits of the packet that carries it.
+    pub(crate) fn marked(mut self, ecn: Ecn) -> Self {
+        if let Self::Tcp(segment) = &mut self {
+            segment.ecn = ecn;
+        }
+        self
+    }
+}
+
+/// A packet that comes from outside of the simulation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Injected {
+    /// The node that shall get it.
+    pub dst: NodeId,
+    /// Routers that may forward it.
+    pub hop_limit: u8,
+    /// The traffic class, or the type of service.
+    pub traffic_class: u8,
+    /// What it carries.
+    pub whole: Whole,
+}
+
 /// A piece of a packet: `len` octets from `offset` of the transport octets of `whole`.
 #[derive(Clone, Debug)]
 pub struct Fragment {
@@ -187,6 +210,8 @@ pub struct Packet {
     pub identification: u32,
     /// Routers that may still forward it.
     pub hop_limit: u8,
+    /// The traffic class (RFC 8200 section 7), with the ECN bits that the network has.
+    pub traffic_class: u8,
     /// Number of the path that it follows, in the flow label; 0 is the best at each node.
     pub path: u8,
     /// What it carries.
@@ -212,10 +237,19 @@ impl Ends {
 }
 
 impl Packet {
+    /// What routers have changed of it.
+    #[inline]
+    fn update(&mut self, handle: &PacketHandle) {
+        self.hop_limit = handle.hop_limit;
+        self.traffic_class = handle.ecn.within(self.traffic_class);
+        if let Payload::Tcp(segment) = &mut self.payload {
+            segment.ecn = handle.ecn;
+        }
+    }
+
     /// What a loss model takes it for.
     #[inline]
     pub fn kind(&self) -> PacketKind {
-        use anabranch_core::segment::Flags;
         let segment = match &self.payload {
             Payload::Tcp(segment) => segment,
             Payload::Udp(_) | Payload::Opaque(_) => return PacketKind::Data,
@@ -224,11 +258,7 @@ impl Packet {
                 Whole::Udp(_) | Whole::Opaque(_) => return PacketKind::Data,
             },
         };
-        if segment.payload.is_empty() && segment.flags == Flags::ACK {
-            PacketKind::Ack
-        } else {
-            PacketKind::Data
-        }
+        if segment.is_pure_ack() { PacketKind::Ack } else { PacketKind::Data }
     }
 }
 
@@ -245,6 +275,8 @@ pub struct PacketHandle {
     pub(crate) hop_limit: u8,
     /// What a loss model takes it for.
     pub(crate) kind: PacketKind,
+    /// Its ECN bits, which links change. Count here; [`PacketSlab`] writes them back.
+    pub(crate) ecn: Ecn,
     /// The link that it is in will lose it.
     pub(crate) lost: bool,
 }
@@ -260,7 +292,7 @@ impl PacketSlab {
     /// Puts a packet in.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketHandle {
-        let Packet { dst, wire_len, hop_limit, .. } = packet;
+        let Packet { dst, wire_len, hop_limit, traffic_class, .. } = packet;
         let kind = packet.kind();
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -273,7 +305,7 @@ impl PacketSlab {
                 slot
             }
         };
-        PacketHandle { slot, dst, wire_len, hop_limit, kind, lost: false }
+        PacketHandle { slot, dst, wire_len, hop_limit, kind, ecn: Ecn::of(traffic_class), lost: false }
     }
 
     /// Takes a packet out.
@@ -285,7 +317,7 @@ impl PacketSlab {
     pub fn remove(&mut self, handle: PacketHandle) -> Packet {
         let mut packet = self.slots[handle.slot as usize].take().expect("a handle is used once");
         self.free.push(handle.slot);
-        packet.hop_limit = handle.hop_limit;
+        packet.update(&handle);
         packet
     }
 
@@ -296,6 +328,7 @@ impl PacketSlab {
         let slot = &mut self.slots[handle.slot as usize];
         let Packet { src, path, payload, .. } = slot.as_mut().expect("a handle is used once");
         let Payload::Tcp(segment) = payload else { return None };
+        segment.ecn = handle.ecn;
         let taken = (*src, *path, mem::take(segment));
         *slot = None;
         self.free.push(handle.slot);
@@ -306,7 +339,7 @@ impl PacketSlab {
     #[inline]
     pub fn peek(&mut self, handle: PacketHandle) -> &Packet {
         let packet = self.slots[handle.slot as usize].as_mut().expect("a handle is used once");
-        packet.hop_limit = handle.hop_limit;
+        packet.update(&handle);
         packet
     }
 

@@ -40,7 +40,7 @@ use crate::network::{
     AdhocConfig, AodvConfig, AodvError, Datagram, Forwarding, Network, NetworkConfig, RouteNews,
     WirelessConfig,
 };
-use crate::packet::{LinkId, NodeId, Packet, Whole};
+use crate::packet::{Injected, LinkId, NodeId, Packet};
 use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
@@ -373,9 +373,9 @@ impl Simulation {
     }
 
     /// A packet that was made outside goes on its way now: see [`Network::inject`].
-    pub fn send_from_outside(&mut self, src: NodeId, dst: NodeId, hop_limit: u8, whole: Whole) {
+    pub fn send_from_outside(&mut self, src: NodeId, packet: Injected) {
         let now = self.now();
-        self.world.network.inject(now, src, dst, hop_limit, whole);
+        self.world.network.inject(now, src, packet);
     }
 
     /// The packet that left the simulation first: see [`Network::take_departed`].

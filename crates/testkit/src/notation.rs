@@ -1,11 +1,11 @@
 //! Segments as text, in tcpdump's manner: `S. 1000:1000 ack 501 win 65535 <mss 1460,sackOK>`.
 //!
-//! Flags are `S F R P U E W` and `.` for ACK, or `-` for none. The range counts payload octets only. What the
-//! octets are follows from where they stand: [`octets`].
+//! Flags are `S F R P U E W` and `.` for ACK, or `-` for none. The range counts payload octets only. The ECN bits of the IP
+//! header follow as `ecn ect0`, `ecn ect1` or `ecn ce`. What the octets are follows from where they stand: [`octets`].
 
 use std::fmt::Write;
 
-use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
+use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 
 /// The octets of a test stream: each is the low octet of its sequence number, so that overlaps agree.
@@ -25,6 +25,9 @@ pub fn format(segment: &Segment) -> String {
         put(format_args!(" ack {}", segment.ack));
     }
     put(format_args!(" win {}", segment.window));
+    if let Some((name, _)) = CODEPOINTS.iter().find(|(_, ecn)| *ecn == segment.ecn) {
+        put(format_args!(" ecn {name}"));
+    }
     let options = format_options(&segment.options);
     if !options.is_empty() {
         put(format_args!(" <{options}>"));
@@ -62,7 +65,11 @@ pub fn parse(text: &str) -> Result<Segment, String> {
         match word {
             "ack" => segment.ack = SeqNumber(number(value)?),
             "win" => segment.window = number(value)?,
-            _ => return Err(std::format!("'{word}' is neither ack nor win")),
+            "ecn" => {
+                let found = CODEPOINTS.iter().find(|(name, _)| *name == value);
+                segment.ecn = found.ok_or_else(|| std::format!("'{value}' is no ECN codepoint"))?.1;
+            }
+            _ => return Err(std::format!("'{word}' is neither ack, win nor ecn")),
         }
     }
     for option in options.split(',').filter(|o| !o.is_empty()) {
@@ -117,6 +124,8 @@ fn number<N: std::str::FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| std::format!("'{text}' is no number that fits here"))
 }
 
+const CODEPOINTS: [(&str, Ecn); 3] = [("ect0", Ecn::Ect0), ("ect1", Ecn::Ect1), ("ce", Ecn::Ce)];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +137,7 @@ mod tests {
             "P. 4294967295:9 ack 501 win 10",
             ". 1:1 ack 2 win 3 <sack 10:20 30:40>",
             "- 1:1 win 0",
+            "EW. 1:9 ack 2 win 3 ecn ce <ts 1 ecr 0>",
         ] {
             assert_eq!(format(&parse(text).unwrap()), text);
         }

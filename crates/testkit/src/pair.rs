@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::segment::{Segment, SeqNumber};
+use anabranch_core::segment::{Ecn, Segment, SeqNumber};
 use anabranch_core::tcp::{Config, Connection, Event};
 use anabranch_core::time::{Duration, Instant};
 use bytes::{Buf, Bytes};
@@ -36,6 +36,8 @@ pub enum Verdict {
     Pass,
     /// It arrives that much later still.
     Delay(Duration),
+    /// It arrives that much later and with a mark (RFC 3168), if the sender understands that.
+    Mark(Duration),
     /// It is lost.
     Drop,
     /// It arrives twice, the copy that much later.
@@ -203,11 +205,17 @@ impl Pair {
         }
     }
 
-    fn transmit(&mut self, from: End, segment: Segment) {
+    fn transmit(&mut self, from: End, mut segment: Segment) {
         let arrives = self.now + self.latency;
         match self.rule.on_segment(self.now, from, &segment) {
             Verdict::Pass => self.carry(arrives, from, segment),
             Verdict::Delay(extra) => self.carry(arrives + extra, from, segment),
+            Verdict::Mark(extra) => {
+                if segment.ecn.is_capable() {
+                    segment.ecn = Ecn::Ce;
+                }
+                self.carry(arrives + extra, from, segment);
+            }
             Verdict::Drop => {}
             Verdict::Duplicate(later) => {
                 self.carry(arrives, from, segment.clone());

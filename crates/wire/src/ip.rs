@@ -101,6 +101,9 @@ pub struct Header {
     pub protocol: Protocol,
     /// How many more routers it may pass (time to live, hop limit).
     pub hop_limit: u8,
+    /// The traffic class (RFC 8200 section 7), in IPv4 the type of service: six bits of DSCP (RFC 2474), two of ECN
+    /// ([`crate::ecn::Ecn`]).
+    pub traffic_class: u8,
     /// The flow label (RFC 6437), 20 bits; IPv4 has none, and says 0.
     pub flow_label: u32,
     /// Identification of the datagram for reassembly: 16 bits in IPv4, 32 in IPv6, which says it only in
@@ -113,9 +116,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// A whole datagram with hop limit 64 (RFC 1700), identification 0 and no flow label.
+    /// A whole datagram with hop limit 64 (RFC 1700), identification 0, traffic class 0 and no flow label.
     pub const fn new(src: IpAddr, dst: IpAddr, protocol: Protocol) -> Self {
-        Self { src, dst, protocol, hop_limit: 64, flow_label: 0, ident: 0, fragment: None }
+        Self { src, dst, protocol, hop_limit: 64, traffic_class: 0, flow_label: 0, ident: 0, fragment: None }
     }
 
     /// Octets that [`emit`] writes before the payload: 20, 40, or 48 for an IPv6 fragment.

@@ -15,6 +15,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod aodv;
+pub mod ecn;
 pub mod eventlog;
 #[cfg(feature = "ip")]
 pub mod icmpv6;

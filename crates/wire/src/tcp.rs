@@ -9,6 +9,7 @@ use core::ops::{Add, AddAssign, Sub};
 
 use bytes::Bytes;
 
+use crate::ecn::Ecn;
 use crate::mptcp::Mptcp;
 
 /// A sequence number: modulo 2^32, so it has no order of its own (RFC 9293 section 3.4).
@@ -287,6 +288,9 @@ pub struct Segment {
     pub mptcp: Mptcp,
     /// The octets carried.
     pub payload: Bytes,
+    /// The ECN bits of the IP header around it (RFC 3168 section 5). They are not of the segment, but what is done with
+    /// them is.
+    pub ecn: Ecn,
 }
 
 impl Segment {
@@ -296,6 +300,13 @@ impl Segment {
         self.payload.len() as u32
             + u32::from(self.flags.contains(Flags::SYN))
             + u32::from(self.flags.contains(Flags::FIN))
+    }
+
+    /// It acknowledges and does nothing else; what it says of ECN (RFC 3168) does not count.
+    #[inline]
+    pub fn is_pure_ack(&self) -> bool {
+        let notes = Flags::ECE.with(Flags::CWR);
+        self.payload.is_empty() && self.flags.with(notes) == Flags::ACK.with(notes)
     }
 
     /// The sequence number just past this segment.

@@ -43,6 +43,11 @@ pub struct Config {
     /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018 section 4), and so much less
     /// data. Without it only acknowledgements without data have them.
     pub sack_on_data: bool,
+    /// Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them.
+    pub ecn: EcnMode,
+    /// Alternative backoff with ECN (RFC 8511): a mark takes less of the window than a loss, 0.2 for NewReno and 0.15 for
+    /// CUBIC. The other controllers treat it as a loss.
+    pub abe: bool,
     /// Nagle's algorithm (RFC 9293 section 3.7.4): hold back a short segment while data is in flight.
     pub nagle: Nagle,
     /// Limited transmit (RFC 3042): new data on the first two duplicate acknowledgements.
@@ -173,6 +178,17 @@ pub enum DelayedAck {
     },
 }
 
+/// Whether explicit congestion notification is used (RFC 3168 section 6.1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EcnMode {
+    /// Never.
+    Off,
+    /// If the peer asks for it. Linux has this as its default.
+    Accept,
+    /// Our SYN asks for it, too.
+    Request,
+}
+
 /// Which segments have PSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Push {
@@ -241,6 +257,8 @@ impl Default for Config {
             timestamps: true,
             dsack: false,
             sack_on_data: false,
+            ecn: EcnMode::Off,
+            abe: false,
             window_scale: Some(7),
             nagle: Nagle::Off,
             limited_transmit: true,
@@ -266,12 +284,14 @@ impl Default for Config {
 }
 
 impl Config {
-    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, RACK-TLP, PRR, undo, HyStart++, CUBIC,
-    /// buffers that follow the path, TIME-WAIT reuse and an end of FIN-WAIT-2.
+    /// A present-day host: what [`Config::default`] has, with D-SACK, SACK beside data, ECN with ABE, RACK-TLP, PRR, undo,
+    /// HyStart++, CUBIC, buffers that follow the path, TIME-WAIT reuse and an end of FIN-WAIT-2.
     pub fn modern() -> Self {
         Self {
             dsack: true,
             sack_on_data: true,
+            ecn: EcnMode::Request,
+            abe: true,
             rack_tlp: true,
             prr: true,
             undo: true,

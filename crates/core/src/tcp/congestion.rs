@@ -106,6 +106,8 @@ pub struct View {
     pub slow_start_divisor: u32,
     /// How the loss at hand is repaired.
     pub repair: Repair,
+    /// A mark takes less than a loss (RFC 8511).
+    pub abe: bool,
 }
 
 /// A controller's window and threshold at some time.
@@ -160,6 +162,7 @@ impl View {
             byte_counting: ByteCounting::Off,
             slow_start_divisor: 1,
             repair,
+            abe: false,
         }
     }
 }
@@ -202,6 +205,11 @@ pub trait Controller: fmt::Debug + Send {
     fn on_slow_start_end(&mut self, _now: Instant, _view: &View) {}
     /// Duplicate acknowledgements or SACK showed a loss: once per recovery.
     fn on_loss(&mut self, _now: Instant, _view: &View) {}
+    /// The peer has echoed a mark of the network (RFC 3168 section 6.1.2): once per window. As a loss, unless a controller
+    /// knows better.
+    fn on_mark(&mut self, now: Instant, view: &View) {
+        self.on_loss(now, view);
+    }
     /// The recovery is over.
     fn on_recovered(&mut self, _now: Instant, _view: &View) {}
     /// The retransmission timer ran out.
@@ -326,6 +334,10 @@ impl Controller for AnyController {
 
     fn on_loss(&mut self, now: Instant, view: &View) {
         self.get_mut().on_loss(now, view);
+    }
+
+    fn on_mark(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_mark(now, view);
     }
 
     fn on_recovered(&mut self, now: Instant, view: &View) {

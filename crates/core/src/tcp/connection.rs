@@ -1,5 +1,6 @@
 //! One TCP connection: the states of RFC 9293 section 3.3.2 and what moves between them.
 
+mod ecn;
 mod events;
 mod handshake;
 mod input;
@@ -17,6 +18,7 @@ use alloc::boxed::Box;
 
 use bytes::Bytes;
 
+use self::ecn::Notification;
 use self::events::{Events, Pending};
 use self::input::ChallengeLimit;
 use self::linger::Watch;
@@ -27,7 +29,7 @@ use super::Config;
 use super::multipath::Multipath;
 use super::receiver::Receiver;
 use super::sender::{Expired, Sender};
-use crate::segment::{Flags, Mptcp, Options, Segment, SeqNumber};
+use crate::segment::{Ecn, Flags, Mptcp, Options, Segment, SeqNumber};
 use crate::time::Instant;
 
 /// One TCP connection.
@@ -52,6 +54,7 @@ pub struct Connection {
     stamps: Option<Stamps>,
     /// The peer has sent SACK-permitted and our role is to send blocks.
     sends_sack: bool,
+    ecn: Notification,
     /// A SYN or SYN-ACK is to be sent.
     syn_due: bool,
     /// [`Connection::close`] was called.
@@ -114,6 +117,7 @@ impl Connection {
             peer_scales: false,
             stamps: None,
             sends_sack: false,
+            ecn: Notification::new(config.ecn),
             syn_due: true,
             closing: false,
             reset: None,
@@ -376,6 +380,9 @@ impl Connection {
             timeouts: counts.timeouts,
             fast_retransmits: counts.fast_retransmits,
             undone: counts.undone,
+            ecn: self.ecn.is_agreed(),
+            marks_received: self.ecn.marks(),
+            mark_reductions: counts.marked,
             bytes_sent: counts.bytes_sent,
             bytes_acked: counts.bytes_acked,
             bytes_received: self.rx.received(),
@@ -483,6 +490,7 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
         options: Options::default(),
         mptcp: Mptcp::NONE,
         payload: Bytes::new(),
+        ecn: Ecn::NotEct,
     })
 }
 

@@ -50,6 +50,14 @@ pub(crate) struct Arrivals {
     pub(crate) reordered: bool,
 }
 
+impl Arrivals {
+    /// A whole segment has arrived.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.first.is_some() || self.again.is_some()
+    }
+}
+
 /// When a segment left. Of two that left at the same time, the one with the higher sequence number was later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Transmission {

@@ -2,6 +2,7 @@
 //! the repair of losses.
 //!
 //! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
+//! * [`ecn`]: marks (RFC 3168).
 //! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
 //! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
@@ -10,6 +11,7 @@
 
 mod ack;
 mod delivery;
+mod ecn;
 mod hystart;
 mod output;
 mod prr;
@@ -21,6 +23,7 @@ mod timer;
 mod undo;
 
 pub(crate) use ack::{Acknowledgement, Progress};
+pub(crate) use ecn::Marked;
 pub(crate) use output::{Mark, Outgoing};
 pub(crate) use queue::SendQueue;
 pub use stage::RecoveryStage;
@@ -31,6 +34,7 @@ use alloc::boxed::Box;
 use bytes::Bytes;
 
 use self::delivery::Delivery;
+use self::ecn::Marking;
 use self::hystart::HyStart;
 use self::prr::Prr;
 use self::rack::Rack;
@@ -82,6 +86,8 @@ pub(crate) struct Sender {
     saw_block: bool,
     /// Acknowledgements that repeat SND.UNA and report nothing, since it last moved.
     bare: u32,
+    /// With ECN.
+    marking: Option<Marking>,
     rack: Rack,
     repeats: Repeats,
     undo: Undo,
@@ -176,6 +182,7 @@ pub(crate) struct Counts {
     pub(crate) timeouts: u64,
     pub(crate) fast_retransmits: u64,
     pub(crate) undone: u64,
+    pub(crate) marked: u64,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_sent: u64,
 }
@@ -205,6 +212,7 @@ impl Sender {
             sacked: false,
             saw_block: false,
             bare: 0,
+            marking: None,
             rack: Rack::default(),
             repeats: Repeats::default(),
             undo: Undo::default(),
@@ -502,6 +510,7 @@ impl Sender {
             },
             slow_start_divisor: 1,
             repair,
+            abe: self.config.abe,
         }
     }
 

@@ -24,6 +24,7 @@ mod rdca_trend;
 mod set;
 mod tcp_close;
 mod tcp_congestion;
+mod tcp_ecn;
 mod tcp_elfn;
 mod tcp_fuzz;
 mod tcp_handshake;

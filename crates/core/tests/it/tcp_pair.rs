@@ -2,8 +2,8 @@
 
 use anabranch_core::segment::{Segment, SeqNumber};
 use anabranch_core::tcp::{
-    Backoff, ByteCounting, CloseReason, Config, CongestionAlgorithm, DelayedAck, Event, Info, InitialWindow,
-    Nagle, Push, Recovery, RtoConfig, SackRole, State,
+    Backoff, ByteCounting, CloseReason, Config, CongestionAlgorithm, DelayedAck, EcnMode, Event, Info,
+    InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole, State,
 };
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::pair::{End, Pair, Rule, Verdict};
@@ -17,6 +17,7 @@ fn transfer(seed: u64) -> Result<(), String> {
     let (client, server) = (any_config(&mut prng), any_config(&mut prng));
     let mut later = Prng::new(!seed);
     let [client, server] = [client, server].map(|config| with_later_options(config, &mut later));
+    let marks = later.pick(&[0, 0, 10]);
     let isn = [prng.bits() as u32, u32::MAX - prng.below(5_000) as u32];
     let (loss, reorder, duplicate) = (prng.below(20), prng.below(30), prng.below(10));
     let sizes = [prng.below(120_000) as usize, prng.pick(&[0, 1, 30_000])];
@@ -32,6 +33,8 @@ fn transfer(seed: u64) -> Result<(), String> {
                 Verdict::Delay(Duration::from_micros(rule.below(60_000)))
             } else if rule.chance(duplicate) {
                 Verdict::Duplicate(Duration::from_micros(rule.below(60_000)))
+            } else if later.chance(marks) {
+                Verdict::Mark(Duration::ZERO)
             } else {
                 Verdict::Pass
             }
@@ -128,7 +131,10 @@ fn any_config(prng: &mut Prng) -> Config {
 
 /// Options that came later are drawn apart, so that a seed keeps the wire on which it has failed once.
 fn with_later_options(config: Config, prng: &mut Prng) -> Config {
-    Config { dsack: prng.chance(50), undo: prng.chance(50), sack_on_data: prng.chance(50), ..config }
+    let config =
+        Config { dsack: prng.chance(50), undo: prng.chance(50), sack_on_data: prng.chance(50), ..config };
+    let ecn = prng.pick(&[EcnMode::Off, EcnMode::Accept, EcnMode::Request]);
+    Config { ecn, abe: prng.chance(50), ..config }
 }
 
 #[test]

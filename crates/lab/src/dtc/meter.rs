@@ -218,7 +218,7 @@ impl Observer for Meter {
             }
         } else if to > from && !segment.payload.is_empty() {
             self.data(now, (from, to), point, packet.id, segment);
-        } else if to < from && segment.payload.is_empty() && segment.flags == Flags::ACK {
+        } else if to < from && segment.is_pure_ack() {
             self.ack(now, to, point, segment);
         }
     }

@@ -131,6 +131,7 @@ impl Config {
             wire_len: IPV6_AND_TCP + u32::from(self.payload),
             identification: 0,
             hop_limit: 0,
+            traffic_class: 0,
             path: 0,
             payload: Payload::Tcp(Segment::default()),
         };
@@ -176,6 +177,7 @@ impl Config {
             rate: RATE,
             delay: Span(HOP),
             queue: QueueSize(QueueLimit::Packets(1000)),
+            ecn_threshold: None,
             mtu: 1500,
             loss: loss(self.loss),
             loss_factors: factors(1.0),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::segment::Flags;
 use anabranch_core::time::Instant;
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point};
@@ -75,7 +74,7 @@ impl Observer for Meter {
                 self.activity.data.push(at);
                 self.activity.arrived.push(false);
             }
-            Point::Sent if segment.flags == Flags::ACK => self.activity.acks.push(at),
+            Point::Sent if segment.is_pure_ack() => self.activity.acks.push(at),
             Point::Received if data => {
                 if let Some(which) = self.under_way.remove(&(packet.id, link)) {
                     self.activity.arrived[which] = true;

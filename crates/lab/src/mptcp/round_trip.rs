@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::segment::Flags;
 use anabranch_core::time::Instant;
 use anabranch_model::mptcp::csma::{Busy, Csma};
 use anabranch_model::mptcp::rtt::{CellularLink, CsmaLink, Link, Route, Sizes, Transmitter, travel};
@@ -227,7 +226,7 @@ impl Observer for Watch {
         let on_air = self.on_air[link.index()];
         let kind = match &packet.payload {
             Payload::Tcp(segment) if !segment.payload.is_empty() => Some(Kind::Data),
-            Payload::Tcp(segment) if segment.flags == Flags::ACK => Some(Kind::Ack),
+            Payload::Tcp(segment) if segment.is_pure_ack() => Some(Kind::Ack),
             Payload::Tcp(_) | Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
         };
         match point {

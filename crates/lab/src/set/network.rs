@@ -216,6 +216,7 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         rate,
         delay,
         queue: QueueSize(QueueLimit::Packets(1000)),
+        ecn_threshold: None,
         mtu,
         loss: LossName::default(),
         loss_factors: Default::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
 use bytes::Bytes;
 
-use crate::script::{Packet, TcpOption};
+use crate::script::{Ecn, Packet, TcpOption};
 
 /// The numbers of one connection.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +51,8 @@ impl Mapping {
         }
         let seq = if syn { self.irs } else { self.irs.wrapping_add(packet.seq) };
         let acks = packet.flags.contains(Flags::ACK);
-        let ack = if acks { self.iss.wrapping_add(packet.ack) } else { 0 };
+        let base = if syn { self.script_iss } else { 0 };
+        let ack = if acks { self.iss.wrapping_add(packet.ack).wrapping_sub(base) } else { 0 };
         let mut options = Options::default();
         for option in packet.options.iter().flatten() {
             match option {
@@ -87,6 +88,7 @@ impl Mapping {
             window: packet.window.unwrap_or(u16::MAX),
             options,
             payload: Bytes::from(vec![0; packet.len as usize]),
+            ecn: packet.ecn.map(Ecn::codepoint).unwrap_or_default(),
             ..Segment::default()
         }
     }
@@ -113,11 +115,13 @@ impl Mapping {
 
     /// A segment of ours in the script's numbers.
     pub(super) fn outbound(&self, segment: &Segment) -> Seen {
-        let base = if segment.flags.contains(Flags::SYN) { self.script_iss } else { 0 };
+        // The numbers of a SYN are those of the script as they stand, the others count from the initial ones.
+        let syn = segment.flags.contains(Flags::SYN);
+        let (base, peer) = if syn { (self.script_iss, self.script_irs) } else { (0, 0) };
         let theirs = |seq: SeqNumber| SeqNumber(seq.0.wrapping_sub(self.irs));
         Seen {
             seq: segment.seq.0.wrapping_sub(self.iss).wrapping_add(base),
-            ack: theirs(segment.ack).0,
+            ack: theirs(segment.ack).0.wrapping_add(peer),
             sack: segment
                 .options
                 .sack

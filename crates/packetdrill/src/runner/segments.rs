@@ -130,7 +130,13 @@ impl Runner<'_> {
             return Err("it belongs to another connection".to_owned());
         }
         for (flag, name) in FLAGS {
-            let wanted = packet.flags.contains(flag) && (whole || flag != Flags::FIN);
+            // FIN ends what is sent in several segments, CWR begins it.
+            let here = match flag {
+                Flags::FIN => whole,
+                Flags::CWR => before == 0,
+                _ => true,
+            };
+            let wanted = packet.flags.contains(flag) && here;
             if wanted != segment.flags.contains(flag) {
                 return Err(format!("{name} differs"));
             }
@@ -163,6 +169,9 @@ impl Runner<'_> {
         }
         if packet.window.is_some_and(|window| window != segment.window) {
             return Err("the window differs".to_owned());
+        }
+        if packet.ecn.is_some_and(|wanted| !wanted.admits(segment.ecn)) {
+            return Err(format!("the ECN field differs: {:?}", segment.ecn));
         }
         self.compare_options(packet, sent, seen)
     }

@@ -1,6 +1,6 @@
 //! Linux's `net.ipv4.*` as fields of a configuration.
 
-use anabranch_core::tcp::{CongestionAlgorithm, DelayedAck, InitialWindow, Nagle, SackRole};
+use anabranch_core::tcp::{CongestionAlgorithm, DelayedAck, EcnMode, InitialWindow, Nagle, SackRole};
 use anabranch_core::time::Duration;
 
 use super::{Settings, shell};
@@ -72,7 +72,14 @@ impl Settings {
                     }
                 }
             }
-            "tcp_ecn" if number()? == 1 => return Err(Stop::not_applicable(line, super::ECN)),
+            "tcp_ecn" => {
+                config.ecn = match number()? {
+                    0 => EcnMode::Off,
+                    1 => EcnMode::Request,
+                    2 => EcnMode::Accept,
+                    _ => return Err(Stop::not_applicable(line, "accurate ECN (RFC 9768)")),
+                }
+            }
             "tcp_mtu_probing" if number()? != 0 => {
                 return Err(Stop::not_applicable(line, "packetization layer path MTU discovery (RFC 4821)"));
             }
@@ -105,6 +112,7 @@ impl Settings {
             "nagle" => config.nagle = if number()? == 0 { Nagle::Off } else { Nagle::On },
             "limited_transmit" => config.limited_transmit = number()? != 0,
             "prr" => config.prr = number()? != 0,
+            "abe" => config.abe = number()? != 0,
             "undo" => config.undo = number()? != 0,
             "sack_on_data" => config.sack_on_data = number()? != 0,
             "mss" => config.mss = number()?.max(1),
@@ -133,7 +141,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_available_congestion_control",
     "tcp_base_mss",
     "tcp_early_retrans",
-    "tcp_ecn",
     "tcp_ecn_option",
     "tcp_fack",
     "tcp_fastopen",

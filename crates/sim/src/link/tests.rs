@@ -21,6 +21,7 @@ fn handles(n: usize) -> Vec<PacketHandle> {
         wire_len: 1000,
         identification: 0,
         hop_limit: 1,
+        traffic_class: 0,
         path: 0,
         payload: Payload::Tcp(Default::default()),
     };
@@ -70,6 +71,35 @@ fn packets_queue_behind_each_other_and_the_last_is_refused() {
     assert_eq!(arrivals, [(at(11), h[0]), (at(12), h[1]), (at(13), h[2]), (at(14), h[3])]);
     let m = link.metrics();
     assert_eq!((m.enqueued, m.delivered, m.dropped_full, m.peak_packets, m.busy), (4, 4, 1, 2, MS * 4));
+}
+
+/// RFC 3168 section 5: what waits behind more than the threshold is marked, if its transport understands that, and
+/// nothing else about it changes.
+#[test]
+fn packets_are_marked_above_the_threshold() {
+    for threshold in [QueueLimit::Packets(2), QueueLimit::Bytes(2500)] {
+        let queue = QueueLimit::Packets(10);
+        let config = LinkConfig { queue, ecn_threshold: Some(threshold), ..config() };
+        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+            let mut link = link(config);
+            let mut due = None;
+            for mut handle in handles(6) {
+                handle.ecn = ecn;
+                if let Offer::AcceptedFirst(at) = link.offer(at(0), handle) {
+                    due = Some(at);
+                }
+            }
+            let mut seen = Vec::new();
+            while let Some(now) = due {
+                let arrival = link.arrive(now);
+                seen.push(arrival.handle.ecn);
+                due = arrival.next;
+            }
+            let marked = if ecn.is_capable() { Ecn::Ce } else { ecn };
+            assert_eq!(seen, [ecn, ecn, ecn, marked, marked, marked], "{threshold:?}");
+            assert_eq!(link.metrics().marked, if ecn.is_capable() { 3 } else { 0 });
+        }
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Where the simulated network ends and another world begins: packets that come in there, and go out.
 
+use anabranch_core::segment::Ecn;
 use anabranch_core::time::Instant;
 
 use super::{Delivery, Network};
-use crate::packet::{Ends, NodeId, Packet, PacketHandle, Payload, Whole};
+use crate::packet::{Ends, Injected, NodeId, Packet, PacketHandle, Payload};
 
 impl Network {
     /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP host but
@@ -14,7 +15,8 @@ impl Network {
 
     /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before. One for a node
     /// that does not exist is dropped and counted, as one without a route.
-    pub fn inject(&mut self, now: Instant, src: NodeId, dst: NodeId, hop_limit: u8, whole: Whole) {
+    pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
+        let Injected { dst, hop_limit, traffic_class, whole } = packet;
         let exist = self.nodes.len();
         let node = &mut self.nodes[src.index()];
         if !node.up {
@@ -26,7 +28,10 @@ impl Network {
             return;
         }
         node.metrics.sent += 1;
-        let handle = self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
+        let mut handle =
+            self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
+        handle.ecn = Ecn::of(traffic_class);
+        self.packets.get_mut(handle).traffic_class = traffic_class;
         self.send_on(now, src, handle);
     }
 
@@ -40,10 +45,13 @@ impl Network {
         let mut packet = self.packets.remove(handle);
         let node = &mut self.nodes[at.index()];
         if let Payload::Fragment(piece) = packet.payload {
-            let joined = node.reassembly.handle_fragment(now, packet.src, packet.identification, piece);
-            let Some(whole) = joined else { return };
+            let of = (packet.identification, handle.ecn);
+            let Some((ecn, whole)) = node.reassembly.handle_fragment(now, packet.src, of, piece) else {
+                return;
+            };
+            packet.traffic_class = ecn.within(packet.traffic_class);
             packet.wire_len = self.config.ip.header_len() + whole.wire_len() as u32;
-            packet.payload = whole.into();
+            packet.payload = whole.marked(ecn).into();
         }
         node.metrics.received += 1;
         self.departed.push_back(packet);

@@ -213,6 +213,7 @@ impl Checker<'_> {
             rate: section.rate.0,
             delay: section.delay.0,
             queue: section.queue.0,
+            ecn_threshold: section.ecn_threshold.map(|size| size.0),
             mtu: section.mtu,
             loss: loss_model(section.loss),
             loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
@@ -230,6 +231,7 @@ impl Checker<'_> {
             back.rate = other.rate.map_or(back.rate, |rate| rate.0);
             back.delay = other.delay.map_or(back.delay, |span| span.0);
             back.queue = other.queue.map_or(back.queue, |queue| queue.0);
+            back.ecn_threshold = other.ecn_threshold.map_or(back.ecn_threshold, |size| Some(size.0));
             back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
             back.mtu = other.mtu.unwrap_or(back.mtu);
             back.loss = other.loss.map_or(back.loss, loss_model);

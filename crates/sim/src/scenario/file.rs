@@ -220,6 +220,9 @@ pub struct LinkSection {
     /// What waits for each transmitter at most.
     #[serde(default = "hundred_packets")]
     pub queue: QueueSize,
+    /// A packet of a transport that understands ECN is marked if more than this waits with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn_threshold: Option<QueueSize>,
     /// Largest IP packet in octets.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u32,
@@ -286,6 +289,8 @@ pub struct BackSection {
     pub delay: Option<Span>,
     /// What waits for the transmitter at most.
     pub queue: Option<QueueSize>,
+    /// What may wait before packets are marked.
+    pub ecn_threshold: Option<QueueSize>,
     /// From the start of one transmission to that of the next.
     pub spacing: Option<Span>,
     /// Largest IP packet in octets.

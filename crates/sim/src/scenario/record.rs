@@ -87,6 +87,9 @@ impl Scenario {
             for (name, value, unit) in figures {
                 put(&mut metrics, &place, name, Some(value as f64), unit);
             }
+            if link.config().ecn_threshold.is_some() {
+                put(&mut metrics, &place, "ecn_marked", Some(m.marked as f64), "1");
+            }
             // A node on the air has one queue and one channel for all its links.
             if !link.is_wireless() {
                 put(&mut metrics, &place, "queue_peak_packets", Some(m.peak_packets as f64), "1");

@@ -1,8 +1,8 @@
 //! TCP profiles: every choice of [`tcp::Config`], each of which may be left to a base.
 
 use anabranch_core::tcp::{
-    self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, InitialWindow,
-    Nagle, Recovery, RtoConfig, SackRole,
+    self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, EcnMode,
+    InitialWindow, Nagle, Recovery, RtoConfig, SackRole,
 };
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -47,6 +47,19 @@ pub enum SackName {
     Sender,
     /// Both.
     Both,
+}
+
+/// Whether explicit congestion notification is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnName {
+    /// Never.
+    Off,
+    /// If the peer asks for it.
+    Accept,
+    /// The SYN asks for it, too.
+    Request,
 }
 
 /// What is sent again after a loss.
@@ -188,6 +201,10 @@ pub struct TcpProfile {
     pub dsack: Option<bool>,
     /// Send SACK blocks in segments with data too.
     pub sack_on_data: Option<bool>,
+    /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`.
+    pub ecn: Option<EcnName>,
+    /// A mark takes less of the window than a loss (RFC 8511).
+    pub abe: Option<bool>,
     /// Offer timestamps.
     pub timestamps: Option<bool>,
     /// Window scale shift count, 0 to 14, or "off".
@@ -265,6 +282,8 @@ impl TcpProfile {
             sack: self.sack.map_or(base.sack, Into::into),
             dsack: self.dsack.unwrap_or(base.dsack),
             sack_on_data: self.sack_on_data.unwrap_or(base.sack_on_data),
+            ecn: self.ecn.map_or(base.ecn, Into::into),
+            abe: self.abe.unwrap_or(base.abe),
             timestamps: self.timestamps.unwrap_or(base.timestamps),
             window_scale: self.window_scale.map_or(base.window_scale, |s| s.0.map(|n| n as u8)),
             nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
@@ -391,6 +410,8 @@ impl TcpProfile {
             sack: Some(config.sack.into()),
             dsack: Some(config.dsack),
             sack_on_data: Some(config.sack_on_data),
+            ecn: Some(config.ecn.into()),
+            abe: Some(config.abe),
             timestamps: Some(config.timestamps),
             window_scale: Some(Limit(config.window_scale.map(u32::from))),
             nagle: Some(config.nagle == Nagle::On),
@@ -430,6 +451,7 @@ macro_rules! names {
 
 names! {
     SackName <=> SackRole { Off = Off, Receiver = Receiver, Sender = Sender, Both = Both }
+    EcnName <=> EcnMode { Off = Off, Accept = Accept, Request = Request }
     RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
 }
 

@@ -27,6 +27,7 @@ fn packet(from: Ipv4Addr, to: Ipv4Addr, ttl: u8, payload: &[u8]) -> Vec<u8> {
         dst: IpAddr::V4(to),
         protocol: Protocol::UDP,
         hop_limit: ttl,
+        traffic_class: 0,
         flow_label: 0,
         ident: 1,
         fragment: None,

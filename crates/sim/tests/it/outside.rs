@@ -1,12 +1,13 @@
 //! Ends of the network that the outside stands for.
 
-use anabranch_core::segment::{Flags, Segment, SeqNumber};
+use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::Sink;
-use anabranch_sim::link::LinkConfig;
+use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::network::{Forwarding, NetworkConfig};
-use anabranch_sim::packet::{NodeId, Opaque, Packet, Payload, Whole};
+use anabranch_sim::octets;
+use anabranch_sim::packet::{Injected, IpVersion, NodeId, Opaque, Packet, Payload, Whole};
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_wire::ip::Protocol;
 use bytes::Bytes;
@@ -14,6 +15,8 @@ use bytes::Bytes;
 const A: NodeId = NodeId(0);
 const B: NodeId = NodeId(1);
 const C: NodeId = NodeId(2);
+/// Expedited forwarding (RFC 3246).
+const DSCP: u8 = 46 << 2;
 
 /// Two ends of the outside and a router between, which is 10 ms from each.
 fn network(mtu: u32) -> Simulation {
@@ -43,6 +46,10 @@ fn payload(packet: &Packet) -> String {
     format!("{:?}", packet.payload)
 }
 
+fn packet(dst: NodeId, hop_limit: u8, whole: Whole) -> Injected {
+    Injected { dst, hop_limit, traffic_class: DSCP | Ecn::Ect0 as u8, whole }
+}
+
 #[test]
 fn a_packet_comes_in_at_one_end_and_goes_out_at_the_other() {
     // Once as it is, once in pieces.
@@ -53,13 +60,18 @@ fn a_packet_comes_in_at_one_end_and_goes_out_at_the_other() {
             Segment { src_port: 7, dst_port: 9, payload: Bytes::from(vec![3; 700]), ..Segment::default() };
         for whole in [opaque(1000), Whole::Tcp(segment)] {
             let begun = sim.now();
-            sim.send_from_outside(A, C, 64, whole.clone());
+            sim.send_from_outside(A, packet(C, 64, whole.clone()));
             sim.catch_up(begun + Duration::from_millis(20));
             assert!(sim.take_departed().is_none());
             sim.catch_up(begun + Duration::from_millis(21));
             let packet = sim.take_departed().expect("it has arrived");
             assert_eq!((packet.src, packet.dst, packet.hop_limit), (A, C, 63));
+            assert_eq!(packet.traffic_class, DSCP | Ecn::Ect0 as u8);
             assert_eq!(packet.wire_len as usize, 40 + whole.wire_len());
+            let whole = match whole {
+                Whole::Tcp(segment) => Whole::Tcp(Segment { ecn: Ecn::Ect0, ..segment }),
+                other @ (Whole::Udp(_) | Whole::Opaque(_)) => other,
+            };
             assert_eq!(payload(&packet), format!("{:?}", Payload::from(whole)));
             assert!(sim.take_departed().is_none());
         }
@@ -73,7 +85,7 @@ fn a_simulated_host_answers_the_outside() {
     let mut sim = network(1500);
     let syn =
         Segment { src_port: 7, dst_port: 80, flags: Flags::SYN, seq: SeqNumber(5), ..Segment::default() };
-    sim.send_from_outside(A, B, 64, Whole::Tcp(syn));
+    sim.send_from_outside(A, packet(B, 64, Whole::Tcp(syn)));
     sim.catch_up(ms(25));
     let answer = sim.take_departed().expect("a SYN with an acknowledgement");
     assert_eq!((answer.src, answer.dst), (B, A));
@@ -84,11 +96,11 @@ fn a_simulated_host_answers_the_outside() {
 #[test]
 fn what_nobody_can_take_is_counted_and_gone() {
     let mut sim = network(200);
-    sim.send_from_outside(A, B, 64, opaque(100));
-    sim.send_from_outside(A, B, 64, opaque(1000));
-    sim.send_from_outside(A, NodeId(3), 64, opaque(100));
-    sim.send_from_outside(A, A, 64, opaque(100));
-    sim.send_from_outside(A, C, 1, opaque(100));
+    sim.send_from_outside(A, packet(B, 64, opaque(100)));
+    sim.send_from_outside(A, packet(B, 64, opaque(1000)));
+    sim.send_from_outside(A, packet(NodeId(3), 64, opaque(100)));
+    sim.send_from_outside(A, packet(A, 64, opaque(100)));
+    sim.send_from_outside(A, packet(C, 1, opaque(100)));
     sim.catch_up(ms(100));
     assert!(sim.take_departed().is_none());
     let network = &sim.world().network;
@@ -103,6 +115,37 @@ fn time_goes_on_without_events() {
     let mut sim = network(1500);
     sim.catch_up(ms(70));
     assert_eq!((sim.now(), sim.next_event()), (ms(70), None));
-    sim.send_from_outside(A, C, 64, opaque(1));
+    sim.send_from_outside(A, packet(C, 64, opaque(1)));
     assert!(sim.next_event().is_some_and(|due| due > ms(80) && due < ms(81)));
+}
+
+/// A mark of the network's queue is in the octets that leave it, in IPv4 with a header checksum that agrees.
+#[test]
+fn marks_leave_the_network() {
+    for (ip, mtu) in [(IpVersion::V4, 1500), (IpVersion::V6, 1500), (IpVersion::V6, 400)] {
+        let mut builder = Builder::new(NetworkConfig { ip, ..NetworkConfig::default() }, 1, 0);
+        let [a, b] = ["a", "b"].map(|name| builder.node(name, Forwarding::Off));
+        let threshold = Some(QueueLimit::Packets(3));
+        let link = LinkConfig { mtu, ecn_threshold: threshold, ..LinkConfig::new(1_000_000, Duration::ZERO) };
+        builder.cable(a, b, link);
+        builder.outside(a);
+        builder.outside(b);
+        let mut sim = builder.build();
+        for _ in 0..6 {
+            sim.send_from_outside(a, packet(b, 64, opaque(900)));
+        }
+        sim.catch_up(ms(500));
+        let mut seen = Vec::new();
+        while let Some(packet) = sim.take_departed() {
+            let octets = octets::write(ip, &packet).expect("a legal packet");
+            let (header, _) = anabranch_wire::ip::parse(&octets).expect("what was written");
+            assert_eq!(header.traffic_class & !3, DSCP);
+            seen.push(Ecn::of(header.traffic_class));
+        }
+        assert_eq!(seen.len(), 6);
+        // The first is being sent, and three may wait; in pieces there are more of them.
+        let unmarked = if mtu == 1500 { 4 } else { 1 };
+        assert_eq!(seen.iter().position(|ecn| *ecn == Ecn::Ce), Some(unmarked), "{seen:?}");
+        assert!(seen[unmarked..].iter().all(|ecn| *ecn == Ecn::Ce), "{seen:?}");
+    }
 }

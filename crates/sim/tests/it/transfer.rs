@@ -261,3 +261,38 @@ fn buffers_that_follow_the_path_fill_a_long_one() {
         }
     }
 }
+
+/// A queue that marks takes the place of one that drops (RFC 3168): every controller keeps the link busy, the queue near the
+/// threshold, and nothing is lost. Over a path that cuts packets too.
+#[test]
+fn a_queue_that_marks_loses_nothing() {
+    use tcp::CongestionAlgorithm::{Cubic, NewReno, Westwood};
+    for mtu in [1500, 800] {
+        for congestion in [NewReno, Cubic, Westwood] {
+            let queue = QueueLimit::Packets(400);
+            let marks = |threshold| LinkConfig {
+                mtu,
+                queue,
+                ecn_threshold: threshold,
+                ..LinkConfig::new(10_000_000, Duration::from_millis(10))
+            };
+            let run = |ecn: tcp::EcnMode, threshold| {
+                let tcp = tcp::Config { congestion, ecn, hystart: false, ..tcp::Config::modern() };
+                let Chain { builder, sender, sink, .. } = chain(1, marks(threshold), tcp, 4_000_000, 1);
+                let mut sim = builder.build();
+                sim.run_until(at(20_000));
+                check_delivered(&sim, sink, 4_000_000);
+                check_conserved(&sim);
+                let metrics = *sim.world().network.links()[0].metrics();
+                (sim.app::<BulkSender>(sender).info.expect("it has run"), metrics)
+            };
+            let (info, link) = run(tcp::EcnMode::Request, Some(QueueLimit::Packets(20)));
+            assert!(info.ecn && info.mark_reductions > 0, "{congestion:?}: {info:?}");
+            assert!(link.marked > 0 && link.dropped_full == 0, "{congestion:?}: {link:?}");
+            assert_eq!((info.retransmissions, info.timeouts), (0, 0), "{congestion:?}");
+            // Without the agreement nothing is marked.
+            let (info, link) = run(tcp::EcnMode::Accept, Some(QueueLimit::Packets(20)));
+            assert!(!info.ecn && link.marked == 0, "{congestion:?}: {info:?} {link:?}");
+        }
+    }
+}

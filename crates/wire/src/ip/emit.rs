@@ -97,6 +97,8 @@ fn emit_v4(header: &Header, src: Ipv4Addr, dst: Ipv4Addr, payload_len: usize, ou
         view.set_more_frags(fragment.more);
         view.set_frag_offset(fragment.offset);
     }
+    view.set_dscp(header.traffic_class >> 2);
+    view.set_ecn(header.traffic_class & 3);
     view.set_hop_limit(header.hop_limit);
     view.set_next_header(header.protocol.0.into());
     view.set_src_addr(src);
@@ -111,6 +113,7 @@ fn emit_v6(header: &Header, src: Ipv6Addr, dst: Ipv6Addr, payload_len: usize, ou
     let mut octets = [0; IPV6_HEADER_LEN];
     let mut view = Ipv6Packet::new_unchecked(&mut octets[..]);
     view.set_version(6);
+    view.set_traffic_class(header.traffic_class);
     view.set_flow_label(header.flow_label & FLOW_LABEL);
     view.set_payload_len((extensions + payload_len) as u16);
     view.set_next_header(next.0.into());

@@ -8,6 +8,7 @@ use smoltcp::wire::{IpAddress, TcpOption, TcpPacket, TcpSeqNumber};
 
 use super::emit::emit_header;
 use super::{EmitError, Field, Header, ParseError, Protocol};
+use crate::ecn::Ecn;
 use crate::mptcp::{self, Mptcp};
 use crate::tcp::{Flags, MAX_OPTIONS_LEN, Options, SackBlock, Segment, SeqNumber, Timestamps};
 
@@ -22,13 +23,15 @@ const MAX_WINDOW_SCALE: u8 = 14;
 
 /// Appends the packet that carries `segment` to `out`; on an error `out` is as it was.
 ///
-/// The packet is TCP whatever [`Header::protocol`] says. The urgent pointer is zero.
+/// The packet is TCP whatever [`Header::protocol`] says, with the segment's ECN bits. The urgent pointer is zero.
 pub fn emit_tcp(header: &Header, segment: &Segment, out: &mut Vec<u8>) -> Result<(), EmitError> {
     let options_len = segment.options_len();
     if options_len > MAX_OPTIONS_LEN {
         return Err(EmitError::Options { octets: options_len });
     }
-    emit_header(&Header { protocol: Protocol::TCP, ..*header }, segment.wire_len(), out)?;
+    let traffic_class = segment.ecn.within(header.traffic_class);
+    let header = &Header { protocol: Protocol::TCP, traffic_class, ..*header };
+    emit_header(header, segment.wire_len(), out)?;
     let start = out.len();
     out.resize(start + TCP_HEADER_LEN + options_len, 0);
     let mut view = TcpPacket::new_unchecked(&mut out[start..]);
@@ -138,6 +141,7 @@ pub fn parse_tcp(header: &Header, payload: Bytes) -> Result<Segment, ParseError>
         options,
         mptcp,
         payload: payload.slice(header_len..),
+        ecn: Ecn::of(header.traffic_class),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_wire::ecn::Ecn;
 use anabranch_wire::ip::{self, EmitError, Fragment, Header, Protocol, Reassembler};
 use anabranch_wire::ip::{ReassemblyError, ReassemblyLimits};
 use anabranch_wire::mptcp::{DataSeqNumber, Dss, Mapping, Mptcp, MptcpOption, WireDsn};
@@ -28,8 +29,9 @@ fn addresses() -> impl Strategy<Value = (IpAddr, IpAddr)> {
 
 /// A whole datagram's header as it can come from bytes.
 fn header() -> impl Strategy<Value = Header> {
-    (addresses(), any::<u8>(), any::<u16>()).prop_map(|((src, dst), hop_limit, ident)| Header {
+    (addresses(), any::<[u8; 2]>(), any::<u16>()).prop_map(|((src, dst), [hop_limit, class], ident)| Header {
         hop_limit,
+        traffic_class: class,
         flow_label: if src.is_ipv6() { u32::from(ident) << 4 | 5 } else { 0 },
         ident: if src.is_ipv4() { ident.into() } else { 0 },
         ..Header::new(src, dst, Protocol::TCP)
@@ -74,6 +76,7 @@ prop_compose! {
         (src_port, dst_port, window) in any::<(u16, u16, u16)>(),
         (seq, ack, flags) in any::<(u32, u32, u8)>(),
         (options, mptcp) in (options(), mptcp()),
+        ecn in any::<u8>().prop_map(Ecn::of),
         payload in vec(any::<u8>(), 0..200),
     ) -> Segment {
         Segment {
@@ -86,6 +89,7 @@ prop_compose! {
             options,
             mptcp,
             payload: payload.into(),
+            ecn,
         }
     }
 }
@@ -128,6 +132,7 @@ proptest! {
             Ok(()) => {
                 let packet = &packet[junk.len()..];
                 prop_assert_eq!(packet.len(), header.wire_len() + segment.wire_len());
+                let header = Header { traffic_class: segment.ecn.within(header.traffic_class), ..header };
                 prop_assert_eq!(read(packet), Some((header, segment.clone())));
                 // Padding of the link layer below changes nothing.
                 prop_assert_eq!(read(&[packet, &junk].concat()), Some((header, segment)));

@@ -297,7 +297,11 @@ fn every_flipped_bit_of_a_kernel_segment_is_noticed_or_not_kept() {
             match read {
                 Err(_) => assert!(!unprotected, "{name}: bit {bit}"),
                 Ok(read) if bit / 8 == 7 => assert_eq!(read.1, segment),
-                Ok((mut read, same)) => {
+                Ok((mut read, mut same)) => {
+                    let class = header.src.is_ipv6() && (4..12).contains(&bit);
+                    assert_eq!(read.traffic_class != header.traffic_class, class, "{name}: bit {bit}");
+                    assert_eq!(same.ecn != segment.ecn, class && bit >= 10, "{name}: bit {bit}");
+                    (read.traffic_class, same.ecn) = (header.traffic_class, segment.ecn);
                     let label = header.src.is_ipv6() && (12..32).contains(&bit);
                     assert_eq!(read.flow_label != header.flow_label, label, "{name}: bit {bit}");
                     read.flow_label = header.flow_label;

@@ -1,8 +1,8 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, InitialWindow, KeepAlive,
-    Nagle, Push, Recovery, RtoConfig, SackRole,
+    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, EcnMode, InitialWindow,
+    KeepAlive, Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
@@ -38,6 +38,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         recovery: *octets.choose(&[Recovery::NewReno, Recovery::RenoGoBackN])?,
         dsack: octets.arbitrary()?,
         sack_on_data: octets.arbitrary()?,
+        ecn: *octets.choose(&[EcnMode::Off, EcnMode::Accept, EcnMode::Request])?,
+        abe: octets.arbitrary()?,
         rack_tlp: octets.arbitrary()?,
         hystart: octets.arbitrary()?,
         auto_tune: *octets.choose(&[

@@ -1,6 +1,6 @@
 //! One connection against a peer that says anything, mostly something near the mark.
 
-use anabranch_core::segment::{Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
+use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
 use anabranch_core::tcp::{Connection, State};
 use anabranch_core::time::{Duration, Instant};
 use arbitrary::{Result, Unstructured};
@@ -113,7 +113,7 @@ impl Peer {
     ) -> Result<Segment> {
         let flags = Flags(*octets.choose(&[
             0x10, 0x10, 0x10, 0x10, 0x18, 0x18, 0x11, 0x02, 0x12, 0x04, 0x14, 0x03, 0x13, 0x01, 0x00, 0x3f,
-            0x06,
+            0x06, 0x52, 0xc2, 0x50, 0x98,
         ])?);
         let seq = near(octets, acked)?;
         let ack = near(octets, sent_to)?;
@@ -128,6 +128,7 @@ impl Peer {
             window: *octets.choose(&[0, 1, 100, 1440, 5000, 65535, 65535])?,
             options: self.options(octets, is_syn)?,
             payload: Bytes::from(vec![0xa5; len]),
+            ecn: *octets.choose(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ce])?,
             ..Segment::default()
         })
     }

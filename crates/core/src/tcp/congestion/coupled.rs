@@ -76,6 +76,10 @@ impl Controller for Coupled {
         self.base.on_loss(now, view);
     }
 
+    fn on_mark(&mut self, now: Instant, view: &View) {
+        self.base.on_mark(now, view);
+    }
+
     fn on_recovered(&mut self, now: Instant, view: &View) {
         self.base.on_recovered(now, view);
     }

@@ -101,12 +101,12 @@ impl Cubic {
     }
 
     /// Multiplicative decrease and fast convergence (sections 4.6 and 4.7).
-    fn reduce(&mut self, view: &View) {
+    fn reduce(&mut self, view: &View, (num, den): (u32, u32)) {
         let Self { w_max, cwnd_prior, epoch, fresh, .. } = *self;
         self.before = Some(Shape { w_max, cwnd_prior, epoch, fresh });
         self.cwnd_prior = self.cwnd;
         self.w_max = if self.cwnd < self.w_max { scale(self.cwnd, 17, 20) } else { self.cwnd };
-        self.ssthresh = scale(view.in_flight, 7, 10).max(view.least_ssthresh);
+        self.ssthresh = scale(view.in_flight, num, den).max(view.least_ssthresh);
         self.epoch = None;
     }
 }
@@ -143,7 +143,13 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, _now: Instant, view: &View) {
-        self.reduce(view);
+        self.reduce(view, BETA);
+        self.cwnd = self.ssthresh;
+        self.fresh = false;
+    }
+
+    fn on_mark(&mut self, _now: Instant, view: &View) {
+        self.reduce(view, if view.abe { BETA_ECN } else { BETA });
         self.cwnd = self.ssthresh;
         self.fresh = false;
     }
@@ -157,7 +163,7 @@ impl Controller for Cubic {
 
     fn on_timeout(&mut self, _now: Instant, view: &View) {
         if view.repair != Repair::RepeatedTimeout {
-            self.reduce(view);
+            self.reduce(view, BETA);
         }
         self.cwnd = view.mss;
         self.epoch = None;
@@ -209,6 +215,9 @@ fn scale(n: u32, num: u32, den: u32) -> u32 {
     (u64::from(n) * u64::from(num) / u64::from(den)) as u32
 }
 
+/// beta_cubic (RFC 9438 section 4.6) and beta_ecn (RFC 8511 section 3).
+const BETA: (u32, u32) = (7, 10);
+const BETA_ECN: (u32, u32) = (17, 20);
 /// Milliseconds past which the cubic function is constant; it has long left any window behind.
 const LONGEST: u64 = 4_000_000;
 

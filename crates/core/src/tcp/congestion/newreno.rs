@@ -81,6 +81,16 @@ impl Controller for NewReno {
         self.counted = 0;
     }
 
+    fn on_mark(&mut self, now: Instant, view: &View) {
+        if !view.abe {
+            return self.on_loss(now, view);
+        }
+        // RFC 8511 section 3: beta_ecn is 0.8.
+        let ssthresh = (u64::from(view.in_flight) * 4 / 5) as u32;
+        let ssthresh = ssthresh.max(view.least_ssthresh);
+        self.reduce(ssthresh, ssthresh);
+    }
+
     fn on_recovered(&mut self, _now: Instant, view: &View) {
         if view.repair == Repair::NewReno {
             // RFC 6582 section 3.2 step 3, the first choice: no burst after a full acknowledgement.

@@ -74,8 +74,11 @@ impl Connection {
         let ack = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.tx.una() };
         // SEG.WND of a SYN is never scaled (RFC 7323 section 2.2).
         let window = if self.multipath.is_some() { UNBOUNDED } else { u32::from(syn.window) };
+        self.ecn.take_syn(syn.flags);
+        self.tx.set_ecn(self.ecn.is_agreed());
         let sack = options.sack.as_slice();
-        let a = Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp: None };
+        let a =
+            Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp: None, ece: false };
         self.tx.handle_syn(now, &a);
     }
 
@@ -102,7 +105,7 @@ impl Connection {
             dst_port: self.remote_port,
             seq,
             ack: if answers { self.rx.nxt() } else { Default::default() },
-            flags: if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN },
+            flags: Flags::SYN.with(if answers { Flags::ACK.with(self.ecn.answer()) } else { self.ecn.ask() }),
             // What was offered before stands (RFC 9293 section 3.8.6): a repetition may not take it back.
             window: if answers { self.rx.window().min(0xffff) as u16 } else { self.rx.syn_window() },
             options: if answers { self.answer(now) } else { self.offer(now) },

@@ -24,6 +24,7 @@ impl Connection {
                 // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would drop all others.
                 self.take_stamp(now, &segment);
                 self.tell_multipath(&segment, segment.seq, self.send_shift);
+                self.ecn.receive(&segment);
                 self.process_ack(now, &segment);
                 self.tune(now, &segment);
                 self.process_text(now, segment);
@@ -52,10 +53,12 @@ impl Connection {
         if !segment.flags.contains(Flags::ACK) {
             // Our SYN-ACK was lost.
             self.syn_due = true;
+            self.ecn.take_syn_again(segment.flags);
+            self.tx.set_ecn(self.ecn.is_agreed());
             return Err(Dropped);
         }
         segment.seq += 1;
-        segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
+        segment.flags = Flags(segment.flags.0 & !Flags::SYN.with(Flags::ECE).0);
         // The peer waits for our SYN-ACK's twin: an acknowledgement.
         self.rx.acknowledge();
         Ok(())
@@ -213,6 +216,7 @@ impl Connection {
             len,
             echo: echo.and_then(|theirs| stamps::round_trip(now, theirs.echo)),
             stamp: echo.map(|theirs| theirs.echo),
+            ece: segment.flags.contains(Flags::ECE),
         };
         if self.state == State::SynReceived {
             self.tx.set_mss(self.tx.mss());

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::Connection;
-use crate::segment::{Flags, MAX_OPTIONS_LEN, Options, SackBlocks, Segment, SeqNumber, Timestamps};
-use crate::tcp::sender::{Mark, Outgoing};
+use crate::segment::{Ecn, Flags, MAX_OPTIONS_LEN, Options, SackBlocks, Segment, SeqNumber, Timestamps};
+use crate::tcp::sender::{Mark, Marked, Outgoing};
 use crate::time::Instant;
 
 impl Connection {
@@ -77,7 +77,9 @@ impl Connection {
             Mark::Push => Flags::ACK.with(Flags::PSH),
             Mark::Fin => Flags::ACK.with(Flags::FIN),
         };
-        self.segment(now, out.seq, flags, out.payload, sack)
+        let Marked { ecn, cwr } = out.marked;
+        let flags = if cwr { flags.with(Flags::CWR) } else { flags };
+        Segment { ecn, ..self.segment(now, out.seq, flags, out.payload, sack) }
     }
 
     #[inline]
@@ -98,11 +100,12 @@ impl Connection {
             dst_port: self.remote_port,
             seq,
             ack,
-            flags,
+            flags: flags.with(self.ecn.echo()),
             window: self.rx.offer(),
             options: Options { timestamps, sack, ..Options::default() },
             mptcp,
             payload,
+            ecn: Ecn::NotEct,
         }
     }
 }

@@ -118,6 +118,12 @@ pub struct Info {
     pub fast_retransmits: u64,
     /// Time-outs and recoveries that turned out spurious and were undone.
     pub undone: u64,
+    /// Both ends have agreed on ECN (RFC 3168).
+    pub ecn: bool,
+    /// Data segments that came with a mark of the network.
+    pub marks_received: u64,
+    /// Reductions of the window because the peer has echoed a mark.
+    pub mark_reductions: u64,
     /// Octets sent, those sent again included.
     pub bytes_sent: u64,
     /// Octets of ours that the peer has acknowledged.

@@ -25,6 +25,8 @@ pub(crate) struct Acknowledgement<'a> {
     pub(crate) echo: Option<Duration>,
     /// TSecr, if timestamps are in use.
     pub(crate) stamp: Option<u32>,
+    /// ECE: a mark is echoed.
+    pub(crate) ece: bool,
 }
 
 /// Whether the owner has to hear of it.
@@ -85,12 +87,16 @@ impl Sender {
                 self.rack_on_duplicate(repeated);
                 self.rack_on_ack(now, &arrivals, a.echo);
                 self.repair_lost(now, flight);
-                if moved || news > 0 {
+                // A report of a part of a segment says nothing of time, so that the probe is still needed.
+                if moved || arrivals.any() {
                     self.schedule_probe(now);
                 }
             } else if dup && self.timer != Timer::Idle {
                 self.duplicate(now, flight);
             }
+        }
+        if a.ece {
+            self.take_echo(now, flight.min(cwnd));
         }
         if self.config.prr && self.phase == Phase::Sack && (moved || news > 0) {
             let (bytes, pipe) = (delivered + news, self.flight.pipe());
@@ -182,9 +188,10 @@ impl Sender {
         }
         self.retries = 0;
         self.keep_guards_near();
+        self.keep_mark_near();
         self.forget_old_episode();
         match self.phase {
-            Phase::Open => self.open_ack(now, acked),
+            Phase::Open => self.open_ack(now, acked, a.ece),
             Phase::Fast(partial) => self.fast_ack(now, acked, partial),
             Phase::Sack => self.sack_ack(now),
             Phase::Loss => {
@@ -196,12 +203,12 @@ impl Sender {
                     self.flight.lose_all();
                 }
                 self.frto_moved(a.stamp.is_some());
-                self.open_ack(now, acked);
+                self.open_ack(now, acked, a.ece);
             }
         }
     }
 
-    fn open_ack(&mut self, now: Instant, acked: u32) {
+    fn open_ack(&mut self, now: Instant, acked: u32, echoes: bool) {
         self.dup_acks = 0;
         self.inflation = 0;
         self.restart_timer(now);
@@ -214,7 +221,10 @@ impl Sender {
                 self.congestion.on_slow_start_end(now, &view);
             }
         }
-        self.congestion.on_ack(now, &view, acked);
+        // RFC 3168 section 6.1.2.
+        if !echoes || self.marking.is_none() {
+            self.congestion.on_ack(now, &view, acked);
+        }
     }
 
     /// HyStart++ is for the first slow start alone, which has no threshold (RFC 9406 section 4.3).
@@ -326,8 +336,11 @@ impl Sender {
         }
         // RFC 6675 section 6: what leaves now has a whole time-out to be acknowledged.
         self.restart_timer(now);
-        let view = self.view(flight, self.repair());
-        self.congestion.on_loss(now, &view);
+        if !self.is_marked() {
+            let view = self.view(flight, self.repair());
+            self.congestion.on_loss(now, &view);
+            self.say_reduced();
+        }
     }
 
     /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::ecn::Marked;
 use super::timer::{Probe, Timer};
 use super::{Peak, Phase, Resend, Sender, StreamEnd, Timing};
 use crate::segment::{SackBlock, SeqNumber};
@@ -15,6 +16,7 @@ pub(crate) struct Outgoing {
     pub(crate) seq: SeqNumber,
     pub(crate) payload: Bytes,
     pub(crate) mark: Mark,
+    pub(crate) marked: Marked,
 }
 
 /// What the end of a segment is.
@@ -240,6 +242,7 @@ impl Sender {
     #[inline]
     pub(super) fn emit(&mut self, now: Instant, seq: SeqNumber, run: Run) -> Outgoing {
         let end = seq + run.len();
+        let marked = self.mark(seq, run.data);
         self.note_episode(now, seq, seq.lt(self.max));
         if seq.lt(self.max) {
             self.counts.retransmissions += 1;
@@ -276,7 +279,7 @@ impl Sender {
             Mark::None
         };
         let payload = self.queue.slice(seq.distance(self.base).max(0) as u32, run.data);
-        Outgoing { seq, payload, mark }
+        Outgoing { seq, payload, mark, marked }
     }
 
     /// Remembers how full the congestion window was.

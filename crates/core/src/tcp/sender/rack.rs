@@ -200,6 +200,7 @@ impl Sender {
             self.forget_prior();
             let view = self.view(self.cwnd(), self.repair());
             self.congestion.on_loss(now, &view);
+            self.say_reduced();
         }
     }
 }

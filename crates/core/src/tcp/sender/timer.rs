@@ -107,6 +107,7 @@ impl Sender {
         self.doubt_sack();
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
         self.congestion.on_timeout(now, &view);
+        self.say_reduced();
         self.rtt.back_off();
         self.recover = self.max;
         self.lose_outstanding(now);

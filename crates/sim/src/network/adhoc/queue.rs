@@ -113,6 +113,7 @@ mod tests {
                 wire_len: 40 + i as u32,
                 identification: 0,
                 hop_limit: 64,
+                traffic_class: 0,
                 path: 0,
                 payload: Payload::Tcp(Segment::default()),
             };
