@@ -4,6 +4,7 @@
 
 pub mod bottleneck;
 pub mod chains;
+pub mod closed_forms;
 pub mod faults;
 pub mod networks;
 pub mod paths;

@@ -64,6 +64,9 @@ pub struct Config {
     pub undo: bool,
     /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows, before the queue overflows.
     pub hystart: bool,
+    /// Data leaves spread over the round trip, and not in one burst for each acknowledgement: at 2 windows in a round trip in slow
+    /// start and 1.2 later, as on Linux. BBR paces in any case, at the rate of its model.
+    pub pacing: bool,
     /// How the congestion window grows and shrinks.
     pub congestion: CongestionAlgorithm,
     /// What one acknowledgement is worth when the window grows.
@@ -267,6 +270,7 @@ impl Default for Config {
             prr: false,
             undo: false,
             hystart: false,
+            pacing: false,
             congestion: CongestionAlgorithm::NewReno,
             byte_counting: ByteCounting::On { limit: 2 },
             send_buffer: 256 * 1024,

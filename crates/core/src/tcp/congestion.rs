@@ -4,16 +4,20 @@
 //! window during fast recovery (RFC 5681 section 3.2), belong to the sender.
 
 mod adaptive;
+mod bbr;
 mod coupled;
 mod cubic;
 mod newreno;
+mod sample;
 mod westwood;
 
 use adaptive::Adaptive;
+use bbr::Bbr;
 use coupled::Coupled;
 pub(crate) use coupled::Coupling;
 use cubic::Cubic;
 use newreno::NewReno;
+pub use sample::{LostSegment, RateSample};
 use westwood::Westwood;
 
 use alloc::boxed::Box;
@@ -35,6 +39,8 @@ pub enum CongestionAlgorithm {
     /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
     /// CCR 34(2), 2004).
     Westwood,
+    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always paced; without ECN.
+    Bbr,
     /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
     AdaptiveNewReno(AdaptiveNewReno),
     /// Somebody else's. Its window is taken to be a segment where it says less.
@@ -79,6 +85,8 @@ pub struct Start {
     pub ssthresh: u32,
     /// Largest payload, in octets.
     pub mss: u32,
+    /// Differs from connection to connection, for random choices.
+    pub seed: u32,
 }
 
 /// What a controller may know of its connection.
@@ -219,6 +227,25 @@ pub trait Controller: fmt::Debug + Send {
     fn on_spurious(&mut self, _now: Instant, _view: &View, _prior: Windows) {}
     /// Data follows after longer than one time-out of silence (RFC 5681 section 4.1).
     fn on_idle(&mut self, _now: Instant, _view: &View) {}
+    /// The algorithm works from rate samples. Then it is told of each one and of each segment found lost, and its window
+    /// holds in a recovery too, without PRR.
+    fn wants_samples(&self) -> bool {
+        false
+    }
+    /// An acknowledgement says that something has arrived. Comes after all else that the acknowledgement has to tell.
+    fn on_sample(&mut self, _now: Instant, _view: &View, _sample: &RateSample) {}
+    /// A segment was found lost.
+    fn on_lost(&mut self, _now: Instant, _view: &View, _lost: &LostSegment) {}
+    /// Data follows after the application has had nothing to send and the network has become empty.
+    fn on_restart(&mut self, _now: Instant, _view: &View) {}
+    /// Bytes per second at which data leaves; `None` leaves pacing to the window and the round trip.
+    fn pacing_rate(&self) -> Option<u64> {
+        None
+    }
+    /// It holds back on purpose: samples of what is sent now say nothing of the path's rate.
+    fn limits_itself(&self) -> bool {
+        false
+    }
 }
 
 /// One of the algorithms.
@@ -229,6 +256,7 @@ pub(crate) enum AnyController {
     Coupled(Coupled),
     Adaptive(Adaptive),
     Westwood(Westwood),
+    Bbr(Box<Bbr>),
     Custom(Box<dyn Controller>, AtLeast),
 }
 
@@ -236,10 +264,8 @@ pub(crate) enum AnyController {
 type AtLeast = u32;
 
 impl AnyController {
-    /// `start` is the window and the size of a segment, in octets.
-    pub(crate) fn new(algorithm: CongestionAlgorithm, start: (u32, u32), ssthresh: Option<u32>) -> Self {
-        let (cwnd, mss) = start;
-        let ssthresh = ssthresh.unwrap_or(u32::MAX);
+    pub(crate) fn new(algorithm: CongestionAlgorithm, start: Start) -> Self {
+        let Start { cwnd, ssthresh, mss, .. } = start;
         match algorithm {
             CongestionAlgorithm::NewReno => Self::NewReno(NewReno::new(cwnd, ssthresh)),
             CongestionAlgorithm::Cubic => Self::Cubic(Cubic::new(cwnd, ssthresh)),
@@ -248,9 +274,8 @@ impl AnyController {
             CongestionAlgorithm::AdaptiveNewReno(options) => {
                 Self::Adaptive(Adaptive::new(options, mss, ssthresh))
             }
-            CongestionAlgorithm::Custom(custom) => {
-                Self::Custom(custom.make(Start { cwnd, ssthresh, mss }), mss)
-            }
+            CongestionAlgorithm::Bbr => Self::Bbr(Box::new(Bbr::new(start))),
+            CongestionAlgorithm::Custom(custom) => Self::Custom(custom.make(start), mss),
         }
     }
 
@@ -269,6 +294,7 @@ impl AnyController {
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
             Self::Westwood(c) => c,
+            Self::Bbr(c) => c.as_ref(),
             Self::Custom(c, _) => c.as_ref(),
         }
     }
@@ -281,6 +307,7 @@ impl AnyController {
             Self::Coupled(c) => c,
             Self::Adaptive(c) => c,
             Self::Westwood(c) => c,
+            Self::Bbr(c) => c.as_mut(),
             Self::Custom(c, _) => c.as_mut(),
         }
     }
@@ -295,6 +322,7 @@ impl Controller for AnyController {
             Self::Coupled(c) => c.cwnd(),
             Self::Adaptive(c) => c.cwnd(),
             Self::Westwood(c) => c.cwnd(),
+            Self::Bbr(c) => c.cwnd(),
             Self::Custom(c, least) => c.cwnd().max(*least),
         }
     }
@@ -311,6 +339,7 @@ impl Controller for AnyController {
             Self::Coupled(c) => c.on_ack(now, view, acked),
             Self::Adaptive(c) => c.on_ack(now, view, acked),
             Self::Westwood(c) => c.on_ack(now, view, acked),
+            Self::Bbr(c) => c.on_ack(now, view, acked),
             Self::Custom(c, _) => c.on_ack(now, view, acked),
         }
     }
@@ -320,7 +349,7 @@ impl Controller for AnyController {
         match self {
             Self::Westwood(c) => c.on_delivery(now, mss, acked),
             Self::Custom(c, _) => c.on_delivery(now, mss, acked),
-            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) => {}
+            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) | Self::Bbr(_) => {}
         }
     }
 
@@ -355,4 +384,38 @@ impl Controller for AnyController {
     fn on_idle(&mut self, now: Instant, view: &View) {
         self.get_mut().on_idle(now, view);
     }
+
+    fn wants_samples(&self) -> bool {
+        self.get().wants_samples()
+    }
+
+    fn on_sample(&mut self, now: Instant, view: &View, sample: &RateSample) {
+        self.get_mut().on_sample(now, view, sample);
+    }
+
+    fn on_lost(&mut self, now: Instant, view: &View, lost: &LostSegment) {
+        self.get_mut().on_lost(now, view, lost);
+    }
+
+    fn on_restart(&mut self, now: Instant, view: &View) {
+        self.get_mut().on_restart(now, view);
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<u64> {
+        match self {
+            Self::Bbr(c) => c.pacing_rate(),
+            Self::Custom(c, _) => c.pacing_rate(),
+            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) | Self::Westwood(_) => {
+                None
+            }
+        }
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.get().limits_itself()
+    }
 }
+
+#[cfg(test)]
+mod tests;

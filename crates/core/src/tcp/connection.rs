@@ -183,7 +183,7 @@ impl Connection {
         if self.user_timeout_at().is_some_and(|at| at <= now) {
             return self.give_up(now);
         }
-        match self.tx.handle_timeout(now, self.retry_limit()) {
+        match self.tx.handle_timers(now, self.retry_limit()) {
             Expired::No => {}
             Expired::Retry => self.syn_due = self.is_opening(),
             Expired::GiveUp => self.give_up(now),
@@ -228,7 +228,7 @@ impl Connection {
             | State::CloseWait
             | State::Closing
             | State::LastAck => {
-                let transfer = earliest(self.tx.deadline(), self.rx.ack_deadline());
+                let transfer = earliest(self.tx.next_timeout(), self.rx.ack_deadline());
                 let limits = earliest(self.lingers_until, self.user_timeout_at());
                 earliest(transfer, earliest(limits, self.watch_deadline()))
             }

@@ -4,8 +4,10 @@
 //! [`Scoreboard`] is what the peer has reported, and [`Flight`] what follows from it for each segment. A loss is
 //! judged once and remembered, so that the number of bytes in the network is a counter and costs nothing to ask for.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use super::rate::Rate;
 use super::sack::Scoreboard;
 use crate::segment::{SackBlock, SeqNumber};
 use crate::time::{Duration, Instant};
@@ -37,6 +39,8 @@ pub(crate) struct Flight {
     /// Transmissions in the order of time, for those that look for losses by time. Stale ones are dropped when they come
     /// to the front.
     order: VecDeque<Transmission>,
+    /// For controllers that work from rate samples.
+    pub(crate) rate: Option<Box<Rate>>,
 }
 
 /// Segments that the peer was found to have, summed up.
@@ -134,6 +138,7 @@ impl Flight {
     /// A segment leaves: at SND.MAX, or in place of what lay there.
     #[inline]
     pub(crate) fn sent(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
+        let (before, again) = (self.pipe, self.segments.back().is_some_and(|last| last.end != seq));
         if self.segments.back().is_none_or(|last| last.end == seq) {
             if self.segments.is_empty() {
                 (self.lost_from, self.judged, self.high_rxt) = (seq, seq, seq);
@@ -142,6 +147,9 @@ impl Flight {
             self.segments.push_back(Sent { seq, end, at, copies: 1, again: false, fate: Fate::Unknown });
         } else {
             self.sent_again(at, seq, end);
+        }
+        if let Some(rate) = &mut self.rate {
+            rate.sent(at, (seq, end), (before, self.pipe), again);
         }
     }
 
@@ -214,6 +222,10 @@ impl Flight {
             let rest = Sent { seq: una.min(first.end), ..first };
             if first.fate != Fate::Reported && rest.len() == 0 {
                 self.arrived(&first);
+            } else if first.fate != Fate::Reported
+                && let Some(rate) = &mut self.rate
+            {
+                rate.count(una.distance(first.seq).max(0) as u32);
             }
             self.forget(0);
             self.segments.pop_front();
@@ -222,6 +234,9 @@ impl Flight {
             }
         }
         self.board.advance(una);
+        if let Some(rate) = &mut self.rate {
+            rate.acknowledged(una);
+        }
         self.lost_from = self.lost_from.max(una);
         self.judged = self.judged.max(una);
         self.high_rxt = self.high_rxt.max(una);
@@ -267,6 +282,9 @@ impl Flight {
 
     #[inline]
     fn arrived(&mut self, segment: &Sent) {
+        if let Some(rate) = &mut self.rate {
+            rate.arrived(segment.at, segment.seq, segment.end);
+        }
         let transmission = Transmission { at: segment.at, end: segment.end };
         let newest = if segment.again { &mut self.arrivals.again } else { &mut self.arrivals.first };
         if newest.is_none_or(|newest| transmission.is_after(&newest)) {
@@ -391,6 +409,9 @@ impl Flight {
         self.losses += 1;
         self.lost += segment.len();
         self.lost_from = self.lost_from.min(segment.seq);
+        if let Some(rate) = &mut self.rate {
+            rate.lost(segment.at, segment.seq, segment.end);
+        }
     }
 
     /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the order of transmissions

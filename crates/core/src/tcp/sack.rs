@@ -132,4 +132,4 @@ pub(crate) const DUP_THRESH: u32 = 3;
 /// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence space.
 const REACH: u32 = 1 << 30;
 /// More blocks than any window here needs; a peer cannot make us keep more.
-const MAX_BLOCKS: usize = 1024;
+const MAX_BLOCKS: usize = 4096;

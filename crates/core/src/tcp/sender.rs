@@ -4,6 +4,7 @@
 //! * [`ack`]: what an acknowledgement means (RFC 5681, 6582, 6675).
 //! * [`ecn`]: marks (RFC 3168).
 //! * [`output`]: which octets leave next, and whether they may (RFC 9293 section 3.8.6.2.1, Nagle).
+//! * [`pacing`]: when data may leave; [`sampling`]: how fast the path delivers (draft-ietf-ccwg-bbr).
 //! * [`undo`]: losses that were none (RFC 3522, 4015, 5682).
 //! * [`timer`]: retransmission and persist timer (RFC 6298, RFC 9293 section 3.8.6.1).
 //!
@@ -14,10 +15,12 @@ mod delivery;
 mod ecn;
 mod hystart;
 mod output;
+mod pacing;
 mod prr;
 mod queue;
 mod rack;
 mod repeats;
+mod sampling;
 mod stage;
 mod timer;
 mod undo;
@@ -36,13 +39,14 @@ use bytes::Bytes;
 use self::delivery::Delivery;
 use self::ecn::Marking;
 use self::hystart::HyStart;
+use self::pacing::Pacing;
 use self::prr::Prr;
 use self::rack::Rack;
 use self::repeats::Repeats;
 use self::timer::Timer;
 use self::undo::Undo;
 use super::config::{Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Usage, View};
+use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Start, Usage, View};
 use super::flight::Flight;
 use super::multipath::SendMap;
 use super::rtt::RttEstimator;
@@ -94,6 +98,7 @@ pub(crate) struct Sender {
     /// While the first slow start lasts.
     hystart: Option<HyStart>,
     prr: Prr,
+    pacing: Pacing,
     peak: Peak,
     timer: Timer,
     /// Time-outs or unanswered probes in a row.
@@ -199,7 +204,7 @@ impl Sender {
             window: Window { wnd: 0, seq: SeqNumber(0), ack: SeqNumber(0), max: 0 },
             mss,
             reserved: 0,
-            congestion: AnyController::new(config.congestion, (mss, mss), config.initial_ssthresh),
+            congestion: controller(config, mss, mss, iss + 1),
             rtt: RttEstimator::new(config.rto),
             timing: Timing::Idle,
             phase: Phase::Open,
@@ -218,6 +223,7 @@ impl Sender {
             undo: Undo::default(),
             hystart: config.hystart.then(HyStart::new),
             prr: Prr::default(),
+            pacing: Pacing::default(),
             peak: Peak { flight: 0, usage: Usage::Partial { peak: 0 }, end: iss },
             timer: Timer::Idle,
             retries: 0,
@@ -235,15 +241,14 @@ impl Sender {
         self.mss = mss.max(1);
         // RFC 5681 section 3.1: one segment after a lost SYN.
         let cwnd = if self.counts.timeouts > 0 { self.mss } else { self.initial_window() };
-        self.congestion = AnyController::new(
-            self.config.congestion,
-            (cwnd.min(self.limit()).max(self.mss), self.mss),
-            self.config.initial_ssthresh,
-        );
+        let cwnd = cwnd.min(self.limit()).max(self.mss);
+        self.congestion = controller(&self.config, cwnd, self.mss, self.base);
+        self.flight.rate = self.congestion.wants_samples().then(Box::default);
     }
 
     /// Accepts octets up to the size of the send buffer; returns how many, taken from the front of `data`.
     pub(crate) fn write(&mut self, data: &mut Bytes) -> usize {
+        self.check_app_limited();
         let room = self.buffer().saturating_sub(self.queue.len()) as usize;
         let n = data.len().min(room);
         if n > 0 {
@@ -288,6 +293,7 @@ impl Sender {
     /// As [`Sender::write`], for octets that belong at `dsn`, whatever the size of the buffer; returns the sequence
     /// number past them.
     pub(crate) fn write_mapped(&mut self, dsn: DataSeqNumber, data: Bytes) -> SeqNumber {
+        self.check_app_limited();
         let (seq, len) = (self.data_end(), data.len() as u32);
         if let Some(map) = &mut self.map {
             map.push(seq, dsn, len);
@@ -303,11 +309,11 @@ impl Sender {
     }
 
     /// Octets that would leave at once if they were written now: none while others wait or are sent again.
-    pub(crate) fn room(&self) -> u32 {
+    pub(crate) fn room(&self, now: Instant) -> u32 {
         if self.repairs_timeout() || self.unsent() > 0 || self.resend != Resend::Idle || self.stands_by() {
             return 0;
         }
-        self.window_left()
+        self.paced_room(now, self.window_left())
     }
 
     /// What the congestion window leaves beside the octets in flight.
@@ -361,6 +367,7 @@ impl Sender {
         self.queue.clear();
         self.timer = Timer::Idle;
         self.resend = Resend::Idle;
+        self.pacing.rest();
     }
 
     pub(crate) fn una(&self) -> SeqNumber {
@@ -422,7 +429,7 @@ impl Sender {
     /// The congestion window with the limit applied, without inflation.
     #[inline]
     pub(crate) fn cwnd(&self) -> u32 {
-        if self.config.prr && self.phase == Phase::Sack {
+        if self.config.prr && self.phase == Phase::Sack && self.flight.rate.is_none() {
             self.prr.window().max(self.mss)
         } else {
             self.controlled()
@@ -539,6 +546,12 @@ impl Sender {
         let view = self.view(self.in_flight(), self.repair());
         self.congestion.on_rtt(now, &view, rtt);
     }
+}
+
+/// A controller at the start, with a window of `cwnd` octets; random choices of it follow from `seq`.
+fn controller(config: &Config, cwnd: u32, mss: u32, seq: SeqNumber) -> AnyController {
+    let ssthresh = config.initial_ssthresh.unwrap_or(u32::MAX);
+    AnyController::new(config.congestion, Start { cwnd, ssthresh, mss, seed: seq.0 })
 }
 
 /// Sequence arithmetic needs buffers well below half of the sequence space.

@@ -2,7 +2,7 @@
 
 use crate::mptcp_world::{Path, World};
 use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
-use anabranch_core::tcp::{self, CloseReason};
+use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -78,11 +78,29 @@ fn losses_and_reordering_do_not_show() {
     }
 }
 
+/// Subflows that pace offer no more room than what may leave now, and wake when more may.
+#[test]
+fn paced_subflows_carry_everything() {
+    for scheduler in SCHEDULERS {
+        for congestion in [CongestionAlgorithm::Cubic, CongestionAlgorithm::Bbr] {
+            let config = paced(config(scheduler), congestion);
+            let lossy = |rate, delay| Path { loss: 10, ..Path::new(rate, delay) };
+            let paths = vec![lossy(2_000_000, 10), lossy(1_000_000, 40)];
+            let mut world = World::new(config, config, paths, 9);
+            exchange(&mut world, 400_000, 50_000, 600);
+        }
+    }
+}
+
+fn paced(config: Config, congestion: CongestionAlgorithm) -> Config {
+    Config { tcp: tcp::Config { congestion, pacing: true, ..config.tcp }, ..config }
+}
+
 #[test]
 fn equal_paths_add_up() {
-    let took = |paths: usize| {
+    let plain = config(SchedulerKind::FastestRtt);
+    let took = |config: Config, paths: usize| {
         let paths = vec![Path { queue: Duration::from_millis(100), ..Path::new(2_000_000, 20) }; paths];
-        let config = config(SchedulerKind::FastestRtt);
         let mut world = World::new(config, config, paths, 3);
         world.client.outbox = octets(3, 2_000_000);
         assert!(
@@ -90,6 +108,8 @@ fn equal_paths_add_up() {
         );
         world.now.as_secs_f64()
     };
-    let (one, two) = (took(1), took(2));
-    assert!(one / two > 1.85, "one path {one} s, two {two} s");
+    for config in [plain, paced(plain, CongestionAlgorithm::Cubic), paced(plain, CongestionAlgorithm::Bbr)] {
+        let (one, two) = (took(config, 1), took(config, 2));
+        assert!(one / two > 1.85, "one path {one} s, two {two} s");
+    }
 }

@@ -224,8 +224,8 @@ fn a_mark_and_a_loss_of_one_window_count_once() {
 /// A queue of 100 packets that marks from 20 on: every controller keeps to it, and nothing is lost.
 #[test]
 fn marks_take_the_place_of_losses() {
-    use CongestionAlgorithm::{Cubic, NewReno, Westwood};
-    for congestion in [NewReno, Cubic, Westwood] {
+    use CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
+    for congestion in [NewReno, Cubic, Westwood, Bbr] {
         let config = Config { congestion, hystart: false, ..Config::modern() };
         let mut free = Instant::ZERO;
         let queue = move |now: Instant, from: End, _: &Segment| {

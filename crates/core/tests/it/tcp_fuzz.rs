@@ -207,10 +207,12 @@ fn any_config(prng: &mut Prng) -> Config {
         rack_tlp: prng.chance(50),
         prr: prng.chance(50),
         undo: prng.chance(50),
+        pacing: prng.chance(50),
         congestion: prng.pick(&[
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,
             CongestionAlgorithm::Westwood,
+            CongestionAlgorithm::Bbr,
         ]),
         elfn: prng.pick(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))]),
         byte_counting: prng.pick(&[ByteCounting::Off, ByteCounting::On { limit: 0 }]),

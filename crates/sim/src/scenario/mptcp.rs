@@ -57,6 +57,8 @@ pub enum MptcpCongestionName {
     Coupled,
     /// TCP Westwood+, each subflow for itself.
     Westwood,
+    /// BBR version 3, each subflow for itself.
+    Bbr,
     /// NewReno between two windows, with a constant time-out, all by the number of hops of the path that is used first.
     Adaptive,
 }
@@ -123,6 +125,7 @@ impl MptcpSection {
             Some(MptcpCongestionName::Cubic) => CongestionAlgorithm::Cubic,
             Some(MptcpCongestionName::Coupled) => CongestionAlgorithm::Coupled,
             Some(MptcpCongestionName::Westwood) => CongestionAlgorithm::Westwood,
+            Some(MptcpCongestionName::Bbr) => CongestionAlgorithm::Bbr,
             // The adaptation fills in the windows when the path is known.
             Some(MptcpCongestionName::Adaptive) | None => tcp.congestion,
         };

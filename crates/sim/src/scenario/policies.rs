@@ -51,7 +51,7 @@ impl Policies {
                 "`{name}` stands with numbers: {{ {name} = {{ w_min = 2, w_max = 8, update_every = 2 }} }}"
             ));
         }
-        let ours = ["newreno", "cubic", "coupled", "westwood"];
+        let ours = ["newreno", "cubic", "coupled", "westwood", "bbr"];
         find("congestion control", name, &self.congestion, CustomCongestion::name, &ours)
     }
 

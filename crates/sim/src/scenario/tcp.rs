@@ -86,6 +86,8 @@ pub enum CongestionName {
     Coupled,
     /// TCP Westwood+.
     Westwood,
+    /// BBR version 3, always paced.
+    Bbr,
     /// NewReno between two windows, for long ways over radio.
     AdaptiveNewreno {
         /// Window at the start and after a time-out, in segments.
@@ -223,6 +225,8 @@ pub struct TcpProfile {
     pub undo: Option<bool>,
     /// HyStart++ (RFC 9406): the first slow start ends when the round trip grows.
     pub hystart: Option<bool>,
+    /// Spread data over the round trip instead of sending it in bursts; `"bbr"` always does.
+    pub pacing: Option<bool>,
     /// How the congestion window grows and shrinks.
     pub congestion: Option<CongestionName>,
     /// Octets that can be written beyond what is acknowledged.
@@ -291,6 +295,7 @@ impl TcpProfile {
             recovery: self.recovery.map_or(base.recovery, Into::into),
             rack_tlp: self.rack_tlp.unwrap_or(base.rack_tlp),
             hystart: self.hystart.unwrap_or(base.hystart),
+            pacing: self.pacing.unwrap_or(base.pacing),
             prr: self.prr.unwrap_or(base.prr),
             undo: self.undo.unwrap_or(base.undo),
             congestion: match self.congestion {
@@ -421,6 +426,7 @@ impl TcpProfile {
             prr: Some(config.prr),
             undo: Some(config.undo),
             hystart: Some(config.hystart),
+            pacing: Some(config.pacing),
             congestion: Some(config.congestion.into()),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),
@@ -462,6 +468,7 @@ impl CongestionName {
             Self::Cubic => CongestionAlgorithm::Cubic,
             Self::Coupled => CongestionAlgorithm::Coupled,
             Self::Westwood => CongestionAlgorithm::Westwood,
+            Self::Bbr => CongestionAlgorithm::Bbr,
             Self::AdaptiveNewreno { w_min, w_max, update_every } => {
                 CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
             }
@@ -477,6 +484,7 @@ impl From<CongestionAlgorithm> for CongestionName {
             CongestionAlgorithm::Cubic => Self::Cubic,
             CongestionAlgorithm::Coupled => Self::Coupled,
             CongestionAlgorithm::Westwood => Self::Westwood,
+            CongestionAlgorithm::Bbr => Self::Bbr,
             CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every }) => {
                 Self::AdaptiveNewreno { w_min, w_max, update_every }
             }
@@ -524,6 +532,9 @@ mod tests {
             ..tcp::Config::default()
         };
         assert_eq!(TcpProfile::complete(&adhoc).config(&Policies::default()), Ok(adhoc));
+        let paced =
+            tcp::Config { congestion: CongestionAlgorithm::Bbr, pacing: true, ..tcp::Config::default() };
+        assert_eq!(TcpProfile::complete(&paced).config(&Policies::default()), Ok(paced));
         let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
         assert_eq!(TcpProfile::complete(&off).config(&Policies::default()), Ok(off));
     }

@@ -266,9 +266,9 @@ fn buffers_that_follow_the_path_fill_a_long_one() {
 /// threshold, and nothing is lost. Over a path that cuts packets too.
 #[test]
 fn a_queue_that_marks_loses_nothing() {
-    use tcp::CongestionAlgorithm::{Cubic, NewReno, Westwood};
+    use tcp::CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
     for mtu in [1500, 800] {
-        for congestion in [NewReno, Cubic, Westwood] {
+        for congestion in [NewReno, Cubic, Westwood, Bbr] {
             let queue = QueueLimit::Packets(400);
             let marks = |threshold| LinkConfig {
                 mtu,

@@ -42,6 +42,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         abe: octets.arbitrary()?,
         rack_tlp: octets.arbitrary()?,
         hystart: octets.arbitrary()?,
+        pacing: octets.arbitrary()?,
         auto_tune: *octets.choose(&[
             None,
             Some(AutoTune { receive: 1 << 20, send: 1 << 20 }),
@@ -53,6 +54,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             CongestionAlgorithm::NewReno,
             CongestionAlgorithm::Cubic,
             CongestionAlgorithm::Westwood,
+            CongestionAlgorithm::Bbr,
         ])?,
         byte_counting: *octets.choose(&[
             ByteCounting::Off,

@@ -232,7 +232,7 @@ fn view(now: Instant, index: usize, subflow: &Subflow, lacks: bool) -> PathView 
         ssthresh: tcp.ssthresh,
         in_flight: tcp.in_flight,
         rto: tcp.rto,
-        room: subflow.tcp.room(),
+        room: subflow.tcp.room(now),
         lacks,
     }
 }

@@ -88,9 +88,9 @@ impl Connection {
     }
 
     /// Octets that would leave at once.
-    pub(crate) fn room(&self) -> u32 {
+    pub(crate) fn room(&self, now: Instant) -> u32 {
         match self.state {
-            State::Established | State::CloseWait => self.tx.room(),
+            State::Established | State::CloseWait => self.tx.room(now),
             State::SynSent
             | State::SynReceived
             | State::FinWait1

@@ -49,7 +49,9 @@ impl Reassembly {
 
     /// Takes what is new of `data`; what is held already wins.
     pub(crate) fn insert(&mut self, seq: SeqNumber, mut data: Bytes) {
-        if self.pieces.len() >= MAX_PIECES {
+        // The window bounds full segments, however many it holds.
+        let pieces = self.pieces.len();
+        if pieces >= MAX_PIECES && self.octets < pieces as u64 * SMALL_PIECE {
             return;
         }
         let (mut seq, end) = (seq, seq + data.len() as u32);
@@ -164,8 +166,9 @@ pub(crate) const fn small(mss: u32) -> usize {
 /// What a packet of the usual size is worth.
 const MOST_COPIED: usize = 1024;
 
-/// A peer cannot make us keep more handles, however small its segments.
+/// A peer cannot make us keep more handles by segments that are small on average.
 const MAX_PIECES: usize = 4096;
+const SMALL_PIECE: u64 = 512;
 
 #[cfg(test)]
 mod tests {

@@ -41,6 +41,7 @@ impl Sender {
     /// RFC 9293 section 3.10.7.4, fifth, and RFC 5681 section 3.
     pub(crate) fn handle_ack(&mut self, now: Instant, a: &Acknowledgement<'_>) -> Progress {
         self.leave_standby(now);
+        self.check_app_limited();
         let right = self.una + self.window.wnd;
         let cwnd = self.cwnd();
         let repeats = self.is_duplicate(a);
@@ -103,6 +104,7 @@ impl Sender {
             let safe = moved && self.flight.losses() == losses;
             self.prr.on_ack(&Delivery { bytes, safe, pipe }, self.controlled(), self.mss);
         }
+        self.sample(now);
         self.leave_persist();
         let changed = moved || right != self.una + self.window.wnd || cwnd != self.cwnd();
         if changed { Progress::Moved } else { Progress::None }

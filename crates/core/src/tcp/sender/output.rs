@@ -61,7 +61,9 @@ impl Sender {
     /// The next run to send, until `None`.
     #[inline]
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Outgoing> {
+        self.pacing.rest();
         if self.una == self.stream_end() {
+            self.hold_owner(now);
             return None;
         }
         if let Timer::Persist { due: Probe::Due, .. } = self.timer {
@@ -99,10 +101,12 @@ impl Sender {
     #[inline]
     fn poll_window(&mut self, now: Instant) -> Option<Outgoing> {
         if self.max == self.stream_end() && self.flight.lost() == 0 {
+            self.hold_owner(now);
             return None;
         }
         self.restart_after_idle(now);
         match self.next_run() {
+            Some(_) if self.is_held(now) => None,
             Some((seq, run)) => Some(self.emit(now, seq, run)),
             None => {
                 if self.timer == Timer::Idle && self.flight.pipe() == 0 {
@@ -157,7 +161,7 @@ impl Sender {
 
     /// RFC 6675 section 5 step C: while cwnd - pipe has room for a segment, NextSeg().
     fn poll_sack(&mut self, now: Instant) -> Option<Outgoing> {
-        if self.flight.pipe().saturating_add(self.mss) > self.cwnd() {
+        if self.flight.pipe().saturating_add(self.mss) > self.cwnd() || self.is_held(now) {
             return None;
         }
         if let Some(lost) = self.flight.next_lost(self.mss) {
@@ -253,10 +257,13 @@ impl Sender {
         } else if !matches!(self.timing, Timing::Running { .. }) {
             self.timing = Timing::Running { end, at: now };
         }
+        self.note_restart(now);
         self.flight.sent(now, seq, end);
+        self.pace(now, run.data);
         self.prr.sent(run.data);
         let new = end.gt(self.max);
         self.max = self.max.max(end);
+        self.note_full();
         self.note_peak();
         self.last_sent = now;
         self.counts.bytes_sent += u64::from(run.data);

@@ -41,8 +41,9 @@ impl Controller for Gentle {
     }
 }
 
-const GENTLE: CustomCongestion =
-    CustomCongestion::new("gentle", |Start { cwnd, ssthresh, mss }| Box::new(Gentle { cwnd, ssthresh, mss }));
+const GENTLE: CustomCongestion = CustomCongestion::new("gentle", |Start { cwnd, ssthresh, mss, .. }| {
+    Box::new(Gentle { cwnd, ssthresh, mss })
+});
 
 /// Says what cannot be: no window at all.
 #[derive(Debug)]
@@ -137,7 +138,7 @@ fn what_was_not_brought_along_is_not_known() {
         let error = source.scenario().expect_err("nobody has brought it").to_string();
         error.strip_prefix(&format!("--set {assignment}: ")).map(str::to_owned).expect("its place")
     };
-    let known = "it knows newreno, cubic, coupled, westwood";
+    let known = "it knows newreno, cubic, coupled, westwood, bbr";
     let expected = format!("this program has no congestion control `gentle`: {known}");
     assert_eq!(said(Policies::default(), "tcp.default.congestion=gentle"), expected);
     for (assignment, expected) in [

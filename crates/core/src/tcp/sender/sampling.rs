@@ -1,0 +1,87 @@
+//! Rate samples for a controller that asks for them: when the application has nothing to send, what an acknowledgement shows
+//! and what was lost.
+
+use super::{Expired, Phase, Sender};
+use crate::tcp::congestion::Controller;
+use crate::time::Instant;
+
+impl Sender {
+    /// As [`Sender::handle_timeout`], and tells the controller what was found lost.
+    pub(crate) fn handle_timers(&mut self, now: Instant, limit: u8) -> Expired {
+        let timeouts = self.counts.timeouts;
+        self.check_app_limited();
+        let expired = self.handle_timeout(now, limit);
+        if self.counts.timeouts != timeouts {
+            self.stop_waiting();
+        }
+        self.tell_losses(now);
+        expired
+    }
+
+    /// CheckIfApplicationLimited() (draft-ietf-ccwg-bbr), before anything changes: the window has room, and all that there
+    /// is to send is in flight.
+    #[inline]
+    pub(super) fn check_app_limited(&mut self) {
+        if self.flight.rate.is_some() && !self.more && self.unsent() == 0 && self.flight.lost() == 0 {
+            let pipe = self.flight.pipe();
+            if pipe < self.cwnd()
+                && let Some(rate) = &mut self.flight.rate
+            {
+                rate.limit(pipe);
+            }
+        }
+    }
+
+    /// Before a segment leaves: whether the application has been silent until now.
+    #[inline]
+    pub(super) fn note_restart(&mut self, now: Instant) {
+        if self.flight.pipe() == 0 && self.flight.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
+            let view = self.view(0, self.repair());
+            self.congestion.on_restart(now, &view);
+        }
+    }
+
+    /// After a segment has left: whether the window is full.
+    #[inline]
+    pub(super) fn note_full(&mut self) {
+        if self.flight.rate.is_some() && self.flight.pipe().saturating_add(self.mss) > self.cwnd() {
+            let max = self.max;
+            if let Some(rate) = &mut self.flight.rate {
+                rate.filled(max);
+            }
+        }
+    }
+
+    /// An acknowledgement has been dealt with.
+    #[inline]
+    pub(super) fn sample(&mut self, now: Instant) {
+        if self.flight.rate.is_some() {
+            self.tell_losses(now);
+            self.tell_sample(now);
+        }
+    }
+
+    fn tell_losses(&mut self, now: Instant) {
+        let (in_flight, view) = (self.flight.pipe(), self.view(self.in_flight(), self.repair()));
+        let Some(rate) = &mut self.flight.rate else { return };
+        let mut i = 0;
+        while let Some(loss) = rate.next_loss(i, in_flight) {
+            self.congestion.on_lost(now, &view, &loss);
+            i += 1;
+        }
+    }
+
+    fn tell_sample(&mut self, now: Instant) {
+        let (in_flight, view) = (self.flight.pipe(), self.view(self.in_flight(), self.repair()));
+        let min_rtt = self.rtt.min_rtt();
+        let Some(rate) = &mut self.flight.rate else { return };
+        let Some(mut sample) = rate.sample(now, min_rtt) else { return };
+        sample.in_flight = in_flight;
+        sample.recovering = self.phase != Phase::Open;
+        sample.selective = self.sacked;
+        self.congestion.on_sample(now, &view, &sample);
+        if self.congestion.limits_itself() {
+            rate.limit(in_flight);
+        }
+    }
+}
