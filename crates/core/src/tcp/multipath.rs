@@ -112,10 +112,11 @@ impl Multipath {
         matches!(&self.syn, MptcpOption::MpCapable(capable) if syn(capable))
     }
 
-    /// Something wants to leave that no data segment can say.
+    /// Something wants to leave that no data segment can say. As long as a segment without data says what the peer may not
+    /// have had yet, the rest waits.
     #[inline]
     pub(crate) fn is_urgent(&self) -> bool {
-        self.data_fin_due || self.probe_due || !self.once.is_empty()
+        self.probe_due || self.ack.is_none() && (self.data_fin_due || !self.once.is_empty())
     }
 
     /// The options of a segment with `len` octets of data from `seq` on, which belong at `dsn`.

@@ -1,6 +1,6 @@
 //! Two ends, several paths: bit-exact both ways and torn down, whatever the paths do.
 
-use crate::mptcp_world::{Path, World};
+use crate::mptcp_world::{Path, Verdict, World};
 use anabranch_core::mptcp::{Config, Event, SchedulerKind, SubflowId};
 use anabranch_core::tcp::{self, CloseReason, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
@@ -75,6 +75,24 @@ fn losses_and_reordering_do_not_show() {
         let paths = vec![lossy(2_000_000, 10), lossy(500_000, 60), lossy(1_000_000, 5)];
         let mut world = World::new(config(scheduler), config(scheduler), paths, 70 + i as u64);
         exchange(&mut world, 300_000, 60_000, 6_000);
+    }
+}
+
+/// A handshake of which a segment is lost leaves nothing behind that stops the server from sending.
+#[test]
+fn a_lost_part_of_the_handshake_stops_nothing() {
+    for scheduler in SCHEDULERS {
+        // The SYN, the SYN-ACK, the acknowledgement.
+        for lost in 0..3 {
+            let mut world =
+                World::new(config(scheduler), config(scheduler), vec![Path::new(2_000_000, 10)], 5);
+            let mut seen = 0;
+            world.rule = Some(Box::new(move |_, _, _, _| {
+                seen += 1;
+                if seen == lost + 1 { Verdict::Drop } else { Verdict::Pass }
+            }));
+            exchange(&mut world, 0, 50_000, 60);
+        }
     }
 }
 
