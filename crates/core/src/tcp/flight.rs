@@ -158,7 +158,7 @@ impl Flight {
         let Some(found) = self.take(i) else { return };
         if found.seq.lt(seq) {
             self.put(i, Sent { end: seq, ..found });
-            self.keep_order(Transmission { at: found.at, end: seq });
+            self.keep_order_of(Transmission { at: found.at, end: seq });
             i += 1;
         }
         let (mut last, mut copies) = (found, found.copies);
@@ -320,7 +320,7 @@ impl Flight {
     }
 
     /// A part of a segment stays behind when the rest is sent again.
-    fn keep_order(&mut self, part: Transmission) {
+    fn keep_order_of(&mut self, part: Transmission) {
         if !self.order.is_empty() {
             let i = self.order.partition_point(|other| part.is_after(other));
             self.order.insert(i, part);
@@ -429,6 +429,11 @@ impl Flight {
         if let Some(first) = self.segments.front() {
             self.judged = first.seq;
         }
+        self.keep_order(ordered);
+    }
+
+    /// Remembers the order of all transmissions that may be lost, or none.
+    pub(crate) fn keep_order(&mut self, ordered: bool) {
         self.order.clear();
         if ordered {
             let unknown = self.segments.iter().filter(|segment| segment.fate == Fate::Unknown);

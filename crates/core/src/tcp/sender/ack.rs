@@ -61,14 +61,16 @@ impl Sender {
             // First, so that it does not look overtaken by what this acknowledgement reports.
             self.flight.acknowledge(a.ack);
         }
-        let news = if self.uses_sack() && !a.sack.is_empty() {
-            (self.sacked, self.saw_block) = (true, true);
-            self.flight.report(a.ack.max(self.una), self.max, blocks)
-        } else {
-            0
-        };
+        let news =
+            if self.uses_sack() { self.flight.report(a.ack.max(self.una), self.max, blocks) } else { 0 };
+        if news > 0 || duplicate.is_some() {
+            self.see_block();
+        }
         let mut arrivals = self.flight.take_arrivals();
         self.undo_spurious(now, a, (duplicate.is_some(), repeated), &mut arrivals);
+        if repeats && !arrivals.any() {
+            self.end_frto();
+        }
         let moved = a.ack.gt(self.una);
         let flight = self.in_flight();
         // RFC 6675 section 2: where the peer sends SACK, only an acknowledgement that reports something new is a
@@ -130,6 +132,7 @@ impl Sender {
         self.forget_prior();
         self.retries = 0;
         self.phase = Phase::Open;
+        self.resend = Resend::Idle;
         self.recover = self.una - 1;
         self.restart_timer(now);
     }
@@ -137,6 +140,16 @@ impl Sender {
     /// The peer has sent SACK-permitted, so that it reports what it holds (RFC 2018 section 2).
     pub(crate) fn expect_sack(&mut self) {
         self.sacked = self.uses_sack();
+    }
+
+    /// The peer has reported something that it can have.
+    fn see_block(&mut self) {
+        self.saw_block = true;
+        if !self.sacked {
+            self.sacked = true;
+            // It was thought to send none: what left meanwhile is not in order yet.
+            self.flight.keep_order(self.uses_rack());
+        }
     }
 
     /// A time-out. SACK-permitted does not say that the peer sends blocks itself: one that has repeated its acknowledgement
@@ -231,8 +244,9 @@ impl Sender {
 
     /// HyStart++ is for the first slow start alone, which has no threshold (RFC 9406 section 4.3).
     fn watch_slow_start(&mut self) -> Pace {
-        self.hystart = self.hystart.filter(|_| self.congestion.ssthresh() == u32::MAX);
-        self.hystart.as_mut().map_or(Pace::Full, |hystart| hystart.on_ack(self.una, self.max))
+        // An undo may bring it back.
+        let hystart = self.hystart.as_mut().filter(|_| self.congestion.ssthresh() == u32::MAX);
+        hystart.map_or(Pace::Full, |hystart| hystart.on_ack(self.una, self.max))
     }
 
     /// RFC 6582 section 3.2 step 3; BSD Reno leaves with the first new acknowledgement.
@@ -348,6 +362,12 @@ impl Sender {
     /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.
     #[inline]
     fn take_sample(&mut self, now: Instant, a: &Acknowledgement<'_>) {
+        if !self.uses_rack()
+            && let (Some(hystart), Some(rtt)) = (&mut self.hystart, a.echo)
+        {
+            // One sample in a round trip would be too few.
+            hystart.sample(rtt);
+        }
         match (self.timing, a.echo) {
             (Timing::Running { end, at }, _) => {
                 if a.ack.ge(end) {

@@ -12,6 +12,8 @@ pub(crate) struct Prr {
     out: u32,
     /// The window until the next acknowledgement, in bytes.
     window: u32,
+    /// The acknowledgement that begins it is to be counted.
+    by_ack: bool,
 }
 
 /// What an acknowledgement of a recovery says.
@@ -28,7 +30,12 @@ pub(crate) struct Delivery {
 impl Prr {
     /// A recovery begins with `start` bytes in flight, without what the acknowledgement that begins it brings.
     pub(crate) fn begin(start: u32) -> Self {
-        Self { start: start.max(1), ..Self::default() }
+        Self { start: start.max(1), by_ack: true, ..Self::default() }
+    }
+
+    /// What the first acknowledgement brings is among the bytes in flight already.
+    pub(crate) fn begun_by_timer(&mut self) {
+        self.by_ack = false;
     }
 
     /// The window in bytes.
@@ -45,8 +52,8 @@ impl Prr {
 
     /// RFC 9937 section 6.2; `ssthresh` is where the window goes.
     pub(crate) fn on_ack(&mut self, delivery: &Delivery, ssthresh: u32, mss: u32) {
-        if self.delivered == 0 {
-            // What the first acknowledgement brings was in flight when the recovery began.
+        if core::mem::take(&mut self.by_ack) {
+            // What it brings was in flight when the recovery began.
             self.start = self.start.saturating_add(delivery.bytes);
         }
         self.delivered = self.delivered.saturating_add(delivery.bytes);
@@ -89,6 +96,21 @@ mod tests {
             pipe -= MSS;
         }
         assert_eq!(sent, [1, 0, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 1, 1, 1]);
+    }
+
+    /// A recovery that a timer begins has all its acknowledgements among the bytes in flight.
+    #[test]
+    fn what_a_timer_begins_counts_nothing_twice() {
+        let share = |by_timer| {
+            let mut prr = Prr::begin(20 * MSS);
+            if by_timer {
+                prr.begun_by_timer();
+            }
+            prr.on_ack(&Delivery { bytes: 10 * MSS, safe: false, pipe: 15 * MSS }, 10 * MSS, MSS);
+            prr.window() - 15 * MSS
+        };
+        // 10 of 20, and 10 of 30, of which ten are to remain.
+        assert_eq!((share(true), share(false)), (5 * MSS, 10 * MSS * 10 / 30 + 1));
     }
 
     /// Where more is lost than the window shrinks by, what arrives is replaced, and an acknowledgement that moves SND.UNA

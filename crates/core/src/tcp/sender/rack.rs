@@ -81,7 +81,7 @@ impl Sender {
 
     /// A recovery begins: what the probe has shown is charged with it.
     pub(super) fn rack_on_recovery(&mut self) {
-        (self.rack.probe_at, self.rack.probe) = (None, None);
+        (self.rack.probe_at, self.rack.probe_due, self.rack.probe) = (None, false, None);
     }
 
     /// What has arrived was taken for a later copy of it.
@@ -139,7 +139,7 @@ impl Sender {
 
     /// TLP_schedule() and TLP_calc_PTO() (section 7.2): after new data, or when SND.UNA has moved.
     pub(super) fn schedule_probe(&mut self, now: Instant) {
-        self.rack.probe_at = None;
+        (self.rack.probe_at, self.rack.probe_due) = (None, false);
         let Timer::Retransmit(timeout) = self.timer else { return };
         let idle = self.una == self.max || self.flight.reported_bytes() > 0;
         if !self.uses_rack() || self.phase != Phase::Open || idle || self.rack.probe.is_some() {

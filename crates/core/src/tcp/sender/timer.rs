@@ -93,6 +93,7 @@ impl Sender {
         let flight = self.in_flight();
         self.rack_detect(now);
         self.repair_lost(now, flight);
+        self.prr.begun_by_timer();
         true
     }
 
@@ -103,15 +104,15 @@ impl Sender {
         // first sign of them has left it.
         let again = self.retries > 1 || self.phase != Phase::Open;
         let repair = if again { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
-        self.begin_timeout(again);
         self.doubt_sack();
+        self.begin_timeout(again);
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
         self.congestion.on_timeout(now, &view);
         self.say_reduced();
         self.rtt.back_off();
         self.recover = self.max;
         self.lose_outstanding(now);
-        if self.uses_rack() {
+        if self.uses_rack() && self.una.ge(self.base) {
             // What left just before is not lost and may fill the window.
             self.resend = Resend::Una;
         }

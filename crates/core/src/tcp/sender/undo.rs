@@ -157,6 +157,15 @@ impl Sender {
         first.end.le(self.recover)
     }
 
+    /// Step 3a: a duplicate that reports nothing, so that the repair goes on as without F-RTO.
+    pub(super) fn end_frto(&mut self) {
+        if let Frto::New(_) = self.undo.frto {
+            self.undo.frto = Frto::Off;
+            // The window is full of what has left in its place.
+            self.resend = Resend::Una;
+        }
+    }
+
     /// Step 2 of RFC 5682 section 3.1, when SND.UNA has moved while a time-out is repaired.
     pub(super) fn frto_moved(&mut self, stamped: bool) {
         if self.undo.frto == Frto::Resent {
