@@ -32,7 +32,10 @@ pub(crate) struct Receiver {
     buffer: u32,
     /// Rcv.Wind.Shift (RFC 7323 section 2.2).
     shift: u8,
+    /// The most that a segment of the peer carries, as far as we can guess.
     mss: u32,
+    /// Chunks are joined up to this length.
+    small: usize,
     ready: VecDeque<Bytes>,
     ready_len: u32,
     reassembly: Reassembly,
@@ -70,16 +73,21 @@ pub(crate) enum Arrival {
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
+        // By our own segment size: one that the peer can choose would have us keep a packet for a few octets.
+        let mss = u32::from(config.mss.max(1));
+        let mut reassembly = Reassembly::default();
+        reassembly.set_mss(mss);
         Self {
             irs: SeqNumber(0),
             nxt: SeqNumber(0),
             edge: SeqNumber(0),
             buffer: config.receive_buffer.min(MAX_BUFFER),
             shift: 0,
-            mss: u32::from(config.mss.max(1)),
+            mss,
+            small: small(mss),
             ready: VecDeque::new(),
             ready_len: 0,
-            reassembly: Reassembly::default(),
+            reassembly,
             reports_duplicates: false,
             duplicate: None,
             fin: Fin::Unknown,
@@ -199,7 +207,6 @@ impl Receiver {
     /// The peer's segments are no larger than that (Eff.snd.MSS of its side).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss.max(1);
-        self.reassembly.set_mss(mss);
     }
 
     /// Silly window avoidance (RFC 9293 section 3.8.6.2.2): the edge moves by no less.
@@ -311,7 +318,7 @@ impl Receiver {
         self.nxt += n;
         self.ready_len += n;
         self.received += u64::from(n);
-        push_joined(&mut self.ready, data, small(self.mss));
+        push_joined(&mut self.ready, data, self.small);
     }
 
     /// Up to `max` octets from the front.

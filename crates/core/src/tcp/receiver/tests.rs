@@ -8,9 +8,15 @@ const MSS: u32 = 1440;
 
 /// A receiver whose first octet is 1, with room for `OCTETS`.
 fn receiver() -> Receiver {
-    let mut receiver = Receiver::new(&Config { receive_buffer: 2 * OCTETS, ..Config::default() });
+    receiver_from(MSS)
+}
+
+/// As [`receiver`], from a peer with this segment size.
+fn receiver_from(peer: u32) -> Receiver {
+    let mut receiver =
+        Receiver::new(&Config { receive_buffer: 2 * OCTETS, mss: MSS as u16, ..Config::default() });
     receiver.synchronise(SeqNumber(0), 7);
-    receiver.set_mss(MSS);
+    receiver.set_mss(peer);
     receiver.offer();
     receiver
 }
@@ -74,6 +80,29 @@ fn gaps_that_are_filled_backwards_leave_few_chunks() {
     (0..8000).rev().filter(even).for_each(|at| octet(&mut receiver, at));
     let few = 2 * 8000 / small(MSS) + 1;
     assert!(chunks(&receiver).1 <= few, "{:?}", chunks(&receiver));
+}
+
+/// A peer that advertises an MSS of 48 with timestamps.
+#[test]
+fn a_peer_does_not_choose_what_is_small() {
+    for backwards in [false, true] {
+        let mut receiver = receiver_from(36);
+        let full = OCTETS / 18 * 18;
+        let segments = (0..full).step_by(18);
+        let mut send = |at: u32| {
+            let octets: Vec<u8> = (at..at + 18).map(|at| at as u8).collect();
+            receiver.receive(Instant::ZERO, SeqNumber(1 + at), octets.into(), false, 0);
+            let (ready, held) = chunks(&receiver);
+            assert!(ready + held <= FEW, "{ready} and {held}");
+        };
+        if backwards {
+            segments.rev().for_each(&mut send)
+        } else {
+            segments.for_each(&mut send)
+        }
+        (full..OCTETS).for_each(|at| octet(&mut receiver, at));
+        assert!(drained(&mut receiver) <= FEW);
+    }
 }
 
 #[test]
