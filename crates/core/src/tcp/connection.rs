@@ -138,12 +138,15 @@ impl Connection {
     /// A segment for this connection has arrived.
     pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
         let una = self.tx.una();
-        if let Some(watch) = &mut self.watch {
-            watch.heard(now);
-        }
-        match self.state {
-            State::Closed => self.dropped += 1,
-            State::SynSent => self.segment_in_syn_sent(now, segment),
+        let taken = match self.state {
+            State::Closed => {
+                self.dropped += 1;
+                false
+            }
+            State::SynSent => {
+                self.segment_in_syn_sent(now, segment);
+                self.state != State::SynSent
+            }
             State::SynReceived
             | State::Established
             | State::FinWait1
@@ -154,6 +157,18 @@ impl Connection {
             | State::TimeWait => self.segment_in_window(now, segment),
         }
         self.note_answer(now, una);
+        };
+        // A blind segment must not pass for a sign of life.
+        if taken {
+            self.note_heard(now, una);
+        }
+    }
+
+    /// A segment of the peer has passed all checks when `una` was SND.UNA.
+    #[inline]
+    fn note_heard(&mut self, now: Instant, una: SeqNumber) {
+        if let Some(watch) = &mut self.watch {
+            watch.heard(now);
     }
 
     /// Answers [`Connection::next_timeout`]; harmless when early.

@@ -18,7 +18,8 @@ type Check = Result<(), Dropped>;
 struct Dropped;
 
 impl Connection {
-    pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) {
+    /// Whether the segment has passed all checks.
+    pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) -> bool {
         match self.check(now, &mut segment) {
             Ok(()) => {
                 // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would drop all others.
@@ -28,8 +29,12 @@ impl Connection {
                 self.process_ack(now, &segment);
                 self.tune(now, &segment);
                 self.process_text(now, segment);
+                true
             }
-            Err(Dropped) => self.dropped += 1,
+            Err(Dropped) => {
+                self.dropped += 1;
+                false
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl Connection {
         }
     }
 
-    /// A segment has come when `una` was SND.UNA. A peer that answers a probe of its closed window owes nothing until the
+    /// A segment has passed all checks when `una` was SND.UNA. A peer that answers a probe of its closed window owes nothing until the
     /// next: the connection stays open for as long as it answers (RFC 9293 section 3.8.6.1).
     #[inline]
     pub(super) fn note_answer(&mut self, now: Instant, una: SeqNumber) {
