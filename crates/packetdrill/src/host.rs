@@ -122,17 +122,8 @@ impl Host {
                 let largest = self.settings.peer_mss.unwrap_or(len);
                 found.largest_received = found.largest_received.max(len.min(largest));
             }
-            let lost = reset_for(&segment).filter(|_| found.orphan && len > 0);
             found.connection.handle_segment(self.now, segment);
-            if found.connection.info().readable > 0
-                && let Some(reset) = lost
-            {
-                // No program will read what has come, which the peer must learn (RFC 1122 section 4.2.2.13). Linux forgets the
-                // connection first, so that the data is not acknowledged.
-                found.connection.abort(self.now);
-                while found.connection.poll_transmit(self.now).is_some() {}
-                self.sent.push_back(Sent { at: self.now, link, segment: reset, ends_queue: false });
-            } else if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
+            if found.held_for_more && (found.nodelay || found.connection.info().buffered == 0) {
                 found.release();
             }
         }

@@ -169,27 +169,17 @@ impl Connection {
     fn note_heard(&mut self, now: Instant, una: SeqNumber) {
         if let Some(watch) = &mut self.watch {
             watch.heard(now);
+        }
+        if self.tx.una() != una {
+            self.note_progress(now);
+        }
+        self.note_answer(now, una);
     }
 
     /// Answers [`Connection::next_timeout`]; harmless when early.
     pub fn handle_timeout(&mut self, now: Instant) {
-        match self.state {
-            State::Closed => return,
-            State::TimeWait if self.lingers_until.is_some_and(|at| at <= now) => {
-                return self.finish(CloseReason::Graceful);
-            }
-            State::FinWait2 if self.lingers_until.is_some_and(|at| at <= now) => {
-                return self.finish(CloseReason::TimedOut);
-            }
-            State::SynSent
-            | State::SynReceived
-            | State::Established
-            | State::FinWait1
-            | State::FinWait2
-            | State::CloseWait
-            | State::Closing
-            | State::LastAck
-            | State::TimeWait => {}
+        if self.state == State::Closed || self.linger_ends(now) {
+            return;
         }
         if self.watch_fails(now) {
             return;
@@ -234,7 +224,7 @@ impl Connection {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
-            State::TimeWait => earliest(self.lingers_until, self.rx.ack_deadline()),
+            State::TimeWait => earliest(self.linger_deadline(), self.rx.ack_deadline()),
             State::SynSent
             | State::SynReceived
             | State::Established
@@ -244,7 +234,7 @@ impl Connection {
             | State::Closing
             | State::LastAck => {
                 let transfer = earliest(self.tx.next_timeout(), self.rx.ack_deadline());
-                let limits = earliest(self.lingers_until, self.user_timeout_at());
+                let limits = earliest(self.linger_deadline(), self.user_timeout_at());
                 earliest(transfer, earliest(limits, self.watch_deadline()))
             }
         }

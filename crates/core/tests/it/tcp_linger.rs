@@ -86,6 +86,123 @@ fn fin_wait_2_ends_when_the_application_is_gone() {
     assert_eq!(Scene::fin_wait_2(plain()).run("0 release\n1000 show state"), "1000.000 = state FinWait2\n");
 }
 
+/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what nobody reads.
+#[test]
+fn release_loses_unread_data_with_a_reset() {
+    let scenes = [Scene::established, Scene::fin_wait_1, Scene::fin_wait_2];
+    let runs = scenes.map(|scene| scene(plain()).quietly("0 < . 501:601 ack 1001 win 8000").run("1 release"));
+    expect![[r#"
+        1.000 > R 1001:1001 win 0
+        1.000 ! Closed(Aborted)
+        ---
+        1.000 > F. 1001:1001 ack 601 win 7900
+        1.000 > R 1002:1002 win 0
+        1.000 ! Closed(Aborted)
+        ---
+        1.000 > R 1002:1002 win 0
+        1.000 ! Closed(Aborted)
+    "#]]
+    .assert_eq(&runs.join("---\n"));
+    let ended = "0 < F. 501:601 ack 1001 win 8000\n";
+    let runs = ["1 release\n2 show state", "0 close\n1 release\n2 show state"]
+        .map(|script| Scene::established(plain()).quietly(ended).run(script));
+    expect![[r#"
+        1.000 > R 1001:1001 win 0
+        1.000 ! Closed(Aborted)
+        2.000 = state Closed
+        ---
+        0.000 > F. 1001:1001 ack 602 win 7899
+        1.000 > F. 1001:1001 ack 602 win 7899
+        1.000 > R 1002:1002 win 0
+        1.000 ! Closed(Aborted)
+        2.000 = state Closed
+    "#]]
+    .assert_eq(&runs.join("---\n"));
+    // The peer is gone, and TIME-WAIT lasts.
+    let mut waits = Scene::fin_wait_2(plain()).quietly("0 < F. 501:601 ack 1002 win 8000");
+    assert_eq!(waits.run("1 release\n2 show state\n2 read"), "2.000 = state TimeWait\n2.000 read 0\n");
+}
+
+#[test]
+fn release_resets_data_that_arrives_afterwards() {
+    let runs = [
+        (Scene::established(plain()), "0.1 < . 501:601 ack 1001 win 8000"),
+        (Scene::established(plain()), "0.1 < . 501:601 ack 1002 win 8000"),
+        (Scene::fin_wait_2(plain()), "0.1 < F. 501:601 ack 1002 win 8000"),
+        (Scene::fin_wait_2(plain()), "0.1 < . 601:701 ack 1002 win 8000"),
+        // Nothing is lost here.
+        (Scene::fin_wait_2(plain()), "0.1 < F. 501:501 ack 1002 win 8000"),
+        (Scene::fin_wait_2(plain()), "0.1 < . 500:501 ack 1002 win 8000"),
+    ]
+    .map(|(mut scene, arrives)| scene.run(&format!("0 release\n{arrives}\n0.2 show state")));
+    expect![[r#"
+        0.000 > F. 1001:1001 ack 501 win 8000
+        0.100 > R 1002:1002 win 0
+        0.100 ! Closed(Aborted)
+        0.200 = state Closed
+        ---
+        0.000 > F. 1001:1001 ack 501 win 8000
+        0.100 > R 1002:1002 win 0
+        0.100 ! Writable
+        0.100 ! Closed(Aborted)
+        0.200 = state Closed
+        ---
+        0.100 > R 1002:1002 win 0
+        0.100 ! Closed(Aborted)
+        0.200 = state Closed
+        ---
+        0.100 > R 1002:1002 win 0
+        0.100 ! Closed(Aborted)
+        0.200 = state Closed
+        ---
+        0.100 > . 1002:1002 ack 502 win 7999
+        0.100 ! PeerClosed
+        0.200 = state TimeWait
+        ---
+        0.100 > . 1002:1002 ack 501 win 8000
+        0.200 = state FinWait2
+    "#]]
+    .assert_eq(&runs.join("---\n"));
+}
+
+/// A closed window ends the connection whatever has been closed besides; what is acknowledged puts it off, and so does a
+/// window that is open.
+#[test]
+fn released_data_does_not_wait_for_ever() {
+    let config = Config { fin_wait: Some(Duration::from_secs(10)), ..plain() };
+    let probes = |from: u64, ack: u32, win: u32| -> String {
+        (from..from + 40).map(|at| format!("{at} < . 501:501 ack {ack} win {win}\n")).collect()
+    };
+    let last = |scene: Scene, script: &str| {
+        let mut scene = scene.quietly("0 write 3000");
+        scene.run(script).lines().find(|line| line.contains("! Closed")).map(str::to_owned)
+    };
+    let ends = |at: u32| Some(format!("{at}.000 ! Closed(TimedOut)"));
+    assert_eq!(last(Scene::established(config), &format!("1 release\n{}", probes(2, 1001, 0))), ends(11));
+    assert_eq!(
+        last(
+            Scene::close_wait(config),
+            &format!("1 release\n{}", probes(2, 1001, 0).replace("501:501", "502:502"))
+        ),
+        ends(11)
+    );
+    let later = format!("1 close\n5 release\n{}", probes(6, 1001, 0));
+    assert_eq!(last(Scene::established(config), &later), ends(15));
+    let slow = format!("1 release\n9 < . 501:501 ack 1002 win 0\n{}", probes(10, 1002, 0));
+    assert_eq!(last(Scene::established(config), &slow), ends(19));
+    let without = last(Scene::established(plain()), &format!("1 release\n{}", probes(2, 1001, 0)));
+    assert_eq!(without, None);
+}
+
+/// A segment that fails the checks of RFC 9293 section 3.10.7.4 is no sign of life.
+#[test]
+fn established_blind_segments_do_not_stop_keep_alive() {
+    let blind: String = (1..60).map(|at| format!("{} < R 90000:90000 win 0\n", 5 * at)).collect::<String>()
+        + "300 show state";
+    let out = Scene::established(watched()).run(&blind);
+    assert!(out.ends_with("110.000 ! Closed(TimedOut)\n300.000 = state Closed\n"), "{out}");
+}
+
 /// RFC 6191 section 2, case by case: time stamp of the old connection, of the SYN, and the sequence numbers.
 #[test]
 fn time_wait_gives_way_to_a_later_syn() {

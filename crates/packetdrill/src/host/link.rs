@@ -23,8 +23,6 @@ pub(crate) struct Link {
     pub(super) closed: Option<CloseReason>,
     /// The error that the next call reports, once.
     pub(super) error: Option<&'static str>,
-    /// No descriptor is left.
-    pub(super) orphan: bool,
     /// `shutdown(SHUT_RD)`.
     pub(super) read_shut: bool,
     /// `shutdown(SHUT_WR)`.
@@ -77,7 +75,6 @@ impl Link {
             peer_closed: false,
             closed: None,
             error: None,
-            orphan: false,
             read_shut: false,
             write_shut: false,
             written: 0,

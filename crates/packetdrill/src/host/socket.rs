@@ -210,9 +210,7 @@ impl Host {
             }
             Stage::Connected(link) => {
                 let link = &mut self.links[link];
-                link.orphan = true;
-                // Bytes that no program will read are lost, which the peer must learn (RFC 2525 section 2.17).
-                if resets || link.connection.info().readable > 0 {
+                if resets {
                     link.connection.abort(self.now);
                 } else {
                     link.release_all();

@@ -264,6 +264,9 @@ impl Connection {
             State::CloseWait | State::Closing | State::LastAck | State::TimeWait => return,
             State::SynSent | State::SynReceived | State::Closed => return,
         }
+        if self.refuses_text(now, &segment) {
+            return;
+        }
         let push =
             self.config.ack_on_push && segment.flags.contains(Flags::PSH) && !segment.payload.is_empty();
         let sack = sack_len(&segment.options.sack);

@@ -43,15 +43,61 @@ impl Connection {
         self.watch = keep.map(|keep| Watch::new(heard, keep));
     }
 
-    /// [`Connection::close`] by an application that will not read either: FIN-WAIT-2 ends after
-    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait), without a reset. After a half-close it lasts as long as the peer
-    /// sends.
+    /// [`Connection::close`] by an application that will not read either.
+    ///
+    /// Data that was not read, or that arrives afterwards, is lost, and a reset tells the peer (RFC 1122 section 4.2.2.13,
+    /// RFC 2525 section 2.17). FIN-WAIT-2 ends [`Config::fin_wait`](crate::tcp::Config::fin_wait) after it was entered or
+    /// after this call, without a reset. What was written still leaves; but while the peer's window is closed the connection
+    /// ends with a reset once nothing was acknowledged for this time (RFC 6429), however many probes the peer answers.
     pub fn release(&mut self, now: Instant) {
-        self.released = true;
-        self.close(now);
-        if self.state == State::FinWait2 {
-            self.enter_fin_wait_2(now);
+        if self.released {
+            return;
         }
+        self.released = true;
+        if self.rx.readable() > 0 {
+            return self.lose_text(now);
+        }
+        self.close(now);
+        match self.state {
+            State::FinWait2 => self.enter_fin_wait_2(now),
+            State::FinWait1 | State::Closing | State::LastAck => self.linger(now),
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::CloseWait
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    /// Nobody will read what has arrived.
+    fn lose_text(&mut self, now: Instant) {
+        match self.state {
+            // `abort` leaves these without a reset. The peer waits for our acknowledgement of its data, and is told.
+            State::Closing | State::LastAck => self.reset = Some(self.reset_segment(now)),
+            // The peer has closed and may be gone; what it has sent can no longer be asked for again.
+            State::TimeWait => return self.rx.discard(),
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closed => {}
+        }
+        self.abort(now);
+    }
+
+    /// Whether a segment has brought text that nobody will read: if so, the connection is reset, and the text is not
+    /// acknowledged.
+    #[inline]
+    pub(super) fn refuses_text(&mut self, now: Instant, segment: &Segment) -> bool {
+        let end = segment.seq + segment.payload.len() as u32;
+        let refuses = self.released && !segment.payload.is_empty() && end.gt(self.rx.nxt());
+        if refuses {
+            self.lose_text(now);
+        }
+        refuses
     }
 
     /// Whether a SYN ends this connection, which is in TIME-WAIT, and begins another one (RFC 6191 section 2, RFC 9293
@@ -59,7 +105,9 @@ impl Connection {
     /// duplicate.
     ///
     /// If so, the connection is closed. Returns the least initial sequence number of the new one, for
-    /// [`Connection::accept`]: nothing of ours that is still in the network can be taken for its data.
+    /// [`Connection::accept`]: nothing of ours that is still in the network can be taken for its data. A driver with an
+    /// unpredictable number `iss` (RFC 9293 section 3.4.1) takes `iss` if `iss.ge(least)`, else `iss + (1 << 31)`, which is
+    /// then above `least` and hardly easier to guess.
     pub fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
         let has = |flag| syn.flags.contains(flag);
         let opens = has(Flags::SYN) && !has(Flags::ACK) && !has(Flags::RST);
@@ -88,7 +136,63 @@ impl Connection {
     /// FIN-WAIT-2, with an end if no application waits for the peer.
     pub(super) fn enter_fin_wait_2(&mut self, now: Instant) {
         self.state = State::FinWait2;
+        self.linger(now);
+    }
+
+    fn linger(&mut self, now: Instant) {
         self.lingers_until = self.config.fin_wait.filter(|_| self.released).map(|span| now + span);
+    }
+
+    /// The peer has acknowledged something: a slow transfer goes on for as long as it gets on.
+    #[inline]
+    pub(super) fn note_progress(&mut self, now: Instant) {
+        match self.state {
+            State::FinWait1 | State::Closing | State::LastAck if self.released => self.linger(now),
+            State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait
+            | State::Closing
+            | State::LastAck
+            | State::TimeWait
+            | State::Closed => {}
+        }
+    }
+
+    /// When TIME-WAIT is over, or waiting without an application. Data in an open window has the retransmission time-out,
+    /// which gives up by itself.
+    pub(super) fn linger_deadline(&self) -> Option<Instant> {
+        match self.state {
+            State::TimeWait | State::FinWait2 => self.lingers_until,
+            State::FinWait1 | State::Closing | State::LastAck => {
+                self.lingers_until.filter(|_| self.tx.peer_window() == 0)
+            }
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait | State::Closed => {
+                None
+            }
+        }
+    }
+
+    /// Ends a connection that has waited for long enough; true if it has.
+    pub(super) fn linger_ends(&mut self, now: Instant) -> bool {
+        let ends = self.linger_deadline().is_some_and(|at| at <= now);
+        if ends {
+            match self.state {
+                State::TimeWait => self.finish(CloseReason::Graceful),
+                State::FinWait2 => self.finish(CloseReason::TimedOut),
+                State::FinWait1
+                | State::Closing
+                | State::LastAck
+                | State::SynSent
+                | State::SynReceived
+                | State::Established
+                | State::CloseWait
+                | State::Closed => self.give_up(now),
+            }
+        }
+        ends
     }
 
     /// Keep-alive is for connections that wait for the peer: what is not acknowledged has its own timer.
