@@ -16,8 +16,13 @@ impl Connection {
     /// Gives the connection up once what was sent stays without an acknowledgement for so long.
     /// [`syn_retries`](crate::tcp::Config::syn_retries) and [`data_retries`](crate::tcp::Config::data_retries) still hold;
     /// `None`, as at the start, leaves it to them alone.
+    ///
+    /// Another length counts from when the clock was started; a first one begins now.
     pub fn set_user_timeout(&mut self, now: Instant, after: Option<Duration>) {
-        let since = (self.tx.una() != self.tx.max()).then_some(now);
+        let since = match self.user_timeout {
+            Some(timeout) => timeout.since,
+            None => (self.tx.una() != self.tx.max()).then_some(now),
+        };
         self.user_timeout = after.map(|after| UserTimeout { after, since });
     }
 
