@@ -69,7 +69,9 @@ pub(super) fn round_trip(now: Instant, echo: u32) -> Option<Duration> {
     (ticks < 1 << 31).then(|| Duration::from_millis(u64::from(ticks.max(1))))
 }
 
-/// TS.Recent says nothing after so long a silence (RFC 7323 section 5.5).
-const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
+/// TS.Recent says nothing after so long a silence. RFC 7323 section 5.5 has 24 days, half of the circle of a clock that counts
+/// milliseconds. Some peers count microseconds: this is half of their circle, as on Linux, and long enough for every old
+/// duplicate to be gone.
+const OUTDATED: Duration = Duration::from_secs(2147);
 /// By how much one segment's way may be shorter than another's.
 const JITTER: Duration = Duration::from_secs(1);
