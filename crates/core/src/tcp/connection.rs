@@ -129,7 +129,7 @@ impl Connection {
             dropped: 0,
             route_failures: 0,
             multipath: None,
-            tuning: config.auto_tune.map(Tuning::new),
+            tuning: config.auto_tune.map(|most| Tuning::new(most, config.rto.initial)),
             user_timeout: None,
             config,
         }

@@ -10,6 +10,8 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
     most: AutoTune,
+    /// A round trip as long as there is no measurement.
+    unknown: Duration,
     /// The round trip that the present round lasts; the queue on the way is in it.
     rtt: Option<Duration>,
     /// Shortest round trip that the peer's echoes have shown in this round.
@@ -21,8 +23,9 @@ pub(super) struct Tuning {
 }
 
 impl Tuning {
-    pub(super) fn new(most: AutoTune) -> Self {
-        Self { most, rtt: None, shortest: None, round: None, best: 0 }
+    /// `unknown` is the round trip as long as there is no measurement.
+    pub(super) fn new(most: AutoTune, unknown: Duration) -> Self {
+        Self { most, unknown, rtt: None, shortest: None, round: None, best: 0 }
     }
 
     /// The owner has chosen the receive buffer.
@@ -41,12 +44,14 @@ impl Tuning {
     }
 
     /// How long the next round lasts. The peer's echo is believed up to twice the round before, or at first up to our own
-    /// measurement: an old echo, by idleness or as a lie, would have a long time's reading count as that of a round trip.
-    fn next_rtt(&mut self, measured: Option<Duration>) -> Option<Duration> {
-        let most = self.rtt.map(|rtt| rtt * 2).or(measured);
-        let echoed = self.shortest.take().map(|rtt| most.map_or(rtt, |most| rtt.min(most.max(TICK))));
-        self.rtt = echoed.or(measured).or(self.rtt);
-        self.rtt
+    /// measurement, or what stands for it: an old echo, by idleness or as a lie, would have a long time's reading count as
+    /// that of a round trip.
+    fn next_rtt(&mut self, measured: Option<Duration>) -> Duration {
+        let most = self.rtt.map(|rtt| rtt * 2).or(measured).unwrap_or(self.unknown);
+        let echoed = self.shortest.take().map(|rtt| rtt.min(most.max(TICK)));
+        let rtt = echoed.or(measured).or(self.rtt).unwrap_or(self.unknown);
+        self.rtt = Some(rtt);
+        rtt
     }
 
     /// The receive buffer for what was read in the round trip that is over, if it is: twice that, since a slow start doubles
@@ -60,7 +65,7 @@ impl Tuning {
         mss: u32,
     ) -> Option<u32> {
         let Some(((since, before), rtt)) = self.round.zip(self.rtt) else {
-            self.next_rtt(measured)?;
+            self.next_rtt(measured);
             self.round = Some((now, read));
             return None;
         };
@@ -116,13 +121,17 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    fn tuning() -> Tuning {
+        Tuning::new(AutoTune::LINUX, ms(1000))
+    }
+
     /// The rounds that a peer's echoes lead to; our own measurement is 20 ms.
     fn rounds(echoes: [u64; 6]) -> [u64; 6] {
-        let mut tuning = Tuning::new(AutoTune::LINUX);
+        let mut tuning = tuning();
         echoes.map(|echo| {
             tuning.sample(ms(echo * 2));
             tuning.sample(ms(echo));
-            tuning.next_rtt(Some(ms(20))).expect("a round trip").as_millis()
+            tuning.next_rtt(Some(ms(20))).as_millis()
         })
     }
 
@@ -134,20 +143,38 @@ mod tests {
 
     #[test]
     fn rounds_without_echoes_follow_our_own_measurement() {
-        let mut tuning = Tuning::new(AutoTune::LINUX);
-        assert_eq!(
-            [30, 90, 10].map(|own| tuning.next_rtt(Some(ms(own)))),
-            [30, 90, 10].map(|own| Some(ms(own)))
-        );
-        assert_eq!(Tuning::new(AutoTune::LINUX).next_rtt(None), None);
+        let mut tuning = tuning();
+        assert_eq!([30, 90, 10].map(|own| tuning.next_rtt(Some(ms(own)))), [30, 90, 10].map(ms));
+    }
+
+    /// A client that was idle before its upload echoes what is a minute old.
+    #[test]
+    fn rounds_without_our_own_measurement_are_bounded() {
+        let mut tuning = tuning();
+        tuning.sample(ms(60_000));
+        assert_eq!(tuning.next_rtt(None), ms(1000));
+        tuning.sample(ms(40));
+        assert_eq!(tuning.next_rtt(None), ms(40));
+    }
+
+    /// Neither timestamps nor data of ours: the receive buffer grows all the same.
+    #[test]
+    fn rounds_begin_without_any_measurement() {
+        let mut tuning = tuning();
+        let mut buffers = [0, 999, 1000, 1999, 2000]
+            .map(|at| tuning.receive_buffer(Instant::ZERO + ms(at), None, at * 1000, 1000));
+        assert_eq!(buffers, [None, None, Some(4_016_000), None, None]);
+        buffers = [2000, 2010, 2020, 2030, 2040]
+            .map(|at| tuning.receive_buffer(Instant::ZERO + ms(at), Some(ms(10)), at * 1000, 1000));
+        assert_eq!(buffers, [None; 5]);
     }
 
     /// A round that a peer has lied into length takes that long.
     #[test]
     fn rounds_of_a_liar_last_as_long_as_it_says() {
-        let mut near = Tuning::new(AutoTune::LINUX);
+        let mut near = tuning();
         near.sample(ms(1));
-        assert_eq!(near.next_rtt(Some(Duration::ZERO)), Some(ms(1)));
+        assert_eq!(near.next_rtt(Some(Duration::ZERO)), ms(1));
         assert_eq!(rounds([60_000; 6]), [20, 40, 80, 160, 320, 640]);
     }
 }
