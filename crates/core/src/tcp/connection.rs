@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 use self::ecn::Notification;
 use self::events::{Events, Pending};
-use self::input::ChallengeLimit;
+use self::input::AnswerLimit;
 use self::linger::Watch;
 use self::stamps::Stamps;
 use self::tuning::Tuning;
@@ -61,12 +61,13 @@ pub struct Connection {
     closing: bool,
     /// A reset to send; it outlives the connection.
     reset: Option<Segment>,
-    /// When TIME-WAIT ends, or FIN-WAIT-2 after [`Connection::release`].
+    /// When TIME-WAIT ends, or after [`Connection::release`] waiting for the peer.
     lingers_until: Option<Instant>,
     /// [`Connection::release`] was called.
     released: bool,
     watch: Option<Watch>,
-    challenges: ChallengeLimit,
+    challenges: AnswerLimit,
+    probe_answers: AnswerLimit,
     events: Events,
     dropped: u64,
     route_failures: u64,
@@ -124,7 +125,8 @@ impl Connection {
             lingers_until: None,
             released: false,
             watch: config.keep_alive.map(|keep| Watch::new(now, keep)),
-            challenges: ChallengeLimit::default(),
+            challenges: AnswerLimit::CHALLENGES,
+            probe_answers: AnswerLimit::PROBES,
             events: Events::default(),
             dropped: 0,
             route_failures: 0,
@@ -155,8 +157,6 @@ impl Connection {
             | State::Closing
             | State::LastAck
             | State::TimeWait => self.segment_in_window(now, segment),
-        }
-        self.note_answer(now, una);
         };
         // A blind segment must not pass for a sign of life.
         if taken {

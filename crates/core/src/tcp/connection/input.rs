@@ -303,7 +303,8 @@ impl Connection {
     }
 
     /// Old or impossible segments are answered, but bare acknowledgements only so often: else two ends out
-    /// of step would answer each other for ever.
+    /// of step would answer each other for ever. Probes of the peer, which gives up without an answer, have a limit of their
+    /// own: a stranger, who cannot guess their numbers, does not use it up.
     fn answer_unacceptable(&mut self, now: Instant, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -311,6 +312,10 @@ impl Connection {
         if segment.seq_len() > 0 && !segment.flags.contains(Flags::SYN) {
             self.rx.note_old(segment.seq, segment.seq_end());
             self.rx.acknowledge();
+        } else if is_probe(segment, self.rx.nxt()) && self.acks_plausibly(segment) {
+            if self.probe_answers.permits(now) {
+                self.rx.acknowledge_once();
+            }
         } else {
             self.challenge(now);
         }
@@ -337,22 +342,31 @@ fn is_probe(segment: &Segment, nxt: SeqNumber) -> bool {
     segment.seq + 1 == nxt && segment.seq_len() <= 1 && !segment.flags.contains(Flags::SYN)
 }
 
-/// How many challenge ACKs leave (RFC 5961 section 7: 10 in 5 s).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ChallengeLimit {
+/// How many answers of a kind leave in a span of time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AnswerLimit {
+    most: u8,
+    span: Duration,
     since: Instant,
     sent: u8,
 }
 
-impl ChallengeLimit {
+impl AnswerLimit {
+    /// Challenge ACKs (RFC 5961 section 7).
+    pub(super) const CHALLENGES: Self = Self::new(10, Duration::from_secs(5));
+    /// Answers to probes. Probes back off, so that few in a second are enough; without a limit two ends that probe each other
+    /// would take answers for probes.
+    pub(super) const PROBES: Self = Self::new(2, Duration::from_secs(1));
+
+    const fn new(most: u8, span: Duration) -> Self {
+        Self { most, span, since: Instant::ZERO, sent: 0 }
+    }
+
     fn permits(&mut self, now: Instant) -> bool {
-        if now.saturating_since(self.since) >= CHALLENGE_SPAN {
-            *self = Self { since: now, sent: 0 };
+        if now.saturating_since(self.since) >= self.span {
+            (self.since, self.sent) = (now, 0);
         }
-        self.sent += u8::from(self.sent <= CHALLENGES);
-        self.sent <= CHALLENGES
+        self.sent += u8::from(self.sent <= self.most);
+        self.sent <= self.most
     }
 }
-
-const CHALLENGES: u8 = 10;
-const CHALLENGE_SPAN: Duration = Duration::from_secs(5);
