@@ -130,16 +130,16 @@ impl Host {
         self.drain();
     }
 
-    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it.
-    pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> bool {
-        let Some(found) = self.links.get_mut(link) else { return false };
-        let gives_way = found.connection.give_way(self.now, syn).is_some();
+    /// Whether a SYN ends a connection in TIME-WAIT, so that a listener may have it: the new one's least initial sequence
+    /// number.
+    pub(crate) fn gives_way(&mut self, link: usize, syn: &Segment) -> Option<SeqNumber> {
+        let least = self.links.get_mut(link)?.connection.give_way(self.now, syn);
         self.drain();
-        gives_way
+        least
     }
 
-    /// A SYN arrives for a listener on `port`: the index of the new connection.
-    pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>) -> Option<usize> {
+    /// A SYN arrives for a listener on `port`: the index of the new connection, which begins at `iss`.
+    pub(crate) fn open(&mut self, mut syn: Segment, port: Option<u16>, iss: SeqNumber) -> Option<usize> {
         let listens = |socket: &Socket| match &socket.stage {
             Stage::Listening { .. } => port.is_none_or(|port| port == socket.port),
             Stage::New | Stage::Connected(_) => false,
@@ -153,7 +153,6 @@ impl Host {
             config.sack = SackRole::Off;
         }
         let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
-        let iss = self.next_iss();
         syn.dst_port = socket.port;
         if syn.src_port == 0 {
             syn.src_port = FIRST_PORT.wrapping_add(self.links.len() as u16);
@@ -177,9 +176,10 @@ impl Host {
         Some(link)
     }
 
-    /// The initial sequence number of the next connection.
-    pub(crate) fn next_iss(&self) -> SeqNumber {
-        SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000))
+    /// The initial sequence number of the next connection, no less than that which [`Host::gives_way`] has told.
+    pub(crate) fn next_iss(&self, least: Option<SeqNumber>) -> SeqNumber {
+        let iss = SeqNumber(ISS.wrapping_add(self.links.len() as u32 * 0x0100_0000));
+        least.map_or(iss, |least| if iss.ge(least) { iss } else { least })
     }
 
     /// Takes all effects of all connections.
@@ -242,3 +242,16 @@ pub(crate) const START: Instant = Instant::from_nanos(10_000_000_000);
 const ISS: u32 = u32::MAX - 4_000;
 /// Ports of peers whose packets name none.
 const FIRST_PORT: u16 = 40_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_gives_way_bounds_the_next_number() {
+        let host = Host::new(Settings::default());
+        let iss = host.next_iss(None);
+        let bounded = [iss + (u32::MAX - 9), iss, iss + 10].map(|least| host.next_iss(Some(least)));
+        assert_eq!(bounded, [iss, iss, iss + 10]);
+    }
+}

@@ -144,7 +144,7 @@ impl Host {
             Stage::New => {}
         }
         let (iss, ports) =
-            (self.next_iss(), (EPHEMERAL_PORT.wrapping_add(self.links.len() as u16), LISTENING_PORT));
+            (self.next_iss(None), (EPHEMERAL_PORT.wrapping_add(self.links.len() as u16), LISTENING_PORT));
         let lowat = socket.lowat.unwrap_or(self.settings.notsent_lowat);
         let mut config = socket.config;
         let (advertised_mss, send_buffer) = (config.mss, config.send_buffer);

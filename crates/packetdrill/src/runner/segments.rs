@@ -21,15 +21,16 @@ impl Runner<'_> {
         };
         let alive = link.filter(|link| self.host.link(*link).is_some_and(|link| !link.is_closed()));
         let opens = packet.flags.contains(Flags::SYN) && !packet.flags.contains(Flags::ACK);
-        let gives_way = alive.filter(|_| opens).is_some_and(|link| {
+        let least = alive.filter(|_| opens).and_then(|link| {
             let syn = self.mapping(link).later_syn(packet);
             self.host.gives_way(link, &syn)
         });
-        if opens && (alive.is_none() || gives_way) {
-            let mut mapping = Mapping::new(self.host.next_iss(), self.mappings.len());
+        if opens && (alive.is_none() || least.is_some()) {
+            let iss = self.host.next_iss(least);
+            let mut mapping = Mapping::new(iss, self.mappings.len());
             let segment = mapping.inbound(packet);
             let port = packet.ports.map(|(_, to)| to);
-            return match self.host.open(segment, port) {
+            return match self.host.open(segment, port, iss) {
                 Some(link) => {
                     self.mappings.insert(link, mapping);
                     Ok(())
