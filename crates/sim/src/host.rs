@@ -300,12 +300,23 @@ impl Host {
         self.listeners.remove(&port);
     }
 
-    /// A segment for which there is no connection.
+    /// Whether a SYN to a listener ends the connection of a slot, which is in TIME-WAIT (RFC 6191): the least initial
+    /// sequence number of the new one. The old one is forgotten as any other that is over.
+    #[cold]
+    pub(crate) fn give_way(&mut self, now: Instant, slot: u32, syn: &Segment) -> Option<SeqNumber> {
+        if !self.listeners.contains_key(&syn.dst_port) {
+            return None;
+        }
+        self.entry(slot)?.connection.give_way(now, syn)
+    }
+
+    /// A segment for which there is no connection. `least` is the least initial sequence number of a new one, if it takes the
+    /// place of another.
     pub(crate) fn handle_stranger(
         &mut self,
         now: Instant,
-        src: NodeId,
-        path: u8,
+        (src, path): (NodeId, u8),
+        least: Option<SeqNumber>,
         segment: Segment,
     ) -> Stranger {
         let Some(listener) = self.listeners.get(&segment.dst_port) else {
@@ -317,7 +328,7 @@ impl Host {
         }
         let connection = match config {
             TransportConfig::Tcp(config) => {
-                let iss = self.iss();
+                let iss = above(least, self.iss());
                 tcp::Connection::accept(now, config, &segment, iss).map(Transport::Tcp)
             }
             TransportConfig::Multipath(config) => {
@@ -382,7 +393,11 @@ impl Host {
         let Some(entry) = this.entry.take() else { return };
         this.generation = this.generation.wrapping_add(1);
         self.free.push(slot);
-        self.table.remove(&key(entry.local_port, entry.remote, entry.remote_port));
+        let own = key(entry.local_port, entry.remote, entry.remote_port);
+        // A connection that has given way finds its successor here.
+        if self.table.get(&own).is_some_and(|(owner, _)| *owner == slot) {
+            self.table.remove(&own);
+        }
         for (local, remote) in &entry.joined {
             self.table.remove(&key(*local, entry.remote, *remote));
         }
@@ -467,4 +482,9 @@ impl Host {
         }
         Err(ConnectError::NoPortLeft)
     }
+}
+
+/// An initial sequence number that is not below `least`, and as hard to guess as `iss`, but for one bit.
+fn above(least: Option<SeqNumber>, iss: SeqNumber) -> SeqNumber {
+    if least.is_none_or(|least| iss.ge(least)) { iss } else { iss + (1 << 31) }
 }

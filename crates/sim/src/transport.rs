@@ -1,7 +1,7 @@
 //! A connection of a host, whatever carries it: TCP, or Multipath TCP over several subflows.
 
 use anabranch_core::mptcp::{self, PathId, SubflowId};
-use anabranch_core::segment::Segment;
+use anabranch_core::segment::{Segment, SeqNumber};
 use anabranch_core::tcp::{self, CloseReason, State, WriteError};
 use anabranch_core::time::Instant;
 use bytes::Bytes;
@@ -67,6 +67,14 @@ impl Transport {
         match self {
             Self::Tcp(connection) => connection.handle_segment(now, segment),
             Self::Multipath(connection) => connection.handle_segment(now, subflow, segment),
+        }
+    }
+
+    /// As [`tcp::Connection::give_way`]; a multipath connection, whose subflows end by themselves, never does.
+    pub(crate) fn give_way(&mut self, now: Instant, syn: &Segment) -> Option<SeqNumber> {
+        match self {
+            Self::Tcp(connection) => connection.give_way(now, syn),
+            Self::Multipath(_) => None,
         }
     }
 

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use anabranch_core::mptcp::SubflowId;
-use anabranch_core::segment::Segment;
+use anabranch_core::segment::{Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{self, reset_for};
 use anabranch_core::time::Instant;
 
@@ -201,9 +201,15 @@ impl World {
         let Delivery { node, src, path, segment } = delivery;
         let host = &mut self.hosts[node.index()];
         let Some((slot, subflow)) = host.find(src, &segment) else {
-            return self.deliver_to_listener(node, (src, path), segment);
+            return self.deliver_to_listener(node, (src, path), None, segment);
         };
         let id = host.id(slot);
+        if segment.flags.contains(Flags::SYN)
+            && let Some(least) = host.give_way(self.now, slot, &segment)
+        {
+            self.touch(node, id);
+            return self.deliver_to_listener(node, (src, path), Some(least), segment);
+        }
         let entry = host.get(id).expect("the table names connections that exist");
         entry.connection.handle_segment(self.now, SubflowId(subflow), segment);
         if !entry.dirty {
@@ -214,9 +220,15 @@ impl World {
     }
 
     #[cold]
-    fn deliver_to_listener(&mut self, node: NodeId, (src, path): (NodeId, u8), segment: Segment) {
+    fn deliver_to_listener(
+        &mut self,
+        node: NodeId,
+        (src, path): (NodeId, u8),
+        least: Option<SeqNumber>,
+        segment: Segment,
+    ) {
         let host = &mut self.hosts[node.index()];
-        match host.handle_stranger(self.now, src, path, segment) {
+        match host.handle_stranger(self.now, (src, path), least, segment) {
             Stranger::Accepted(slot) => {
                 let id = host.id(slot);
                 if self.open_buffer(node, id).is_err()
