@@ -82,9 +82,10 @@ pub struct Config {
     /// How long TIME-WAIT lasts (2 MSL, RFC 9293 section 3.6.1).
     pub time_wait: Duration,
     /// A SYN that is newer than the connection in TIME-WAIT may take its place (RFC 6191, RFC 9293 MAY-2). See
-    /// [`Connection::give_way`](crate::tcp::Connection::give_way).
+    /// [`Connection::give_way`](crate::tcp::Connection::give_way), which the simulator asks for SYNs to a listener.
     pub time_wait_reuse: bool,
-    /// How long FIN-WAIT-2 lasts once the application is gone; `None` is for ever, as RFC 9293 has it. Linux has 60 s. See
+    /// How long FIN-WAIT-2 lasts once the application is gone, and how long data then waits before a closed window without an
+    /// acknowledgement; `None` is for ever, as RFC 9293 has it. Linux has 60 s for FIN-WAIT-2. See
     /// [`Connection::release`](crate::tcp::Connection::release).
     pub fin_wait: Option<Duration>,
     /// Whether a peer that is silent is asked for a sign of life (RFC 9293 section 3.8.4).

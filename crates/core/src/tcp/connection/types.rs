@@ -40,10 +40,11 @@ pub enum CloseReason {
     Reset,
     /// The peer refused our SYN.
     Refused,
-    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or a peer did not close its side before
-    /// [`Config::fin_wait`](crate::tcp::Config::fin_wait) was over.
+    /// R2 time-outs in a row went unanswered, or all keep-alive probes; or nothing was acknowledged for the user timeout
+    /// ([`Connection::set_user_timeout`]). After [`Connection::release`] also: the peer did not close its side, or did not
+    /// open its window, within [`Config::fin_wait`](crate::tcp::Config::fin_wait).
     TimedOut,
-    /// We called [`Connection::abort`].
+    /// We called [`Connection::abort`], or [`Connection::release`] where data was lost that nobody has read.
     Aborted,
 }
 
