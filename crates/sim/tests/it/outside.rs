@@ -3,12 +3,14 @@
 use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
+use anabranch_sim::app::{App, Ctx};
 use anabranch_sim::apps::Sink;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::network::{Forwarding, NetworkConfig};
 use anabranch_sim::octets;
 use anabranch_sim::packet::{Injected, IpVersion, NodeId, Opaque, Packet, Payload, Whole};
 use anabranch_sim::sim::{Builder, Simulation};
+use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_wire::ip::Protocol;
 use bytes::Bytes;
 
@@ -91,6 +93,60 @@ fn a_simulated_host_answers_the_outside() {
     assert_eq!((answer.src, answer.dst), (B, A));
     let Payload::Tcp(answer) = answer.payload else { panic!("not TCP: {answer:?}") };
     assert_eq!((answer.flags, answer.ack), (Flags(Flags::SYN.0 | Flags::ACK.0), SeqNumber(6)));
+}
+
+/// Closes what it accepts.
+struct Closer;
+
+impl App for Closer {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        let config = tcp::Config { time_wait_reuse: true, ..tcp::Config::default() };
+        ctx.listen(81, config).expect("the port is free");
+    }
+
+    fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
+        if let StreamEvent::Accepted { .. } = event {
+            ctx.close(id);
+        }
+    }
+}
+
+/// RFC 6191, through the host's table of connections.
+#[test]
+fn a_later_syn_takes_the_place_of_a_connection_in_time_wait() {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    builder.node("a", Forwarding::Off);
+    builder.node("b", Forwarding::On);
+    builder.cable(A, B, LinkConfig::new(1_000_000_000, Duration::from_millis(10)));
+    builder.outside(A);
+    builder.app(B, Instant::ZERO, Closer);
+    let mut sim = builder.build();
+    sim.catch_up(ms(1));
+    let mut exchange = |segment: Segment| {
+        let segment = Segment { src_port: 7, dst_port: 81, window: 8000, ..segment };
+        let begun = sim.now();
+        sim.send_from_outside(A, packet(B, 64, Whole::Tcp(segment)));
+        sim.catch_up(begun + Duration::from_millis(30));
+        sim.take_departed().map(|packet| match packet.payload {
+            Payload::Tcp(segment) => segment,
+            other => panic!("not TCP: {other:?}"),
+        })
+    };
+    let syn = |seq| Segment { flags: Flags::SYN, seq: SeqNumber(seq), ..Segment::default() };
+    let first = exchange(syn(5)).expect("a SYN-ACK");
+    let answer = |flags, ack| Segment { flags, seq: SeqNumber(6), ack, ..Segment::default() };
+    let fin = exchange(answer(Flags::ACK, first.seq + 1)).expect("a FIN");
+    assert!(fin.flags.contains(Flags::FIN));
+    exchange(answer(Flags::FIN.with(Flags::ACK), fin.seq + 1)).expect("the FIN's acknowledgement");
+    // An old SYN is answered by the connection in TIME-WAIT, a later one by the listener.
+    let old = exchange(syn(2)).expect("a challenge");
+    assert_eq!((old.flags, old.ack), (Flags::ACK, SeqNumber(7)));
+    let second = exchange(syn(5000)).expect("a SYN-ACK");
+    assert_eq!((second.flags, second.ack), (Flags::SYN.with(Flags::ACK), SeqNumber(5001)));
+    assert!(second.seq.gt(fin.seq + 1));
+    // The old connection is forgotten, the new one is not.
+    let again = Segment { seq: SeqNumber(5001), ..answer(Flags::ACK, second.seq + 1) };
+    assert!(exchange(again).expect("a FIN").flags.contains(Flags::FIN));
 }
 
 #[test]
