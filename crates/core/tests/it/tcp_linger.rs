@@ -86,7 +86,7 @@ fn fin_wait_2_ends_when_the_application_is_gone() {
     assert_eq!(Scene::fin_wait_2(plain()).run("0 release\n1000 show state"), "1000.000 = state FinWait2\n");
 }
 
-/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what nobody reads.
+/// RFC 1122 section 4.2.2.13, RFC 2525 section 2.17: a reset, and no acknowledgement of what is not read.
 #[test]
 fn release_loses_unread_data_with_a_reset() {
     let scenes = [Scene::established, Scene::fin_wait_1, Scene::fin_wait_2];

@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Nobody will read what has arrived.
+    /// No application will read what has arrived.
     fn lose_text(&mut self, now: Instant) {
         match self.state {
             // `abort` leaves these without a reset. The peer waits for our acknowledgement of its data, and is told.
@@ -88,7 +88,7 @@ impl Connection {
         self.abort(now);
     }
 
-    /// Whether a segment has brought text that nobody will read: if so, the connection is reset, and the text is not
+    /// Whether a segment has brought text that no application will read: if so, the connection is reset, and the text is not
     /// acknowledged.
     #[inline]
     pub(super) fn refuses_text(&mut self, now: Instant, segment: &Segment) -> bool {

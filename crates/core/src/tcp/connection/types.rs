@@ -44,7 +44,7 @@ pub enum CloseReason {
     /// ([`Connection::set_user_timeout`]). After [`Connection::release`] also: the peer did not close its side, or did not
     /// open its window, within [`Config::fin_wait`](crate::tcp::Config::fin_wait).
     TimedOut,
-    /// We called [`Connection::abort`], or [`Connection::release`] where data was lost that nobody has read.
+    /// We called [`Connection::abort`], or [`Connection::release`] lost data that was not read.
     Aborted,
 }
 
