@@ -137,7 +137,7 @@ fn release_resets_data_that_arrives_afterwards() {
     .map(|(mut scene, arrives)| scene.run(&format!("0 release\n{arrives}\n0.2 show state")));
     expect![[r#"
         0.000 > F. 1001:1001 ack 501 win 8000
-        0.100 > R 1002:1002 win 0
+        0.100 > R 1001:1001 win 0
         0.100 ! Closed(Aborted)
         0.200 = state Closed
         ---

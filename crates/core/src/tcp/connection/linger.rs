@@ -1,7 +1,7 @@
 //! Connections on which nothing happens: keep-alive (RFC 9293 section 3.8.4), FIN-WAIT-2 without an application, and
 //! TIME-WAIT that gives way to a new connection.
 
-use super::{CloseReason, Connection, Segment, State};
+use super::{CloseReason, Connection, Segment, State, reset_for};
 use crate::segment::{Flags, SeqNumber};
 use crate::tcp::config::KeepAlive;
 use crate::time::Instant;
@@ -96,6 +96,9 @@ impl Connection {
         let refuses = self.released && !segment.payload.is_empty() && end.gt(self.rx.nxt());
         if refuses {
             self.lose_text(now);
+            // As if there were no connection (RFC 9293 section 3.10.7.1): with the number that the peer expects, whatever of
+            // ours it has had.
+            self.reset = self.reset.take().and(reset_for(segment));
         }
         refuses
     }
