@@ -405,7 +405,7 @@ impl Controller for Bbr {
         self.note_loss();
         self.loss_ranges = self.loss_ranges.saturating_add(1);
         if self.probe.is_sample {
-            self.handle_inflight_too_high(now, view.in_flight.into(), false);
+            self.handle_inflight_too_high(now, view.in_flight, false);
         }
     }
 
