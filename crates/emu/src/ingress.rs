@@ -68,6 +68,7 @@ impl Ingress {
 #[cfg(test)]
 mod tests {
     use anabranch_sim::packet::{Opaque, Whole};
+    use anabranch_wire::ecn::Ecn;
     use anabranch_wire::ip::{Header, Protocol};
 
     use super::*;
@@ -115,11 +116,16 @@ mod tests {
         let data: Vec<u8> = (0..3000).map(|i| i as u8).collect();
         let header = udp("10.0.0.1", "10.0.0.3");
         let mut last = None;
+        // One that is marked marks all (RFC 3168 section 5.3).
+        let mut class = [0, Ecn::Ce as u8, 0].into_iter();
         for (header, range) in ip::fragment(&header, data.len(), 1500).expect("it can be cut") {
+            let traffic_class = header.traffic_class | class.next().unwrap_or_default();
+            let header = Header { traffic_class, ..header };
             assert!(last.is_none_or(|last| last == Incoming::Piece));
             last = Some(ingress.handle(Instant::ZERO, &packet(&header, &data[range])));
         }
         let whole = Whole::Opaque(Opaque { protocol: Protocol::UDP, octets: Bytes::from(data) });
-        assert_eq!(last, Some(Incoming::Datagram(injected(whole))));
+        let marked = Injected { traffic_class: 0xbb, ..injected(whole) };
+        assert_eq!(last, Some(Incoming::Datagram(marked)));
     }
 }

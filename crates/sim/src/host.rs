@@ -304,7 +304,9 @@ impl Host {
     /// sequence number of the new one. The old one is forgotten as any other that is over.
     #[cold]
     pub(crate) fn give_way(&mut self, now: Instant, slot: u32, syn: &Segment) -> Option<SeqNumber> {
-        if !self.listeners.contains_key(&syn.dst_port) {
+        // A connection that ends for a SYN must have a successor.
+        let listener = self.listeners.get(&syn.dst_port)?;
+        if listener.half_open >= listener.backlog || join_token(syn).is_some() {
             return None;
         }
         self.entry(slot)?.connection.give_way(now, syn)

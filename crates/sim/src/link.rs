@@ -98,7 +98,7 @@ pub struct LinkMetrics {
     pub delivered_bytes: u64,
     /// Packets refused by a full queue.
     pub dropped_full: u64,
-    /// Packets that left with a mark of this queue (RFC 3168).
+    /// Packets that this queue has marked (RFC 3168); they may still be lost behind it.
     pub marked: u64,
     /// Packets lost by the channel.
     pub dropped_loss: u64,
@@ -310,6 +310,11 @@ impl Link {
         (self.waiting, self.waiting_bytes)
     }
 
+    /// The packet that was accepted last, as it will arrive, if it is still in the link.
+    pub(crate) fn last(&self) -> Option<PacketHandle> {
+        self.flights.back().map(|flight| flight.handle)
+    }
+
     /// When the transmitter begins with the packet that was accepted last, if that is still in the link.
     pub(crate) fn last_start(&self) -> Option<Instant> {
         self.flights.back().map(|flight| flight.start)
@@ -344,7 +349,7 @@ impl Link {
             self.waiting_bytes += u64::from(len);
             self.metrics.peak_packets = self.metrics.peak_packets.max(self.waiting as u64);
             self.metrics.peak_bytes = self.metrics.peak_bytes.max(self.waiting_bytes);
-            if self.marks() && handle.ecn.is_capable() {
+            if self.marks() && handle.ecn.is_capable() && handle.ecn != Ecn::Ce {
                 handle.ecn = Ecn::Ce;
                 self.metrics.marked += 1;
             }

@@ -696,6 +696,8 @@ impl Network {
     #[inline]
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         if !self.observers.is_empty() {
+            // With the mark that it has got.
+            let handle = self.links[link.index()].last().unwrap_or(handle);
             let packet = self.packets.peek(handle);
             let start = self.links[link.index()].last_start().unwrap_or(now);
             for observer in &mut self.observers {

@@ -346,7 +346,9 @@ impl PacketSlab {
     /// Looks at a packet, to change it.
     #[inline]
     pub fn get_mut(&mut self, handle: PacketHandle) -> &mut Packet {
-        self.slots[handle.slot as usize].as_mut().expect("a handle is used once")
+        let packet = self.slots[handle.slot as usize].as_mut().expect("a handle is used once");
+        packet.update(&handle);
+        packet
     }
 
     /// Packets held.

@@ -126,6 +126,12 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
+    /// The bits without those of `other`.
+    #[inline]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The bits of both.
     #[inline]
     pub const fn with(self, other: Self) -> Self {

@@ -6,7 +6,7 @@ use super::config::{AckCustody, Custody, FlyingStart, Suppression};
 use super::connection::{Arrival, Half};
 use super::flow::{Key, Way};
 use super::{FlowKey, LinkEvent, Node};
-use crate::segment::{Flags, Options, SackBlocks, Segment};
+use crate::segment::{Ecn, Flags, Options, SackBlocks, Segment};
 use crate::time::{Duration, Instant};
 
 /// What happens to the segment itself.
@@ -56,6 +56,12 @@ impl Node {
     fn store(&mut self, now: Instant, (at, way): (usize, Way), place: Place, mut segment: Segment) {
         segment.options.sack = SackBlocks::EMPTY;
         let syn = segment.flags.contains(Flags::SYN);
+        if !syn {
+            // What is repeated is not ECT and says nothing of congestion that is over (RFC 3168 section 6.1.5). A mark that has
+            // not arrived yet stays.
+            segment.flags = segment.flags.without(Flags::ECE.with(Flags::CWR));
+            segment.ecn = if segment.ecn == Ecn::Ce { Ecn::Ce } else { Ecn::NotEct };
+        }
         let deadline = (syn || self.config.custody == Custody::UntilLinkAck)
             .then(|| now + self.local_rto(self.table.get(at).half(way), 0));
         let lock = if deadline.is_some() { Lock::Locked } else { Lock::Open };

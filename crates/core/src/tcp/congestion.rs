@@ -39,7 +39,7 @@ pub enum CongestionAlgorithm {
     /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
     /// CCR 34(2), 2004).
     Westwood,
-    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always paced; without ECN.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always paced; a mark counts as a loss.
     Bbr,
     /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
     AdaptiveNewReno(AdaptiveNewReno),

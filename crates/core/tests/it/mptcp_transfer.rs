@@ -82,8 +82,8 @@ fn losses_and_reordering_do_not_show() {
 #[test]
 fn a_lost_part_of_the_handshake_stops_nothing() {
     for scheduler in SCHEDULERS {
-        // The SYN, the SYN-ACK, the acknowledgement.
-        for lost in 0..3 {
+        // The SYN, the SYN-ACK, the acknowledgement, and the server's answer to that. With and without data.
+        for (lost, down) in (0..4).flat_map(|lost| [(lost, 50_000), (lost, 0)]) {
             let mut world =
                 World::new(config(scheduler), config(scheduler), vec![Path::new(2_000_000, 10)], 5);
             let mut seen = 0;
@@ -91,7 +91,7 @@ fn a_lost_part_of_the_handshake_stops_nothing() {
                 seen += 1;
                 if seen == lost + 1 { Verdict::Drop } else { Verdict::Pass }
             }));
-            exchange(&mut world, 0, 50_000, 60);
+            exchange(&mut world, 0, down, 120);
         }
     }
 }

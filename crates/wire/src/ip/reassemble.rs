@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::parse::skip_extensions;
 use super::{Fragment, Header, ParseError, Protocol};
+use crate::ecn::Ecn;
 
 /// How much a [`Reassembler`] holds at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +98,8 @@ struct Partial {
     pieces: Option<Vec<Piece>>,
     /// The header of the piece at offset 0.
     first: Option<Header>,
+    /// A piece was marked, and so is the whole (RFC 3168 section 5.3).
+    marked: bool,
     /// Where the last piece ends.
     end: Option<usize>,
     /// Octets in `pieces`.
@@ -226,7 +229,10 @@ impl Reassembler {
 
     fn take(&mut self, key: &Key) -> Result<Option<(Header, Bytes)>, ReassemblyError> {
         let Some(partial) = self.remove(key) else { return Ok(None) };
-        let Some(first) = partial.first else { return Ok(None) };
+        let Some(mut first) = partial.first else { return Ok(None) };
+        if partial.marked {
+            first.traffic_class = Ecn::Ce.within(first.traffic_class);
+        }
         let mut octets = Vec::with_capacity(partial.held);
         for piece in partial.pieces.iter().flatten() {
             octets.extend_from_slice(&piece.octets);
@@ -243,7 +249,7 @@ impl Default for Reassembler {
 
 impl Partial {
     const fn new(began: (u64, u64)) -> Self {
-        Self { began, pieces: Some(Vec::new()), first: None, end: None, held: 0 }
+        Self { began, pieces: Some(Vec::new()), first: None, marked: false, end: None, held: 0 }
     }
 
     fn cost(&self) -> usize {
@@ -278,6 +284,7 @@ impl Partial {
             if piece.offset == 0 {
                 self.first = Some(*header);
             }
+            self.marked |= Ecn::of(header.traffic_class) == Ecn::Ce;
             self.held += piece.octets.len();
             pieces.insert(at, piece);
         }

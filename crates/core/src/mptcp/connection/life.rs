@@ -114,7 +114,8 @@ impl Connection {
         if let Some(multipath) =
             self.subflows.iter_mut().filter(|s| s.is_ready()).nth(turn).and_then(|s| s.tcp.multipath())
         {
-            if ends && multipath.data_fin_said {
+            // As long as the peer may not have our keys the probe says them again.
+            if ends && multipath.data_fin_said && multipath.ack.is_none() {
                 multipath.data_fin_due = true;
             } else {
                 multipath.probe_due = true;

@@ -230,6 +230,7 @@ impl Bbr {
 
     /// The recovery is over, or the repair of a time-out.
     fn leave_recovery(&mut self) {
+        self.timed_out = false;
         if core::mem::take(&mut self.recovering) {
             self.restore_cwnd();
         }

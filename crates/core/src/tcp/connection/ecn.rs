@@ -8,7 +8,10 @@ use crate::tcp::config::EcnMode;
 pub(super) struct Notification {
     mode: EcnMode,
     asked: Asked,
+    /// Our data may be ECT.
     agreed: bool,
+    /// The peer's data may be ECT, and its marks are echoed.
+    echoes: bool,
     /// A mark has come and the peer has not said that it has slowed down.
     echo: bool,
     marks: u64,
@@ -27,7 +30,7 @@ enum Asked {
 
 impl Notification {
     pub(super) fn new(mode: EcnMode) -> Self {
-        Self { mode, asked: Asked::Nothing, agreed: false, echo: false, marks: 0 }
+        Self { mode, asked: Asked::Nothing, agreed: false, echoes: false, echo: false, marks: 0 }
     }
 
     /// Both ends speak it.
@@ -63,11 +66,14 @@ impl Notification {
     /// The peer's SYN or SYN-ACK.
     pub(super) fn take_syn(&mut self, flags: Flags) {
         let answers = flags.contains(Flags::ACK);
-        self.agreed = if answers {
-            self.asked == Asked::Ecn && flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
+        let offered = if answers {
+            self.mode == EcnMode::Request && flags.contains(Flags::ECE) && !flags.contains(Flags::CWR)
         } else {
-            self.mode != EcnMode::Off && self.asked != Asked::Plain && flags.contains(SETUP)
+            self.mode != EcnMode::Off && flags.contains(SETUP)
         };
+        self.agreed = offered && self.asked != Asked::Plain;
+        // The peer may have heard the first SYN alone, and send ECT (section 6.1.1).
+        self.echoes = offered;
     }
 
     /// The peer's SYN again: if it no longer asks, it will not use it.
@@ -78,7 +84,7 @@ impl Notification {
     /// A segment has been accepted (section 6.1.3). One without data is never marked.
     #[inline]
     pub(super) fn receive(&mut self, segment: &Segment) {
-        if !self.agreed || segment.payload.is_empty() {
+        if !self.echoes || segment.payload.is_empty() {
             return;
         }
         if segment.flags.contains(Flags::CWR) {

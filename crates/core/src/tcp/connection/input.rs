@@ -63,7 +63,7 @@ impl Connection {
             return Err(Dropped);
         }
         segment.seq += 1;
-        segment.flags = Flags(segment.flags.0 & !Flags::SYN.with(Flags::ECE).0);
+        segment.flags = segment.flags.without(Flags::SYN.with(Flags::ECE));
         // The peer waits for our SYN-ACK's twin: an acknowledgement.
         self.rx.acknowledge();
         Ok(())

@@ -67,6 +67,9 @@ impl Sender {
             self.see_block();
         }
         let mut arrivals = self.flight.take_arrivals();
+        if a.ece {
+            self.keep_reduction();
+        }
         self.undo_spurious(now, a, (duplicate.is_some(), repeated), &mut arrivals);
         if repeats && !arrivals.any() {
             self.end_frto();
@@ -99,7 +102,7 @@ impl Sender {
             }
         }
         if a.ece {
-            self.take_echo(now, flight.min(cwnd));
+            self.take_echo(now, a.ack, flight.min(cwnd));
         }
         if self.config.prr && self.phase == Phase::Sack && (moved || news > 0) {
             let (bytes, pipe) = (delivered + news, self.flight.pipe());
@@ -236,8 +239,9 @@ impl Sender {
                 self.congestion.on_slow_start_end(now, &view);
             }
         }
-        // RFC 3168 section 6.1.2.
-        if !echoes || self.marking.is_none() {
+        // RFC 3168 section 6.1.2. A repair after a time-out has no new data to say CWR with, so that every acknowledgement
+        // may echo.
+        if !echoes || self.marking.is_none() || self.phase == Phase::Loss {
             self.congestion.on_ack(now, &view, acked);
         }
     }

@@ -41,10 +41,13 @@ impl Sender {
         self.marking.is_some_and(|marking| self.una.lt(marking.reduced))
     }
 
-    /// The peer echoes a mark. `flight` bytes were in flight before.
-    pub(super) fn take_echo(&mut self, now: Instant, flight: u32) {
+    /// The acknowledgement of `ack` echoes a mark. `flight` bytes were in flight before. One that was overtaken says nothing,
+    /// and neither does one of what left before the window was last reduced, for a mark or a loss.
+    pub(super) fn take_echo(&mut self, now: Instant, ack: SeqNumber, flight: u32) {
+        self.keep_reduction();
         let Some(marking) = &mut self.marking else { return };
-        if self.phase != Phase::Open || self.una.le(marking.reduced) {
+        let late = ack.lt(self.una) || ack.le(marking.reduced) || ack.le(self.recover);
+        if self.phase != Phase::Open || late {
             return;
         }
         *marking = Marking { reduced: self.max, cwr_due: true };
@@ -54,6 +57,14 @@ impl Sender {
         let view = self.view(flight, self.repair());
         self.congestion.on_mark(now, &view);
         self.peak.flight = 0;
+    }
+
+    /// A mark in an episode: there is congestion, even if nothing was lost, and CWR was said for it.
+    #[inline]
+    pub(super) fn keep_reduction(&mut self) {
+        if self.marking.is_some() && self.phase != Phase::Open {
+            self.forget_prior();
+        }
     }
 
     /// What the segment from `seq` on says: only new data is ECT (RFC 3168 sections 6.1.4 to 6.1.6).
