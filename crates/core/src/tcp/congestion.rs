@@ -22,6 +22,7 @@ use westwood::Westwood;
 
 use alloc::boxed::Box;
 use core::fmt;
+use core::ops::{Deref, DerefMut};
 
 use crate::policy::Custom;
 use crate::time::{Duration, Instant};
@@ -286,36 +287,9 @@ impl AnyController {
         }
     }
 
+    /// The window; of a controller that is not ours no less than a segment.
     #[inline]
-    fn get(&self) -> &dyn Controller {
-        match self {
-            Self::NewReno(c) => c,
-            Self::Cubic(c) => c,
-            Self::Coupled(c) => c,
-            Self::Adaptive(c) => c,
-            Self::Westwood(c) => c,
-            Self::Bbr(c) => c.as_ref(),
-            Self::Custom(c, _) => c.as_ref(),
-        }
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> &mut dyn Controller {
-        match self {
-            Self::NewReno(c) => c,
-            Self::Cubic(c) => c,
-            Self::Coupled(c) => c,
-            Self::Adaptive(c) => c,
-            Self::Westwood(c) => c,
-            Self::Bbr(c) => c.as_mut(),
-            Self::Custom(c, _) => c.as_mut(),
-        }
-    }
-}
-
-impl Controller for AnyController {
-    #[inline]
-    fn cwnd(&self) -> u32 {
+    pub(crate) fn cwnd(&self) -> u32 {
         match self {
             Self::NewReno(c) => c.cwnd(),
             Self::Cubic(c) => c.cwnd(),
@@ -327,12 +301,9 @@ impl Controller for AnyController {
         }
     }
 
-    fn ssthresh(&self) -> u32 {
-        self.get().ssthresh()
-    }
-
+    /// As [`Controller::on_ack`], without a virtual call for ours: it comes with each acknowledgement.
     #[inline]
-    fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
+    pub(crate) fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
         match self {
             Self::NewReno(c) => c.on_ack(now, view, acked),
             Self::Cubic(c) => c.on_ack(now, view, acked),
@@ -343,77 +314,38 @@ impl Controller for AnyController {
             Self::Custom(c, _) => c.on_ack(now, view, acked),
         }
     }
+}
+
+/// What is not above is the algorithm's own, so that no call of it can be lost.
+impl Deref for AnyController {
+    type Target = dyn Controller;
 
     #[inline]
-    fn on_delivery(&mut self, now: Instant, mss: u32, acked: u32) {
+    fn deref(&self) -> &Self::Target {
         match self {
-            Self::Westwood(c) => c.on_delivery(now, mss, acked),
-            Self::Custom(c, _) => c.on_delivery(now, mss, acked),
-            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) | Self::Bbr(_) => {}
+            Self::NewReno(c) => c,
+            Self::Cubic(c) => c,
+            Self::Coupled(c) => c,
+            Self::Adaptive(c) => c,
+            Self::Westwood(c) => c,
+            Self::Bbr(c) => c.as_ref(),
+            Self::Custom(c, _) => c.as_ref(),
         }
     }
+}
 
-    fn on_rtt(&mut self, now: Instant, view: &View, rtt: Duration) {
-        self.get_mut().on_rtt(now, view, rtt);
-    }
-
-    fn on_slow_start_end(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_slow_start_end(now, view);
-    }
-
-    fn on_loss(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_loss(now, view);
-    }
-
-    fn on_mark(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_mark(now, view);
-    }
-
-    fn on_recovered(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_recovered(now, view);
-    }
-
-    fn on_timeout(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_timeout(now, view);
-    }
-
-    fn on_spurious(&mut self, now: Instant, view: &View, prior: Windows) {
-        self.get_mut().on_spurious(now, view, prior);
-    }
-
-    fn on_idle(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_idle(now, view);
-    }
-
-    fn wants_samples(&self) -> bool {
-        self.get().wants_samples()
-    }
-
-    fn on_sample(&mut self, now: Instant, view: &View, sample: &RateSample) {
-        self.get_mut().on_sample(now, view, sample);
-    }
-
-    fn on_lost(&mut self, now: Instant, view: &View, lost: &LostSegment) {
-        self.get_mut().on_lost(now, view, lost);
-    }
-
-    fn on_restart(&mut self, now: Instant, view: &View) {
-        self.get_mut().on_restart(now, view);
-    }
-
+impl DerefMut for AnyController {
     #[inline]
-    fn pacing_rate(&self) -> Option<u64> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
-            Self::Bbr(c) => c.pacing_rate(),
-            Self::Custom(c, _) => c.pacing_rate(),
-            Self::NewReno(_) | Self::Cubic(_) | Self::Coupled(_) | Self::Adaptive(_) | Self::Westwood(_) => {
-                None
-            }
+            Self::NewReno(c) => c,
+            Self::Cubic(c) => c,
+            Self::Coupled(c) => c,
+            Self::Adaptive(c) => c,
+            Self::Westwood(c) => c,
+            Self::Bbr(c) => c.as_mut(),
+            Self::Custom(c, _) => c.as_mut(),
         }
-    }
-
-    fn limits_itself(&self) -> bool {
-        self.get().limits_itself()
     }
 }
 
