@@ -224,7 +224,7 @@ impl Connection {
     pub fn next_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Closed => None,
-            State::TimeWait => earliest(self.linger_deadline(), self.rx.ack_deadline()),
+            State::TimeWait => [self.linger_deadline(), self.rx.ack_deadline()].into_iter().flatten().min(),
             State::SynSent
             | State::SynReceived
             | State::Established
@@ -233,9 +233,9 @@ impl Connection {
             | State::CloseWait
             | State::Closing
             | State::LastAck => {
-                let transfer = earliest(self.tx.next_timeout(), self.rx.ack_deadline());
-                let limits = earliest(self.linger_deadline(), self.user_timeout_at());
-                earliest(transfer, earliest(limits, self.watch_deadline()))
+                let transfer = [self.tx.next_timeout(), self.rx.ack_deadline()];
+                let limits = [self.linger_deadline(), self.user_timeout_at(), self.watch_deadline()];
+                transfer.into_iter().chain(limits).flatten().min()
             }
         }
     }
@@ -497,12 +497,4 @@ pub fn reset_for(segment: &Segment) -> Option<Segment> {
         payload: Bytes::new(),
         ecn: Ecn::NotEct,
     })
-}
-
-#[inline]
-fn earliest(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (only, None) | (None, only) => only,
-    }
 }

@@ -139,14 +139,14 @@ impl Flight {
     #[inline]
     pub(crate) fn sent(&mut self, at: Instant, seq: SeqNumber, end: SeqNumber) {
         let (before, again) = (self.pipe, self.segments.back().is_some_and(|last| last.end != seq));
-        if self.segments.back().is_none_or(|last| last.end == seq) {
+        if again {
+            self.sent_again(at, seq, end);
+        } else {
             if self.segments.is_empty() {
                 (self.lost_from, self.judged, self.high_rxt) = (seq, seq, seq);
             }
             self.pipe += end.distance(seq).max(0) as u32;
             self.segments.push_back(Sent { seq, end, at, copies: 1, again: false, fate: Fate::Unknown });
-        } else {
-            self.sent_again(at, seq, end);
         }
         if let Some(rate) = &mut self.rate {
             rate.sent(at, (seq, end), (before, self.pipe), again);

@@ -109,6 +109,13 @@ impl Cubic {
         self.ssthresh = scale(view.in_flight, num, den).max(view.least_ssthresh);
         self.epoch = None;
     }
+
+    /// A loss or a mark, without a time-out.
+    fn back_off(&mut self, view: &View, beta: (u32, u32)) {
+        self.reduce(view, beta);
+        self.cwnd = self.ssthresh;
+        self.fresh = false;
+    }
 }
 
 impl Controller for Cubic {
@@ -143,15 +150,11 @@ impl Controller for Cubic {
     }
 
     fn on_loss(&mut self, _now: Instant, view: &View) {
-        self.reduce(view, BETA);
-        self.cwnd = self.ssthresh;
-        self.fresh = false;
+        self.back_off(view, BETA);
     }
 
     fn on_mark(&mut self, _now: Instant, view: &View) {
-        self.reduce(view, if view.abe { BETA_ECN } else { BETA });
-        self.cwnd = self.ssthresh;
-        self.fresh = false;
+        self.back_off(view, if view.abe { BETA_ECN } else { BETA });
     }
 
     fn on_recovered(&mut self, _now: Instant, view: &View) {

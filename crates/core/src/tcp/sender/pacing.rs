@@ -116,10 +116,7 @@ impl Sender {
     /// When [`Sender::handle_timers`] or a poll has something to do.
     #[inline]
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        match (self.deadline(), self.pacing.wake) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (only, None) | (None, only) => only,
-        }
+        self.deadline().into_iter().chain(self.pacing.wake).min()
     }
 }
 
