@@ -40,8 +40,8 @@ pub struct Config {
     /// `rack_tlp` the peer's reports of segments that we have sent again widen the reordering window (RFC 8985 section
     /// 6.2 step 4). Whatever is chosen here, such a block of the peer is never news of what has arrived.
     pub dsack: bool,
-    /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018 section 4), and so much less
-    /// data. Without it only acknowledgements without data have them.
+    /// While octets are held out of order, segments with data have SACK blocks too (RFC 2018 section 4), and less data to
+    /// make room for them. Without it only acknowledgements without data have them.
     pub sack_on_data: bool,
     /// Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them.
     pub ecn: EcnMode,

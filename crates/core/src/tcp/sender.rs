@@ -401,7 +401,7 @@ impl Sender {
         self.mss
     }
 
-    /// Options take so many octets more of the next segment, less than the MSS.
+    /// Options take this number of octets more of the next segment, less than the MSS.
     #[inline]
     pub(crate) fn reserve(&mut self, octets: u32) {
         self.reserved = octets;

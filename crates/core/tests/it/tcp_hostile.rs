@@ -30,7 +30,7 @@ fn stamped(value: u32) -> Options {
     Options { mss: Some(1000), timestamps, ..Options::default() }
 }
 
-/// Whoever does not know which numbers are in the window cannot set TS.Recent, and PAWS takes the peer's next segment
+/// An attacker that does not know which numbers are in the window cannot set TS.Recent, and PAWS takes the peer's next segment
 /// (RFC 5961 section 5, RFC 7323 section 5.3).
 #[test]
 fn blind_segments_do_not_stop_a_connection() {

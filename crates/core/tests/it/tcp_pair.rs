@@ -234,7 +234,7 @@ fn lost_acknowledgements_are_no_loss_of_data() {
 /// retransmission can be acknowledged (RFC 6298 section 2.3).
 #[test]
 fn long_round_trips_with_few_losses_see_no_time_out() {
-    // BBR sends so much more that a retransmission is lost too, which RFC 6675 alone cannot see.
+    // BBR sends more, so that a retransmission is lost too, which RFC 6675 alone cannot see.
     let blind = |config: &Config| config.congestion == CongestionAlgorithm::Bbr && !config.rack_tlp;
     for config in senders().filter(|config| !blind(config)) {
         for delay in [110, 200, 300] {

@@ -54,7 +54,7 @@ enum Frto {
     Off,
     /// Step 2: the first segment has left again.
     Resent,
-    /// Step 3: so many new segments may still leave, and nothing else.
+    /// Step 3: this number of new segments may still leave, and nothing else.
     New(u8),
 }
 
