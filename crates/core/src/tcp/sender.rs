@@ -46,7 +46,7 @@ use self::repeats::Repeats;
 use self::timer::Timer;
 use self::undo::Undo;
 use super::config::{Config, InitialWindow, Recovery};
-use super::congestion::{AnyController, ByteCounting, Controller, Coupling, Repair, Start, Usage, View};
+use super::congestion::{AnyController, ByteCounting, Coupling, Repair, Start, Usage, View};
 use super::flight::Flight;
 use super::multipath::SendMap;
 use super::rtt::RttEstimator;

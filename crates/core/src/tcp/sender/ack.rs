@@ -6,7 +6,6 @@ use super::timer::Timer;
 use super::{Partial, Phase, Resend, Sender, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::{Recovery, SackRole};
-use crate::tcp::congestion::Controller;
 use crate::tcp::sack::{self, DUP_THRESH};
 use crate::time::{Duration, Instant};
 

@@ -3,7 +3,6 @@
 use super::timer::Timer;
 use super::{MAX_BUFFER, Phase, Sender};
 use crate::segment::{Ecn, SeqNumber};
-use crate::tcp::congestion::Controller;
 use crate::time::Instant;
 
 /// ECN, once it is agreed on.

@@ -7,7 +7,7 @@ use super::timer::{Probe, Timer};
 use super::{Peak, Phase, Resend, Sender, StreamEnd, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::{Nagle, Push};
-use crate::tcp::congestion::{Controller, Usage};
+use crate::tcp::congestion::Usage;
 use crate::time::Instant;
 
 /// A run of the stream to put into a segment.

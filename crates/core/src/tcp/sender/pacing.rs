@@ -3,7 +3,6 @@
 //! are not held back.
 
 use super::Sender;
-use crate::tcp::congestion::Controller;
 use crate::time::{Duration, Instant};
 
 /// When data may leave.

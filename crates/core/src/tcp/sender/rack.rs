@@ -5,7 +5,6 @@ use super::timer::Timer;
 use super::{Phase, Sender};
 use crate::segment::SackBlock;
 use crate::segment::SeqNumber;
-use crate::tcp::congestion::Controller;
 use crate::tcp::flight::{Arrivals, Transmission};
 use crate::time::{Duration, Instant};
 

@@ -2,7 +2,6 @@
 //! and what was lost.
 
 use super::{Expired, Phase, Sender};
-use crate::tcp::congestion::Controller;
 use crate::time::Instant;
 
 impl Sender {

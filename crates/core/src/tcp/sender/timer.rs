@@ -2,7 +2,7 @@
 //! stand-by of a lost route (Holland and Vaidya 1999); never two of them.
 
 use super::{Phase, Resend, Sender, Timing};
-use crate::tcp::congestion::{Controller, Repair};
+use crate::tcp::congestion::Repair;
 use crate::time::{Duration, Instant};
 
 /// What the sender waits for.

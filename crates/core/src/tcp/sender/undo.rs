@@ -10,7 +10,7 @@ use super::output::Run;
 use super::timer::Timer;
 use super::{Phase, Resend, Sender};
 use crate::segment::SeqNumber;
-use crate::tcp::congestion::{Controller, Windows};
+use crate::tcp::congestion::Windows;
 use crate::tcp::flight::Arrivals;
 use crate::tcp::rtt::timestamp;
 use crate::time::{Duration, Instant};
