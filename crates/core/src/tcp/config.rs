@@ -3,8 +3,8 @@
 use super::congestion::{ByteCounting, CongestionAlgorithm};
 use crate::time::Duration;
 
-/// How one TCP connection behaves. [`Config::default`] is a present-day host; [`Config::paper`] is the TCP
-/// that the SET paper simulates.
+/// How one TCP connection behaves. [`Config::modern`] is a present-day host, [`Config::default`] the TCP of the
+/// standards up to SACK, and [`Config::paper`] the TCP that the SET paper simulates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// Largest payload that we send and accept, in octets; what the peer offers may lower what we send
@@ -111,7 +111,7 @@ pub enum InitialWindow {
     Rfc6928,
 }
 
-/// How far buffers grow by themselves, in octets.
+/// How far buffers grow by themselves, in octets. A buffer that is larger already stays as it is: 0 fixes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AutoTune {
     /// The receive buffer. More than 65,535 needs [`Config::window_scale`].
@@ -237,7 +237,7 @@ pub enum Recovery {
 }
 
 impl Default for Config {
-    /// A present-day host on a 1500-octet path: RFC 6928 window, RFC 6298 with Linux's 200 ms floor, SACK,
+    /// NewReno with SACK-based recovery on a 1500-octet path: RFC 6928 window, RFC 6298 with Linux's 200 ms floor, SACK,
     /// timestamps, scaling, delayed acknowledgements every second segment or 40 ms, no Nagle.
     fn default() -> Self {
         Self {

@@ -16,9 +16,11 @@ use super::units::{Limit, Size, Span};
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
-    /// A present-day host: initial window of RFC 6928, SACK, timestamps, scaling.
+    /// A present-day host: what "standard" has, with CUBIC, HyStart++, RACK-TLP, PRR, D-SACK, undo, ECN and buffers that grow.
     #[default]
     Modern,
+    /// NewReno with SACK (RFC 5681, RFC 6675), initial window of RFC 6928, timestamps, scaling, fixed buffers.
+    Standard,
     /// The TCP of the SET paper: initial window 1, window limit 64, 3 s time-outs, no options.
     Paper,
 }
@@ -231,10 +233,14 @@ pub struct TcpProfile {
     pub congestion: Option<CongestionName>,
     /// Octets that can be written beyond what is acknowledged.
     pub send_buffer: Option<Size>,
+    /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and so does a `send_buffer`
+    /// without this key.
+    pub send_buffer_max: Option<SizeLimit>,
     /// Octets held for the application; the window offered never exceeds it.
     pub receive_buffer: Option<Size>,
-    /// The two buffers grow with what the path takes and brings, as on Linux: to 4 MiB for sending and 6 MiB for receiving.
-    pub auto_tune: Option<bool>,
+    /// The receive buffer grows with what is read in a round trip, up to this size; "none" fixes it, and so does a
+    /// `receive_buffer` without this key.
+    pub receive_buffer_max: Option<SizeLimit>,
     /// How long TIME-WAIT lasts.
     pub time_wait: Option<Span>,
     /// Time-outs in a row before a connection attempt is given up.
@@ -248,23 +254,55 @@ pub struct TcpProfile {
 /// What is wrong with a profile: the key, and why.
 pub(super) type ProfileFault = (&'static str, String);
 
+fn octets(size: Size, key: &'static str) -> Result<u32, ProfileFault> {
+    u32::try_from(size.0).map_err(|_| (key, format!("{size} is more than 4 GiB")))
+}
+
+/// A buffer's size and how far it grows, 0 for not at all. One that the file gives stays as it is, as one that is set with
+/// SO_SNDBUF or SO_RCVBUF.
+fn buffer(
+    keys: [&'static str; 2],
+    given: Option<Size>,
+    most: Option<SizeLimit>,
+    base: (u32, Option<u32>),
+) -> Result<(u32, u32), ProfileFault> {
+    let size = given.map_or(Ok(base.0), |size| octets(size, keys[0]))?;
+    match most {
+        Some(SizeLimit::Size(most)) if most.0 < size.into() => {
+            Err((keys[1], format!("{most} is less than {} = {}", keys[0], Size(size.into()))))
+        }
+        Some(SizeLimit::Size(most)) => Ok((size, octets(most, keys[1])?)),
+        Some(SizeLimit::None(_)) => Ok((size, 0)),
+        None => Ok((size, base.1.filter(|_| given.is_none()).unwrap_or(0))),
+    }
+}
+
 impl TcpProfile {
     /// What the profile means.
     pub(super) fn config(&self, policies: &Policies) -> Result<tcp::Config, ProfileFault> {
         self.check()?;
         let base = match self.base.unwrap_or_default() {
-            Base::Modern => tcp::Config::default(),
+            Base::Modern => tcp::Config::modern(),
+            Base::Standard => tcp::Config::default(),
             Base::Paper => tcp::Config::paper(),
         };
-        let octets = |size: Option<Size>, key, or: u32| match size {
-            Some(size) => u32::try_from(size.0).map_err(|_| (key, format!("{size} is more than 4 GiB"))),
-            None => Ok(or),
-        };
         let initial_ssthresh = match self.initial_ssthresh {
-            Some(SizeLimit::Size(size)) => Some(octets(Some(size), "initial_ssthresh", 0)?),
+            Some(SizeLimit::Size(size)) => Some(octets(size, "initial_ssthresh")?),
             Some(SizeLimit::None(_)) => None,
             None => base.initial_ssthresh,
         };
+        let (send_buffer, send) = buffer(
+            ["send_buffer", "send_buffer_max"],
+            self.send_buffer,
+            self.send_buffer_max,
+            (base.send_buffer, base.auto_tune.map(|most| most.send)),
+        )?;
+        let (receive_buffer, receive) = buffer(
+            ["receive_buffer", "receive_buffer_max"],
+            self.receive_buffer,
+            self.receive_buffer_max,
+            (base.receive_buffer, base.auto_tune.map(|most| most.receive)),
+        )?;
         let byte_counting = match self.byte_counting {
             Some(Limit(Some(limit))) => ByteCounting::On { limit: limit as u8 },
             Some(Limit(None)) => ByteCounting::Off,
@@ -302,9 +340,9 @@ impl TcpProfile {
                 Some(name) => name.algorithm(policies).map_err(|message| ("congestion", message))?,
                 None => base.congestion,
             },
-            send_buffer: octets(self.send_buffer, "send_buffer", base.send_buffer)?,
-            receive_buffer: octets(self.receive_buffer, "receive_buffer", base.receive_buffer)?,
-            auto_tune: self.auto_tune.map_or(base.auto_tune, |on| on.then_some(AutoTune::LINUX)),
+            send_buffer,
+            receive_buffer,
+            auto_tune: (send > 0 || receive > 0).then_some(AutoTune { send, receive }),
             time_wait: self.time_wait.map_or(base.time_wait, |span| span.0),
             syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
             data_retries: self.data_retries.unwrap_or(base.data_retries),
@@ -384,18 +422,19 @@ impl TcpProfile {
         }
     }
 
-    /// The profile that says all of `config`.
-    pub(super) fn complete(config: &tcp::Config) -> Self {
+    /// The profile that says all of `config`, except the fields without a key, which are those of `base`.
+    pub(super) fn complete(base: Option<Base>, config: &tcp::Config) -> Self {
         let (delayed_ack, delayed_ack_timeout) = match config.delayed_ack {
             DelayedAck::Off => (Limit(None), None),
             DelayedAck::Every { segments, timeout } => (Limit(Some(segments.into())), Some(Span(timeout))),
         };
-        let ssthresh = |octets: u32| SizeLimit::Size(Size(octets.into()));
+        let size = |octets: u32| SizeLimit::Size(Size(octets.into()));
+        let limit = |octets| if octets > 0 { size(octets) } else { SizeLimit::None(NoLimit::None) };
         Self {
-            base: None,
+            base,
             mss: Some(config.mss),
             initial_window: Some(config.initial_window.into()),
-            initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), ssthresh)),
+            initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), size)),
             least_ssthresh: Some(config.least_ssthresh),
             window_limit: Some(Limit(config.window_limit)),
             byte_counting: Some(match config.byte_counting {
@@ -430,7 +469,8 @@ impl TcpProfile {
             congestion: Some(config.congestion.into()),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),
-            auto_tune: Some(config.auto_tune.is_some()),
+            send_buffer_max: Some(limit(config.auto_tune.map_or(0, |most| most.send))),
+            receive_buffer_max: Some(limit(config.auto_tune.map_or(0, |most| most.receive))),
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),
@@ -515,27 +555,55 @@ impl From<InitialWindow> for InitialWindowName {
 mod tests {
     use super::*;
 
+    /// The profile that has only these lines.
+    fn profile(lines: &str) -> TcpProfile {
+        toml::from_str(lines).expect("a profile")
+    }
+
     #[test]
     fn a_complete_profile_means_the_same() {
-        for config in [tcp::Config::default(), tcp::Config::paper()] {
-            assert_eq!(TcpProfile::complete(&config).config(&Policies::default()), Ok(config));
+        for lines in [
+            "",
+            "base = \"modern\"",
+            "base = \"standard\"",
+            "base = \"paper\"",
+            "send_buffer = \"1 MiB\"",
+            "receive_buffer = \"1 MiB\"\nreceive_buffer_max = \"2 MiB\"",
+            "send_buffer_max = \"none\"\nreceive_buffer_max = \"none\"",
+            "congestion = { adaptive-newreno = { w_min = 2, w_max = 12, update_every = 3 } }",
+            "congestion = \"westwood\"\nelfn = \"2 s\"",
+            "congestion = \"bbr\"\npacing = true",
+            "delayed_ack = \"off\"",
+        ] {
+            let profile = profile(lines);
+            let config = profile.config(&Policies::default()).expect(lines);
+            let complete = TcpProfile::complete(profile.base, &config);
+            assert_eq!(complete.config(&Policies::default()), Ok(config), "{lines}");
         }
-        let options = AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3 };
-        let adaptive = tcp::Config {
-            congestion: CongestionAlgorithm::AdaptiveNewReno(options),
-            ..tcp::Config::default()
-        };
-        assert_eq!(TcpProfile::complete(&adaptive).config(&Policies::default()), Ok(adaptive));
-        let adhoc = tcp::Config {
-            congestion: CongestionAlgorithm::Westwood,
-            elfn: Some(anabranch_core::time::Duration::from_secs(2)),
-            ..tcp::Config::default()
-        };
-        assert_eq!(TcpProfile::complete(&adhoc).config(&Policies::default()), Ok(adhoc));
-        let paced =
-            tcp::Config { congestion: CongestionAlgorithm::Bbr, pacing: true, ..tcp::Config::default() };
-        assert_eq!(TcpProfile::complete(&paced).config(&Policies::default()), Ok(paced));
-        let off = tcp::Config { delayed_ack: DelayedAck::Off, ..tcp::Config::default() };
-        assert_eq!(TcpProfile::complete(&off).config(&Policies::default()), Ok(off));
+    }
+
+    #[test]
+    fn a_base_is_a_profile_of_the_core() {
+        let of = |base| profile(base).config(&Policies::default()).expect(base);
+        assert_eq!(of(""), tcp::Config::modern());
+        assert_eq!(of("base = \"modern\""), tcp::Config::modern());
+        assert_eq!(of("base = \"standard\""), tcp::Config::default());
+        assert_eq!(of("base = \"paper\""), tcp::Config::paper());
+    }
+
+    #[test]
+    fn a_buffer_that_is_given_does_not_grow() {
+        let most = |lines| profile(lines).config(&Policies::default()).expect(lines).auto_tune;
+        let (send, receive) = (AutoTune::LINUX.send, AutoTune::LINUX.receive);
+        assert_eq!(most("send_buffer = \"16 KiB\""), Some(AutoTune { send: 0, receive }));
+        assert_eq!(most("receive_buffer = \"16 KiB\""), Some(AutoTune { send, receive: 0 }));
+        assert_eq!(most("send_buffer = \"16 KiB\"\nreceive_buffer = \"16 KiB\""), None);
+        let grows = "send_buffer = \"16 KiB\"\nsend_buffer_max = \"1 MiB\"";
+        assert_eq!(most(grows), Some(AutoTune { send: 1 << 20, receive }));
+        assert_eq!(most("base = \"standard\"\nsend_buffer = \"1 MiB\""), None);
+        for most in ["5 GiB", "16 KiB"] {
+            let fault = profile(&format!("send_buffer_max = \"{most}\"")).config(&Policies::default());
+            assert_eq!(fault.map_err(|fault| fault.0), Err("send_buffer_max"), "{most}");
+        }
     }
 }
