@@ -128,14 +128,16 @@ pub fn grid(controllers: &[CongestionAlgorithm], rates: &[u64]) -> Vec<Cell> {
     cells
 }
 
-/// Runs cells in parallel with the TCP given.
+/// Runs cells in parallel with the TCP given, those first that take longest.
 pub fn run(cells: &[Cell], tcp: tcp::Config, seen: impl Fn(&Case) + Sync) -> Vec<Case> {
-    let one = |cell: &Cell| {
+    let mut cells = cells.to_vec();
+    cells.sort_by(|a, b| b.work().total_cmp(&a.work()));
+    let one = |cell: Cell| {
         let case = cell.case(tcp);
         seen(&case);
         case
     };
-    cells.par_iter().map(one).collect()
+    cells.into_iter().par_bridge().map(one).collect()
 }
 
 impl Cell {
@@ -165,10 +167,23 @@ impl Cell {
         (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
     }
 
-    /// Seconds until what is measured begins, and for which it lasts: two whole sawteeth, 100 s together at least.
+    /// Sawteeth in what is measured, and losses of each flow before: 2. One of more than a million packets is measured from
+    /// its first loss to the second.
+    fn teeth(&self) -> u64 {
+        let packets = self.rate as f64 / 8.0 / PACKET * self.sawtooth().period;
+        if packets < 1e6 { 2 } else { 1 }
+    }
+
+    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s together at least.
     pub fn seconds(&self) -> (f64, f64) {
-        let period = self.sawtooth().period;
-        (period.max(20.0), (2.0 * period).max(80.0))
+        let (period, teeth) = (self.sawtooth().period, self.teeth() as f64);
+        (((teeth - 1.0) * period).max(20.0), (teeth * period).max(80.0))
+    }
+
+    /// Packets until the end, roughly.
+    fn work(&self) -> f64 {
+        let (warm, span) = self.seconds();
+        (warm + span) * self.rate as f64
     }
 
     fn case(&self, tcp: tcp::Config) -> Case {
@@ -203,9 +218,9 @@ impl Cell {
         let mut run = Run::new(self, tcp, seed);
         let mut warm = warm;
         run.sim.run_until(at(warm));
-        // Slow start may leave a window far below the sawtooth. It is over with the second loss of each flow.
+        // Slow start may leave a window far below the sawtooth.
         let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
-        while self.controller != CongestionAlgorithm::Bbr && !run.has_teeth() && warm < latest {
+        while self.controller != CongestionAlgorithm::Bbr && !run.has_lost(self.teeth()) && warm < latest {
             warm += 1.0;
             run.sim.run_until(at(warm));
         }
@@ -353,10 +368,10 @@ impl Run {
         connections.filter_map(|id| world.info(self.from, id))
     }
 
-    /// Each flow has lost something twice.
-    fn has_teeth(&self) -> bool {
+    /// Each flow has lost something that many times.
+    fn has_lost(&self, times: u64) -> bool {
         let info = |id: &AppId| self.sim.app::<BulkSender>(*id).info;
-        self.senders.iter().filter_map(info).all(|info| info.fast_retransmits + info.timeouts >= 2)
+        self.senders.iter().filter_map(info).all(|info| info.fast_retransmits + info.timeouts >= times)
     }
 
     fn counts(&self) -> Counts {
