@@ -17,7 +17,7 @@ pub(super) struct Silent {
     pub(super) fsk: Value,
 }
 
-/// Defaults that records leave out: an assignment that changes nothing, which the generator makes sure of, and the key.
+/// Defaults that records leave out, or that choose the other defaults: an assignment that changes nothing, which the generator makes sure of, and the key.
 pub(super) const IMPLIED: [(&str, (&str, &str)); 3] = [
     ("node.root.host=simulated", ("node", "host")),
     ("tcp.default.base=modern", ("tcp", "base")),
@@ -163,7 +163,11 @@ impl Page<'_> {
         let of = |scenario: &Value, place: &str| scenario.pointer(&format!("{place}/{key}")).cloned();
         let (disk, oqpsk, fsk) = (&self.silent.disk, &self.silent.oqpsk, &self.silent.fsk);
         let values = match path {
-            "tcp" => vec![("modern", of(disk, "/tcp/default")), ("paper", of(disk, "/tcp/paper"))],
+            "tcp" => vec![
+                ("modern", of(disk, "/tcp/default")),
+                ("standard", of(disk, "/tcp/standard")),
+                ("paper", of(disk, "/tcp/paper")),
+            ],
             "dtc" => vec![("improved", of(disk, "/dtc/improved")), ("paper", of(disk, "/dtc/paper"))],
             "radio" if key.ends_with("range") || key == "log_distance" => Vec::new(),
             "radio" => vec![
@@ -177,10 +181,15 @@ impl Page<'_> {
             "paths" => vec![("", of(disk, "/paths"))],
             _ => Vec::new(),
         };
-        let mut values: Vec<(&str, String)> =
-            values.into_iter().filter_map(|(of, value)| Some((of, value?.to_string()))).collect();
-        values.dedup_by(|next, first| next.1 == first.1);
-        match &values[..] {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (of, value) in values {
+            let Some(value) = value.map(|value| value.to_string()) else { continue };
+            match found.iter_mut().find(|(_, other)| *other == value) {
+                Some((all, _)) => *all += &format!(", {of}"),
+                None => found.push((of.to_owned(), value)),
+            }
+        }
+        match &found[..] {
             [] if path == "dtc" => "as the algorithm has it".to_owned(),
             [] => "none".to_owned(),
             [(_, value)] => format!("`{value}`"),

@@ -135,7 +135,7 @@ impl Checker<'_> {
                 Ok(config) => config,
                 Err((key, message)) => return self.fault(at!["tcp", name.as_str(), key], message, None),
             };
-            *profile = TcpProfile::complete(profile.base, &config);
+            *profile = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
             self.profiles.insert(name.clone(), config);
         }
         Ok(())

@@ -423,7 +423,7 @@ impl TcpProfile {
     }
 
     /// The profile that says all of `config`, except the fields without a key, which are those of `base`.
-    pub(super) fn complete(base: Option<Base>, config: &tcp::Config) -> Self {
+    pub(super) fn complete(base: Base, config: &tcp::Config) -> Self {
         let (delayed_ack, delayed_ack_timeout) = match config.delayed_ack {
             DelayedAck::Off => (Limit(None), None),
             DelayedAck::Every { segments, timeout } => (Limit(Some(segments.into())), Some(Span(timeout))),
@@ -431,7 +431,7 @@ impl TcpProfile {
         let size = |octets: u32| SizeLimit::Size(Size(octets.into()));
         let limit = |octets| if octets > 0 { size(octets) } else { SizeLimit::None(NoLimit::None) };
         Self {
-            base,
+            base: Some(base),
             mss: Some(config.mss),
             initial_window: Some(config.initial_window.into()),
             initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), size)),
@@ -577,7 +577,7 @@ mod tests {
         ] {
             let profile = profile(lines);
             let config = profile.config(&Policies::default()).expect(lines);
-            let complete = TcpProfile::complete(profile.base, &config);
+            let complete = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
             assert_eq!(complete.config(&Policies::default()), Ok(config), "{lines}");
         }
     }
