@@ -1,6 +1,6 @@
 //! SIGINT, SIGTERM and SIGHUP as something that can be waited for.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -12,6 +12,7 @@ use signal_hook::low_level;
 #[derive(Debug)]
 pub struct Interrupt {
     readable: UnixStream,
+    written: UnixStream,
     registered: Vec<SigId>,
 }
 
@@ -19,11 +20,17 @@ impl Interrupt {
     /// Catches the signals from now on.
     pub fn catch() -> io::Result<Self> {
         let (readable, written) = UnixStream::pair()?;
-        let mut this = Self { readable, registered: Vec::new() };
+        let mut this = Self { readable, written, registered: Vec::new() };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            this.registered.push(low_level::pipe::register(signal, written.try_clone()?)?);
+            this.registered.push(low_level::pipe::register(signal, this.written.try_clone()?)?);
         }
         Ok(this)
+    }
+
+    /// Makes the descriptor readable without a signal. A signal would end every emulation of the
+    /// process; this ends one.
+    pub fn trigger(&self) -> io::Result<()> {
+        (&self.written).write_all(&[0])
     }
 }
 

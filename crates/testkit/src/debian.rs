@@ -78,7 +78,7 @@ fn is_root() -> bool {
 
 /// Says why a test does not run: on the terminal, past what the test harness keeps to itself, and once more in the test's
 /// own output, where `cargo xtask test` counts it.
-pub(crate) fn skipped(why: &str) {
+pub fn skipped(why: &str) {
     let _ = std::io::stderr().write_all(format!("SKIPPED: {why}\n").as_bytes());
     println!("SKIPPED: {why}");
 }
