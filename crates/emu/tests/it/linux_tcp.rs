@@ -12,28 +12,27 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{process, thread};
 
-use anabranch_core::tcp::CloseReason;
+use anabranch_core::tcp::{CloseReason, Config};
 use anabranch_core::time::{Duration, Instant};
+use anabranch_emu::driver::Traffic;
 use anabranch_emu::interrupt::Interrupt;
-use anabranch_emu::{Ended, Ends};
+use anabranch_emu::{Ended, Ends, Report};
 use anabranch_sim::address::address_of;
-use anabranch_sim::packet::NodeId;
+use anabranch_sim::link::LinkMetrics;
+use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_sim::scenario::Source;
-use anabranch_testkit::debian::find_or_install;
+use anabranch_testkit::debian::{self, find_or_install};
 use anabranch_testkit::netns::{self, Broom, Kept, exists, inside, skipped};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use signal_hook::low_level::raise;
 
 use self::cell::{CELLS, Cell, Condition, Opener, Order};
 use self::ours::{Ours, Outcome, Rest};
 use self::watch::{Options, Watch};
 
-/// What each end sends.
-const OCTETS: usize = 10_000_000;
 const PORT: u16 = 8000;
 const KERNEL: NodeId = NodeId(0);
 const OURS: NodeId = NodeId(1);
@@ -41,6 +40,21 @@ const OURS: NodeId = NodeId(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nothing must come until somebody reads, where windows shall close.
 const STALL: Duration = Duration::from_millis(300);
+/// Connections at a time, for each opener.
+const AT_A_TIME: usize = 3;
+/// Drops the packets to which MATCH applies, on the kernel's way in or out, and counts them.
+const FILTER: &str = "add table FAMILY path
+add chain FAMILY path syns { type filter hook HOOK priority 0; }
+add rule FAMILY path syns tcp flags MATCH counter drop";
+/// SYNs that ask for ECN.
+const ASKING: &str = "& (syn|ecn|cwr) == syn|ecn|cwr";
+/// The first SYN-ACK.
+const FIRST_ANSWER: &str = "& (syn|ack) == syn|ack numgen inc mod 1000 == 0";
+/// The kernel's slow-start threshold before the first reduction.
+const UNBOUNDED_SSTHRESH: u64 = 0x7fff_ffff;
+/// Bits of `tcpi_options` in TCP_INFO: ECN is agreed on, and a segment with ECT has arrived.
+const TCPI_OPT_ECN: u64 = 8;
+const TCPI_OPT_ECN_SEEN: u64 = 16;
 /// The kernel's end.
 const PEER: &str = include_str!("linux_tcp/peer.py");
 
@@ -53,7 +67,11 @@ struct Played {
     watch: Watch,
     ended: Ended,
     elapsed: Duration,
-    lost: u64,
+    /// The link from the kernel to us, and the link back.
+    links: [LinkMetrics; 2],
+    traffic: Traffic,
+    /// Packets that the filter has dropped.
+    filtered: u64,
 }
 
 #[test]
@@ -70,21 +88,28 @@ fn play_all(opener: Opener) {
     if skipped() || find_or_install("python3", "python3").is_none() {
         return;
     }
-    // Signals are for the whole process: one emulation at a time.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let end_if_asked = || {
         if ended_from_outside().load(Ordering::SeqCst) {
             process::exit(130);
         }
     };
-    for (i, cell) in CELLS.iter().enumerate().filter(|(_, cell)| cell.opener == opener) {
-        end_if_asked();
-        let played = play(i, cell);
-        end_if_asked();
-        println!("{cell:?}: {}, {:?}", played.elapsed, played.watch);
-        played.check();
-    }
+    // Before the first emulation: each one takes signals for its own end.
+    end_if_asked();
+    let cells = Mutex::new(CELLS.iter().enumerate().filter(|(_, cell)| cell.opener == opener));
+    let next = || cells.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(|| {
+                while let Some((i, cell)) = next() {
+                    let played = play(i, cell);
+                    end_if_asked();
+                    let Some(played) = played else { continue };
+                    println!("{cell:?}: {}, {:?}", played.elapsed, played.watch);
+                    played.check();
+                }
+            });
+        }
+    });
 }
 
 /// Set when somebody wants this process to end. An emulation takes the signal for its own end, so that it tidies up.
@@ -99,23 +124,66 @@ fn ended_from_outside() -> &'static AtomicBool {
     })
 }
 
-fn octets(seed: u64) -> Bytes {
-    Bytes::from(Prng::new(seed).octets(OCTETS))
+/// Puts the filter of `cell`, if it has one, into its namespace. Returns false if the kernel has no
+/// such filter, and says on the terminal that this cell is skipped.
+fn put_filter(cell: &Cell, netns: &str) -> bool {
+    let outgoing = match cell.condition {
+        Condition::Filter => cell.opener == Opener::Kernel,
+        Condition::LostAnswer => cell.opener == Opener::Ours,
+        _ => return true,
+    };
+    if find_or_install("nft", "nftables").is_none() {
+        return false;
+    }
+    let family = if cell.ip == IpVersion::V4 { "ip" } else { "ip6" };
+    let hook = if outgoing { "output" } else { "input" };
+    let packets = if cell.condition == Condition::Filter { ASKING } else { FIRST_ANSWER };
+    let rules = FILTER.replace("FAMILY", family).replace("HOOK", hook).replace("MATCH", packets);
+    let output = netns::run("ip", &["netns", "exec", netns, "nft", &rules]);
+    if !output.status.success() {
+        debian::skipped(&format!("{cell:?}: nft: {}", netns::text(&output.stderr).trim()));
+    }
+    output.status.success()
 }
 
-fn play(i: usize, cell: &Cell) -> Played {
+/// Packets that the filter has dropped.
+fn filtered(netns: &str) -> u64 {
+    let output = netns::run("ip", &["netns", "exec", netns, "nft", "-j", "list", "ruleset"]);
+    let rules: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let rules = rules["nftables"].as_array().map_or(&[][..], Vec::as_slice);
+    let expressions = rules.iter().filter_map(|rule| rule["rule"]["expr"].as_array()).flatten();
+    expressions.filter_map(|expression| expression["counter"]["packets"].as_u64()).sum()
+}
+
+fn octets(seed: u64, len: usize) -> Bytes {
+    Bytes::from(Prng::new(seed).octets(len))
+}
+
+/// Runs one cell. Returns `None` if [`put_filter`] has skipped it.
+fn play(i: usize, cell: &Cell) -> Option<Played> {
     let netns = netns::name(&format!("tcp{i}"));
     let _broom = Broom::new([&netns]);
     let scenario = Source::new("cell.toml", cell.scenario(&netns)).scenario().expect("a legal scenario");
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let (from_kernel, from_ours) = (octets(2 * i as u64), octets(2 * i as u64 + 1));
+    let [from_kernel, from_ours] = [0, 1].map(|end| octets(2 * i as u64 + end, cell.octets()));
     std::fs::write(path("kernel"), &from_kernel).expect("a file");
     std::fs::write(path("ours"), &from_ours).expect("a file");
     let stall = if cell.condition == Condition::SmallWindows { STALL } else { Duration::ZERO };
 
     let interrupt = Interrupt::catch().expect("signals can be caught");
-    let ends = Ends::open(&scenario).expect("we may make devices");
+    let ends = {
+        // Devices have the same name at first, until they are in their namespaces.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Ends::open(&scenario).expect("we may make devices")
+    };
+    if !put_filter(cell, &netns) {
+        return None;
+    }
+    // The kernel drops bursts that exceed the device's queue.
+    let device = &ends.iter().next().expect("there is one device").tun.device;
+    netns::ip(&["-n", &netns, "link", "set", "dev", device, "txqueuelen", "10000"]);
     let opens = cell.opener == Opener::Kernel;
     let said = json!({
         "address": address_of(cell.ip, if opens { OURS } else { KERNEL }),
@@ -133,6 +201,8 @@ fn play(i: usize, cell: &Cell) -> Played {
         "sack": cell.kernel.sack,
         "timestamps": cell.kernel.timestamps,
         "window_scaling": cell.kernel.window_scaling,
+        "sysctls": cell.sysctls(),
+        "congestion": cell.congestion(),
     });
     let mut peer = inside(&netns, &["python3", "-c", PEER, &said.to_string()]);
     let mut peer = Kept(peer.stdout(Stdio::piped()).spawn().expect("python3 runs"));
@@ -158,11 +228,11 @@ fn play(i: usize, cell: &Cell) -> Played {
     builder.app(OURS, Instant::ZERO, app);
     let mut sim = builder.build();
     sim.observe(Watch::default());
+    let stop = &interrupt;
     let (report, kernel, ours) = thread::scope(|scope| {
         let wait = scope.spawn(move || {
             let (kernel, ours) = wait(stdout, &rest);
-            // The signal that none of a terminal is.
-            raise(SIGHUP).expect("a signal to ourselves");
+            stop.trigger().expect("the emulation listens");
             (kernel, ours)
         });
         let report = ends.run(&mut sim, &interrupt, scenario.emulation, Instant::ZERO + PATIENCE, |_| {});
@@ -170,11 +240,15 @@ fn play(i: usize, cell: &Cell) -> Played {
         let (kernel, ours) = wait.join().expect("it only reads");
         (report.expect("the devices stay"), kernel, ours)
     });
+    let has_filter = [Condition::Filter, Condition::LostAnswer].contains(&cell.condition);
+    let filtered = if has_filter { filtered(&netns) } else { 0 };
     drop(ends);
     assert!(!exists(&netns), "the namespace {netns} is left");
-    let lost = sim.world().network.links().iter().map(|link| link.metrics().dropped_loss).sum();
+    let links = [0, 1].map(|i: usize| *sim.world().network.links()[i].metrics());
     let watch = sim.take_observer::<Watch>().expect("it was attached above");
-    Played { cell: *cell, kernel, ours, watch, ended: report.ended, elapsed: report.elapsed, lost }
+    let Report { ended, elapsed, traffic, .. } = report;
+    let [traffic] = traffic[..] else { panic!("there is one device") };
+    Some(Played { cell: *cell, kernel, ours, watch, ended, elapsed, links, traffic, filtered })
 }
 
 /// What the kernel's end says at last, and what has become of ours if that has come to its end.
@@ -191,13 +265,14 @@ fn wait(mut stdout: BufReader<ChildStdout>, rest: &Receiver<Outcome>) -> (Value,
 impl Played {
     fn check(&self) {
         let Self { cell, kernel, .. } = self;
+        let octets = cell.octets();
         assert_eq!(self.ended, Ended::Interrupted, "{cell:?}");
         let ours =
             self.ours.as_ref().unwrap_or_else(|| panic!("{cell:?}: ours has not come to rest: {kernel}"));
         // Bit for bit, and to the end.
         assert_eq!((&kernel["error"], &kernel["wrong"]), (&Value::Null, &Value::Null), "{cell:?}");
-        assert_eq!(kernel["received"], OCTETS, "{cell:?}");
-        assert_eq!((ours.received, ours.wrong, ours.connections), (OCTETS, None, 1), "{cell:?}");
+        assert_eq!(kernel["received"], octets, "{cell:?}");
+        assert_eq!((ours.received, ours.wrong, ours.connections), (octets, None, 1), "{cell:?}");
         // Closed in order, and nobody had to be reset.
         assert_eq!(kernel["states"], json!([]), "{cell:?}");
         assert!(ours.peer_closed, "{cell:?}");
@@ -212,6 +287,8 @@ impl Played {
         assert!(linux.fins > 0 && we.fins > 0, "{cell:?}");
         assert_eq!((linux.false_claims, we.false_claims), (0, 0), "{cell:?}");
         self.check_options();
+        self.check_ecn(ours);
+        self.check_dsack();
         self.check_condition(ours);
     }
 
@@ -229,19 +306,19 @@ impl Played {
             assert!(both.sack || end.with_sack == 0, "{cell:?}");
         }
         // 256 KiB in units of 128 octets, or the largest that there is.
-        if cell.condition != Condition::SmallWindows {
+        if cell.condition != Condition::SmallWindows && !cell.modern {
             assert_eq!(we.largest_window < 4096, both.window_scaling, "{cell:?}");
         }
     }
 
     fn check_condition(&self, ours: &Outcome) {
-        let (cell, Options { sack, .. }) = (&self.cell, self.cell.both());
+        let (cell, both @ Options { sack, .. }) = (&self.cell, self.cell.both());
         let [linux, we] = &self.watch.ends;
         let info = ours.info.expect("it was looked at");
         match cell.condition {
-            Condition::Plain => assert_eq!(self.lost, 0, "{cell:?}"),
+            Condition::Plain => assert_eq!(self.lost(), 0, "{cell:?}"),
             Condition::Loss => {
-                assert!(self.lost > 50 && info.retransmissions > 50, "{cell:?}");
+                assert!(self.lost() > 50 && info.retransmissions > 50, "{cell:?}");
                 assert!(self.counter("TCPOFOQueue") > 50, "{cell:?}");
                 assert_eq!(self.counter("TCPSackRecovery") > 0, sack, "{cell:?}");
                 assert_eq!(self.counter("TCPRenoRecovery") > 0, !sack, "{cell:?}");
@@ -253,6 +330,160 @@ impl Played {
             }
             // Both windows were closed, and opened again.
             Condition::SmallWindows => assert!(linux.zero_windows > 0 && we.zero_windows > 0, "{cell:?}"),
+            // `check_ecn` looks at the rest.
+            Condition::Marking | Condition::Filter | Condition::LostAnswer => self.check_nothing_lost(),
+            Condition::Duplication => {
+                self.check_nothing_lost();
+                // Packets that the network duplicates are not taken for a loss.
+                assert_eq!((info.fast_retransmits, info.undone), (0, 0), "{cell:?}");
+            }
+            Condition::Lateness => {
+                self.check_nothing_lost();
+                // Nothing was lost, so that every recovery was spurious.
+                assert!(info.fast_retransmits > 0 && info.undone > 0, "{cell:?}: {info:?}");
+                let undone = ["TCPDSACKUndo", "TCPFullUndo", "TCPPartialUndo"].map(|name| self.counter(name));
+                assert!(undone.iter().any(|n| *n > 0), "{cell:?}");
+                // Without timestamps only D-SACK shows it.
+                assert!(both.timestamps || undone[0] > 0, "{cell:?}: {undone:?}");
+            }
+            Condition::Rough => {
+                assert!(self.lost() > 20 && info.retransmissions > 20, "{cell:?}: {info:?}");
+                assert!(self.counter("TCPOFOQueue") > 20, "{cell:?}");
+            }
+            Condition::Long => {
+                self.check_nothing_lost();
+                let small = Config::modern();
+                let window = u32::from(we.largest_window) << 7;
+                assert!(
+                    window > small.receive_buffer && info.send_buffer > small.send_buffer,
+                    "{cell:?}: {info:?}"
+                );
+            }
+        }
+    }
+
+    /// Packets that the channels have lost.
+    fn lost(&self) -> u64 {
+        self.links.iter().map(|link| link.dropped_loss).sum()
+    }
+
+    /// No packet was lost, or dropped by a queue or a device.
+    fn check_nothing_lost(&self) {
+        let Self { cell, links, traffic, .. } = self;
+        let dropped =
+            links.iter().map(|l| l.dropped_loss + l.dropped_full + l.dropped_down + l.cut + l.dropped_mtu);
+        assert_eq!((dropped.sum::<u64>(), traffic.refused, traffic.bad), (0, 0, 0), "{cell:?}");
+        assert_eq!(self.kernel["dropped"], 0, "{cell:?}");
+    }
+
+    fn check_ecn(&self, ours: &Outcome) {
+        let Self { cell, kernel, links, watch, .. } = self;
+        let [linux, we] = watch.ends.map(|end| end.ecn);
+        let info = ours.info.expect("it was looked at");
+        self.check_ecn_handshake();
+        let [linux_sends, we_send] = cell.ecn_capable();
+        let field = |name: &str| kernel["info"][name].as_u64().expect("a number");
+        let option = |bit: u64| field("options") & bit != 0;
+        assert_eq!(info.ecn, we_send, "{cell:?}");
+        assert_eq!((option(TCPI_OPT_ECN), option(TCPI_OPT_ECN_SEEN)), (linux_sends, we_send), "{cell:?}");
+        for (end, sends) in [(linux, linux_sends), (we, we_send)] {
+            assert_eq!((end.capable > 0, end.wrongly_capable), (sends, 0), "{cell:?}");
+        }
+        // Marks, what arrives of them, the echo, the sender that hears it, and CWR.
+        let to_us = [
+            links[0].marked,
+            info.marks_received,
+            we.echoes,
+            self.counter("TCPDeliveredCE"),
+            field("delivered_ce"),
+            linux.reduced,
+        ];
+        let to_kernel =
+            [links[1].marked, self.counter("InCEPkts"), linux.echoes, info.mark_reductions, we.reduced];
+        let marking = [Condition::Marking, Condition::LostAnswer].contains(&cell.condition);
+        for (sends, figures) in [(linux_sends, &to_us[..]), (we_send, &to_kernel[..])] {
+            if !sends {
+                assert!(figures.iter().all(|n| *n == 0), "{cell:?}: {figures:?}");
+            } else if marking {
+                assert!(figures.iter().all(|n| *n > 0), "{cell:?}: {figures:?}");
+            }
+        }
+        assert_eq!(self.counter("InECT0Pkts") > 0, we_send, "{cell:?}");
+        if !marking {
+            return;
+        }
+        assert_eq!(self.counter("InCEPkts"), links[1].marked, "{cell:?}");
+        assert!(info.marks_received <= links[0].marked, "{cell:?}");
+        assert_eq!(we.wrong_echoes, 0, "{cell:?}");
+        // Nothing was lost, so that only marks have set the slow-start thresholds.
+        if linux_sends {
+            assert!(field("ssthresh") < UNBOUNDED_SSTHRESH, "{cell:?}");
+        }
+        if we_send {
+            assert!(info.ssthresh < u32::MAX, "{cell:?}");
+        }
+        if info.retransmissions == 0 {
+            // The last reduction may have no data behind it, or be later than the figures.
+            assert!(we.reduced.abs_diff(info.mark_reductions) <= 1, "{cell:?}: {we:?} {info:?}");
+        }
+    }
+
+    /// SYNs and SYN-ACKs (RFC 3168 section 6.1.1).
+    fn check_ecn_handshake(&self) {
+        let cell = &self.cell;
+        let [linux, we] = self.watch.ends.map(|end| end.ecn);
+        let (opener, other) = match cell.opener {
+            Opener::Kernel => (linux, we),
+            Opener::Ours => (we, linux),
+        };
+        assert_eq!((other.asks, opener.agrees), (0, 0), "{cell:?}");
+        let (asks, agrees) = match (cell.condition, cell.opener) {
+            // The filter drops the SYN that asks, and the next one does not ask (section 6.1.1.1).
+            (Condition::Filter, Opener::Kernel) => {
+                assert!(self.filtered > 0, "{cell:?}");
+                (0, false)
+            }
+            (Condition::Filter, Opener::Ours) => {
+                assert!(self.filtered == 1 && opener.syns > 1, "{cell:?}");
+                (1, false)
+            }
+            (Condition::LostAnswer, _) => {
+                assert!(self.filtered == 1 && opener.syns > 1, "{cell:?}");
+                (1, true)
+            }
+            _ => (u64::from(cell.asks_for_ecn()), cell.ecn_capable() == [true, true]),
+        };
+        assert_eq!((opener.asks, other.agrees > 0), (asks, agrees), "{cell:?}");
+    }
+
+    fn check_dsack(&self) {
+        let Self { cell, kernel, watch, .. } = self;
+        let [linux, we] = watch.ends.map(|end| end.dsack);
+        let sum = |names: [&str; 2]| names.map(|name| self.counter(name)).iter().sum::<u64>();
+        let sent = sum(["TCPDSACKOldSent", "TCPDSACKOfoSent"]);
+        let received = sum(["TCPDSACKRecv", "TCPDSACKOfoRecv"]);
+        if !cell.dsack.kernel {
+            assert_eq!((linux.reports, sent), (0, 0), "{cell:?}");
+        }
+        if !cell.dsack.ours {
+            assert_eq!((we.reports, received), (0, 0), "{cell:?}");
+        }
+        let least = match cell.condition {
+            Condition::Duplication => 30,
+            Condition::Lateness | Condition::Rough => 5,
+            _ => return,
+        };
+        if cell.dsack.kernel {
+            assert!(linux.reports >= least && sent >= least, "{cell:?}: {linux:?}, {sent}");
+        }
+        if cell.dsack.ours {
+            assert!(we.reports >= least && received >= least, "{cell:?}: {we:?}, {received}");
+            assert!(kernel["info"]["dsack_dups"].as_u64() >= Some(least), "{cell:?}");
+        }
+        if cell.condition == Condition::Duplication {
+            // We report each of them, but the connection may end before the last.
+            let all = we.duplicates_heard;
+            assert!(we.reports <= all && we.reports * 10 >= all * 9, "{cell:?}: {we:?}");
         }
     }
 

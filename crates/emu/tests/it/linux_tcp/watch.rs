@@ -1,6 +1,6 @@
 //! What is seen on the wire: which options were offered and used, and whether a reset flew.
 
-use anabranch_core::segment::{Flags, Segment, SeqNumber};
+use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::time::Instant;
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point};
@@ -25,12 +25,52 @@ pub(crate) struct Seen {
     pub(crate) resets_afterwards: u64,
     /// Segments that acknowledge, or say by SACK to have, what had not come.
     pub(crate) false_claims: u64,
+    pub(crate) ecn: SeenEcn,
+    pub(crate) dsack: SeenDsack,
     /// Behind the last octet that has come.
     heard: Option<SeqNumber>,
+    /// Behind the last byte that it has sent.
+    sent: Option<SeqNumber>,
     /// Behind its FIN.
     end: Option<SeqNumber>,
     /// The peer's acknowledgement of that has arrived.
     end_acked: bool,
+}
+
+/// ECN of one end (RFC 3168).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SeenEcn {
+    /// SYNs and SYN-ACKs.
+    pub(crate) syns: u64,
+    /// SYNs that ask for ECN.
+    pub(crate) asks: u64,
+    /// SYN-ACKs that agree to it.
+    pub(crate) agrees: u64,
+    /// Segments with ECT or CE.
+    pub(crate) capable: u64,
+    /// ECT segments without data, or with data that was sent before: both are forbidden (sections
+    /// 6.1.4 and 6.1.5).
+    pub(crate) wrongly_capable: u64,
+    /// Segments with ECE after the handshake.
+    pub(crate) echoes: u64,
+    /// Segments with an ECE that is not due, or without one that is. Exact only for our end: a segment
+    /// of the kernel may have left its TCP before the mark arrived there.
+    pub(crate) wrong_echoes: u64,
+    /// Segments with CWR after the handshake.
+    pub(crate) reduced: u64,
+    /// Segments with new data that have arrived with CE.
+    pub(crate) marks_heard: u64,
+    /// A mark has arrived, and no CWR since.
+    echo_due: bool,
+}
+
+/// D-SACK of one end (RFC 2883).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct SeenDsack {
+    /// Segments whose first block is a report of a duplicate.
+    pub(crate) reports: u64,
+    /// Segments with nothing but data that had arrived before. Exact where packets stay in order.
+    pub(crate) duplicates_heard: u64,
 }
 
 /// Options of a SYN.
@@ -73,6 +113,7 @@ impl Seen {
             *(if self.end_acked { &mut self.resets_afterwards } else { &mut self.resets }) += 1;
             return;
         }
+        self.count_ecn(segment);
         if flags.contains(Flags::FIN) {
             self.fins += 1;
             self.end = Some(segment.seq_end());
@@ -87,13 +128,69 @@ impl Seen {
         }
         self.with_timestamps += u64::from(options.timestamps.is_some());
         self.with_sack += u64::from(!options.sack.is_empty());
+        self.dsack.reports += u64::from(reports_duplicate(segment));
         self.zero_windows += u64::from(*window == 0);
         self.largest_window = self.largest_window.max(*window);
     }
 
+    fn count_ecn(&mut self, segment: &Segment) {
+        let Segment { flags, payload, .. } = segment;
+        let ecn = &mut self.ecn;
+        let [ece, cwr] = [Flags::ECE, Flags::CWR].map(|flag| flags.contains(flag));
+        let new = self.sent.is_none_or(|sent| segment.seq_end().gt(sent));
+        if segment.ecn.is_capable() {
+            ecn.capable += 1;
+            ecn.wrongly_capable += u64::from(payload.is_empty() || !new);
+        }
+        if flags.contains(Flags::SYN) {
+            let acks = flags.contains(Flags::ACK);
+            ecn.syns += 1;
+            ecn.asks += u64::from(!acks && ece && cwr);
+            ecn.agrees += u64::from(acks && ece && !cwr);
+        } else {
+            ecn.echoes += u64::from(ece);
+            ecn.wrong_echoes += u64::from(ece != ecn.echo_due);
+            ecn.reduced += u64::from(cwr);
+        }
+        if new {
+            self.sent = Some(segment.seq_end());
+        }
+    }
+
     fn hear(&mut self, segment: &Segment) {
         let end = segment.seq_end();
+        let new = self.heard.is_none_or(|heard| end.gt(heard));
+        if !segment.payload.is_empty() {
+            self.dsack.duplicates_heard += u64::from(!new);
+            if new {
+                self.ecn.hear(segment);
+            }
+        }
         self.heard = Some(self.heard.map_or(end, |heard| heard.max(end)));
         self.end_acked |= segment.flags.contains(Flags::ACK) && self.end == Some(segment.ack);
+    }
+}
+
+impl SeenEcn {
+    /// Data that has arrived for the first time.
+    fn hear(&mut self, segment: &Segment) {
+        if segment.flags.contains(Flags::CWR) {
+            self.echo_due = false;
+        }
+        if segment.ecn == Ecn::Ce {
+            self.echo_due = true;
+            self.marks_heard += 1;
+        }
+    }
+}
+
+/// True if the first SACK block is below the acknowledgement or within the second block (RFC 2883
+/// section 4).
+fn reports_duplicate(segment: &Segment) -> bool {
+    match segment.options.sack.as_slice() {
+        [] => false,
+        [first, ..] if first.right.le(segment.ack) => true,
+        [first, second, ..] => second.left.le(first.left) && first.right.le(second.right),
+        [_] => false,
     }
 }
