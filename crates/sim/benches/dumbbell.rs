@@ -3,6 +3,7 @@
 
 use std::time::Duration as WallDuration;
 
+use anabranch_core::tcp::Config;
 use anabranch_core::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -15,17 +16,21 @@ const SECONDS: u64 = 10;
 
 fn run(c: &mut Criterion) {
     let stop = after(Duration::from_secs(SECONDS));
-    let mut sim = dumbbell(100);
-    sim.run_until(stop);
-    let packets = delivered(&sim);
-    let share = sim.world().network.links()[0].metrics().busy.as_secs_f64() / SECONDS as f64;
-    println!("dumbbell: {packets} packets end to end, {} events, bottleneck busy {share:.3}", sim.events());
     let mut group = c.benchmark_group("dumbbell");
-    group
-        .throughput(Throughput::Elements(packets))
-        .sample_size(10)
-        .measurement_time(WallDuration::from_secs(10));
-    group.bench_function("100 flows, 10 s", |b| b.iter(|| dumbbell(100).run_until(stop)));
+    for (name, tcp) in [("standard", Config::default()), ("modern", Config::modern())] {
+        let mut sim = dumbbell(100, tcp);
+        sim.run_until(stop);
+        let packets = delivered(&sim);
+        let share = sim.world().network.links()[0].metrics().busy.as_secs_f64() / SECONDS as f64;
+        println!("{name}: {packets} packets end to end, {} events, bottleneck busy {share:.3}", sim.events());
+        group
+            .throughput(Throughput::Elements(packets))
+            .sample_size(10)
+            .measurement_time(WallDuration::from_secs(10));
+        group.bench_function(format!("100 flows, 10 s, {name}"), |b| {
+            b.iter(|| dumbbell(100, tcp).run_until(stop));
+        });
+    }
     group.finish();
 }
 

@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::process::Command;
 
 use anabranch_core::segment::Segment;
+use anabranch_core::tcp::Config;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::engine::EventQueue;
 use anabranch_sim::event::Event;
@@ -20,7 +21,7 @@ use anabranch_sim::sim::Simulation;
 use bytes::Bytes;
 use gungraun::{library_benchmark, library_benchmark_group};
 
-use support::{Star, one_hop};
+use support::{Star, dumbbell, one_hop};
 
 /// Operations per count, so that what surrounds them does not show.
 const ROUNDS: u64 = 1000;
@@ -85,6 +86,15 @@ fn segment(mut sim: Simulation) -> u64 {
     black_box(sim.events())
 }
 
+// One simulated second of 20 flows over one bottleneck, slow start and its losses included.
+#[library_benchmark]
+#[bench::standard(dumbbell(20, Config::default()))]
+#[bench::modern(dumbbell(20, Config::modern()))]
+fn bottleneck(mut sim: Simulation) -> u64 {
+    sim.run_until(sim.now() + Duration::from_secs(1));
+    black_box(sim.events())
+}
+
 // 129 kB to a node through three gateways, building the network not included.
 #[library_benchmark]
 #[bench::three_gateways(Star::new(129_000))]
@@ -93,7 +103,7 @@ fn set(mut star: Star) -> u64 {
     black_box(star.sim.events())
 }
 
-library_benchmark_group!(name = hot_paths; benchmarks = hold, packet, segment, set);
+library_benchmark_group!(name = hot_paths; benchmarks = hold, packet, segment, bottleneck, set);
 
 mod harness {
     use super::hot_paths;

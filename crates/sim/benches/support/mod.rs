@@ -22,15 +22,15 @@ pub fn after(span: Duration) -> Instant {
 }
 
 /// `flows` TCP flows, each from a sender of its own to a receiver of its own, share one bottleneck of 1 Gbit/s
-/// and 10 ms between two routers. Every packet, data or acknowledgement, takes three links.
-pub fn dumbbell(flows: usize) -> Simulation {
+/// and 10 ms between two routers. Every packet, data or acknowledgement, takes three links. Buffers are 1 MiB.
+pub fn dumbbell(flows: usize, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [left, right] = ["left", "right"].map(|n| builder.node(n, Forwarding::On));
     let queue = QueueLimit::Packets(1000);
     let bottleneck = LinkConfig { queue, ..LinkConfig::new(1_000_000_000, Duration::from_millis(10)) };
     builder.cable(left, right, bottleneck);
     let access = LinkConfig { queue, ..LinkConfig::new(1_000_000_000, Duration::from_millis(1)) };
-    let tcp = tcp::Config { send_buffer: 1 << 20, receive_buffer: 1 << 20, ..tcp::Config::default() };
+    let tcp = tcp::Config { send_buffer: 1 << 20, receive_buffer: 1 << 20, ..tcp };
     for i in 0..flows {
         let from = builder.node(&format!("s{i}"), Forwarding::Off);
         let to = builder.node(&format!("r{i}"), Forwarding::Off);

@@ -1,6 +1,6 @@
 //! In steady state a TCP segment costs no allocation beyond its payload handle (DESIGN section 3).
 
-use anabranch_core::tcp;
+use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::link::LinkConfig;
@@ -14,11 +14,10 @@ const PAYLOAD: usize = 1428;
 
 /// An endless transfer over one hop. The sender writes 32 KiB and more at once; segments are slices of that,
 /// except where one crosses from one write to the next: its payload is put together.
-fn one_hop(loss: LossModel) -> Simulation {
+fn one_hop(loss: LossModel, tcp: tcp::Config) -> Simulation {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
     let [a, b] = ["a", "b"].map(|name| builder.node(name, Forwarding::Off));
     builder.cable(a, b, LinkConfig { loss, ..LinkConfig::new(100_000_000, Duration::from_millis(1)) });
-    let tcp = tcp::Config::default();
     builder.app(b, Instant::ZERO, Sink::new(80, tcp));
     let config = BulkSenderConfig::new(b, 80, Content::Endless, tcp);
     builder.app(a, Instant::ZERO, BulkSender::new(config));
@@ -36,9 +35,9 @@ struct Cost {
     others: u64,
 }
 
-fn measure(loss: LossModel) -> Cost {
+fn measure(loss: LossModel, tcp: tcp::Config) -> Cost {
     watch(PAYLOAD);
-    let mut sim = one_hop(loss);
+    let mut sim = one_hop(loss, tcp);
     let count = |sim: &Simulation| {
         let packets = sim.world().network.links().iter().map(|link| link.metrics().delivered).sum::<u64>();
         [packets, watched(), allocations()]
@@ -51,17 +50,32 @@ fn measure(loss: LossModel) -> Cost {
     Cost { packets, payloads, others: all - payloads }
 }
 
+/// The standard profile, and the modern one with each of the controllers and paced.
+fn profiles() -> Vec<tcp::Config> {
+    let modern = tcp::Config::modern();
+    let controllers = [
+        CongestionAlgorithm::NewReno,
+        CongestionAlgorithm::Cubic,
+        CongestionAlgorithm::Westwood,
+        CongestionAlgorithm::Bbr,
+    ];
+    let with = controllers.map(|congestion| tcp::Config { congestion, ..modern });
+    [tcp::Config::default(), tcp::Config { pacing: true, ..modern }].into_iter().chain(with).collect()
+}
+
 #[test]
 fn a_segment_in_steady_state_allocates_its_payload_at_most() {
-    let cost = measure(LossModel::None);
-    println!("without loss: {cost:?}");
-    assert!(cost.packets > 100_000, "{cost:?}");
-    assert!(cost.payloads < cost.packets / 30, "segments are slices: {cost:?}");
-    assert!(cost.others < 16, "nothing else is allocated: {cost:?}");
+    for tcp in profiles() {
+        let cost = measure(LossModel::None, tcp);
+        println!("without loss: {cost:?}");
+        assert!(cost.packets > 100_000, "{cost:?}");
+        assert!(cost.payloads < cost.packets / 30, "segments are slices: {cost:?} of {tcp:?}");
+        assert!(cost.others < 16, "nothing else is allocated: {cost:?} of {tcp:?}");
 
-    // Losses open holes at the receiver, whose lists grow now and then.
-    let cost = measure(LossModel::Bernoulli { p: 0.001 });
-    println!("with 0.1 % loss: {cost:?}");
-    assert!(cost.payloads < cost.packets / 30, "{cost:?}");
-    assert!(cost.others < cost.packets / 1000, "{cost:?}");
+        // Losses open holes at the receiver, whose lists grow now and then.
+        let cost = measure(LossModel::Bernoulli { p: 0.001 }, tcp);
+        println!("with 0.1 % loss: {cost:?}");
+        assert!(cost.payloads < cost.packets / 30, "{cost:?} of {tcp:?}");
+        assert!(cost.others < cost.packets / 1000, "{cost:?} of {tcp:?}");
+    }
 }

@@ -20,7 +20,7 @@ use crate::networks::{Star, after, delivered, dumbbell};
 /// why.
 #[test]
 fn a_traced_dumbbell_is_what_it_was() {
-    let mut sim = dumbbell(10);
+    let mut sim = dumbbell(10, tcp::Config::default());
     sim.observe(TextTrace::new(Vec::new()));
     sim.run_until(after(Duration::from_secs(1)));
     let trace = sim.take_observer::<TextTrace<Vec<u8>>>().expect("it was added").finish().expect("memory");
@@ -49,7 +49,7 @@ fn events_of_set(octets: usize) -> u64 {
 #[test]
 fn events_are_linear_in_packets() {
     for flows in [10, 50] {
-        let mut sim = dumbbell(flows);
+        let mut sim = dumbbell(flows, tcp::Config::default());
         let mut before = (0, 0);
         for seconds in 1..=4 {
             sim.run_until(after(Duration::from_secs(seconds)));
