@@ -267,9 +267,9 @@ impl Connection {
         self.events.pop()
     }
 
-    /// As a subflow: whether the connection has more to send than it has given us, now.
-    pub(crate) fn set_more(&mut self, more: bool) {
-        self.tx.set_more(more);
+    /// As a subflow: whether the connection has more to send than it has given us, now, and whether it may have copies.
+    pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
+        self.tx.set_more(more, copies);
     }
 
     /// Queues as much from the front of `data` as the send buffer has room for, without a copy, and

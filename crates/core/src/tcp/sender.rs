@@ -111,6 +111,8 @@ pub(crate) struct Sender {
     map: Option<Box<SendMap>>,
     /// The owner has more for us than is in the queue.
     more: bool,
+    /// The owner may have something for us that another subflow has carried already.
+    copies: bool,
 }
 
 /// SND.WND and what updates it (RFC 9293 section 3.3.1).
@@ -232,6 +234,7 @@ impl Sender {
             delivery: Delivery::default(),
             map: None,
             more: false,
+            copies: false,
             config: *config,
         }
     }
@@ -330,9 +333,10 @@ impl Sender {
         }
     }
 
-    /// Whether the owner has more for this subflow than it has written.
-    pub(crate) fn set_more(&mut self, more: bool) {
-        self.more = more;
+    /// Whether the owner has more for this subflow than it has written, and whether it may have copies of what another
+    /// subflow has carried.
+    pub(crate) fn set_more(&mut self, more: bool, copies: bool) {
+        (self.more, self.copies) = (more, copies);
     }
 
     /// What a time-out has shown as lost is being sent again.

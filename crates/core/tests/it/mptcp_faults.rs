@@ -374,3 +374,28 @@ fn a_join_whose_fourth_segment_is_lost_is_open_after_the_next() {
     let second = world.client.mptcp().subflow_info(SubflowId(1)).unwrap();
     assert!(second.ready && second.tcp.bytes_acked > 500_000, "{second:?}");
 }
+
+/// What a dead path held goes out on the other, and a subflow that paces does not wait for an acknowledgement between
+/// two of these segments.
+#[test]
+fn a_paced_subflow_repeats_for_a_dead_one_at_its_pace() {
+    let seconds = |pacing, reinjection| {
+        let mut config = Config { reinjection, ..config() };
+        config.tcp.pacing = pacing;
+        config.tcp.initial_window = tcp::InitialWindow::Segments(40);
+        let paths = vec![Path::new(4_000_000, 100), Path::new(4_000_000, 100)];
+        let mut world = World::new(config, config, paths, 31);
+        world.run_until(at(1), |_| false);
+        let begin = world.now;
+        world.rule =
+            Some(Box::new(|_, _, path, _| if path == PathId(1) { Verdict::Drop } else { Verdict::Pass }));
+        world.client.outbox = octets(5, 60_000);
+        assert!(world.run_until(at(60), |w| w.server.inbox.len() == 60_000));
+        world.now.saturating_since(begin).as_secs_f64()
+    };
+    for reinjection in [Reinjection::OnTimeout, Reinjection::Opportunistic] {
+        let (plain, paced) = (seconds(false, reinjection), seconds(true, reinjection));
+        println!("{reinjection:?}: {plain} s, paced {paced} s");
+        assert!(paced < plain + 0.3, "{reinjection:?}: {plain} s, paced {paced} s");
+    }
+}

@@ -24,9 +24,9 @@ impl Connection {
             let assigned = self.mode == Mode::Multipath && self.over.is_none() && self.assign(now);
             for i in 0..self.subflows.len() {
                 let index = (self.turn + i) % self.subflows.len();
-                let more = self.tx.unsent() > 0;
+                let (more, copies) = (self.tx.unsent() > 0, self.tx.has_chunks());
                 let subflow = &mut self.subflows[index];
-                subflow.tcp.set_more(more);
+                subflow.tcp.set_more(more, copies);
                 if let Some(segment) = subflow.tcp.poll_transmit(now) {
                     self.turn = index;
                     let id = subflow.id;

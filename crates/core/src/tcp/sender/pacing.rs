@@ -89,10 +89,10 @@ impl Sender {
         room.min(most.next_multiple_of(self.mss))
     }
 
-    /// The owner has more than it has written, and it waits for its turn.
+    /// The owner has, or may have, more than it has written, and it waits for its turn.
     #[inline]
     pub(super) fn hold_owner(&mut self, now: Instant) {
-        if self.more && self.map.is_some() && self.unsent() == 0 {
+        if (self.more || self.copies) && self.map.is_some() && self.unsent() == 0 {
             self.is_held(now);
         }
     }
