@@ -1,8 +1,8 @@
 //! Configurations, within what their documentation allows.
 
 use anabranch_core::tcp::{
-    AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, EcnMode, InitialWindow,
-    KeepAlive, Nagle, Push, Recovery, RtoConfig, SackRole,
+    AdaptiveNewReno, AutoTune, Backoff, ByteCounting, Config, CongestionAlgorithm, DelayedAck, EcnMode,
+    InitialWindow, KeepAlive, Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 use arbitrary::{Result, Unstructured};
@@ -24,7 +24,6 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             InitialWindow::Rfc6928,
         ])?,
         initial_ssthresh: *octets.choose(&[None, Some(0), Some(2000), Some(u32::MAX)])?,
-        least_ssthresh: 2,
         window_limit: *octets.choose(&[None, Some(1), Some(4), Some(64)])?,
         rto: rto(octets)?,
         delayed_ack: delayed_ack(octets)?,
@@ -47,6 +46,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             None,
             Some(AutoTune { receive: 1 << 20, send: 1 << 20 }),
             Some(AutoTune::LINUX),
+            Some(AutoTune { receive: 0, send: 1 << 20 }),
+            Some(AutoTune { receive: 1 << 20, send: 0 }),
         ])?,
         prr: octets.arbitrary()?,
         undo: octets.arbitrary()?,
@@ -55,6 +56,8 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
             CongestionAlgorithm::Cubic,
             CongestionAlgorithm::Westwood,
             CongestionAlgorithm::Bbr,
+            CongestionAlgorithm::Coupled,
+            CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min: 2, w_max: 12, update_every: 3 }),
         ])?,
         byte_counting: *octets.choose(&[
             ByteCounting::Off,
@@ -70,6 +73,7 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         syn_retries: octets.int_in_range(0..=6)?,
         data_retries: octets.int_in_range(0..=15)?,
         elfn: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))])?,
+        least_ssthresh: *octets.choose(&[2, 1, 64])?,
     })
 }
 
