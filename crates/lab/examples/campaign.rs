@@ -184,7 +184,7 @@ fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
 
 /// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100 Mbit/s.
 fn tcp_bottleneck() -> bool {
-    let cells = bottleneck::grid(&bottleneck::CONTROLLERS, &[10_000_000, 100_000_000]);
+    let cells = bottleneck::Grid { rates: &[10_000_000, 100_000_000], ..Default::default() }.cells();
     let cases = bottleneck::run(&cells, tcp::Config::modern(), |case| {
         let bottleneck::Case { cell, sawtooth, outcome, faults } = case;
         println!(

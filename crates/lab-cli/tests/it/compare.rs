@@ -11,8 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use anabranch_core::tcp::{self, CongestionAlgorithm};
-use anabranch_core::time::Duration;
-use anabranch_lab::campaign::bottleneck::{Cell, FLOWS, QUEUES, Start};
+use anabranch_lab::campaign::bottleneck::{Cell, Grid, Start};
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 use rayon::prelude::*;
@@ -34,43 +33,24 @@ struct Plan {
     attempts: u32,
 }
 
-fn grid(delays: &[u64], queues: &[f64], flows: &[u16], losses: &[f64]) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for controller in CONTROLLERS {
-        for &loss in losses {
-            for &delay in delays {
-                for &queue in queues {
-                    cells.extend(flows.iter().map(|&flows| Cell {
-                        controller,
-                        rate: 10_000_000,
-                        delay: Duration::from_millis(delay),
-                        queue,
-                        flows,
-                        loss,
-                    }));
-                }
-            }
-        }
-    }
-    cells
-}
-
 fn number(name: &str) -> Option<u64> {
     let text = env::var(format!("ANABRANCH_COMPARE_{name}")).ok()?;
     Some(text.parse().expect("a whole number"))
 }
 
 fn plan() -> Plan {
-    let (cells, seconds, runs) = match env::var("ANABRANCH_COMPARE").as_deref() {
-        Ok("whole") => (grid(&[5, 20, 60], &QUEUES, &FLOWS, &[0.0, 0.001, 0.01]), 20, 3),
-        Ok("quick") => (grid(&[20], &[1.0], &[1, 8], &[0.0, 0.01]), 10, 1),
-        _ => (grid(&[20], &[1.0], &[1], &[0.0]), 6, 1),
+    let all = Grid { controllers: &CONTROLLERS, ..Grid::default() };
+    let one = Grid { delays: &[20], queues: &[1.0], flows: &[1], ..all };
+    let (grid, seconds, runs) = match env::var("ANABRANCH_COMPARE").as_deref() {
+        Ok("whole") => (Grid { losses: &[0.0, 0.001, 0.01], delays: &[5, 20, 60], ..all }, 20, 3),
+        Ok("quick") => (Grid { losses: &[0.0, 0.01], flows: &[1, 8], ..one }, 10, 1),
+        _ => (one, 6, 1),
     };
     let seconds = number("SECONDS").unwrap_or(seconds);
     let at_once = number("AT_ONCE").map_or(8, |n| n as usize);
     // The test of the suite has to be over soon.
     let attempts = if env::var_os("ANABRANCH_COMPARE").is_some() { 3 } else { 2 };
-    Plan { cells, seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
+    Plan { cells: grid.cells(), seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
 /// Linux's results, run by run for each cell.

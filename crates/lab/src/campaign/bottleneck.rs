@@ -101,31 +101,62 @@ pub const CONTROLLERS: [CongestionAlgorithm; 4] = [
     CongestionAlgorithm::Bbr,
 ];
 
-/// Queues of the grid in bandwidth-delay products.
-pub const QUEUES: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 5.0];
-/// Numbers of flows of the grid.
-pub const FLOWS: [u16; 3] = [1, 2, 8];
+/// The values that the cells of a grid combine.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Grid<'a> {
+    /// Congestion controls.
+    pub controllers: &'a [CongestionAlgorithm],
+    /// Bit/s.
+    pub rates: &'a [u64],
+    /// Probabilities of a random loss.
+    pub losses: &'a [f64],
+    /// Milliseconds from end to end, one way.
+    pub delays: &'a [u64],
+    /// Bandwidth-delay products.
+    pub queues: &'a [f64],
+    /// Numbers of flows.
+    pub flows: &'a [u16],
+}
 
-/// All cells: {1, 5, 20, 60, 150} ms, {0.25, 0.5, 1, 2, 5} bandwidth-delay products, {1, 2, 8} flows.
-pub fn grid(controllers: &[CongestionAlgorithm], rates: &[u64]) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for &controller in controllers {
-        for &rate in rates {
-            for delay in [1, 5, 20, 60, 150].map(Duration::from_millis) {
-                for queue in QUEUES {
-                    cells.extend(FLOWS.map(|flows| Cell {
-                        controller,
-                        rate,
-                        delay,
-                        queue,
-                        flows,
-                        loss: 0.0,
-                    }));
+impl Default for Grid<'_> {
+    /// All of [`CONTROLLERS`] at 10 Mbit/s without random loss: {1, 5, 20, 60, 150} ms, {0.25, 0.5, 1, 2, 5}
+    /// bandwidth-delay products, {1, 2, 8} flows.
+    fn default() -> Self {
+        Self {
+            controllers: &CONTROLLERS,
+            rates: &[10_000_000],
+            losses: &[0.0],
+            delays: &[1, 5, 20, 60, 150],
+            queues: &[0.25, 0.5, 1.0, 2.0, 5.0],
+            flows: &[1, 2, 8],
+        }
+    }
+}
+
+impl Grid<'_> {
+    /// All combinations. The first field changes slowest, the last fastest.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for &controller in self.controllers {
+            for &rate in self.rates {
+                for &loss in self.losses {
+                    for delay in self.delays.iter().copied().map(Duration::from_millis) {
+                        for &queue in self.queues {
+                            cells.extend(self.flows.iter().map(|&flows| Cell {
+                                controller,
+                                rate,
+                                delay,
+                                queue,
+                                flows,
+                                loss,
+                            }));
+                        }
+                    }
                 }
             }
         }
+        cells
     }
-    cells
 }
 
 /// Runs cells in parallel with the TCP given, those first that take longest.

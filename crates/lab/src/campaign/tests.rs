@@ -1,6 +1,6 @@
 //! Short forms of the campaigns; the long ones are `cargo xtask campaign`.
 
-use super::bottleneck::{self, Cell};
+use super::bottleneck::{self, Cell, Grid};
 use super::faults::{self, Left};
 use super::{chains, networks, paths};
 use anabranch_core::tcp::{self, CongestionAlgorithm};
@@ -34,7 +34,7 @@ const MISSED: [(CongestionAlgorithm, u64, f64, u16, &str); 11] = {
 /// Utilisation, time-outs, retransmissions and fairness of every cell at 10 Mbit/s, with the TCP of a present-day host.
 #[test]
 fn flows_use_a_bottleneck_as_their_sawtooth_says() {
-    let cells = bottleneck::grid(&bottleneck::CONTROLLERS, &[10_000_000]);
+    let cells = Grid::default().cells();
     let mut missed = Vec::new();
     for case in bottleneck::run(&cells, tcp::Config::modern(), |_| {}) {
         let Cell { controller, delay, queue, flows, .. } = case.cell;
@@ -54,7 +54,7 @@ fn recoveries_do_not_collapse_without_rack_and_prr() {
     // BBR does not slow down in a recovery, so that retransmissions are lost as often as all else. Only RACK finds that.
     let controllers = bottleneck::CONTROLLERS.map(|c| (c != CongestionAlgorithm::Bbr).then_some(c));
     let controllers: Vec<CongestionAlgorithm> = controllers.into_iter().flatten().collect();
-    let cells = bottleneck::grid(&controllers, &[10_000_000]);
+    let cells = Grid { controllers: &controllers, ..Grid::default() }.cells();
     for case in bottleneck::run(&cells, tcp::Config::default(), |_| {}) {
         let least = 0.78 * case.sawtooth.utilisation;
         assert!(case.outcome.utilisation > least, "{case:?}");
