@@ -1,6 +1,7 @@
 //! Threads that run at once when they have something to do, whatever else runs on this machine.
 
 use std::process::Command;
+use std::thread;
 
 use rustix::thread::gettid;
 
@@ -18,10 +19,15 @@ pub fn real_time() -> bool {
     set.is_some_and(|set| set.is_ok_and(|output| output.status.success()))
 }
 
+/// Whether [`real_time`] works here, so that a program may be started by `chrt --rr 1`. Nothing changes: the thread that
+/// tries it ends at once.
+pub fn may_be_real_time() -> bool {
+    thread::spawn(real_time).join().unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::thread;
 
     use super::*;
 

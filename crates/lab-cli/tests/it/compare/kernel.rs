@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anabranch_core::tcp::CongestionAlgorithm;
 use anabranch_lab::campaign::bottleneck::{Cell, Start, jain};
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
+use anabranch_testkit::priority::may_be_real_time;
 use serde_json::Value;
 
 const FLOWS: &str = include_str!("flows.py");
@@ -147,10 +148,6 @@ back = {{ queue = "100000 packets", loss = 0.0 }}
 /// The kernel's name of the cell's congestion control.
 fn controller(cell: &Cell) -> &'static str {
     if cell.controller == CongestionAlgorithm::Cubic { "cubic" } else { "reno" }
-}
-
-fn may_be_real_time() -> bool {
-    Command::new("chrt").args(["--rr", "1", "true"]).output().is_ok_and(|output| output.status.success())
 }
 
 fn spawn(command: &mut Command) -> Result<Kept, String> {
