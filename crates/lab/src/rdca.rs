@@ -29,7 +29,7 @@ use anabranch_sim::wifi::Station;
 pub use config::{Config, Protocol};
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
-use crate::stats::quantile;
+use crate::stats::{jain, quantile};
 use crate::work::Work;
 use meter::Meter;
 use network::{Network, PORT};
@@ -102,9 +102,8 @@ pub struct Outcome {
 impl Outcome {
     /// Jain's index over the senders; 1 if nothing was delivered.
     pub fn fairness(&self) -> f64 {
-        let sum: f64 = self.delivered.iter().map(|&n| n as f64).sum();
-        let squares: f64 = self.delivered.iter().map(|&n| (n as f64).powi(2)).sum();
-        if squares == 0.0 { 1.0 } else { sum * sum / (self.delivered.len() as f64 * squares) }
+        let delivered: Vec<f64> = self.delivered.iter().map(|&n| n as f64).collect();
+        jain(&delivered).unwrap_or(1.0)
     }
 
     /// Packets delivered before the end of the event.

@@ -162,6 +162,13 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     sorted.get(((share * sorted.len() as f64).ceil() as usize).checked_sub(1)?).copied()
 }
 
+/// Jain's index of fairness (Jain, Chiu and Hawe 1984): 1 if all shares are equal, 1 / n if one of n has everything.
+/// `None` if all shares are zero.
+pub fn jain(shares: &[f64]) -> Option<f64> {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
+    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
+}
+
 /// A share of successes with Wilson's 95 % score interval (Wilson 1927).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
@@ -207,6 +214,13 @@ mod tests {
     #[track_caller]
     fn near(value: f64, published: f64, slack: f64) {
         assert!((value - published).abs() <= slack, "{value} against {published}");
+    }
+
+    #[test]
+    fn jains_index_is_1_of_equal_shares_and_1_over_n_of_one() {
+        assert_eq!(jain(&[3.0; 4]), Some(1.0));
+        assert_eq!(jain(&[0.0, 5.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!((jain(&[0.0, 0.0]), jain(&[])), (None, None));
     }
 
     /// Student's data of 1908: hours of sleep gained by ten patients with either of two drugs.

@@ -15,6 +15,8 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::sim::{Builder, Simulation};
 use rayon::prelude::*;
 
+use crate::stats::jain;
+
 /// Bytes of a full packet.
 const PACKET: f64 = 1500.0;
 /// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind it.
@@ -57,7 +59,7 @@ pub struct Outcome {
     pub timeouts: f64,
     /// Bytes sent again, of all bytes sent.
     pub retransmitted: f64,
-    /// Jain's index of the bytes acknowledged.
+    /// Jain's index of the bytes acknowledged; 0 if there are none.
     pub jain: f64,
     /// Bit/s acknowledged, all flows.
     pub goodput: f64,
@@ -76,7 +78,7 @@ pub struct Start {
     pub timeouts: f64,
     /// Smoothed round-trip time in seconds: mean over the flows and over samples 100 ms apart.
     pub srtt: f64,
-    /// Jain's index of the bytes acknowledged.
+    /// Jain's index of the bytes acknowledged; 0 if there are none.
     pub jain: f64,
 }
 
@@ -265,7 +267,7 @@ impl Cell {
             utilisation: (after.busy - before.busy) / span,
             timeouts: after.timeouts as f64 * per_flow,
             retransmitted: (after.again - before.again) as f64 / (after.sent - before.sent).max(1) as f64,
-            jain: jain(&shares),
+            jain: jain(&shares).unwrap_or(0.0),
             goodput: shares.iter().sum::<f64>() * 8.0 / span,
             rtt: after.rtt,
         }
@@ -289,15 +291,9 @@ impl Cell {
             retransmissions: infos.iter().map(|info| info.retransmissions as f64).sum(),
             timeouts: infos.iter().map(|info| info.timeouts as f64).sum(),
             srtt: sum / f64::from(samples.max(1)),
-            jain: jain(&shares),
+            jain: jain(&shares).unwrap_or(0.0),
         }
     }
-}
-
-/// Jain's index: 1 if all shares are equal, 1 / n if one of n has everything. 0 if nobody has anything.
-pub fn jain(shares: &[f64]) -> f64 {
-    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|x| x * x).sum::<f64>());
-    if squares > 0.0 { sum * sum / (squares * shares.len() as f64) } else { 0.0 }
 }
 
 impl Sawtooth {

@@ -8,6 +8,7 @@ use anabranch_sim::buffers::{BufferMetrics, Division, Share};
 use super::config::{Config, FLOWS};
 use super::network::{Flow, Network};
 use crate::experiment::{Metric, RunError};
+use crate::stats::jain;
 
 /// From one look at the throughput to the next (section 4.2).
 pub(super) const LOOK: Duration = Duration::from_secs(10);
@@ -144,8 +145,7 @@ impl Outcome {
         let singles = self.singles.iter().map(|octets| self.rate(octets));
         let third = self.striped_received() / FLOWS as f64;
         let rates: Vec<f64> = singles.chain([third; FLOWS]).collect();
-        let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), rate| (s + rate, q + rate * rate));
-        if squares == 0.0 { 1.0 } else { sum * sum / (rates.len() as f64 * squares) }
+        jain(&rates).unwrap_or(1.0)
     }
 
     /// How long after each change of the rates the striped connection's target is still off by more than a tenth of what

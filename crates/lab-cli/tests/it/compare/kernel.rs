@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use anabranch_core::tcp::CongestionAlgorithm;
-use anabranch_lab::campaign::bottleneck::{Cell, Start, jain};
+use anabranch_lab::campaign::bottleneck::{Cell, Start};
+use anabranch_model::stats::jain;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
 use anabranch_testkit::priority::may_be_real_time;
 use serde_json::Value;
@@ -111,7 +112,7 @@ fn measured(sent: &Value, report: &Value) -> Option<Measured> {
             retransmissions: all("again")?.iter().sum(),
             timeouts: sent["timeouts"].as_f64()?,
             srtt: sent["srtt"].as_f64()?,
-            jain: jain(&acked),
+            jain: jain(&acked).unwrap_or(0.0),
         },
         lag: report["lag"]["p99_s"].as_f64()?,
         stall: report["lag"]["max_s"].as_f64()?,
