@@ -1,22 +1,68 @@
-//! `cargo xtask compare linux`: our TCP and the kernel's over the same bottleneck, in the long form of a test of
-//! anabranch-lab-cli.
+//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, in the long form of a test
+//! of anabranch-lab-cli.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str =
-    "compare takes `linux [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above zero";
+const USAGE: &str = "compare takes `linux|ns3 [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above zero";
 
-/// `compare linux [OPTIONS]`.
+/// The TCP that ours is compared with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Reference {
+    Linux,
+    Ns3,
+}
+
+impl Reference {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "linux" => Some(Self::Linux),
+            "ns3" => Some(Self::Ns3),
+            _ => None,
+        }
+    }
+
+    /// The test, by a part of its name that no other has.
+    fn test(self) -> &'static str {
+        match self {
+            Self::Linux => "compare::our_tcp_does_as_linux",
+            Self::Ns3 => "compare::our_tcp_does_as_ns3",
+        }
+    }
+
+    /// What this machine or the user lacks for it.
+    fn missing(self) -> Option<&'static str> {
+        match self {
+            Self::Linux if !is_root() => Some("network namespaces need root"),
+            Self::Linux if !Path::new("/dev/net/tun").exists() => Some("there is no /dev/net/tun"),
+            Self::Ns3 if !Path::new("/usr/include/ns3/internet-module.h").exists() => {
+                Some("there is no ns-3: apt-get install libns3-dev")
+            }
+            Self::Ns3 if Command::new("g++").arg("--version").output().is_err() => {
+                Some("there is no C++ compiler: apt-get install g++")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `compare REFERENCE [OPTIONS]`.
 pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
-    let Some(variables) = variables(args) else { return Err(Failure::Usage(USAGE.into())) };
-    if let Some(what) = missing() {
+    let Some((reference, variables)) = read(args) else { return Err(Failure::Usage(USAGE.into())) };
+    if let Some(what) = reference.missing() {
         return Err(Failure::Missing(format!("{what}: nothing is compared")));
     }
-    let mut command =
-        cargo::command(&["test", "--locked", "--package", "anabranch-lab-cli", "--test", "it", "compare::"]);
+    let mut command = cargo::command(&[
+        "test",
+        "--locked",
+        "--package",
+        "anabranch-lab-cli",
+        "--test",
+        "it",
+        reference.test(),
+    ]);
     command.args(["--", "--nocapture"]);
     command.env("ANABRANCH_COMPARE_COMMAND", format!("cargo xtask compare {}", args.join(" ")));
     for (name, value) in variables {
@@ -29,12 +75,13 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 
 const OUT: &str = "ANABRANCH_COMPARE_OUT";
 
-/// What the test reads; `None` if the arguments make no sense.
-fn variables(args: &[String]) -> Option<Vec<(&'static str, String)>> {
-    let (subject, mut rest) = args.split_first()?;
-    if subject != "linux" {
-        return None;
-    }
+/// Environment variables of the test, by name.
+type Variables = Vec<(&'static str, String)>;
+
+/// The reference and what its test reads; `None` if the arguments make no sense.
+fn read(args: &[String]) -> Option<(Reference, Variables)> {
+    let (reference, mut rest) = args.split_first()?;
+    let reference = Reference::named(reference)?;
     let mut size = "whole";
     let mut variables = Vec::new();
     while let Some((option, after)) = rest.split_first() {
@@ -57,7 +104,7 @@ fn variables(args: &[String]) -> Option<Vec<(&'static str, String)>> {
         rest = after;
     }
     variables.push(("ANABRANCH_COMPARE", size.into()));
-    Some(variables)
+    Some((reference, variables))
 }
 
 fn absolute(path: &str) -> Result<String, Failure> {
@@ -66,36 +113,37 @@ fn absolute(path: &str) -> Result<String, Failure> {
     Ok(path.display().to_string())
 }
 
-/// What the kernel or the user lacks for network namespaces and TUN devices.
-fn missing() -> Option<String> {
-    let id = Command::new("id").arg("-u").stderr(Stdio::null()).output().ok()?;
-    if id.stdout.trim_ascii() != b"0" {
-        return Some("network namespaces need root".into());
-    }
-    (!Path::new("/dev/net/tun").exists()).then(|| "there is no /dev/net/tun".into())
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").stderr(Stdio::null()).output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Option<Vec<(&'static str, String)>> {
-        variables(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    fn words(words: &[&str]) -> Option<(Reference, Variables)> {
+        read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
     fn options_become_variables() {
-        assert_eq!(read(&["linux"]), Some(vec![("ANABRANCH_COMPARE", "whole".into())]));
+        let whole = vec![("ANABRANCH_COMPARE", "whole".into())];
+        assert_eq!(words(&["linux"]), Some((Reference::Linux, whole.clone())));
+        assert_eq!(words(&["ns3"]), Some((Reference::Ns3, whole)));
         let expected = vec![
             ("ANABRANCH_COMPARE_RUNS", "2".into()),
             (OUT, "table.md".into()),
             ("ANABRANCH_COMPARE", "quick".into()),
         ];
-        assert_eq!(read(&["linux", "--quick", "--runs", "2", "--out", "table.md"]), Some(expected));
+        for (name, reference) in [("linux", Reference::Linux), ("ns3", Reference::Ns3)] {
+            let read = words(&[name, "--quick", "--runs", "2", "--out", "table.md"]);
+            assert_eq!(read, Some((reference, expected.clone())));
+        }
         for bad in
             [&[][..], &["bsd"], &["linux", "--runs"], &["linux", "--runs", "0"], &["linux", "quick", "1"]]
         {
-            assert_eq!(read(bad), None, "{bad:?}");
+            assert_eq!(words(bad), None, "{bad:?}");
         }
     }
 }

@@ -38,8 +38,9 @@ usage: cargo xtask <command>
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
-  compare linux [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
-                            our TCP and the kernel's over the same bottleneck: docs/validation.md; needs root
+  compare linux|ns3 [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
+                            our TCP and the kernel's, or that of ns-3, over the same bottleneck: docs/validation.md; linux
+                            needs root, ns3 needs libns3-dev and g++
   mutants [--sample N] [--seed S] [PLACE...]
                             which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
   packetdrill PATH...       packetdrill scripts, files or folders of them, against the TCP of `core`: docs/packetdrill.md

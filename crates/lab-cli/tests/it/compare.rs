@@ -1,9 +1,9 @@
-//! Our TCP and the kernel's over the same bottleneck, side by side.
+//! Our TCP and a reference's over the same bottleneck, side by side: the kernel's, or that of ns-3.
 //!
-//! The kernel's segments pass `anabranch emulate`, ours the same network simulated. A short form is a test;
-//! `cargo xtask compare linux` sets the variables that make it the long one: docs/validation.md.
+//! Short forms are tests; `cargo xtask compare` sets the variables that make them the long ones: docs/validation.md.
 
 mod kernel;
+mod ns3;
 mod table;
 
 use std::env;
@@ -16,10 +16,47 @@ use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 use rayon::prelude::*;
 
-use kernel::Measured;
+use kernel::{Kernel, Lag};
+use ns3::Ns3;
 use table::Row;
 
 const CONTROLLERS: [CongestionAlgorithm; 2] = [CongestionAlgorithm::NewReno, CongestionAlgorithm::Cubic];
+
+/// The TCP that ours is compared with.
+trait Reference: Sync {
+    /// In the head of the table.
+    const NAME: &'static str;
+    /// Runs side by side unless the plan says it.
+    const AT_ONCE: usize;
+
+    fn version(&self) -> String;
+
+    /// All runs of the cell have the same result.
+    fn is_deterministic(&self, cell: &Cell) -> bool;
+
+    /// Runs a cell for that many seconds. `worker` tells those apart that run at the same time.
+    fn run(&self, cell: &Cell, worker: usize, run: u64, seconds: u64) -> Result<Measured, String>;
+}
+
+/// One run of a reference.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Measured {
+    start: Start,
+    /// Where the network is emulated.
+    lag: Option<Lag>,
+    /// Share of the time in which a buffer was the limit, of the flow with the largest.
+    limited: f64,
+    /// Largest payload of a segment, in bytes.
+    mss: u64,
+    /// Size of a packet of the bottleneck, in bytes.
+    packet: f64,
+}
+
+impl Measured {
+    fn is_late(&self) -> bool {
+        self.lag.is_some_and(Lag::is_late)
+    }
+}
 
 /// Which cells, how long, how often.
 #[derive(Debug)]
@@ -27,10 +64,22 @@ struct Plan {
     cells: Vec<Cell>,
     seconds: u64,
     runs: u64,
-    /// Emulations side by side.
-    at_once: usize,
+    /// Runs of the reference side by side; `None` leaves the number to the reference.
+    at_once: Option<usize>,
     /// A run that was late, or failed, is repeated; the last attempt counts and is marked where it is late.
     attempts: u32,
+}
+
+impl Plan {
+    /// Without random losses our simulator is deterministic. A second run says something only if one of the reference does.
+    fn runs_of<R: Reference>(&self, reference: &R, cell: &Cell) -> u64 {
+        if reference.is_deterministic(cell) { 1 } else { self.runs }
+    }
+}
+
+/// The name of the cell's congestion control, as a reference's program takes it.
+fn controller(cell: &Cell) -> &'static str {
+    if cell.controller == CongestionAlgorithm::Cubic { "cubic" } else { "reno" }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -47,25 +96,25 @@ fn plan() -> Plan {
         _ => (one, 6, 1),
     };
     let seconds = number("SECONDS").unwrap_or(seconds);
-    let at_once = number("AT_ONCE").map_or(8, |n| n as usize);
+    let at_once = number("AT_ONCE").map(|n| n as usize);
     // The test of the suite has to be over soon.
     let attempts = if env::var_os("ANABRANCH_COMPARE").is_some() { 3 } else { 2 };
     Plan { cells: grid.cells(), seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
-/// Linux's results, run by run for each cell.
-fn emulate(plan: &Plan) -> Vec<Vec<Measured>> {
-    let mut work: Vec<_> =
-        (0..plan.cells.len()).flat_map(|cell| (1..=plan.runs).map(move |run| (cell, run))).collect();
+/// Results of the reference, run by run for each cell.
+fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
+    let runs = |cell: usize| (1..=plan.runs_of(reference, &plan.cells[cell])).map(move |run| (cell, run));
+    let mut work: Vec<_> = (0..plan.cells.len()).flat_map(runs).collect();
     work.reverse();
     let (work, results) = (Mutex::new(work), Mutex::new(vec![Vec::new(); plan.cells.len()]));
     thread::scope(|scope| {
-        for worker in 0..plan.at_once {
+        for worker in 0..plan.at_once.unwrap_or(R::AT_ONCE) {
             let (work, results) = (&work, &results);
             scope.spawn(move || {
                 loop {
                     let Some((cell, run)) = work.lock().expect("nobody panics").pop() else { return };
-                    let attempt = || kernel::run(&plan.cells[cell], &format!("c{worker}"), run, plan.seconds);
+                    let attempt = || reference.run(&plan.cells[cell], worker, run, plan.seconds);
                     let mut result = attempt();
                     for _ in 1..plan.attempts {
                         if result.as_ref().is_ok_and(|measured| !measured.is_late()) {
@@ -85,26 +134,25 @@ fn emulate(plan: &Plan) -> Vec<Vec<Measured>> {
     results.into_inner().expect("nobody panics")
 }
 
-fn simulate(cell: &Cell, plan: &Plan) -> Vec<Start> {
-    let seconds = plan.seconds as f64;
-    (1..=plan.runs).map(|run| cell.measure_start(tcp::Config::modern(), run, seconds)).collect()
+fn simulate(cell: &Cell, runs: u64, seconds: u64) -> Vec<Start> {
+    (1..=runs).map(|run| cell.measure_start(tcp::Config::modern(), run, seconds as f64)).collect()
 }
 
-#[test]
-fn our_tcp_does_as_linux_does_over_a_bottleneck() {
-    if netns::skipped() || find_or_install("python3", "python3").is_none() {
-        return;
-    }
+fn compare<R: Reference>(reference: &R) {
     let plan = plan();
-    let linux = emulate(&plan);
-    let ours: Vec<Vec<Start>> = plan.cells.par_iter().map(|cell| simulate(cell, &plan)).collect();
+    let theirs = refer(reference, &plan);
+    let ours: Vec<Vec<Start>> = plan
+        .cells
+        .par_iter()
+        .map(|cell| simulate(cell, plan.runs_of(reference, cell), plan.seconds))
+        .collect();
     let rows: Vec<Row> = plan
         .cells
         .iter()
-        .zip(linux.iter().zip(&ours))
-        .filter_map(|(cell, (linux, ours))| Row::new(*cell, linux, ours))
+        .zip(theirs.iter().zip(&ours))
+        .filter_map(|(cell, (theirs, ours))| Row::new(*cell, theirs, ours))
         .collect();
-    let text = table::page(&rows, &plan, &linux.concat());
+    let text = table::page(&rows, &plan, reference, &theirs.concat());
     println!("{text}");
     if let Ok(file) = env::var("ANABRANCH_COMPARE_OUT") {
         std::fs::write(&file, &text).unwrap_or_else(|error| panic!("cannot write {file}: {error}"));
@@ -115,5 +163,21 @@ fn our_tcp_does_as_linux_does_over_a_bottleneck() {
             // A machine that is too busy twice in a row shows nothing.
             assert!(row.is_near() || row.is_late(), "{text}");
         }
+    }
+}
+
+// `cargo xtask compare` chooses one of the two by its name.
+
+#[test]
+fn our_tcp_does_as_linux_does_over_a_bottleneck() {
+    if !netns::skipped() && find_or_install("python3", "python3").is_some() {
+        compare(&Kernel);
+    }
+}
+
+#[test]
+fn our_tcp_does_as_ns3_does_over_a_bottleneck() {
+    if let Some(ns3) = Ns3::compile() {
+        compare(&ns3);
     }
 }

@@ -1,15 +1,17 @@
-//! The kernel's TCP over an emulated bottleneck.
+//! Linux: the kernel's TCP over an emulated bottleneck.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use anabranch_core::tcp::CongestionAlgorithm;
 use anabranch_lab::campaign::bottleneck::{Cell, Start};
 use anabranch_model::stats::jain;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
 use anabranch_testkit::priority::may_be_real_time;
 use serde_json::Value;
+
+use super::table::first_line;
+use super::{Measured, Reference};
 
 const FLOWS: &str = include_str!("flows.py");
 const PORT: &str = "5001";
@@ -30,31 +32,43 @@ const LATE: f64 = 0.0005;
 /// real-time threads use up gives them a pause of 50 ms in each second, which is few batches.
 const STALL: f64 = 0.010;
 
-/// One run.
+/// How late the emulator was, in seconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Measured {
-    pub(super) start: Start,
-    /// How late the emulator was, in seconds: 99th percentile.
-    pub(super) lag: f64,
-    /// The same, at most.
-    pub(super) stall: f64,
-    /// Share of the time in which a buffer was the limit, of the flow with the largest.
-    pub(super) limited: f64,
-    /// Largest payload of a segment, in bytes.
-    pub(super) mss: u64,
-    /// Mean size of the packets when the queue was fullest, in bytes.
-    pub(super) packet: f64,
+pub(super) struct Lag {
+    /// 99th percentile.
+    pub(super) p99: f64,
+    pub(super) max: f64,
 }
 
-impl Measured {
+impl Lag {
     /// The machine was too busy, so that packets came in bursts: these are not the figures of the cell.
-    pub(super) fn is_late(&self) -> bool {
-        self.lag > LATE || self.stall > STALL
+    pub(super) fn is_late(self) -> bool {
+        self.p99 > LATE || self.max > STALL
+    }
+}
+
+/// Linux.
+pub(super) struct Kernel;
+
+impl Reference for Kernel {
+    const NAME: &'static str = "Linux";
+    const AT_ONCE: usize = 8;
+
+    fn version(&self) -> String {
+        first_line("uname", &["-r"])
+    }
+
+    fn is_deterministic(&self, _: &Cell) -> bool {
+        false
+    }
+
+    fn run(&self, cell: &Cell, worker: usize, run: u64, seconds: u64) -> Result<Measured, String> {
+        emulate(cell, &format!("c{worker}"), run, seconds)
     }
 }
 
 /// Runs a cell for that many seconds. `name` tells those apart that run at the same time.
-pub(super) fn run(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured, String> {
+fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured, String> {
     let [from, to] = ["f", "t"].map(|side| netns::name(&format!("{name}{side}")));
     let _broom = Broom::new([&from, &to]);
     for netns in [&from, &to] {
@@ -87,7 +101,7 @@ pub(super) fn run(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Me
     let mut sink = spawn(inside(&to, &["python3", "-c", FLOWS, "sink", PORT]).stderr(Stdio::null()))?;
     wait_for(&mut BufReader::new(sink.0.stdout.take().expect("it is a pipe")), "ready")?;
     let (flows, seconds) = (cell.flows.to_string(), seconds.to_string());
-    let send = ["python3", "-c", FLOWS, "send", TO, PORT, controller(cell), &flows, &seconds];
+    let send = ["python3", "-c", FLOWS, "send", TO, PORT, super::controller(cell), &flows, &seconds];
     let output = inside(&from, &send).output().map_err(|error| error.to_string())?;
     let sent: Value = serde_json::from_slice(&output.stdout)
         .map_err(|_| format!("the sender failed: {}", netns::text(&output.stderr).trim()))?;
@@ -114,8 +128,7 @@ fn measured(sent: &Value, report: &Value) -> Option<Measured> {
             srtt: sent["srtt"].as_f64()?,
             jain: jain(&acked).unwrap_or(0.0),
         },
-        lag: report["lag"]["p99_s"].as_f64()?,
-        stall: report["lag"]["max_s"].as_f64()?,
+        lag: Some(Lag { p99: report["lag"]["p99_s"].as_f64()?, max: report["lag"]["max_s"].as_f64()? }),
         limited: all("limited")?.into_iter().fold(0.0, f64::max) / elapsed,
         mss: flows.first()?["mss"].as_u64()?,
         packet: link("queue_peak_bytes")? / link("queue_peak_packets")?.max(1.0),
@@ -144,11 +157,6 @@ back = {{ queue = "100000 packets", loss = 0.0 }}
         delay.as_millis(),
         cell.packets(),
     )
-}
-
-/// The kernel's name of the cell's congestion control.
-fn controller(cell: &Cell) -> &'static str {
-    if cell.controller == CongestionAlgorithm::Cubic { "cubic" } else { "reno" }
 }
 
 fn spawn(command: &mut Command) -> Result<Kept, String> {

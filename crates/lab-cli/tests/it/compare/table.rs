@@ -7,15 +7,15 @@ use anabranch_core::tcp::CongestionAlgorithm;
 use anabranch_lab::campaign::bottleneck::{Cell, Start};
 use anabranch_model::stats::Summary;
 
-use super::Plan;
-use super::kernel::Measured;
+use super::kernel::Lag;
+use super::{Measured, Plan, Reference};
 
 /// Counts that differ by a few segments are alike: so many are added to both before they are compared.
 const FEW: f64 = 10.0;
 /// One quantity on both sides.
 type Pair = [Summary; 2];
 
-/// One cell: Linux, then ours.
+/// One cell: the reference, then ours.
 pub(super) struct Row {
     cell: Cell,
     goodput: Pair,
@@ -28,11 +28,11 @@ pub(super) struct Row {
 
 impl Row {
     /// `None` without a run of either.
-    pub(super) fn new(cell: Cell, linux: &[Measured], ours: &[Start]) -> Option<Self> {
-        let linux_starts: Vec<Start> = linux.iter().map(|run| run.start).collect();
+    pub(super) fn new(cell: Cell, theirs: &[Measured], ours: &[Start]) -> Option<Self> {
+        let starts: Vec<Start> = theirs.iter().map(|run| run.start).collect();
         let pair = |of: fn(&Start) -> f64| {
             let summary = |starts: &[Start]| Summary::of(&starts.iter().map(of).collect::<Vec<_>>()).ok();
-            Some([summary(&linux_starts)?, summary(ours)?])
+            Some([summary(&starts)?, summary(ours)?])
         };
         Some(Self {
             cell,
@@ -41,14 +41,14 @@ impl Row {
             timeouts: pair(|start| start.timeouts)?,
             srtt: pair(|start| start.srtt * 1e3)?,
             jain: pair(|start| start.jain)?,
-            late: linux.iter().any(Measured::is_late),
+            late: theirs.iter().any(Measured::is_late),
         })
     }
 
-    /// Our goodput over Linux's.
+    /// Our goodput over the reference's.
     fn ratio(&self) -> f64 {
-        let [linux, ours] = self.goodput;
-        ours.mean / linux.mean
+        let [theirs, ours] = self.goodput;
+        ours.mean / theirs.mean
     }
 
     /// Goodput within 10 %.
@@ -63,8 +63,8 @@ impl Row {
 
     /// Retransmissions within a factor of 2.
     fn is_alike(&self) -> bool {
-        let [linux, ours] = self.again.map(|again| again.mean + FEW);
-        linux.max(ours) <= 2.0 * linux.min(ours)
+        let [theirs, ours] = self.again.map(|again| again.mean + FEW);
+        theirs.max(ours) <= 2.0 * theirs.min(ours)
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -122,32 +122,45 @@ fn value(summary: &Summary, digits: usize) -> String {
 }
 
 /// The whole report.
-pub(super) fn page(rows: &[Row], plan: &Plan, linux: &[Measured]) -> String {
-    let most = |of: fn(&Measured) -> f64| linux.iter().map(of).fold(0.0, f64::max);
+pub(super) fn page<R: Reference>(rows: &[Row], plan: &Plan, reference: &R, theirs: &[Measured]) -> String {
+    let most = |of: fn(&Measured) -> f64| theirs.iter().map(of).fold(0.0, f64::max);
+    let lag = |of: fn(&Lag) -> f64| theirs.iter().filter_map(|run| run.lag.as_ref()).map(of).reduce(f64::max);
     let mut text = format!(
-        "{}, commit {}, Linux {}: `{}`. {} cells of {} s, {} runs each, {} at a time.\n\
-         Of all of Linux's runs: largest 99th percentile of the emulator's lag {:.3} ms, largest lag \
-         {:.1} ms, packets in the fullest \
-         queue at most {:.0} bytes on average, payload of a segment at most {} bytes, a buffer was the limit for \
-         at most {:.1} % of the time.\n\n",
+        "{}, commit {}, {} {}: `{}`. {} cells of {} s, {} run{} of each, {} at a time.\nOf all of {}'s runs: ",
         first_line("date", &["-u", "+%F"]),
         first_line("git", &["rev-parse", "--short", "HEAD"]),
-        first_line("uname", &["-r"]),
+        R::NAME,
+        reference.version(),
         std::env::var("ANABRANCH_COMPARE_COMMAND").unwrap_or_else(|_| "cargo test".into()),
         rows.len(),
         plan.seconds,
         plan.runs,
-        plan.at_once,
-        most(|run| run.lag) * 1e3,
-        most(|run| run.stall) * 1e3,
+        if plan.runs == 1 { "" } else { "s" },
+        plan.at_once.unwrap_or(R::AT_ONCE),
+        R::NAME,
+    );
+    if let (Some(p99), Some(max)) = (lag(|lag| lag.p99), lag(|lag| lag.max)) {
+        let _ = write!(
+            text,
+            "largest 99th percentile of the emulator's lag {:.3} ms, largest lag {:.1} ms, ",
+            p99 * 1e3,
+            max * 1e3
+        );
+    }
+    let _ = write!(
+        text,
+        "packets in the fullest queue at most {:.0} bytes on average, payload of a segment at most {} bytes, a buffer was the \
+         limit for at most {:.1} % of the time.\n\n",
         most(|run| run.packet),
-        linux.iter().map(|run| run.mss).max().unwrap_or(0),
+        theirs.iter().map(|run| run.mss).max().unwrap_or(0),
         most(|run| run.limited) * 100.0,
     );
     summary(rows, &mut text);
-    text.push_str(
-        "\n| controller | loss | delay | queue, BDP (packets) | flows | goodput, Mbit/s: Linux | ours | ratio | \
-         segments sent again: Linux | ours | RTOs: Linux | ours | SRTT, ms: Linux | ours | Jain: Linux | ours | within |\n",
+    let _ = writeln!(
+        text,
+        "\n| controller | loss | delay | queue, BDP (packets) | flows | goodput, Mbit/s: {0} | ours | ratio | segments sent \
+         again: {0} | ours | RTOs: {0} | ours | SRTT, ms: {0} | ours | Jain: {0} | ours | within |",
+        R::NAME
     );
     let _ = writeln!(text, "|{}", " --- |".repeat(17));
     for row in rows {
@@ -192,7 +205,7 @@ fn summary(rows: &[Row], text: &mut String) {
 }
 
 /// What a program says, or a question mark.
-fn first_line(program: &str, arguments: &[&str]) -> String {
+pub(super) fn first_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     text.unwrap_or_else(|| "?".into())

@@ -1,0 +1,335 @@
+// One run of a cell with ns-3's TCP: bulk flows over one drop-tail bottleneck, measured from the first SYN. Prints one
+// line of JSON. `compare/ns3.rs` compiles and starts this program; docs/validation.md says what is compared.
+//
+// Every attribute of ns-3 can be set from the command line, which is how causes of differences are tested:
+//     bottleneck --controller=cubic --ns3::TcpCubic::HyStart=false
+
+#include <algorithm>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ns3/core-module.h>
+#include <ns3/internet-module.h>
+#include <ns3/network-module.h>
+#include <ns3/point-to-point-module.h>
+
+using namespace ns3;
+
+namespace
+{
+
+// Bytes of an IPv6 packet with a full segment.
+constexpr uint32_t PACKET = 1500;
+// Bytes of IPv6 header, TCP header and timestamps.
+constexpr uint32_t HEADERS = 40 + 20 + 12;
+// Bytes that the point-to-point device puts before each packet.
+constexpr uint32_t PPP = 2;
+// More than link and queue hold together, in bytes, several times.
+constexpr uint32_t BUFFER = 8 << 20;
+// Seconds until the first flow begins: the nodes have sent what IPv6 sends by itself.
+constexpr double BEGIN = 20.0;
+// Seconds between two samples.
+constexpr double TICK = 0.1;
+
+// One connection, as its sender sees it.
+class Flow
+{
+  public:
+    Flow(Ptr<Node> node, const Address& destination)
+        : m_destination(destination),
+          m_socket(DynamicCast<TcpSocketBase>(Socket::CreateSocket(node, TcpSocketFactory::GetTypeId())))
+    {
+        m_socket->TraceConnectWithoutContext("Tx", MakeCallback(&Flow::Sent, this));
+        m_socket->TraceConnectWithoutContext("HighestRxAck", MakeCallback(&Flow::Acknowledged, this));
+        m_socket->TraceConnectWithoutContext("RTT", MakeCallback(&Flow::Smoothed, this));
+        m_socket->TraceConnectWithoutContext("RTO", MakeCallback(&Flow::TimerSet, this));
+        m_socket->TraceConnectWithoutContext("RWND", MakeCallback(&Flow::Offered, this));
+        m_socket->SetConnectCallback(MakeCallback(&Flow::Connected, this), MakeNullCallback<void, Ptr<Socket>>());
+        m_socket->SetSendCallback(MakeCallback(&Flow::Fill, this));
+    }
+
+    void Connect()
+    {
+        m_begun = true;
+        m_socket->Connect(m_destination);
+    }
+
+    bool HasBegun() const
+    {
+        return m_begun;
+    }
+
+    // Smoothed round-trip time in seconds; 0 before the first sample.
+    double Srtt() const
+    {
+        return m_srtt;
+    }
+
+    // A buffer holds no further segment: the congestion window is not the limit.
+    bool IsLimited() const
+    {
+        uint32_t outstanding = m_highest - m_unacknowledged;
+        return m_unacknowledged > 0 && outstanding + PACKET > std::min(m_window, BUFFER);
+    }
+
+    // Bytes acknowledged, without the SYN.
+    uint32_t Acked() const
+    {
+        return std::max<uint32_t>(m_unacknowledged, 1) - 1;
+    }
+
+    uint32_t m_retransmissions{0};
+    uint32_t m_timeouts{0};
+    // Bytes of the largest payload.
+    uint32_t m_payload{0};
+
+  private:
+    void Connected(Ptr<Socket>)
+    {
+        Fill(m_socket, m_socket->GetTxAvailable());
+    }
+
+    // The buffer never runs dry. One packet for each segment: ns-3 would have to cut and to join others.
+    void Fill(Ptr<Socket>, uint32_t available)
+    {
+        uint32_t segment = PACKET - HEADERS;
+        for (; available >= segment; available -= segment)
+        {
+            m_socket->Send(Create<Packet>(segment), 0);
+        }
+    }
+
+    // A retransmission is a segment of data that begins below the highest sequence number sent.
+    void Sent(Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocketBase>)
+    {
+        uint32_t sequence = header.GetSequenceNumber().GetValue();
+        if (packet->GetSize() > 0 && sequence < m_highest)
+        {
+            ++m_retransmissions;
+        }
+        m_highest = std::max(m_highest, sequence + packet->GetSize());
+        m_payload = std::max(m_payload, packet->GetSize());
+    }
+
+    void Acknowledged(SequenceNumber32, SequenceNumber32 now)
+    {
+        m_unacknowledged = now.GetValue();
+    }
+
+    // ns-3's trace "RTT" has the smoothed round-trip time (RttEstimator::GetEstimate).
+    void Smoothed(Time, Time now)
+    {
+        m_srtt = now.GetSeconds();
+    }
+
+    // Nothing but a time-out doubles the RTO to the nanosecond. The state CA_LOSS would not show the second time-out in
+    // a row.
+    void TimerSet(Time before, Time now)
+    {
+        if (now == before + before)
+        {
+            ++m_timeouts;
+        }
+    }
+
+    void Offered(uint32_t, uint32_t now)
+    {
+        m_window = now;
+    }
+
+    Address m_destination;
+    Ptr<TcpSocketBase> m_socket;
+    bool m_begun{false};
+    double m_srtt{0.0};
+    // Sequence numbers; a connection begins with 0.
+    uint32_t m_highest{0};
+    uint32_t m_unacknowledged{0};
+    // The receiver's window in bytes.
+    uint32_t m_window{BUFFER};
+};
+
+void
+Drain(Ptr<Socket> socket)
+{
+    while (socket->Recv())
+    {
+    }
+}
+
+void
+Accept(Ptr<Socket> socket, const Address&)
+{
+    socket->SetRecvCallback(MakeCallback(&Drain));
+}
+
+// What is sampled every 100 ms.
+struct Samples
+{
+    const std::vector<std::unique_ptr<Flow>>& flows;
+    double srtt{0.0};
+    uint32_t count{0};
+    uint32_t limited{0};
+
+    void Take()
+    {
+        for (const auto& flow : flows)
+        {
+            if (flow->HasBegun())
+            {
+                srtt += flow->Srtt();
+                limited += flow->IsLimited();
+                ++count;
+            }
+        }
+        Simulator::Schedule(Seconds(TICK), &Samples::Take, this);
+    }
+};
+
+// The bottleneck's queue when it was fullest.
+struct Peak
+{
+    uint32_t packets{0};
+    uint32_t bytes{0};
+    Ptr<Queue<Packet>> queue;
+
+    void Grown(uint32_t, uint32_t now)
+    {
+        if (now > packets)
+        {
+            packets = now;
+            bytes = queue->GetNBytes() - now * PPP;
+        }
+    }
+};
+
+void
+SetDefaults(const std::string& controller)
+{
+    std::string type = controller == "cubic" ? "ns3::TcpCubic" : "ns3::TcpLinuxReno";
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(type)));
+    Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", TypeIdValue(TcpPrrRecovery::GetTypeId()));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(PACKET - HEADERS));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10)); // RFC 6928
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(BUFFER));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(BUFFER));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(true));
+    Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(true));
+    // As Linux and our TCP: an acknowledgement for 2 segments or after 40 ms.
+    Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(2));
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+    // As Linux and our TCP: RTO = SRTT + max(200 ms, 4 RTTVAR). ns-3's own minimum is 1 s (RFC 6298 section 2.4).
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MilliSeconds(200)));
+    // RFC 6298 section 2.1; ns-3's own is 3 s.
+    Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
+    // As Linux: 15. With ns-3's 6, a connection would give up within a run.
+    Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(15));
+    // No duplicate address detection, one router solicitation: the link carries nothing but the flows.
+    Config::SetDefault("ns3::Icmpv6L4Protocol::DAD", BooleanValue(false));
+    Config::SetDefault("ns3::Icmpv6L4Protocol::RsMaxRetransmissionCount", UintegerValue(1));
+}
+
+} // namespace
+
+int
+main(int argc, char* argv[])
+{
+    std::string controller = "cubic";
+    uint64_t rate = 10'000'000;
+    double delay = 20.0;
+    uint32_t queue = 34;
+    uint32_t flowCount = 1;
+    double loss = 0.0;
+    double seconds = 20.0;
+    uint64_t run = 1;
+
+    // The defaults come first: the command line may change them.
+    for (int i = 1; i < argc; ++i)
+    {
+        std::string argument = argv[i];
+        if (argument.rfind("--controller=", 0) == 0)
+        {
+            controller = argument.substr(argument.find('=') + 1);
+        }
+    }
+    SetDefaults(controller);
+    CommandLine line(__FILE__);
+    line.AddValue("controller", "reno or cubic", controller);
+    line.AddValue("rate", "bit/s of the link", rate);
+    line.AddValue("delay", "one-way delay in ms", delay);
+    line.AddValue("queue", "packets that may wait for the link", queue);
+    line.AddValue("flows", "connections, which begin 10 ms apart", flowCount);
+    line.AddValue("loss", "probability that a packet towards the receiver is lost", loss);
+    line.AddValue("seconds", "time measured, from the first SYN", seconds);
+    line.AddValue("run", "run of the random numbers", run);
+    line.Parse(argc, argv);
+    RngSeedManager::SetRun(run);
+
+    NodeContainer nodes(2);
+    PointToPointHelper link;
+    // A full packet and its PPP header take as long as the packet alone does at the cell's rate.
+    auto bits = static_cast<uint64_t>(static_cast<double>(rate) * (PACKET + PPP) / PACKET);
+    link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(bits)));
+    link.SetDeviceAttribute("Mtu", UintegerValue(PACKET));
+    link.SetChannelAttribute("Delay", TimeValue(Seconds(delay / 1e3)));
+    // Without flow control no queue disc is put before the device: its own queue is all that waits.
+    link.DisableFlowControl();
+    link.SetQueue("ns3::DropTailQueue", "MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, queue)));
+    NetDeviceContainer devices = link.Install(nodes);
+    DynamicCast<PointToPointNetDevice>(devices.Get(1))
+        ->GetQueue()
+        ->SetMaxSize(QueueSize(QueueSizeUnit::PACKETS, 100'000));
+
+    InternetStackHelper().Install(nodes);
+    Ipv6AddressHelper addresses("fd00::", Ipv6Prefix(64));
+    Ipv6InterfaceContainer interfaces = addresses.Assign(devices);
+
+    if (loss > 0.0)
+    {
+        Ptr<RateErrorModel> losses = CreateObject<RateErrorModel>();
+        losses->SetUnit(RateErrorModel::ERROR_UNIT_PACKET);
+        losses->SetRate(loss);
+        devices.Get(1)->SetAttribute("ReceiveErrorModel", PointerValue(losses));
+    }
+
+    Peak peak;
+    peak.queue = DynamicCast<PointToPointNetDevice>(devices.Get(0))->GetQueue();
+    peak.queue->TraceConnectWithoutContext("PacketsInQueue", MakeCallback(&Peak::Grown, &peak));
+
+    constexpr uint16_t PORT = 80;
+    Ptr<Socket> sink = Socket::CreateSocket(nodes.Get(1), TcpSocketFactory::GetTypeId());
+    sink->Bind(Inet6SocketAddress(Ipv6Address::GetAny(), PORT));
+    sink->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address&>(), MakeCallback(&Accept));
+    sink->Listen();
+
+    std::vector<std::unique_ptr<Flow>> flows;
+    for (uint32_t i = 0; i < flowCount; ++i)
+    {
+        Inet6SocketAddress destination(interfaces.GetAddress(1, 1), PORT);
+        flows.push_back(std::make_unique<Flow>(nodes.Get(0), destination));
+        Simulator::Schedule(Seconds(BEGIN) + MilliSeconds(10) * i, &Flow::Connect, flows.back().get());
+    }
+    Samples samples{flows};
+    Simulator::Schedule(Seconds(BEGIN + TICK), &Samples::Take, &samples);
+    Simulator::Stop(Seconds(BEGIN + seconds) + NanoSeconds(1));
+    Simulator::Run();
+
+    std::cout << std::setprecision(12) << "{\"flows\":[";
+    const char* separator = "";
+    for (const auto& flow : flows)
+    {
+        std::cout << separator << "{\"acked\":" << flow->Acked() << ",\"again\":" << flow->m_retransmissions
+                  << ",\"timeouts\":" << flow->m_timeouts << ",\"mss\":" << flow->m_payload << "}";
+        separator = ",";
+    }
+    double count = std::max<uint32_t>(samples.count, 1);
+    double packet = peak.bytes / std::max<double>(peak.packets, 1);
+    std::cout << "],\"packet\":" << packet << ",\"srtt\":" << samples.srtt / count << ",\"limited\":" << samples.limited / count << "}\n";
+    Simulator::Destroy();
+    return 0;
+}

@@ -1,0 +1,95 @@
+//! ns-3: its TCP over its own simulated bottleneck, by a program that is compiled on the spot.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anabranch_lab::campaign::bottleneck::{Cell, Start};
+use anabranch_model::stats::jain;
+use anabranch_testkit::debian::skipped;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::table::first_line;
+use super::{Measured, Reference};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/compare/ns3.cc");
+/// Debian's libns3-dev has it.
+const HEADER: &str = "/usr/include/ns3/internet-module.h";
+
+/// ns-3.
+pub(super) struct Ns3 {
+    program: PathBuf,
+    _folder: TempDir,
+}
+
+impl Ns3 {
+    /// `None` without ns-3 or a compiler, and says so. The package is not installed here: it is large.
+    pub(super) fn compile() -> Option<Self> {
+        if !Path::new(HEADER).exists() || Command::new("g++").arg("--version").output().is_err() {
+            skipped(
+                "a check against ns-3, which is not here: apt-get install libns3-dev g++, then run this test again",
+            );
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("bottleneck");
+        let mut compiler = Command::new("g++");
+        compiler.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", SOURCE, "-o"]).arg(&program);
+        compiler.args(["point-to-point", "internet", "network", "core"].map(|name| format!("-lns3-{name}")));
+        let output = compiler.output().expect("it has just answered");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(Self { program, _folder: folder })
+    }
+}
+
+impl Reference for Ns3 {
+    const NAME: &'static str = "ns-3";
+    // It takes a core, and so does ours.
+    const AT_ONCE: usize = 1;
+
+    fn version(&self) -> String {
+        first_line("dpkg-query", &["--show", "--showformat=${Version}", "libns3-dev"])
+    }
+
+    fn is_deterministic(&self, cell: &Cell) -> bool {
+        cell.loss == 0.0
+    }
+
+    fn run(&self, cell: &Cell, _: usize, run: u64, seconds: u64) -> Result<Measured, String> {
+        let options = [
+            ("controller", super::controller(cell).to_owned()),
+            ("rate", cell.rate.to_string()),
+            ("delay", cell.delay.as_millis().to_string()),
+            ("queue", cell.packets().to_string()),
+            ("flows", cell.flows.to_string()),
+            ("loss", cell.loss.to_string()),
+            ("seconds", seconds.to_string()),
+            ("run", run.to_string()),
+        ];
+        let mut command = Command::new(&self.program);
+        command.args(options.map(|(name, value)| format!("--{name}={value}")));
+        let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)))?;
+        measured(&report, seconds as f64).ok_or_else(|| format!("cannot read {report}"))
+    }
+}
+
+fn measured(report: &Value, seconds: f64) -> Option<Measured> {
+    let flows = report["flows"].as_array()?;
+    let all = |key: &str| flows.iter().map(|flow| flow[key].as_f64()).collect::<Option<Vec<f64>>>();
+    let acked = all("acked")?;
+    Some(Measured {
+        start: Start {
+            goodput: acked.iter().sum::<f64>() * 8.0 / seconds,
+            retransmissions: all("again")?.iter().sum(),
+            timeouts: all("timeouts")?.iter().sum(),
+            srtt: report["srtt"].as_f64()?,
+            jain: jain(&acked).unwrap_or(0.0),
+        },
+        lag: None,
+        limited: report["limited"].as_f64()?,
+        mss: flows.first()?["mss"].as_u64()?,
+        packet: report["packet"].as_f64()?,
+    })
+}
