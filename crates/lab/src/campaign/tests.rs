@@ -7,8 +7,9 @@ use anabranch_core::tcp::{self, CongestionAlgorithm};
 
 /// Cells of the grid that miss a limit, in ms, bandwidth-delay products and flows, and why:
 ///
-/// * At 5 ms a sawtooth is only six to nine round trips, one of which is the recovery. Westwood+ measures less than the path
-///   delivers where a round trip is a few segments.
+/// * At 5 ms a sawtooth is only six to nine round trips. The retransmission that RACK's timer releases meets a full queue and is
+///   lost too, and delayed acknowledgements slow the window down: Linux uses as much of this link. Westwood+ measures less
+///   than the path delivers where a round trip is a few segments.
 /// * Eight slow starts of CUBIC overshoot a long queue at 150 ms.
 /// * A flow of BBR with four to five packets of the link probes every fourth or fifth round trip, as a Reno flow would lose
 ///   something (BBR.IsRenoCoexistenceProbeTime), and each probe of a short queue loses two or three packets.
