@@ -45,8 +45,8 @@ pub struct Config {
     pub sack_on_data: bool,
     /// Explicit congestion notification (RFC 3168): routers mark packets instead of dropping them.
     pub ecn: EcnMode,
-    /// Alternative backoff with ECN (RFC 8511): a mark takes less of the window than a loss, 0.2 for NewReno and 0.15 for
-    /// CUBIC. The other controllers treat it as a loss.
+    /// Alternative backoff with ECN (RFC 8511): a mark takes less of the window than a loss, 0.2 for NewReno and the coupled
+    /// control and 0.15 for CUBIC. The other controllers treat it as a loss.
     pub abe: bool,
     /// Nagle's algorithm (RFC 9293 section 3.7.4): hold back a short segment while data is in flight.
     pub nagle: Nagle,

@@ -253,7 +253,7 @@ impl Flight {
             if left < right && right <= offset(max) {
                 let missing = right - left - self.board.reported(block.left, block.right);
                 if let Some(hole) = self.board.hole(block.left, block.right)
-                    && let Some(merged) = self.board.add(*block)
+                    && let Some(merged) = self.board.add(*block, self.segments.len())
                 {
                     news += missing;
                     // A block grows at its end: what is known of it is not gone through again.
@@ -400,8 +400,17 @@ impl Flight {
         }
     }
 
-    /// The segment is to be sent again.
+    /// The segment is to be sent again: congestion has lost it.
     fn lose(&mut self, i: usize) {
+        self.withdraw(i);
+        let segment = self.segments[i];
+        if let Some(rate) = &mut self.rate {
+            rate.lost(segment.at, segment.seq, segment.end);
+        }
+    }
+
+    /// The segment is to be sent again, though congestion has not lost it.
+    fn withdraw(&mut self, i: usize) {
         self.forget(i);
         let segment = &mut self.segments[i];
         segment.copies = 0;
@@ -409,9 +418,6 @@ impl Flight {
         self.losses += 1;
         self.lost += segment.len();
         self.lost_from = self.lost_from.min(segment.seq);
-        if let Some(rate) = &mut self.rate {
-            rate.lost(segment.at, segment.seq, segment.end);
-        }
     }
 
     /// Nothing was lost after all: what was to be sent again is in the network. `ordered` keeps the order of transmissions
@@ -452,13 +458,29 @@ impl Flight {
         }
     }
 
+    /// The first segment goes out again, without a sign of congestion: the route was lost.
+    pub(crate) fn withdraw_first(&mut self) {
+        if self.segments.front().is_some_and(|first| first.fate == Fate::Unknown) {
+            self.withdraw(0);
+        }
+    }
+
     /// All that the peer has not reported is lost.
     pub(crate) fn lose_all(&mut self) {
+        self.give_up_all(Self::lose);
+    }
+
+    /// All that the peer has not reported goes out again, without a sign of congestion: its window was closed.
+    pub(crate) fn withdraw_all(&mut self) {
+        self.give_up_all(Self::withdraw);
+    }
+
+    fn give_up_all(&mut self, one: fn(&mut Self, usize)) {
         self.check_reneging();
         self.rescue = None;
         for i in 0..self.segments.len() {
             if self.segments[i].fate == Fate::Unknown {
-                self.lose(i);
+                one(self, i);
             }
         }
     }

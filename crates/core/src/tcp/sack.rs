@@ -13,13 +13,13 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Takes a block above SND.UNA; returns the block that it is a part of now, or `None` if there are too many to
-    /// keep another.
-    pub(crate) fn add(&mut self, block: SackBlock) -> Option<SackBlock> {
+    /// Takes a block above SND.UNA; returns the block that it is a part of now, or `None` if there are `most`, the number
+    /// of segments in flight: no peer has more to report.
+    pub(crate) fn add(&mut self, block: SackBlock, most: usize) -> Option<SackBlock> {
         let first = self.blocks.partition_point(|b| b.right.lt(block.left));
         let count = self.blocks[first..].iter().take_while(|b| b.left.le(block.right)).count();
         if count == 0 {
-            if self.blocks.len() >= MAX_BLOCKS {
+            if self.blocks.len() >= most {
                 return None;
             }
             self.blocks.insert(first, block);
@@ -131,5 +131,3 @@ fn len(block: &SackBlock) -> u32 {
 pub(crate) const DUP_THRESH: u32 = 3;
 /// Octets from the acknowledgement to the furthest duplicate, well below half of the sequence space.
 const REACH: u32 = 1 << 30;
-/// More blocks than any window here needs; a peer cannot make us keep more.
-const MAX_BLOCKS: usize = 4096;

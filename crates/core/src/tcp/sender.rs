@@ -105,6 +105,8 @@ pub(crate) struct Sender {
     retries: u32,
     /// When data last left.
     last_sent: Instant,
+    /// When the SYN was sent for the first time.
+    first_syn: Instant,
     counts: Counts,
     delivery: Delivery,
     /// Where our octets belong, if this is a subflow.
@@ -230,6 +232,7 @@ impl Sender {
             timer: Timer::Idle,
             retries: 0,
             last_sent: Instant::ZERO,
+            first_syn: Instant::ZERO,
             counts: Counts::default(),
             delivery: Delivery::default(),
             map: None,
@@ -243,7 +246,11 @@ impl Sender {
     pub(crate) fn set_mss(&mut self, mss: u32) {
         self.mss = mss.max(1);
         // RFC 5681 section 3.1: one segment after a lost SYN.
-        let cwnd = if self.counts.timeouts > 0 { self.mss } else { self.initial_window() };
+        self.begin_with(if self.counts.timeouts > 0 { self.mss } else { self.initial_window() });
+    }
+
+    /// A congestion control that has seen nothing.
+    fn begin_with(&mut self, cwnd: u32) {
         let cwnd = cwnd.min(self.limit()).max(self.mss);
         self.congestion = controller(&self.config, cwnd, self.mss, self.base);
         self.flight.rate = self.congestion.wants_samples().then(Box::default);

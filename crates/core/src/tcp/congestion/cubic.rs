@@ -63,7 +63,11 @@ impl Cubic {
     }
 
     fn begin(&mut self, now: Instant, view: &View) -> Epoch {
-        let origin = if self.fresh { self.cwnd } else { self.w_max.max(self.cwnd) };
+        if self.fresh {
+            // Section 4.8: after a time-out W_max is the window at which congestion avoidance begins.
+            self.w_max = self.cwnd;
+        }
+        let origin = self.w_max.max(self.cwnd);
         let k = root_of(origin - self.cwnd, view.mss);
         let epoch = Epoch { start: now, k, origin, w_est: self.cwnd, owed: 0 };
         self.owed = 0;
@@ -154,7 +158,11 @@ impl Controller for Cubic {
     }
 
     fn on_mark(&mut self, _now: Instant, view: &View) {
+        let cwnd = self.cwnd;
         self.back_off(view, if view.abe { BETA_ECN } else { BETA });
+        self.cwnd = self.ssthresh.min(cwnd);
+        // A mark is never undone, not even with a spurious loss behind it.
+        self.before = None;
     }
 
     fn on_recovered(&mut self, _now: Instant, view: &View) {

@@ -82,13 +82,16 @@ impl Controller for NewReno {
     }
 
     fn on_mark(&mut self, now: Instant, view: &View) {
-        if !view.abe {
-            return self.on_loss(now, view);
+        let cwnd = self.cwnd;
+        if view.abe {
+            // RFC 8511 section 3: beta_ecn is 0.8.
+            let ssthresh = (u64::from(view.in_flight) * 4 / 5) as u32;
+            let ssthresh = ssthresh.max(view.least_ssthresh);
+            self.reduce(ssthresh, ssthresh);
+        } else {
+            self.on_loss(now, view);
         }
-        // RFC 8511 section 3: beta_ecn is 0.8.
-        let ssthresh = (u64::from(view.in_flight) * 4 / 5) as u32;
-        let ssthresh = ssthresh.max(view.least_ssthresh);
-        self.reduce(ssthresh, ssthresh);
+        self.cwnd = self.cwnd.min(cwnd);
     }
 
     fn on_recovered(&mut self, _now: Instant, view: &View) {

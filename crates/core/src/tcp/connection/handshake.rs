@@ -77,8 +77,9 @@ impl Connection {
         self.ecn.take_syn(syn.flags);
         self.tx.set_ecn(self.ecn.is_agreed());
         let sack = options.sack.as_slice();
-        let a =
-            Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp: None, ece: false };
+        let answers = syn.flags.contains(Flags::ACK) && self.stamps.is_some();
+        let stamp = options.timestamps.filter(|_| answers).map(|theirs| theirs.echo);
+        let a = Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp, ece: false };
         self.tx.handle_syn(now, &a);
     }
 

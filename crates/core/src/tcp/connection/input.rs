@@ -20,13 +20,15 @@ struct Dropped;
 impl Connection {
     /// Whether the segment has passed all checks.
     pub(super) fn segment_in_window(&mut self, now: Instant, mut segment: Segment) -> bool {
+        // The window of a segment with SYN is not scaled (RFC 7323 section 2.2).
+        let shift = if segment.flags.contains(Flags::SYN) { 0 } else { self.send_shift };
         match self.check(now, &mut segment) {
             Ok(()) => {
                 // Only now: a segment with an impossible ACK must not set TS.Recent, or PAWS would drop all others.
                 self.take_stamp(now, &segment);
-                self.tell_multipath(&segment, segment.seq, self.send_shift);
+                self.tell_multipath(&segment, segment.seq, shift);
                 self.ecn.receive(&segment);
-                self.process_ack(now, &segment);
+                self.process_ack(now, &segment, shift);
                 self.tune(now, &segment);
                 self.process_text(now, segment);
                 true
@@ -204,10 +206,10 @@ impl Connection {
 
     /// The rest of the fifth step: SND.UNA, the window, and what an acknowledged FIN means.
     #[inline]
-    fn process_ack(&mut self, now: Instant, segment: &Segment) {
+    fn process_ack(&mut self, now: Instant, segment: &Segment, shift: u8) {
         let echo = segment.options.timestamps.filter(|_| self.stamps.is_some());
         let (window, len) = match &mut self.multipath {
-            None => (u32::from(segment.window) << self.send_shift, segment.seq_len()),
+            None => (u32::from(segment.window) << shift, segment.seq_len()),
             Some(multipath) => {
                 let news = multipath.is_news(&segment.mptcp, segment.window);
                 (UNBOUNDED, segment.seq_len() + u32::from(news))

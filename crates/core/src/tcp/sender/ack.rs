@@ -6,6 +6,7 @@ use super::timer::Timer;
 use super::{Partial, Phase, Resend, Sender, Timing};
 use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::config::{Recovery, SackRole};
+use crate::tcp::rtt::timestamp;
 use crate::tcp::sack::{self, DUP_THRESH};
 use crate::time::{Duration, Instant};
 
@@ -124,9 +125,17 @@ impl Sender {
             return;
         }
         let resent = self.counts.timeouts > 0;
+        // The first one has arrived, and only the round trip is longer than the time-out (RFC 3522).
+        let late = resent && self.config.undo && a.stamp == Some(timestamp(self.first_syn));
         self.una = a.ack;
         match self.timing {
             Timing::Running { at, .. } => self.measured(now, now.saturating_since(at)),
+            Timing::Spoiled if late => {
+                self.counts.undone += 1;
+                self.begin_with(self.initial_window());
+                self.rtt.restart_after_lost_syn();
+                self.measured(now, now.saturating_since(self.first_syn));
+            }
             Timing::Spoiled if resent => self.rtt.restart_after_lost_syn(),
             Timing::Spoiled | Timing::Idle => {}
         }
@@ -355,11 +364,15 @@ impl Sender {
         }
         // RFC 6675 section 6: what leaves now has a whole time-out to be acknowledged.
         self.restart_timer(now);
-        if !self.is_marked() {
+        if self.is_marked() {
+            // The window was reduced for this before, and not by a loss that could turn out to be spurious.
+            self.forget_prior();
+        } else {
             let view = self.view(flight, self.repair());
             self.congestion.on_loss(now, &view);
-            self.say_reduced();
         }
+        // The segment that said so may be what was lost.
+        self.say_reduced();
     }
 
     /// Karn's rule: only an octet sent once is timed; else the timestamp tells the copies apart.

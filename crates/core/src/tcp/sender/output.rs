@@ -49,6 +49,7 @@ impl Sender {
         let first = self.max == self.una;
         self.max = self.max.max(self.una + 1);
         if first {
+            self.first_syn = now;
             self.timing = Timing::Running { end: self.max, at: now };
         } else {
             self.timing = Timing::Spoiled;
@@ -75,7 +76,7 @@ impl Sender {
                 return None;
             }
             // However many probes leave, one of them is in the network.
-            self.flight.lose_first();
+            self.flight.withdraw_first();
             // A peer that has reported all of it has to hear something too.
             let all = SackBlock { left: self.una, right: self.max };
             return self.send_una(now).or_else(|| self.send_hole(now, all));
@@ -204,13 +205,13 @@ impl Sender {
         if run.len() == 0 {
             return None;
         }
-        let timer = self.timer;
+        let (timer, last_sent) = (self.timer, self.last_sent);
         let out = self.emit(now, self.una, run);
         self.timing = Timing::Spoiled;
         if self.window.wnd == 0 {
             // The peer need not take it: it goes out again with what the window admits once it opens.
-            self.flight.lose_all();
-            self.timer = timer;
+            self.flight.withdraw_all();
+            (self.timer, self.last_sent) = (timer, last_sent);
         } else {
             self.timer = Timer::Idle;
             self.ensure_timer(now);
@@ -300,10 +301,12 @@ impl Sender {
         }
     }
 
-    /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts.
+    /// RFC 5681 section 4.1: after a silence longer than the time-out the window restarts. Probes of a closed window do
+    /// not end a silence.
     #[inline]
     fn restart_after_idle(&mut self, now: Instant) {
-        if self.una == self.max && now.saturating_since(self.last_sent) > self.rtt.rto() {
+        let silent = self.una == self.max || (self.phase == Phase::Open && self.flight.pipe() == 0);
+        if silent && now.saturating_since(self.last_sent) > self.rtt.rto() {
             self.forget_prior();
             let view = self.view(0, self.repair());
             self.congestion.on_idle(now, &view);

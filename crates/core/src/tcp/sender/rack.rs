@@ -40,6 +40,8 @@ struct TailProbe {
     end: SeqNumber,
     /// TLP.is_retrans.
     again: bool,
+    /// The window that it probes was reduced for a mark.
+    marked: bool,
 }
 
 impl Sender {
@@ -170,7 +172,7 @@ impl Sender {
             return None;
         }
         let out = self.emit(now, seq, run);
-        self.rack.probe = Some(TailProbe { end: self.max, again });
+        self.rack.probe = Some(TailProbe { end: self.max, again, marked: self.is_marked() });
         self.rack.probe_at = None;
         self.timer = Timer::Retransmit(now + self.rtt.rto());
         Some(out)
@@ -197,8 +199,10 @@ impl Sender {
             // The probe has repaired a loss, which counts as any other.
             self.rack.probe = None;
             self.forget_prior();
-            let view = self.view(self.cwnd(), self.repair());
-            self.congestion.on_loss(now, &view);
+            if !probe.marked {
+                let view = self.view(self.cwnd(), self.repair());
+                self.congestion.on_loss(now, &view);
+            }
             self.say_reduced();
         }
     }

@@ -103,7 +103,8 @@ impl Sender {
         // One reduction for the losses of one window: a time-out while they are repaired finds the threshold as the
         // first sign of them has left it.
         let again = self.retries > 1 || self.phase != Phase::Open;
-        let repair = if again { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
+        let repair =
+            if again || self.is_marked() { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
         self.doubt_sack();
         self.begin_timeout(again);
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
@@ -122,8 +123,8 @@ impl Sender {
 
     /// Data in flight met a window that has closed: only probes until it opens.
     fn refused(&mut self, now: Instant) {
+        self.flight.withdraw_all();
         self.lose_outstanding(now);
-        self.flight.lose_all();
         self.forget_prior();
         // Sent again as after a time-out, but nothing was lost to congestion.
         self.recover = self.max;
