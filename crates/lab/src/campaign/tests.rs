@@ -40,6 +40,17 @@ fn flows_use_a_bottleneck_as_their_sawtooth_says() {
     for case in bottleneck::run(&cells, tcp::Config::modern(), |_| {}) {
         let Cell { controller, delay, queue, flows, .. } = case.cell;
         let crowded = case.cell.is_crowded();
+        if crowded {
+            // Eight flows that share six packets have time-outs by necessity, and BBR's bursts cost two flows some. Limits
+            // somewhat above what there is, against a collapse.
+            let timeouts = match (controller, flows) {
+                (_, 8) => 200.0,
+                (CongestionAlgorithm::Bbr, 2) => 20.0,
+                _ => 1.0,
+            };
+            assert!(case.outcome.utilisation > 0.8 * case.sawtooth.utilisation, "{case:?}");
+            assert!(case.outcome.timeouts < timeouts, "{case:?}");
+        }
         let faults = case.faults.iter().filter(|fault| !crowded || **fault == "utilisation" && flows > 2);
         missed.extend(faults.map(|fault| (controller, delay.as_millis(), queue, flows, *fault)));
     }

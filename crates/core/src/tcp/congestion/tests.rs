@@ -17,11 +17,11 @@ fn functions(source: &'static str, from: &str) -> Vec<&'static str> {
 #[test]
 fn the_spy_has_every_method() {
     let mut asked = functions(include_str!("../congestion.rs"), "pub trait Controller");
-    let mut forwarded = functions(include_str!("tests.rs"), "\nimpl Controller for Spy");
+    let mut spied = functions(include_str!("tests.rs"), "\nimpl Controller for Spy");
     asked.sort_unstable();
-    forwarded.sort_unstable();
+    spied.sort_unstable();
     assert!(asked.len() > 12);
-    assert_eq!(asked, forwarded);
+    assert_eq!(asked, spied);
 }
 
 /// Counts the calls.

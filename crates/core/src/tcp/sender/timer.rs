@@ -103,8 +103,7 @@ impl Sender {
         // One reduction for the losses of one window: a time-out while they are repaired finds the threshold as the
         // first sign of them has left it.
         let again = self.retries > 1 || self.phase != Phase::Open;
-        let repair =
-            if again || self.is_marked() { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
+        let repair = if again || self.is_marked() { Repair::RepeatedTimeout } else { Repair::FirstTimeout };
         self.doubt_sack();
         self.begin_timeout(again);
         let view = self.view(self.in_flight().min(self.cwnd()), repair);
