@@ -172,7 +172,7 @@ pub(super) fn page<R: Reference>(rows: &[Row], plan: &Plan, reference: &R, their
 /// How many cells of each controller and loss meet what.
 fn summary(rows: &[Row], text: &mut String) {
     text.push_str(
-        "| controller | loss | cells | goodput within 10 % | within 25 % | beyond | retransmissions within a factor of 2 | \
+        "| controller | loss | cells | goodput within 10 % | within 25 % | beyond | retransmissions alike | \
          median ratio of goodput | smallest | largest |\n",
     );
     let _ = writeln!(text, "|{}", " --- |".repeat(10));
