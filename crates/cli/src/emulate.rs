@@ -52,6 +52,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         let message = format!("{}: a sweep of {} points cannot be emulated", path.display(), points.len());
         return Err(Error::input(message).with_hint("set its axes with --set, or leave `[sweep]` out"));
     };
+    run::refuse_overwriting(path, &points, &[("--pcap", &arguments.pcap)])?;
     let scenario = &point.scenario;
     let pcap = arguments.pcap.as_ref().map(|path| {
         let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;

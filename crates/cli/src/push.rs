@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_deploy::error::Error;
-use anabranch_deploy::files::{check_writable, read, write_whole};
+use anabranch_deploy::files::{check_apart, check_writable, read, write_whole};
 use anabranch_deploy::output;
 use anabranch_deploy::push::report::Compared;
 use anabranch_deploy::push::{self as deployed, Wanted, progress};
@@ -68,6 +68,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     if to.is_some() {
         return deployed::main(&arguments.common);
     }
+    let network = arguments.network.as_deref().map(|network| ("the network", network));
+    let outputs = [("--out", &arguments.out), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
+    let outputs = outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
+    check_apart(std::iter::once(("the file to push,", path.as_path())).chain(network), outputs)?;
     let file = read(path)?;
     let network = network::load(arguments.network.as_deref())?;
     let mut scenario = network::scenario(&network, *gateways)?;

@@ -1,11 +1,12 @@
 //! `anabranch run`: simulate a scenario file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
+use anabranch_deploy::files::{check_apart, folder};
 use anabranch_deploy::output::{self, figure};
 use anabranch_model::stats::Summary;
 use anabranch_sim::capture::Capture;
@@ -62,6 +63,9 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let Some(path) = &arguments.scenario else { return Ok(()) };
     let points = read(path, &arguments.set, policies)?;
     refuse_outside(path, &points)?;
+    let outputs =
+        [("--trace", &arguments.trace), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
+    refuse_overwriting(path, &points, &outputs)?;
     if arguments.trace.is_some() || arguments.pcap.is_some() || arguments.events.is_some() {
         return watched(arguments, &points);
     }
@@ -88,6 +92,19 @@ pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(
         return Err(Error::input(message).with_hint("run it with `anabranch emulate`"));
     }
     Ok(())
+}
+
+/// No output may be the scenario file, a file that a transfer carries, or another output.
+pub(crate) fn refuse_overwriting(
+    path: &Path,
+    points: &[PointWithFiles],
+    outputs: &[(&str, &Option<PathBuf>)],
+) -> Result<(), Error> {
+    let carried: BTreeSet<&String> = points.iter().flat_map(|(_, files)| files.keys()).collect();
+    let carried: Vec<PathBuf> = carried.into_iter().map(|name| folder(path).join(name)).collect();
+    let carried = carried.iter().map(|file| ("the content of a transfer,", file.as_path()));
+    let outputs = outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
+    check_apart(std::iter::once(("the scenario file", path)).chain(carried), outputs)
 }
 
 /// Every point of the scenario in a file.
@@ -178,9 +195,9 @@ fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> 
 
 /// The contents that the scenario carries, from where it says.
 fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Error> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let parent = path.parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
-        let file = folder.join(name);
+        let file = parent.join(name);
         let octets = std::fs::read(&file).map_err(|error| Error::unreadable(&file, &error))?;
         Ok((name.to_owned(), Bytes::from(octets)))
     };

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::files::{check_writable, write_whole};
+use anabranch_deploy::files::{check_apart, check_writable, write_whole};
 use anabranch_deploy::output;
 use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::units::Span;
@@ -38,10 +38,8 @@ pub struct Arguments {
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {
     let out = arguments.out.clone().unwrap_or_else(|| arguments.log.with_extension("html"));
-    if out == arguments.log {
-        return Err(Error::input(format!("{}: the page would replace the log", out.display()))
-            .with_hint("name another place with --out"));
-    }
+    let what = if is_scenario(&arguments.log) { "the scenario file" } else { "the event log" };
+    check_apart([(what, arguments.log.as_path())], [("--out", out.as_path())])?;
     check_writable(&out)?;
     let nanos = |span: Option<Span>, default| span.map_or(default, |span| span.0.as_nanos());
     let part = Part {
@@ -52,8 +50,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     if part.from > part.until {
         return Err(Error::input("--from is later than --until").with_hint("show some time between them"));
     }
-    let replay = if arguments.log.extension().is_some_and(|extension| extension == "toml") {
-        replay(&arguments.log, simulate(&arguments.log, policies)?.as_slice(), part)?
+    let replay = if is_scenario(&arguments.log) {
+        replay(&arguments.log, simulate(&arguments.log, &out, policies)?.as_slice(), part)?
     } else {
         let file = File::open(&arguments.log).map_err(|error| Error::unreadable(&arguments.log, &error))?;
         replay(&arguments.log, BufReader::new(file), part)?
@@ -86,14 +84,19 @@ fn replay(path: &Path, log: impl BufRead, part: Part) -> Result<Replay, Error> {
     })
 }
 
-/// The log of a scenario's first run.
-fn simulate(path: &Path, policies: &Policies) -> Result<Vec<u8>, Error> {
+fn is_scenario(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The log of a scenario's first run, of which the page goes to `out`.
+fn simulate(path: &Path, out: &Path, policies: &Policies) -> Result<Vec<u8>, Error> {
     let points = run::read(path, &[], policies)?;
     let [(point, files)] = points.as_slice() else {
         return Err(Error::input(format!("{}: it has {} points", path.display(), points.len()))
             .with_hint("choose one with `anabranch run --set ... --events PATH`, and view that"));
     };
     run::refuse_outside(path, &points)?;
+    run::refuse_overwriting(path, &points, &[("--out", &Some(out.to_owned()))])?;
     let (scenario, seed) = (&point.scenario, point.scenario.seed);
     let Plan { builder, .. } = scenario.plan(seed, 0, files);
     let mut sim = builder.build();

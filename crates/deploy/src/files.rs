@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, File, Metadata, Permissions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::FileDigest;
@@ -38,6 +38,63 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
         Temporary::beside(path).map(drop)
     };
     tried.map_err(|e| Error::unwritable(path, &e))
+}
+
+/// Refuses outputs that would replace an input or each other, before anything is opened for writing. An input goes with what it
+/// is, an output with the option that names it. Devices and pipes are written to where they stand, so several outputs may share one.
+///
+/// # Errors
+/// The first output that is an input, or the first two outputs that are one file.
+pub fn check_apart<'a>(
+    inputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
+    outputs: impl IntoIterator<Item = (&'a str, &'a Path)>,
+) -> Result<(), Error> {
+    let inputs: Vec<_> = inputs.into_iter().map(|(what, path)| (what, path, Identity::of(path))).collect();
+    let mut others: Vec<(&str, Identity)> = Vec::new();
+    for (option, path) in outputs.into_iter().filter(|(_, path)| !is_special(path)) {
+        let identity = Identity::of(path);
+        if let Some((what, input, _)) = inputs.iter().find(|(.., input)| *input == identity) {
+            let message = format!("{option} {} would overwrite {what} {}", path.display(), input.display());
+            return Err(Error::input(message).with_hint(format!("name another file with {option}")));
+        }
+        if let Some((other, _)) = others.iter().find(|(_, other)| *other == identity) {
+            let message = format!("{other} and {option} name the same file, {}", path.display());
+            return Err(Error::input(message).with_hint("name a file of its own for each output"));
+        }
+        others.push((option, identity));
+    }
+    Ok(())
+}
+
+/// Symbolic links that are followed to a file that is not there yet; Linux follows as many (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// What makes two paths name the same file.
+#[derive(PartialEq, Eq, Debug)]
+enum Identity {
+    /// Device and inode of a file that exists: hard links share them.
+    There(u64, u64),
+    /// The path at which a file would be made, with the canonical path of its folder.
+    New(PathBuf),
+}
+
+impl Identity {
+    fn of(path: &Path) -> Self {
+        if let Ok(there) = path.metadata() {
+            return Self::There(there.dev(), there.ino());
+        }
+        // Writing through a link that leads nowhere makes the file that the link names.
+        let mut path = path.to_owned();
+        for _ in 0..MAX_LINKS {
+            let Ok(target) = path.read_link() else { break };
+            path = folder(&path).join(target);
+        }
+        let place = folder(&path).canonicalize().ok();
+        Self::New(match (place, path.file_name()) {
+            (Some(place), Some(name)) => place.join(name),
+            _ => path,
+        })
+    }
 }
 
 /// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
@@ -224,6 +281,42 @@ mod tests {
         let mut names: Vec<String> = all.map(|name| name.to_string_lossy().into_owned()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn outputs_are_apart_from_inputs_and_from_each_other_under_every_name() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("in"), "in").expect("room");
+        fs::write(at("old"), "old").expect("room");
+        fs::create_dir(at("sub")).expect("room");
+        fs::hard_link(at("in"), at("hard")).expect("a file system with hard links");
+        for (target, link) in [("in", "soft"), ("soft", "softer"), ("new", "hanging"), (".", "same")] {
+            std::os::unix::fs::symlink(target, at(link)).expect("a file system with links");
+        }
+        let check = |outputs: [&str; 2]| {
+            let outputs = outputs.map(at);
+            let said = check_apart(
+                [("the input", at("in").as_path())],
+                ["-a", "-b"].into_iter().zip(outputs.iter().map(PathBuf::as_path)),
+            );
+            said.map_err(|error| error.to_string())
+        };
+        for name in ["in", "hard", "soft", "softer", "./in", "sub/../in", "same/hard"] {
+            let error = check(["new", name]).expect_err(name);
+            assert!(error.contains("-b ") && error.contains("would overwrite the input"), "{name}: {error}");
+        }
+        for names in
+            [["new", "new"], ["new", "./new"], ["new", "same/new"], ["hanging", "new"], ["old", "sub/../old"]]
+        {
+            let error = check(names).expect_err("one file");
+            assert!(error.contains("-a and -b name the same file"), "{names:?}: {error}");
+        }
+        for names in [["new", "old"], ["sub/in", "in2"], ["none/a", "none/b"]] {
+            assert_eq!(check(names), Ok(()), "{names:?}");
+        }
+        let null = Path::new("/dev/null");
+        assert!(check_apart([("the input", null)], [("-a", null), ("-b", null)]).is_ok());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_secure::{KeyText, SecretKey, SharedKey, SigningKey, VerifyingKey};
 
 use crate::error::Error;
-use crate::files::{digest, write_whole};
+use crate::files::{check_apart, digest, write_whole};
 use crate::keys::{in_file, read_signature, warn_if_open};
 use crate::output;
 
@@ -140,13 +140,15 @@ fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
 
 impl Sign {
     fn run(&self) -> Result<(), Error> {
+        let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
+        let inputs = [("the file to sign,", self.file.as_path()), ("the key", self.key.as_path())];
+        check_apart(inputs, [("--out", path.as_path())])?;
         warn_if_open(&self.key);
         let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
             return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
                 .with_hint("`anabranch key new NAME --kind signing` makes one"));
         };
         let signature = key.sign(&digest(&self.file)?.1);
-        let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
         write_whole(&path, format!("{signature}\n").as_bytes())?;
         output::text(&format!("{}\n", path.display()))
     }

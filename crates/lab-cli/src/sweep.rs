@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::files::{Whole, folder};
+use anabranch_deploy::files::{Whole, check_apart, folder};
 use anabranch_sim::scenario::Policies;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
 use rayon::ThreadPoolBuilder;
@@ -76,6 +76,11 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let sweep = Sweep::new(spec).map_err(failed)?;
     let folder =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-sweep", stem(&arguments.spec))));
+    let files = [folder.join("table.parquet"), folder.join("table.csv")];
+    check_apart(
+        [("the spec", arguments.spec.as_path())],
+        files.iter().map(|file| ("--out", file.as_path())),
+    )?;
     let threads = usize::from(arguments.jobs.unwrap_or(0));
     let pool = ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| Error::job(format!("cannot start threads: {error}")))?;
@@ -105,7 +110,6 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         }
         return report::unfinished(&folder, done, missing, arguments.json);
     }
-    let files = [folder.join("table.parquet"), folder.join("table.csv")];
     write(&files[0], |file| table.write_parquet(file))?;
     write(&files[1], |file| table.write_csv(file))?;
     report::points(&sweep, &points, &table, &metrics, arguments.json)?;

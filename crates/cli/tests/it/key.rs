@@ -64,6 +64,11 @@ fn a_signature_holds_for_one_file_and_one_signer() {
         (&["sign", "firmware", "--key", "mine.pub"][..], "makes one"),
         (&["verify", "firmware", "--key", "mine.key"], "name a NAME.pub"),
         (&["verify", "firmware", "--key", "mine.pub", "--signature", "firmware"], "128 hexadecimal digits"),
+        (
+            &["sign", "firmware", "--key", "mine.key", "--out", "./mine.key"][..],
+            "would overwrite the key mine.key",
+        ),
+        (&["sign", "firmware", "--key", "mine.key", "--out", "firmware"], "would overwrite the file to sign"),
         (&["sign", "absent", "--key", "mine.key"], "name a file"),
     ] {
         let run = key(path, arguments);

@@ -156,6 +156,53 @@ fn bad_input_is_one_error_with_place_and_hint() {
 }
 
 #[test]
+fn an_output_never_overwrites_an_input_or_another_output() {
+    let carrying = NETWORK.replace("bytes = \"20 kB\"", "file = \"content\"");
+    let (folder, path) = scenario(&carrying);
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("content"), "what is carried").expect("a file");
+    std::os::unix::fs::symlink("small.toml", at("soft")).expect("a link");
+    std::fs::hard_link(&path, at("hard")).expect("a link");
+    std::fs::create_dir(at("sub")).expect("a folder");
+    let run = |command: &str, args: &[&str]| {
+        let mut program = Command::cargo_bin("anabranch").expect("the program is built");
+        let assert = program.arg(command).current_dir(&folder).args(args).assert().code(2).stdout("");
+        let error = String::from_utf8(assert.get_output().stderr.clone()).expect("text");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), carrying, "{command} {args:?}");
+        assert_eq!(std::fs::read_to_string(at("content")).expect("it is there"), "what is carried");
+        error
+    };
+    for (command, option) in
+        [("run", "--trace"), ("run", "--pcap"), ("run", "--events"), ("emulate", "--pcap"), ("view", "--out")]
+    {
+        for name in ["small.toml", "./small.toml", "sub/../small.toml", "soft", "hard", "content"] {
+            let error = run(command, &["small.toml", option, name]);
+            assert!(error.contains(&format!("{option} {name} would overwrite")), "{command}: {error}");
+            assert!(error.contains("hint: name another file"), "{command}: {error}");
+        }
+    }
+    for name in ["out", "./out", "sub/../out"] {
+        for [a, b] in [["--trace", "--pcap"], ["--trace", "--events"], ["--pcap", "--events"]] {
+            let error = run("run", &["small.toml", b, name, a, "out"]);
+            assert!(error.contains(&format!("{a} and {b} name the same file")), "{error}");
+            assert!(!at("out").exists());
+        }
+    }
+    let network = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml"));
+    std::fs::write(at("net.toml"), network.expect("it is there")).expect("a file");
+    for option in ["--out", "--pcap", "--events"] {
+        for name in ["net.toml", "content"] {
+            let error = run("push", &["content", "--network", "net.toml", option, name]);
+            assert!(error.contains(&format!("{option} {name} would overwrite")), "{error}");
+        }
+    }
+    let error = run("push", &["content", "--out", "got", "--pcap", "./got"]);
+    assert!(error.contains("--out and --pcap name the same file"), "{error}");
+    // Devices are written to where they stand.
+    anabranch(&["--trace", "/dev/null", "--pcap", "/dev/null", text(&path)]).assert().success();
+}
+
+#[test]
 fn zero_gateways_are_refused() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml");
     let error = refused(&[shipped, "--set", "transfer.update.gateways=0"]);

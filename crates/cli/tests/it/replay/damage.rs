@@ -114,7 +114,7 @@ fn a_run_leaves_a_log_and_view_a_page() {
     // Nothing half-written is left beside them.
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 3);
 
-    assert!(refused(&["view", &page, "--out", &page]).contains("would replace the log"));
+    assert!(refused(&["view", &page, "--out", &page]).contains("would overwrite the event log"));
     let said = refused(&["view", &toml, "--limit", "100"]);
     assert!(said.contains("more than 100 rows") && said.contains("--from"), "{said}");
     assert!(refused(&["view", &log, "--from", "2 s", "--until", "1 s"]).contains("later than"));
