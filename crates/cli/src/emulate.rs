@@ -89,7 +89,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         out.flush().map_err(|error| run::unfinished(path, &error))?;
     }
     let report = report.map_err(|error| failed(path, error))?;
-    print(arguments, scenario, seed, &ends, &report, &scenario.metrics(&planned, &sim))?;
+    print(arguments, scenario, seed, &ends, &report, &scenario.metrics_until(&planned, &sim, sim.now()))?;
     match report.ended {
         Ended::Stop => Ok(()),
         Ended::Interrupted => Err(Error::Interrupted),

@@ -367,6 +367,11 @@ impl Simulation {
         self.world.advance(now);
     }
 
+    /// Whether nothing is pending: without a call from outside nothing will ever happen again.
+    pub fn is_idle(&self) -> bool {
+        self.world.network.events.is_empty()
+    }
+
     /// When the next event happens; `None` if nothing is pending. It may turn out to be void.
     pub fn next_event(&mut self) -> Option<Instant> {
         self.world.network.events.peek_time()

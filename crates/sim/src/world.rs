@@ -11,7 +11,7 @@ mod watch;
 use std::collections::VecDeque;
 use std::fmt;
 
-use anabranch_core::mptcp::SubflowId;
+use anabranch_core::mptcp::{self, SubflowId};
 use anabranch_core::segment::{Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{self, reset_for};
 use anabranch_core::time::Instant;
@@ -112,6 +112,11 @@ impl World {
     /// The figures of a node's connection; `None` when it is gone.
     pub fn info(&self, node: NodeId, id: ConnId) -> Option<tcp::Info> {
         Some(self.hosts[node.index()].peek(id)?.connection.info())
+    }
+
+    /// A node's connection as a multipath connection, if it is one; `None` when it is gone.
+    pub fn multipath(&self, node: NodeId, id: ConnId) -> Option<&mptcp::Connection> {
+        self.hosts[node.index()].peek(id)?.connection.multipath()
     }
 
     /// All connections of a node.

@@ -10,6 +10,7 @@ use crate::app::{App, Ctx};
 use crate::packet::NodeId;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
+use crate::world::World;
 
 /// Octets that repeat in what a [`BulkSender`] without data sends.
 const PATTERN_LEN: usize = 1 << 16;
@@ -115,6 +116,20 @@ pub struct MultipathInfo {
     pub subflows: Vec<SubflowInfo>,
 }
 
+impl MultipathInfo {
+    fn of(connection: &mptcp::Connection) -> Self {
+        let mut info = Self { connection: connection.info(), subflows: Vec::new() };
+        info.update(connection);
+        info
+    }
+
+    fn update(&mut self, connection: &mptcp::Connection) {
+        self.connection = connection.info();
+        self.subflows.clear();
+        self.subflows.extend((0..).map_while(|n| connection.subflow_info(SubflowId(n))));
+    }
+}
+
 /// How far a transfer is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Outcome {
@@ -181,15 +196,27 @@ impl BulkSender {
         }
     }
 
+    /// Number of bytes to deliver; `None` if the transfer has no end.
+    pub fn octets(&self) -> Option<u64> {
+        self.config.content.octets()
+    }
+
+    /// The connection's figures at this moment, with the sender on `node`. The fields [`BulkSender::info`] and
+    /// [`BulkSender::multipath`] are as old as the last event, which may be long ago in a transfer that stalls. They are returned
+    /// once the connection is over.
+    pub fn current(&self, world: &World, node: NodeId) -> (Option<Info>, Option<MultipathInfo>) {
+        let live = self.id.and_then(|id| Some((id, world.info(node, id)?)));
+        let Some((id, info)) = live else { return (self.info, self.multipath.clone()) };
+        (Some(info), world.multipath(node, id).map(MultipathInfo::of))
+    }
+
     fn look(&mut self, ctx: &Ctx<'_>, id: ConnId) {
         self.info = ctx.info(id);
         let Some(connection) = ctx.multipath(id) else { return };
-        let info = connection.info();
-        let multipath =
-            self.multipath.get_or_insert_with(|| MultipathInfo { connection: info, subflows: Vec::new() });
-        multipath.connection = info;
-        multipath.subflows.clear();
-        multipath.subflows.extend((0..).map_while(|n| connection.subflow_info(SubflowId(n))));
+        match &mut self.multipath {
+            Some(multipath) => multipath.update(connection),
+            none => *none = Some(MultipathInfo::of(connection)),
+        }
     }
 
     fn fill(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {

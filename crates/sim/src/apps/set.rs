@@ -17,6 +17,7 @@ use crate::address::address_of;
 use crate::app::{App, Ctx};
 use crate::packet::{IpVersion, NodeId};
 use crate::stream::{ConnId, StreamEvent};
+use crate::world::World;
 
 /// The port on which a node takes requests and sessions. No registered service's, or Wireshark would take a
 /// captured session for that.
@@ -82,6 +83,11 @@ impl SetSender {
     /// Segments that this node's TCP sent again for the transfer.
     pub fn retransmissions(&self) -> u64 {
         self.driver.as_ref().map_or(0, |d| d.totals_of_dialled().retransmissions)
+    }
+
+    /// [`SetSender::retransmissions`] at this moment, with the sender on `node`; a connection that stalls reports late.
+    pub fn current_retransmissions(&self, world: &World, node: NodeId) -> u64 {
+        self.driver.as_ref().map_or(0, |d| d.current_totals_of_dialled(world, node).retransmissions)
     }
 
     fn after(&mut self, ctx: &mut Ctx<'_>) {
@@ -150,6 +156,11 @@ impl SetRelay {
     /// What TCP did on all wireless halves so far.
     pub fn wireless_totals(&self) -> LegTotals {
         self.driver.totals_of_dialled()
+    }
+
+    /// [`SetRelay::wireless_totals`] at this moment, with the relay on `node`; a connection that stalls reports late.
+    pub fn current_wireless_totals(&self, world: &World, node: NodeId) -> LegTotals {
+        self.driver.current_totals_of_dialled(world, node)
     }
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
-use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario};
+use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario, TransferSpec};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::network::FragmentForwarding;
@@ -19,7 +19,7 @@ use crate::sim::Simulation;
 /// A figure with its unit.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Metric {
-    /// The figure; `null` in JSON if there is none, as for a transfer that has not ended.
+    /// The figure; `null` in JSON if there is none, as the latency of a transfer that was not delivered.
     pub value: Option<f64>,
     /// Its unit: `1`, `s`, `B`, `bit/s`, `J`.
     pub unit: &'static str,
@@ -63,14 +63,20 @@ impl Scenario {
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`), of each node on the air (`radio.NODE.…`).
+    /// (`link.A>B.…`), of each node on the air (`radio.NODE.…`). A run in which nothing is pending any more lasts until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
+        let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
+        self.metrics_until(plan, sim, end)
+    }
+
+    /// [`Scenario::metrics`] of a run that has lasted until `end`.
+    pub fn metrics_until(&self, plan: &Planned, sim: &Simulation, end: Instant) -> Metrics {
         let mut metrics = Metrics::new();
         for planned in &plan.transfers {
-            self.transfer_metrics(&mut metrics, planned, sim);
+            self.transfer_metrics(&mut metrics, planned, sim, end);
         }
         for planned in &plan.sets {
-            self.set_metrics(&mut metrics, planned, plan, sim);
+            self.set_metrics(&mut metrics, planned, plan, sim, end);
         }
         let network = &sim.world().network;
         for link in network.links() {
@@ -133,43 +139,79 @@ impl Scenario {
         }
     }
 
-    fn transfer_metrics(&self, metrics: &mut Metrics, planned: &PlannedTransfer, sim: &Simulation) {
+    fn transfer_metrics(
+        &self,
+        metrics: &mut Metrics,
+        planned: &PlannedTransfer,
+        sim: &Simulation,
+        end: Instant,
+    ) {
         let spec = &self.transfers[planned.index];
         let place = format!("transfer.{}", spec.name);
         let sender = sim.app::<BulkSender>(planned.sender);
         let received = sim.app::<Sink>(planned.sink).transfers.last();
-        let since_start =
-            |t: anabranch_core::time::Instant| Some(t.saturating_since(sender.started?).as_secs_f64());
+        let since_start = |t: Instant| Some(t.saturating_since(sender.started?).as_secs_f64());
         let delivered = received.map_or(0, |t| t.bytes);
-        let took = received.and_then(|t| since_start(t.last));
-        let complete = sender.outcome == Outcome::Done;
-        let goodput = took.filter(|s| *s > 0.0).map(|s| delivered as f64 * 8.0 / s);
-        put(metrics, &place, "latency_s", took.filter(|_| complete), "s");
+        let last = received.map(|t| t.last);
+        let done = sender.outcome == Outcome::Done;
+        let complete = last.filter(|_| sender.octets().is_some_and(|octets| delivered >= octets));
+        let goodput = self.goodput(spec, sender.started, delivered, complete.unwrap_or(end));
+        put(metrics, &place, "latency_s", last.and_then(since_start).filter(|_| done), "s");
         put(metrics, &place, "establishment_s", sender.opened.and_then(since_start), "s");
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(delivered as f64), "B");
-        put(metrics, &place, "delivered", Some(f64::from(u8::from(complete))), "1");
-        let info = sender.info.as_ref();
-        let count = |f: fn(&Info) -> u64| info.map(|i| f(i) as f64);
+        put(metrics, &place, "delivered", Some(f64::from(u8::from(done))), "1");
+        let (info, multipath) = sender.current(sim.world(), spec.from);
+        // A sender without a connection has sent nothing.
+        let count = |f: fn(&Info) -> u64| Some(info.as_ref().map_or(0, f) as f64);
         put(metrics, &place, "retransmissions", count(|i| i.retransmissions), "1");
         put(metrics, &place, "timeouts", count(|i| i.timeouts), "1");
         put(metrics, &place, "fast_retransmits", count(|i| i.fast_retransmits), "1");
         let srtt = info.and_then(|i| i.srtt).map(|d| d.as_secs_f64());
         put(metrics, &place, "srtt_s", srtt, "s");
-        if let Some(multipath) = &sender.multipath {
+        if let Some(multipath) = &multipath {
             multipath_metrics(metrics, &place, multipath);
         }
     }
 
-    fn set_metrics(&self, metrics: &mut Metrics, planned: &PlannedSet, plan: &Planned, sim: &Simulation) {
-        let place = format!("transfer.{}", self.transfers[planned.index].name);
+    /// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when the delivery was complete,
+    /// or the end of the run. `None` if no time has passed.
+    fn goodput(
+        &self,
+        spec: &TransferSpec,
+        started: Option<Instant>,
+        delivered: u64,
+        until: Instant,
+    ) -> Option<f64> {
+        let started = started.unwrap_or(Instant::ZERO + spec.start);
+        let seconds = until.saturating_since(started).as_secs_f64();
+        (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
+    }
+
+    fn set_metrics(
+        &self,
+        metrics: &mut Metrics,
+        planned: &PlannedSet,
+        plan: &Planned,
+        sim: &Simulation,
+        end: Instant,
+    ) {
+        let spec = &self.transfers[planned.index];
+        let place = format!("transfer.{}", spec.name);
         let figures = SetFigures::of(planned, plan, sim);
+        let sender = sim.app::<SetSender>(planned.sender);
+        let complete = sim.app::<SetNode>(planned.node).completed;
+        let goodput = self.goodput(spec, sender.started, figures.delivered, complete.unwrap_or(end));
+        let relays = plan.relays.iter().map(|(gateway, relay)| {
+            sim.app::<SetRelay>(*relay).current_wireless_totals(sim.world(), *gateway).retransmissions
+        });
+        let retransmissions = sender.current_retransmissions(sim.world(), spec.from) + relays.sum::<u64>();
         put(metrics, &place, "latency_s", figures.latency.map(|d| d.as_secs_f64()), "s");
         put(metrics, &place, "establishment_s", figures.establishment.map(|d| d.as_secs_f64()), "s");
-        put(metrics, &place, "goodput_bit_per_s", figures.goodput(), "bit/s");
+        put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(figures.delivered as f64), "B");
         put(metrics, &place, "delivered", Some(f64::from(u8::from(figures.latency.is_some()))), "1");
-        put(metrics, &place, "retransmissions", Some(figures.retransmissions as f64), "1");
+        put(metrics, &place, "retransmissions", Some(retransmissions as f64), "1");
         put(metrics, &place, "sessions", Some(figures.sessions as f64), "1");
         put(metrics, &place, "gateway_drops", Some(figures.gateway_drops as f64), "1");
         put(metrics, &place, "gateway_queue_peak_bytes", Some(figures.gateway_queue_peak_bytes as f64), "B");

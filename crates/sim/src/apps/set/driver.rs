@@ -10,7 +10,9 @@ use bytes::{Bytes, BytesMut};
 
 use crate::address::node_at;
 use crate::app::Ctx;
+use crate::packet::NodeId;
 use crate::stream::{self, ConnId};
+use crate::world::World;
 
 /// Octets read at once.
 const READ: usize = 64 * 1024;
@@ -162,6 +164,17 @@ impl<M: Machine> Driver<M> {
         let mut totals = self.past;
         let dialled = self.lines.values().filter(|l| matches!(l.origin, Origin::Dialled));
         dialled.filter_map(|l| l.info.as_ref()).for_each(|info| totals.add(info));
+        totals
+    }
+
+    /// [`Driver::totals_of_dialled`] at this moment, with the machine on `node`: connections that live are asked, since
+    /// what they last reported may be old.
+    pub(super) fn current_totals_of_dialled(&self, world: &World, node: NodeId) -> LegTotals {
+        let mut totals = self.past;
+        for line in self.lines.values().filter(|line| matches!(line.origin, Origin::Dialled)) {
+            let info = line.conn.and_then(|conn| world.info(node, conn)).or(line.info);
+            info.iter().for_each(|info| totals.add(info));
+        }
         totals
     }
 
