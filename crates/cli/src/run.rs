@@ -114,12 +114,36 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     for assignment in set {
         source = source.set(assignment.as_str());
     }
-    let points = source.points()?.into_iter().map(|mut point| {
+    let points = source.points()?;
+    warn_of_unused_profiles(path, set, &points);
+    let points = points.into_iter().map(|mut point| {
         let files = files(&point.scenario, path)?;
         best::choose_asked(&mut point.scenario, &files)?;
         Ok((point, files))
     });
     points.collect()
+}
+
+/// Warns of profiles that no point of a sweep uses. If `--set` selects a profile, those of the file that lose their user are meant
+/// to.
+fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
+    let selects = |set: &String| {
+        let last = set.split_once('=').map(|(path, _)| path.trim().rsplit('.').next().unwrap_or_default());
+        matches!(last, Some("tcp" | "tcp_wireless" | "dtc"))
+    };
+    if set.iter().any(selects) {
+        return;
+    }
+    let mut points = points.iter().map(|point| point.scenario.unused_profiles());
+    let Some(first) = points.next() else { return };
+    let unused = points.fold(first, |mut unused, of_point| {
+        unused.retain(|name| of_point.contains(name));
+        unused
+    });
+    for name in unused {
+        let user = if name.starts_with("tcp.") { "transfer" } else { "node" };
+        eprintln!("warning: {}: no {user} uses the profile `{name}`", path.display());
+    }
 }
 
 /// Which transfers of all runs were to be delivered, and were not.

@@ -203,6 +203,21 @@ impl Scenario {
         self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
     }
 
+    /// Profiles that no transfer and no node names, as in `tcp.slow`. "default" is there whether it is used or not.
+    pub fn unused_profiles(&self) -> Vec<String> {
+        let file = &self.resolved;
+        let transfers = file.transfer.iter();
+        let tcp: Vec<&str> = transfers
+            .flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()])
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        let dtc: Vec<&str> = file.node.iter().filter_map(|node| node.dtc.as_deref()).collect();
+        let tcp = file.tcp.keys().filter(|name| *name != "default" && !tcp.contains(&name.as_str()));
+        let dtc = file.dtc.keys().filter(|name| !dtc.contains(&name.as_str()));
+        tcp.map(|name| format!("tcp.{name}")).chain(dtc.map(|name| format!("dtc.{name}"))).collect()
+    }
+
     /// What was said, with every default filled in and every TCP profile complete, without sweep axes.
     pub fn resolved(&self) -> &FileConfig {
         &self.resolved

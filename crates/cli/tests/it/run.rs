@@ -203,6 +203,33 @@ fn an_output_never_overwrites_an_input_or_another_output() {
 }
 
 #[test]
+fn a_profile_that_nothing_uses_is_a_warning() {
+    let profiles = "[tcp.x]\n[tcp.y]\nbase = \"paper\"\n[dtc.z]\n";
+    let (_folder, path) = scenario(
+        &NETWORK
+            .replace("bytes =", "tcp = \"x\"\nbytes =")
+            .replace("[[transfer]]", &format!("{profiles}[[transfer]]")),
+    );
+    let said = |text_of: &[&str]| {
+        let assert = anabranch(&[&[text(&path)], text_of].concat()).assert().success();
+        String::from_utf8(assert.get_output().stderr.clone()).expect("text")
+    };
+    let both = said(&[]);
+    assert_eq!(both.lines().count(), 2, "{both}");
+    assert!(both.contains("small.toml: no transfer uses the profile `tcp.y`"), "{both}");
+    assert!(both.contains("small.toml: no node uses the profile `dtc.z`"), "{both}");
+    // Whoever selects another profile knows that the first one has no user.
+    assert_eq!(said(&["--set", "transfer.file.tcp=y"]), "");
+    // The axis of a sweep uses what it names.
+    let swept = std::fs::read_to_string(&path).expect("it is there").replace("[dtc.z]\n", "")
+        + "[sweep]\n\"transfer.file.tcp\" = [\"x\", \"y\"]\n";
+    std::fs::write(&path, swept).expect("a file");
+    assert_eq!(said(&[]), "");
+    let error = refused(&[text(&path), "--set", "tcp.yy.congestion=bbr"]);
+    assert!(error.contains("there is no profile `tcp.yy`") && error.contains("did you mean `y`?"), "{error}");
+}
+
+#[test]
 fn zero_gateways_are_refused() {
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/three-gateways.toml");
     let error = refused(&[shipped, "--set", "transfer.update.gateways=0"]);

@@ -218,7 +218,32 @@ pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Re
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
+    if let [kind @ ("tcp" | "dtc"), name, ..] = steps[..] {
+        has_profile(tree, kind, name)?;
+    }
     apply_to_table(tree.get_mut(), &steps, value)
+}
+
+/// A path into a profile names one of the file, or the TCP profile "default": a misspelt name would make a profile without users.
+fn has_profile(tree: &Tree<'_>, kind: &str, name: &str) -> Result<(), PathFault> {
+    let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
+    let mut names: Vec<&str> =
+        table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
+    if kind == "tcp" && !names.contains(&"default") {
+        names.push("default");
+    }
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let hint = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => format!("add `[{kind}.{name}]` to the file"),
+        None => {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("the profiles are {}; add `[{kind}.{name}]` to the file", names.join(", "))
+        }
+    };
+    Err((format!("there is no profile `{kind}.{name}`"), Some(hint)))
 }
 
 fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {

@@ -103,6 +103,40 @@ fn check_set(assignment: &str, expected: Expect) {
 }
 
 #[test]
+fn an_override_names_a_profile_of_the_file() {
+    check_set(
+        "tcp.slwo.congestion=bbr",
+        expect![[r#"
+            --set tcp.slwo.congestion=bbr: there is no profile `tcp.slwo`
+              hint: did you mean `slow`?"#]],
+    );
+    for set in ["tcp.other.congestion=bbr", "tcp.other={}", "dtc.other.algorithm=paper", "tcp.*.mss=500"] {
+        let error = good().set(set).scenario().unwrap_err().to_string();
+        assert!(error.contains("there is no profile"), "{error}");
+    }
+    let axis = format!("{GOOD}\n[sweep]\n\"tcp.slwo.mss\" = [500, 600]\n");
+    let error = Source::new("bad.toml", axis).points().unwrap_err().to_string();
+    assert!(error.contains("there is no profile `tcp.slwo`"), "{error}");
+    for set in ["tcp.default.mss=500", "tcp.slow.mss=500"] {
+        assert!(good().set(set).scenario().is_ok());
+    }
+    let cached =
+        GOOD.replace("[[node]]\nname = \"sn\"", "[dtc.cache]\n[[node]]\ndtc = \"cache\"\nname = \"sn\"");
+    assert!(Source::new("good.toml", cached.clone()).set("dtc.cache.algorithm=paper").scenario().is_ok());
+    assert!(Source::new("bad.toml", cached).set("dtc.default.algorithm=paper").scenario().is_err());
+}
+
+#[test]
+fn profiles_without_users_are_known() {
+    assert!(good().scenario().unwrap().unused_profiles().is_empty());
+    let text = GOOD.replace("tcp = \"slow\"", "") + "[dtc.cache]\n";
+    assert_eq!(
+        Source::new("odd.toml", text).scenario().unwrap().unused_profiles(),
+        ["tcp.slow", "dtc.cache"]
+    );
+}
+
+#[test]
 fn names_are_bound_and_defaults_filled_in() {
     let scenario = good().scenario().unwrap();
     let radio = scenario.links[4];
