@@ -172,7 +172,8 @@ pub struct TcpProfile {
     /// Where the profile starts from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<Base>,
-    /// Largest payload that is sent and accepted, in octets, 1 to 65495.
+    /// Value of the MSS option (RFC 6691), in bytes, 1 to 65495: the largest payload of a segment without TCP options. Options take
+    /// their room from it: with timestamps a segment carries `mss` - 12 bytes.
     pub mss: Option<u16>,
     /// Congestion window at the start: segments, or "rfc6928".
     pub initial_window: Option<InitialWindowName>,
@@ -236,7 +237,8 @@ pub struct TcpProfile {
     /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and so does a `send_buffer`
     /// without this key.
     pub send_buffer_max: Option<SizeLimit>,
-    /// Octets held for the application; the window offered never exceeds it.
+    /// Bytes held for the application. The window offered exceeds it by less than one unit of the window scale, and by nothing
+    /// without scaling.
     pub receive_buffer: Option<Size>,
     /// The receive buffer grows with what is read in a round trip, up to this size; "none" fixes it, and so does a
     /// `receive_buffer` without this key.
