@@ -88,6 +88,9 @@ pub enum UnitError {
         /// Those that are known.
         known: Vec<&'static str>,
     },
+    /// It is a part of a packet.
+    #[error("`{0}` is not a whole number of packets")]
+    PartOfPacket(String),
     /// It does not fit in 64 bits of the base unit.
     #[error("`{0}` is too large")]
     TooLarge(String),
@@ -214,6 +217,10 @@ impl FromStr for QueueSize {
         if !unit.starts_with("packet") {
             return Ok(Self(QueueLimit::Bytes(value)));
         }
+        let decimals = text.split_once('.').map_or("", |(_, part)| part);
+        if decimals.chars().take_while(char::is_ascii_digit).any(|digit| digit != '0') {
+            return Err(UnitError::PartOfPacket(text.to_owned()));
+        }
         let packets = u32::try_from(value).map_err(|_| UnitError::TooLarge(text.to_owned()))?;
         Ok(Self(QueueLimit::Packets(packets)))
     }
@@ -260,6 +267,7 @@ impl UnitError {
             Self::Negative(_) => Some("leave out the sign: no quantity is negative".to_owned()),
             Self::Zero(_) => Some("to stop a link, take it down with an `[[event]]`".to_owned()),
             Self::NoUnit { .. } => Some("add the unit, in one string with the number".to_owned()),
+            Self::PartOfPacket(_) => Some("say a whole number, or a size in bytes".to_owned()),
             Self::NoNumber { .. } | Self::TooLarge(_) => None,
         }
     }
@@ -286,6 +294,10 @@ mod tests {
         assert_eq!("129kB".parse(), Ok(Size(129_000)));
         assert_eq!("64 KiB".parse(), Ok(Size(65_536)));
         assert_eq!("100 packets".parse(), Ok(QueueSize(QueueLimit::Packets(100))));
+        assert_eq!("3.0 packets".parse(), Ok(QueueSize(QueueLimit::Packets(3))));
+        for part in ["2.5 packets", "0.1 packets", "1.01 packet"] {
+            assert_eq!(part.parse::<QueueSize>(), Err(UnitError::PartOfPacket(part.to_owned())));
+        }
         assert_eq!("0 packets".parse(), Ok(QueueSize(QueueLimit::Packets(0))));
         let shown =
             [Rate(1_200_000).to_string(), Span(Duration::from_secs(90)).to_string(), Size(0).to_string()];

@@ -37,7 +37,7 @@ quantity!(
 );
 quantity!(
     QueueSize,
-    r"^[0-9]+(\.[0-9]+)? ?(packets?|[kMG]?B|[KMG]iB)$",
+    r"^([0-9]+(\.0+)? ?packets?|[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB))$",
     "What a queue holds at most: packets, or octets, such as \"100 packets\" or \"64 kB\"."
 );
 

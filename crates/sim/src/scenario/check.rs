@@ -11,12 +11,13 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
-use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection};
+use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
 use super::source::{Source, Step};
 use super::tcp::TcpProfile;
+use super::units::{QueueSize, Size};
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use super::{ScenarioError, nearest};
-use crate::link::LinkConfig;
+use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::network::{Fragmentation, NetworkConfig};
 use crate::packet::{IpVersion, NodeId};
@@ -70,6 +71,10 @@ impl Checker<'_> {
         let mut links = Vec::new();
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
+        }
+        for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
+            // Without reordering it means nothing, and alone it is not legal.
+            section.lateness = fifty_ms();
         }
         let radio = self.radio(&mut file)?;
         let mut scenario = Scenario {
@@ -131,6 +136,9 @@ impl Checker<'_> {
     fn profiles(&mut self, file: &mut FileConfig) -> Checked<()> {
         file.tcp.entry("default".to_owned()).or_default();
         for (name, profile) in &mut file.tcp {
+            if let Some((key, message, hint)) = profile.contradiction() {
+                return self.fault(at!["tcp", name.as_str(), key], message, Some(&hint));
+            }
             let config = match profile.config(self.source.policies()) {
                 Ok(config) => config,
                 Err((key, message)) => return self.fault(at!["tcp", name.as_str(), key], message, None),
@@ -225,7 +233,13 @@ impl Checker<'_> {
             link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
             spacing: section.spacing.0,
         };
+        if self.is_given(at!["link", i, "lateness"]) && !self.is_given(at!["link", i, "reordering"]) {
+            let message = "no packet is late: the link has no `reordering`";
+            let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
+            return self.fault(at!["link", i, "lateness"], message, Some(hint));
+        }
         self.mtu(at!["link", i, "mtu"], there.mtu)?;
+        self.queue(at!["link", i], &there)?;
         let mut back = there;
         if let Some(other) = &section.back {
             back.rate = other.rate.map_or(back.rate, |rate| rate.0);
@@ -239,8 +253,40 @@ impl Checker<'_> {
                 back.loss_factors = self.factors(at!["link", i, "back", "loss_factors"], factors)?;
             }
             self.mtu(at!["link", i, "back", "mtu"], back.mtu)?;
+            self.queue(at!["link", i, "back"], &back)?;
         }
         Ok([LinkSpec { from, to, config: there }, LinkSpec { from: to, to: from, config: back }])
+    }
+
+    /// A queue has room for a packet, and can grow above its threshold.
+    fn queue(&self, path: &[Step], link: &LinkConfig) -> Checked<()> {
+        let at = |key: &str| [path, &[Step::from(key)]].concat();
+        if let QueueLimit::Bytes(bytes @ 1..) = link.queue
+            && bytes < link.mtu.into()
+        {
+            let message =
+                format!("a queue of {} holds no packet of the link's `mtu`, {} B", Size(bytes), link.mtu);
+            let hint = "say as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
+            return self.fault(&at("queue"), message, Some(hint));
+        }
+        let above = match (link.ecn_threshold, link.queue) {
+            (Some(QueueLimit::Packets(threshold)), QueueLimit::Packets(most)) => threshold > most,
+            (Some(QueueLimit::Bytes(threshold)), QueueLimit::Bytes(most)) => threshold > most,
+            _ => false,
+        };
+        match link.ecn_threshold {
+            Some(threshold) if above => {
+                let (threshold, most) = (QueueSize(threshold), QueueSize(link.queue));
+                let message = format!("no packet is ever marked: the queue holds {most}, not {threshold}");
+                self.fault(&at("ecn_threshold"), message, Some("say less than the `queue`"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The file or an override has exactly this key.
+    fn is_given(&self, path: &[Step]) -> bool {
+        self.source.has(&self.tree, path)
     }
 
     fn mtu(&self, path: &[Step], mtu: u32) -> Checked<()> {

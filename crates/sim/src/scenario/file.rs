@@ -266,7 +266,7 @@ fn is_never(p: &Probability) -> bool {
     p.0 == 0.0
 }
 
-fn fifty_ms() -> Span {
+pub(super) fn fifty_ms() -> Span {
     Span(anabranch_core::time::Duration::from_millis(50))
 }
 

@@ -116,21 +116,31 @@ impl Source {
         ScenarioError { place, message, hint }
     }
 
+    /// Whether a value stands at `path`.
+    pub(super) fn has(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
+        Self::deepest(tree, path).is_some_and(|(_, found)| found == path.len())
+    }
+
     fn span_of(&self, tree: &Tree<'_>, path: &[Step]) -> Option<Range<usize>> {
+        Some(Self::deepest(tree, path)?.0)
+    }
+
+    /// The deepest value on `path`, and the number of steps that lead to it.
+    fn deepest(tree: &Tree<'_>, path: &[Step]) -> Option<(Range<usize>, usize)> {
         let (Step::Key(first), rest) = path.split_first()? else { return None };
         let mut node = tree.get_ref().get(first.as_str())?;
+        let mut found = 1;
         for step in rest {
             let next = match (node.get_ref(), step) {
                 (DeValue::Table(table), Step::Key(key)) => table.get(key.as_str()),
                 (DeValue::Array(array), Step::Index(index)) => array.get(*index),
                 _ => None,
             };
-            match next {
-                Some(next) => node = next,
-                None => break,
-            }
+            let Some(next) = next else { break };
+            node = next;
+            found += 1;
         }
-        Some(node.span())
+        Some((node.span(), found))
     }
 
     pub(super) fn error_at_span(&self, error: &toml::de::Error) -> ScenarioError {

@@ -4,6 +4,7 @@ use anabranch_core::tcp::{
     self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, EcnMode,
     InitialWindow, Nagle, Recovery, RtoConfig, SackRole,
 };
+use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,16 @@ pub enum Base {
     Standard,
     /// The TCP of the SET paper: initial window 1, window limit 64, 3 s time-outs, no options.
     Paper,
+}
+
+impl Base {
+    fn config(self) -> tcp::Config {
+        match self {
+            Self::Modern => tcp::Config::modern(),
+            Self::Standard => tcp::Config::default(),
+            Self::Paper => tcp::Config::paper(),
+        }
+    }
 }
 
 /// When a lost SYN, FIN or segment has gone unanswered, how long the next wait is.
@@ -253,6 +264,13 @@ pub struct TcpProfile {
     pub elfn: Option<ElfnName>,
 }
 
+/// Longest time that an acknowledgement may wait (RFC 9293 section 3.8.6.3).
+const LONGEST_ACK_DELAY: Duration = Duration::from_millis(500);
+/// Largest window of a segment without scaling (RFC 9293 section 3.1).
+const LARGEST_UNSCALED: u64 = 65_535;
+/// Largest shift count (RFC 7323 section 2.3).
+const LARGEST_SCALE: u32 = 14;
+
 /// What is wrong with a profile: the key, and why.
 pub(super) type ProfileFault = (&'static str, String);
 
@@ -283,11 +301,7 @@ impl TcpProfile {
     /// What the profile means.
     pub(super) fn config(&self, policies: &Policies) -> Result<tcp::Config, ProfileFault> {
         self.check()?;
-        let base = match self.base.unwrap_or_default() {
-            Base::Modern => tcp::Config::modern(),
-            Base::Standard => tcp::Config::default(),
-            Base::Paper => tcp::Config::paper(),
-        };
+        let base = self.base.unwrap_or_default().config();
         let initial_ssthresh = match self.initial_ssthresh {
             Some(SizeLimit::Size(size)) => Some(octets(size, "initial_ssthresh")?),
             Some(SizeLimit::None(_)) => None,
@@ -358,6 +372,46 @@ impl TcpProfile {
         })
     }
 
+    /// Keys that cannot hold together: the one at fault, why, and what to do. A key that was not given gives way to one that was,
+    /// so what the base has is never at fault.
+    pub(super) fn contradiction(&self) -> Option<(&'static str, String, String)> {
+        if let (Some(true), Some(sack @ (SackName::Off | SackName::Receiver))) = (self.rack_tlp, self.sack) {
+            let sack = if sack == SackName::Off { "off" } else { "receiver" };
+            let message =
+                format!("RACK-TLP needs the SACK blocks of the peer, which `sack = \"{sack}\"` does not use");
+            let hint = "say `sack = \"both\"` or \"sender\", or leave `rack_tlp` out".to_owned();
+            return Some(("rack_tlp", message, hint));
+        }
+        if let Some(timeout) = self.delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY) {
+            let longest = Span(LONGEST_ACK_DELAY);
+            let message =
+                format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
+            return Some(("delayed_ack_timeout", message, format!("say {longest} or less")));
+        }
+        let base = self.base.unwrap_or_default().config();
+        let scale = self.window_scale.map_or(base.window_scale.map(u32::from), |scale| scale.0);
+        let largest = |scale: Option<u32>| LARGEST_UNSCALED << scale.unwrap_or(0).min(LARGEST_SCALE);
+        match self.receive_buffer_max {
+            // A profile that was written out in full repeats what its base has.
+            Some(SizeLimit::Size(most))
+                if most.0 > largest(scale)
+                    && base.auto_tune.is_none_or(|base| most.0 != u64::from(base.receive)) =>
+            {
+                let scale = match scale {
+                    Some(scale) => format!("a window scale of {scale}"),
+                    None => "a window without scaling".to_owned(),
+                };
+                let message = format!("{most} is more than {scale} can offer");
+                let hint = match (0..=LARGEST_SCALE).find(|scale| largest(Some(*scale)) >= most.0) {
+                    Some(enough) => format!("say `window_scale = {enough}` or more, or a smaller size"),
+                    None => format!("say {} or less", Size(largest(Some(LARGEST_SCALE)))),
+                };
+                Some(("receive_buffer_max", message, hint))
+            }
+            _ => None,
+        }
+    }
+
     fn check(&self) -> Result<(), ProfileFault> {
         let fault = |key, text: &str| Err((key, text.to_owned()));
         match self {
@@ -412,7 +466,7 @@ impl TcpProfile {
 
     fn delayed_ack(&self, base: DelayedAck) -> DelayedAck {
         let (segments, timeout) = match base {
-            DelayedAck::Off => (1, anabranch_core::time::Duration::from_millis(200)),
+            DelayedAck::Off => (1, Duration::from_millis(200)),
             DelayedAck::Every { segments, timeout } => (segments, timeout),
         };
         let timeout = self.delayed_ack_timeout.map_or(timeout, |span| span.0);
@@ -463,7 +517,8 @@ impl TcpProfile {
             nagle: Some(config.nagle == Nagle::On),
             limited_transmit: Some(config.limited_transmit),
             recovery: Some(config.recovery.into()),
-            rack_tlp: Some(config.rack_tlp),
+            // It has no effect without the peer's blocks, and the file is to be legal.
+            rack_tlp: Some(config.rack_tlp && matches!(config.sack, SackRole::Sender | SackRole::Both)),
             prr: Some(config.prr),
             undo: Some(config.undo),
             hystart: Some(config.hystart),

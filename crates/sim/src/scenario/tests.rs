@@ -136,6 +136,70 @@ fn profiles_without_users_are_known() {
     );
 }
 
+/// Each pair of values contradicts itself at the key that is named last; alone, or with what the base has, either is legal.
+#[test]
+fn what_contradicts_itself_is_refused() {
+    for (legal, more, message) in [
+        ("tcp.slow.sack=off", "tcp.slow.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
+        ("tcp.slow.sack=receiver", "tcp.slow.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
+        ("tcp.default.sack=off", "tcp.default.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
+        ("tcp.slow.delayed_ack_timeout=500 ms", "tcp.slow.delayed_ack_timeout=501 ms", "500 ms or less"),
+        ("tcp.default.window_scale=off", "tcp.default.receive_buffer_max=128 kB", "window without scaling"),
+        ("tcp.default.window_scale=7", "tcp.default.receive_buffer_max=8388481 B", "a window scale of 7"),
+        ("tcp.default.receive_buffer_max=8 MB", "tcp.default.window_scale=6", "`window_scale = 7` or more"),
+        ("link.radio1.reordering=0", "link.*.lateness=20 ms", "no packet is late"),
+        ("link.radio1.ecn_threshold=64 kB", "link.radio1.ecn_threshold=65 kB", "no packet is ever marked"),
+        (
+            "link.wired1.ecn_threshold=100 packets",
+            "link.wired1.ecn_threshold=101 packets",
+            "holds 100 packets",
+        ),
+        ("link.wired1.ecn_threshold=20 packets", "link.wired1.queue=19 packets", "no packet is ever marked"),
+        ("link.radio1.ecn_threshold=3 kB", "link.radio1.back.queue=2 kB", "no packet is ever marked"),
+        ("link.radio1.queue=1500 B", "link.radio1.queue=1499 B", "holds no packet"),
+        ("link.radio1.queue=0 B", "link.radio1.back.queue=1 kB", "holds no packet"),
+        ("link.radio1.mtu=1280", "link.radio1.back.mtu=65000", "holds no packet"),
+        ("link.radio1.queue=2.0 packets", "link.radio1.queue=2.5 packets", "not a whole number of packets"),
+        ("transfer.update.start=3599 s", "transfer.update.start=3600 s", "ends at 3600 s"),
+        ("transfer.update.start=3 s", "stop=3 s", "ends at 3 s"),
+    ] {
+        let source = good().set(legal);
+        let scenario = source.clone().scenario().unwrap_or_else(|error| panic!("{legal}: {error}"));
+        let again = Source::new("again.toml", scenario.to_toml()).scenario();
+        let again = again.unwrap_or_else(|error| panic!("{legal}, written out: {error}"));
+        assert_eq!(again.canonical_json(), scenario.canonical_json(), "{legal}");
+        let error = source.set(more).scenario().expect_err(more).to_string();
+        assert!(error.contains(message), "{legal}, {more}: {error}");
+        assert!(error.contains("hint: "), "{legal}, {more}: {error}");
+    }
+    check_set(
+        "tcp.slow.delayed_ack_timeout=2 s",
+        expect![[r#"
+            --set tcp.slow.delayed_ack_timeout=2 s: 2 s is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)
+              hint: say 500 ms or less"#]],
+    );
+}
+
+/// What the base has gives way without a word.
+#[test]
+fn what_the_base_has_contradicts_nothing() {
+    for set in [
+        "tcp.default.sack=off",
+        "tcp.default.sack=receiver",
+        "tcp.default.window_scale=off",
+        "tcp.default.window_scale=0",
+        "tcp.slow.rack_tlp=true",
+        "tcp.slow={ base = \"modern\", sack = \"off\", window_scale = \"off\" }",
+        "link.radio1.lateness=50 ms",
+    ] {
+        let source = if set.contains("lateness") { good().set("link.radio1.reordering=0") } else { good() };
+        let scenario = source.set(set).scenario().unwrap_or_else(|error| panic!("{set}: {error}"));
+        let again = Source::new("again.toml", scenario.to_toml()).scenario();
+        let again = again.unwrap_or_else(|error| panic!("{set}, written out: {error}"));
+        assert_eq!(again.canonical_json(), scenario.canonical_json(), "{set}");
+    }
+}
+
 #[test]
 fn names_are_bound_and_defaults_filled_in() {
     let scenario = good().scenario().unwrap();

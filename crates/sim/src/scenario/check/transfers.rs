@@ -2,6 +2,7 @@
 
 use anabranch_core::set::Plan;
 use anabranch_core::tcp;
+use anabranch_core::time::Instant;
 
 use super::super::file::{GatewaysName, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
@@ -90,6 +91,17 @@ impl Checker<'_> {
         }
         if from == to {
             return self.fault(at!["transfer", i, "to"], "sender and receiver are one node", None);
+        }
+        if section.start.0 >= scenario.stop.saturating_since(Instant::ZERO) {
+            let message = format!(
+                "it begins at {}, and the simulation ends at {}",
+                section.start, scenario.resolved.stop
+            );
+            return self.fault(
+                at!["transfer", i, "start"],
+                message,
+                Some("raise `stop`, or let it start before"),
+            );
         }
         let content = match (&section.bytes, &section.file) {
             (Some(_), Some(_)) => {
