@@ -28,6 +28,7 @@ use self::faults::GatewayFault;
 use self::network::Scheme;
 use crate::best;
 use crate::events::{self, Patience};
+use crate::run;
 
 /// Simulated time between two looks at the progress.
 const STEP: Duration = Duration::from_millis(100);
@@ -70,8 +71,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     }
     let network = arguments.network.as_deref().map(|network| ("the network", network));
     let outputs = [("--out", &arguments.out), ("--pcap", &arguments.pcap), ("--events", &arguments.events)];
-    let outputs = outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
-    check_apart(std::iter::once(("the file to push,", path.as_path())).chain(network), outputs)?;
+    check_apart(std::iter::once(("the file to push,", path.as_path())).chain(network), run::given(&outputs))?;
     let file = read(path)?;
     let network = network::load(arguments.network.as_deref())?;
     let mut scenario = network::scenario(&network, *gateways)?;

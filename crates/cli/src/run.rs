@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::files::{check_apart, folder};
+use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
 use anabranch_model::stats::Summary;
 use anabranch_sim::capture::Capture;
@@ -101,10 +101,16 @@ pub(crate) fn refuse_overwriting(
     outputs: &[(&str, &Option<PathBuf>)],
 ) -> Result<(), Error> {
     let carried: BTreeSet<&String> = points.iter().flat_map(|(_, files)| files.keys()).collect();
-    let carried: Vec<PathBuf> = carried.into_iter().map(|name| folder(path).join(name)).collect();
+    let carried: Vec<PathBuf> = carried.into_iter().map(|name| content(path, name)).collect();
     let carried = carried.iter().map(|file| ("the content of a transfer,", file.as_path()));
-    let outputs = outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)));
-    check_apart(std::iter::once(("the scenario file", path)).chain(carried), outputs)
+    check_apart(std::iter::once(("the scenario file", path)).chain(carried), given(outputs))
+}
+
+/// Those of the outputs that the command names.
+pub(crate) fn given<'a>(
+    outputs: &'a [(&'a str, &'a Option<PathBuf>)],
+) -> impl Iterator<Item = (&'a str, &'a Path)> {
+    outputs.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?)))
 }
 
 /// Every point of the scenario in a file.
@@ -219,13 +225,17 @@ fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> 
 
 /// The contents that the scenario carries, from where it says.
 fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Error> {
-    let parent = path.parent().unwrap_or(Path::new(""));
     let read = |name: &str| {
-        let file = parent.join(name);
+        let file = content(path, name);
         let octets = std::fs::read(&file).map_err(|error| Error::unreadable(&file, &error))?;
         Ok((name.to_owned(), Bytes::from(octets)))
     };
     scenario.files().map(read).collect()
+}
+
+/// Where the scenario at `path` says that a content is.
+fn content(path: &Path, name: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(name)
 }
 
 /// One run, and files with all that happens in it.

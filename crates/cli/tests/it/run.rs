@@ -218,7 +218,7 @@ fn a_profile_that_nothing_uses_is_a_warning() {
     assert_eq!(both.lines().count(), 2, "{both}");
     assert!(both.contains("small.toml: no transfer uses the profile `tcp.y`"), "{both}");
     assert!(both.contains("small.toml: no node uses the profile `dtc.z`"), "{both}");
-    // Whoever selects another profile knows that the first one has no user.
+    // A `--set` that selects another profile is meant to leave the first one without a user.
     assert_eq!(said(&["--set", "transfer.file.tcp=y"]), "");
     // The axis of a sweep uses what it names.
     let swept = std::fs::read_to_string(&path).expect("it is there").replace("[dtc.z]\n", "")

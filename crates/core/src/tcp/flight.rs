@@ -453,16 +453,12 @@ impl Flight {
 
     /// The first segment is lost, whatever is known.
     pub(crate) fn lose_first(&mut self) {
-        if self.segments.front().is_some_and(|first| first.fate == Fate::Unknown) {
-            self.lose(0);
-        }
+        self.give_up(1, Self::lose);
     }
 
     /// The first segment goes out again, without a sign of congestion: the route was lost.
     pub(crate) fn withdraw_first(&mut self) {
-        if self.segments.front().is_some_and(|first| first.fate == Fate::Unknown) {
-            self.withdraw(0);
-        }
+        self.give_up(1, Self::withdraw);
     }
 
     /// All that the peer has not reported is lost.
@@ -478,7 +474,12 @@ impl Flight {
     fn give_up_all(&mut self, one: fn(&mut Self, usize)) {
         self.check_reneging();
         self.rescue = None;
-        for i in 0..self.segments.len() {
+        self.give_up(self.segments.len(), one);
+    }
+
+    /// Those of the first segments that the peer has not reported and that are not lost.
+    fn give_up(&mut self, most: usize, one: fn(&mut Self, usize)) {
+        for i in 0..most.min(self.segments.len()) {
             if self.segments[i].fate == Fate::Unknown {
                 one(self, i);
             }

@@ -12,9 +12,11 @@ use std::thread;
 
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_lab::campaign::bottleneck::{Cell, Grid, Start};
+use anabranch_model::stats::jain;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 use rayon::prelude::*;
+use serde_json::Value;
 
 use kernel::{Kernel, Lag};
 use ns3::Ns3;
@@ -75,6 +77,23 @@ impl Plan {
     fn runs_of<R: Reference>(&self, reference: &R, cell: &Cell) -> u64 {
         if reference.is_deterministic(cell) { 1 } else { self.runs }
     }
+}
+
+/// A figure of each flow of a report.
+fn of_flows(report: &Value, key: &str) -> Option<Vec<f64>> {
+    report["flows"].as_array()?.iter().map(|flow| flow[key].as_f64()).collect()
+}
+
+/// What the flows of a report have done in `seconds`, with `timeouts` time-outs.
+fn start(report: &Value, seconds: f64, timeouts: f64) -> Option<Start> {
+    let acked = of_flows(report, "acked")?;
+    Some(Start {
+        goodput: acked.iter().sum::<f64>() * 8.0 / seconds,
+        retransmissions: of_flows(report, "again")?.iter().sum(),
+        timeouts,
+        srtt: report["srtt"].as_f64()?,
+        jain: jain(&acked).unwrap_or(0.0),
+    })
 }
 
 /// The name of the cell's congestion control, as a reference's program takes it.

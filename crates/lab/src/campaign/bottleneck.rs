@@ -4,6 +4,8 @@
 //! What is to be expected follows from the sawtooth of the window between two losses ([`Sawtooth`]), which is computed
 //! here from the rules of each algorithm and not taken from a run.
 
+use std::cmp::Reverse;
+
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
@@ -164,7 +166,7 @@ impl Grid<'_> {
 /// Runs cells in parallel with the TCP given, those first that take longest.
 pub fn run(cells: &[Cell], tcp: tcp::Config, seen: impl Fn(&Case) + Sync) -> Vec<Case> {
     let mut cells = cells.to_vec();
-    cells.sort_by(|a, b| b.work().total_cmp(&a.work()));
+    cells.sort_by_cached_key(|cell| Reverse(cell.work()));
     let one = |cell: Cell| {
         let case = cell.case(tcp);
         seen(&case);
@@ -200,23 +202,24 @@ impl Cell {
         (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
     }
 
-    /// Sawteeth in what is measured, and losses of each flow before: 2. One of more than a million packets is measured from
-    /// its first loss to the second.
-    fn teeth(&self) -> u64 {
-        let packets = self.rate as f64 / 8.0 / PACKET * self.sawtooth().period;
+    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before: 2. One of more than a million packets
+    /// is measured from its first loss to the second.
+    fn teeth(&self, period: f64) -> u64 {
+        let packets = self.rate as f64 / 8.0 / PACKET * period;
         if packets < 1e6 { 2 } else { 1 }
     }
 
     /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s together at least.
     pub fn seconds(&self) -> (f64, f64) {
-        let (period, teeth) = (self.sawtooth().period, self.teeth() as f64);
+        let period = self.sawtooth().period;
+        let teeth = self.teeth(period) as f64;
         (((teeth - 1.0) * period).max(20.0), (teeth * period).max(80.0))
     }
 
-    /// Packets until the end, roughly.
-    fn work(&self) -> f64 {
+    /// Bits until the end, roughly.
+    fn work(&self) -> u64 {
         let (warm, span) = self.seconds();
-        (warm + span) * self.rate as f64
+        ((warm + span) * self.rate as f64) as u64
     }
 
     fn case(&self, tcp: tcp::Config) -> Case {
@@ -252,8 +255,9 @@ impl Cell {
         let mut warm = warm;
         run.sim.run_until(at(warm));
         // Slow start may leave a window far below the sawtooth.
+        let losses = self.teeth(self.sawtooth().period);
         let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
-        while self.controller != CongestionAlgorithm::Bbr && !run.has_lost(self.teeth()) && warm < latest {
+        while self.controller != CongestionAlgorithm::Bbr && !run.has_lost(losses) && warm < latest {
             warm += 1.0;
             run.sim.run_until(at(warm));
         }

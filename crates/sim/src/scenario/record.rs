@@ -155,7 +155,7 @@ impl Scenario {
         let last = received.map(|t| t.last);
         let done = sender.outcome == Outcome::Done;
         let complete = last.filter(|_| sender.octets().is_some_and(|octets| delivered >= octets));
-        let goodput = self.goodput(spec, sender.started, delivered, complete.unwrap_or(end));
+        let goodput = goodput_until(spec, sender.started, delivered, complete.unwrap_or(end));
         put(metrics, &place, "latency_s", last.and_then(since_start).filter(|_| done), "s");
         put(metrics, &place, "establishment_s", sender.opened.and_then(since_start), "s");
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
@@ -174,20 +174,6 @@ impl Scenario {
         }
     }
 
-    /// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when the delivery was complete,
-    /// or the end of the run. `None` if no time has passed.
-    fn goodput(
-        &self,
-        spec: &TransferSpec,
-        started: Option<Instant>,
-        delivered: u64,
-        until: Instant,
-    ) -> Option<f64> {
-        let started = started.unwrap_or(Instant::ZERO + spec.start);
-        let seconds = until.saturating_since(started).as_secs_f64();
-        (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
-    }
-
     fn set_metrics(
         &self,
         metrics: &mut Metrics,
@@ -201,7 +187,7 @@ impl Scenario {
         let figures = SetFigures::of(planned, plan, sim);
         let sender = sim.app::<SetSender>(planned.sender);
         let complete = sim.app::<SetNode>(planned.node).completed;
-        let goodput = self.goodput(spec, sender.started, figures.delivered, complete.unwrap_or(end));
+        let goodput = goodput_until(spec, sender.started, figures.delivered, complete.unwrap_or(end));
         let relays = plan.relays.iter().map(|(gateway, relay)| {
             sim.app::<SetRelay>(*relay).current_wireless_totals(sim.world(), *gateway).retransmissions
         });
@@ -278,6 +264,19 @@ impl SetFigures {
         let seconds = self.latency?.as_secs_f64();
         (seconds > 0.0).then(|| self.delivered as f64 * 8.0 / seconds)
     }
+}
+
+/// Octets delivered per second, in bit/s, from the request (or when it was due) until `until`: when the delivery was complete, or
+/// the end of the run. `None` if no time has passed.
+fn goodput_until(
+    spec: &TransferSpec,
+    started: Option<Instant>,
+    delivered: u64,
+    until: Instant,
+) -> Option<f64> {
+    let started = started.unwrap_or(Instant::ZERO + spec.start);
+    let seconds = until.saturating_since(started).as_secs_f64();
+    (seconds > 0.0).then(|| delivered as f64 * 8.0 / seconds)
 }
 
 /// The figures of a multipath connection, and of each of its subflows (`transfer.NAME.subflow.N.…`), from 0 on in the order

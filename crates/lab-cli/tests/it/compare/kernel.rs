@@ -4,14 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use anabranch_lab::campaign::bottleneck::{Cell, Start};
-use anabranch_model::stats::jain;
+use anabranch_lab::campaign::bottleneck::Cell;
 use anabranch_testkit::netns::{self, Broom, Farewell, Kept, inside, ip, mortal, run as said, within};
 use anabranch_testkit::priority::may_be_real_time;
 use serde_json::Value;
 
 use super::table::first_line;
-use super::{Measured, Reference};
+use super::{Measured, Reference, of_flows, start};
 
 const FLOWS: &str = include_str!("flows.py");
 const PORT: &str = "5001";
@@ -116,21 +115,13 @@ fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured,
 }
 
 fn measured(sent: &Value, report: &Value) -> Option<Measured> {
-    let flows = sent["flows"].as_array()?;
-    let all = |key: &str| flows.iter().map(|flow| flow[key].as_f64()).collect::<Option<Vec<f64>>>();
-    let (acked, elapsed) = (all("acked")?, sent["elapsed"].as_f64()?);
+    let elapsed = sent["elapsed"].as_f64()?;
     let link = |key: &str| report["metrics"][format!("link.from>to.{key}")]["value"].as_f64();
     Some(Measured {
-        start: Start {
-            goodput: acked.iter().sum::<f64>() * 8.0 / elapsed,
-            retransmissions: all("again")?.iter().sum(),
-            timeouts: sent["timeouts"].as_f64()?,
-            srtt: sent["srtt"].as_f64()?,
-            jain: jain(&acked).unwrap_or(0.0),
-        },
+        start: start(sent, elapsed, sent["timeouts"].as_f64()?)?,
         lag: Some(Lag { p99: report["lag"]["p99_s"].as_f64()?, max: report["lag"]["max_s"].as_f64()? }),
-        limited: all("limited")?.into_iter().fold(0.0, f64::max) / elapsed,
-        mss: flows.first()?["mss"].as_u64()?,
+        limited: of_flows(sent, "limited")?.into_iter().fold(0.0, f64::max) / elapsed,
+        mss: sent["flows"][0]["mss"].as_u64()?,
         packet: link("queue_peak_bytes")? / link("queue_peak_packets")?.max(1.0),
     })
 }

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anabranch_lab::campaign::bottleneck::{Cell, Start};
-use anabranch_model::stats::jain;
+use anabranch_lab::campaign::bottleneck::Cell;
 use anabranch_testkit::debian::skipped;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::table::first_line;
-use super::{Measured, Reference};
+use super::{Measured, Reference, of_flows, start};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/compare/ns3.cc");
 /// Debian's libns3-dev has it.
@@ -76,20 +75,11 @@ impl Reference for Ns3 {
 }
 
 fn measured(report: &Value, seconds: f64) -> Option<Measured> {
-    let flows = report["flows"].as_array()?;
-    let all = |key: &str| flows.iter().map(|flow| flow[key].as_f64()).collect::<Option<Vec<f64>>>();
-    let acked = all("acked")?;
     Some(Measured {
-        start: Start {
-            goodput: acked.iter().sum::<f64>() * 8.0 / seconds,
-            retransmissions: all("again")?.iter().sum(),
-            timeouts: all("timeouts")?.iter().sum(),
-            srtt: report["srtt"].as_f64()?,
-            jain: jain(&acked).unwrap_or(0.0),
-        },
+        start: start(report, seconds, of_flows(report, "timeouts")?.iter().sum())?,
         lag: None,
         limited: report["limited"].as_f64()?,
-        mss: flows.first()?["mss"].as_u64()?,
+        mss: report["flows"][0]["mss"].as_u64()?,
         packet: report["packet"].as_f64()?,
     })
 }

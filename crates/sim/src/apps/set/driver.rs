@@ -161,20 +161,20 @@ impl<M: Machine> Driver<M> {
     }
 
     pub(super) fn totals_of_dialled(&self) -> LegTotals {
-        let mut totals = self.past;
-        let dialled = self.lines.values().filter(|l| matches!(l.origin, Origin::Dialled));
-        dialled.filter_map(|l| l.info.as_ref()).for_each(|info| totals.add(info));
-        totals
+        self.totals_by(|line| line.info)
     }
 
     /// [`Driver::totals_of_dialled`] at this moment, with the machine on `node`: connections that live are asked, since
     /// what they last reported may be old.
     pub(super) fn current_totals_of_dialled(&self, world: &World, node: NodeId) -> LegTotals {
+        self.totals_by(|line| line.conn.and_then(|conn| world.info(node, conn)).or(line.info))
+    }
+
+    /// Totals of the connections that were dialled, of which `info` tells the figures.
+    fn totals_by(&self, info: impl Fn(&Line) -> Option<Info>) -> LegTotals {
         let mut totals = self.past;
-        for line in self.lines.values().filter(|line| matches!(line.origin, Origin::Dialled)) {
-            let info = line.conn.and_then(|conn| world.info(node, conn)).or(line.info);
-            info.iter().for_each(|info| totals.add(info));
-        }
+        let dialled = self.lines.values().filter(|line| matches!(line.origin, Origin::Dialled));
+        dialled.filter_map(info).for_each(|info| totals.add(&info));
         totals
     }
 
