@@ -468,13 +468,15 @@ impl Sender {
         self.window.wnd
     }
 
-    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it is sent again.
+    /// FlightSize (RFC 5681 section 2). What a time-out has taken for lost does not count before it is sent again, and what is
+    /// in the network twice counts once.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
+        let outstanding = self.max.distance(self.una).max(0) as u32;
         match self.phase {
-            Phase::Loss => self.flight.pipe(),
-            Phase::Open if self.flight.lost() > 0 => self.flight.pipe(),
-            Phase::Open | Phase::Fast(_) | Phase::Sack => self.max.distance(self.una).max(0) as u32,
+            Phase::Loss => self.flight.pipe().min(outstanding),
+            Phase::Open if self.flight.lost() > 0 => self.flight.pipe().min(outstanding),
+            Phase::Open | Phase::Fast(_) | Phase::Sack => outstanding,
         }
     }
 

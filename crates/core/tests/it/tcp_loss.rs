@@ -1,7 +1,8 @@
 //! Loss recovery: RFC 5681, 6582, 6675, 3042 and BSD Reno.
 
 use anabranch_core::segment::Options;
-use anabranch_core::tcp::{Config, InitialWindow, Recovery, SackRole};
+use anabranch_core::tcp::{Config, InitialWindow, Recovery, RtoConfig, SackRole};
+use anabranch_core::time::Duration;
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
 
@@ -438,6 +439,29 @@ fn reno_does_not_use_sack_but_permits_it() {
             0.100 > . 1001:2001 ack 501 win 8000
             0.100 > . 5001:6001 ack 501 win 8000
             0.100 ! Writable
+        "#]],
+    );
+}
+
+/// A probe of the tail leaves the last segment in the network twice. A time-out within the round trip after it takes only the
+/// first segment for lost (RFC 8985 sections 6.3 and 7.3), which is sent again: three segments in the network, two outstanding.
+#[test]
+fn flight_size_is_never_above_what_is_outstanding() {
+    let short = RtoConfig { max: Duration::from_secs(1), ..plain().rto };
+    let config = Config { rack_tlp: true, rto: short, timestamps: true, ..sack() };
+    check(
+        Scene::established(config).quietly("0 write 1000\n2.5 < . 501:501 ack 2001 win 60000 <ts 2 ecr 0>"),
+        "3 write 1976\n3.5 show flight\n4 show flight\n5 show flight\n6 show flight",
+        expect![[r#"
+            3.000 > . 2001:2989 ack 501 win 8000 <ts 3000 ecr 2>
+            3.000 > P. 2989:3977 ack 501 win 8000 <ts 3000 ecr 2>
+            3.500 = flight 1976
+            3.625 > P. 2989:3977 ack 501 win 8000 <ts 3625 ecr 2>
+            4.000 = flight 1976
+            4.625 > . 2001:2989 ack 501 win 8000 <ts 4625 ecr 2>
+            5.000 = flight 1976
+            5.625 > . 2001:2989 ack 501 win 8000 <ts 5625 ecr 2>
+            6.000 = flight 1976
         "#]],
     );
 }

@@ -89,7 +89,8 @@ pub struct Info {
     pub ssthresh: u32,
     /// The window that the peer last offered, in octets, counted from SND.UNA.
     pub peer_window: u32,
-    /// Octets sent and not acknowledged (SND.NXT - SND.UNA).
+    /// FlightSize (RFC 5681 section 2), in octets: sent and not acknowledged, without what a time-out has taken for lost and
+    /// that was not sent again.
     pub in_flight: u32,
     /// Octets written and not yet sent.
     pub unsent: u32,
