@@ -10,8 +10,6 @@ use anabranch_model::stats::Summary;
 use super::kernel::Lag;
 use super::{Measured, Plan, Reference};
 
-/// Counts that differ by a few segments are alike: so many are added to both before they are compared.
-const FEW: f64 = 10.0;
 /// One quantity on both sides.
 type Pair = [Summary; 2];
 
@@ -63,7 +61,7 @@ impl Row {
 
     /// Retransmissions within a factor of 2.
     fn is_alike(&self) -> bool {
-        let [theirs, ours] = self.again.map(|again| again.mean + FEW);
+        let [theirs, ours] = self.again.map(|again| again.mean);
         theirs.max(ours) <= 2.0 * theirs.min(ours)
     }
 
