@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! 0.1   < . 501:501 ack 1001 win 8000    # a segment arrives
+//! 0.1   << . 501:501 ack 1001 win 8000   # the same, and another comes before we may send
 //! 0.1   write 3000                       # the owner acts: write, read [N], close, release, abort, buffer N,
 //!                                        # send-buffer N, no-route
 //! +0.5  show cwnd                        # a figure: state cwnd ssthresh flight rto timeouts srtt window unsent dropped
@@ -166,6 +167,10 @@ impl Scene {
         };
         self.advance(at);
         let action = action.trim();
+        if let Some(segment) = action.strip_prefix("<<") {
+            self.inject(notation::parse(segment)?);
+            return Ok(());
+        }
         if let Some(segment) = action.strip_prefix('<') {
             self.inject(notation::parse(segment)?);
         } else {

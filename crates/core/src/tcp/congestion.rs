@@ -237,7 +237,7 @@ pub trait Controller: fmt::Debug + Send {
     fn on_sample(&mut self, _now: Instant, _view: &View, _sample: &RateSample) {}
     /// A segment was found lost.
     fn on_lost(&mut self, _now: Instant, _view: &View, _lost: &LostSegment) {}
-    /// Data follows after the application has had nothing to send and the network has become empty.
+    /// Data follows after the network has become empty, because the application has had nothing to send.
     fn on_restart(&mut self, _now: Instant, _view: &View) {}
     /// Bytes per second at which data leaves; `None` leaves pacing to the window and the round trip.
     fn pacing_rate(&self) -> Option<u64> {

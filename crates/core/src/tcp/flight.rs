@@ -214,6 +214,7 @@ impl Flight {
     /// SND.UNA has moved.
     #[inline]
     pub(crate) fn acknowledge(&mut self, una: SeqNumber) {
+        let highest = self.highest;
         while let Some(first) = self.segments.front() {
             if first.seq.ge(una) {
                 break;
@@ -221,7 +222,7 @@ impl Flight {
             let first = *first;
             let rest = Sent { seq: una.min(first.end), ..first };
             if first.fate != Fate::Reported && rest.len() == 0 {
-                self.arrived(&first);
+                self.arrived(&first, highest);
             } else if first.fate != Fate::Reported
                 && let Some(rate) = &mut self.rate
             {
@@ -246,6 +247,8 @@ impl Flight {
     /// outside of (SND.UNA, SND.MAX] are ignored, as are D-SACKs (RFC 2883).
     pub(crate) fn report(&mut self, una: SeqNumber, max: SeqNumber, blocks: &[SackBlock]) -> u32 {
         let mut news = 0;
+        // One acknowledgement says nothing of the order of what it reports, with the newest first (RFC 2018 section 4).
+        let highest = self.highest;
         // Offsets, since the comparisons of sequence numbers hold only near each other.
         let offset = |seq: SeqNumber| seq.0.wrapping_sub(una.0);
         for block in blocks {
@@ -257,7 +260,7 @@ impl Flight {
                 {
                     news += missing;
                     // A block grows at its end: what is known of it is not gone through again.
-                    self.mark_reported(SackBlock { left: hole.left, ..*block }, merged);
+                    self.mark_reported(SackBlock { left: hole.left, ..*block }, merged, highest);
                 }
             }
         }
@@ -266,7 +269,7 @@ impl Flight {
 
     /// Segments that `block` touches and that lie within `merged` have arrived. One of which the peer has reported a
     /// part waits for the rest, so that a peer cannot make us keep more segments than we have sent.
-    fn mark_reported(&mut self, block: SackBlock, merged: SackBlock) {
+    fn mark_reported(&mut self, block: SackBlock, merged: SackBlock, highest: Option<SeqNumber>) {
         let mut i = self.index(block.left);
         while let Some(&segment) = self.segments.get(i)
             && segment.seq.lt(block.right)
@@ -274,14 +277,15 @@ impl Flight {
             if segment.fate != Fate::Reported && segment.seq.ge(merged.left) && segment.end.le(merged.right) {
                 self.forget(i);
                 self.segments[i] = Sent { copies: 0, fate: Fate::Reported, ..segment };
-                self.arrived(&segment);
+                self.arrived(&segment, highest);
             }
             i += 1;
         }
     }
 
+    /// A segment has arrived, after all that ends at `highest` or before.
     #[inline]
-    fn arrived(&mut self, segment: &Sent) {
+    fn arrived(&mut self, segment: &Sent, highest: Option<SeqNumber>) {
         if let Some(rate) = &mut self.rate {
             rate.arrived(segment.at, segment.seq, segment.end);
         }
@@ -290,9 +294,9 @@ impl Flight {
         if newest.is_none_or(|newest| transmission.is_after(&newest)) {
             *newest = Some(transmission);
         }
-        match self.highest {
-            Some(highest) if highest.ge(segment.end) => self.arrivals.reordered |= !segment.again,
-            Some(_) | None => self.highest = Some(segment.end),
+        self.arrivals.reordered |= !segment.again && highest.is_some_and(|highest| highest.ge(segment.end));
+        if self.highest.is_none_or(|highest| highest.lt(segment.end)) {
+            self.highest = Some(segment.end);
         }
     }
 

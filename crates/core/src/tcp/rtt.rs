@@ -34,8 +34,11 @@ impl RttEstimator {
         this
     }
 
-    /// A measurement (RFC 6298 sections 2.2 and 2.3); ends the back-off (section 5, Karn).
-    pub(crate) fn sample(&mut self, now: Instant, rtt: Duration) {
+    /// A measurement (RFC 6298 sections 2.2 and 2.3), one of `expected` in a round trip; ends the back-off (section 5, Karn).
+    ///
+    /// RTTVAR rises with each one, so that the time-out keeps up with a queue that fills, and falls by a quarter in a round
+    /// trip, however many there are (RFC 7323 appendix G).
+    pub(crate) fn sample(&mut self, now: Instant, rtt: Duration, expected: u32) {
         self.srtt = Some(match self.srtt {
             None => {
                 self.rttvar = rtt / 2;
@@ -43,7 +46,8 @@ impl RttEstimator {
             }
             Some(srtt) => {
                 let error = if srtt > rtt { srtt - rtt } else { rtt - srtt };
-                self.rttvar = self.rttvar.mul_ratio(3, 4) + error / 4;
+                let share = if error < self.rttvar { 4 * u64::from(expected.max(1)) } else { 4 };
+                self.rttvar = self.rttvar.mul_ratio(share - 1, share) + error / share;
                 srtt.mul_ratio(7, 8) + rtt / 8
             }
         });
@@ -168,7 +172,7 @@ mod tests {
     fn first_sample_sets_three_times_the_round_trip() {
         let mut rtt = estimator();
         assert_eq!(rtt.rto(), Duration::from_secs(3));
-        rtt.sample(Instant::ZERO, Duration::from_millis(100));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100), 1);
         assert_eq!(rtt.rto(), Duration::from_millis(300));
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(100)));
     }
@@ -176,8 +180,8 @@ mod tests {
     #[test]
     fn later_samples_are_smoothed() {
         let mut rtt = estimator();
-        rtt.sample(Instant::ZERO, Duration::from_millis(100));
-        rtt.sample(Instant::ZERO, Duration::from_millis(180));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100), 1);
+        rtt.sample(Instant::ZERO, Duration::from_millis(180), 1);
         assert_eq!(rtt.srtt(), Some(Duration::from_millis(110)));
         assert_eq!(rtt.rttvar(), Duration::from_nanos(57_500_000));
         assert_eq!(rtt.rto(), Duration::from_millis(340));
@@ -193,7 +197,7 @@ mod tests {
             seen.push(rtt.rto().as_millis());
         }
         assert_eq!(seen, [6_000, 12_000, 16_000, 16_000]);
-        rtt.sample(Instant::ZERO, Duration::from_millis(100));
+        rtt.sample(Instant::ZERO, Duration::from_millis(100), 1);
         assert_eq!(rtt.rto(), Duration::from_millis(300));
     }
 
@@ -205,7 +209,7 @@ mod tests {
         for (s, sample, least) in
             [(0, 100, 100), (4, 300, 100), (6, 250, 100), (11, 280, 250), (12, 260, 250), (40, 400, 400)]
         {
-            rtt.sample(at(s), ms(sample));
+            rtt.sample(at(s), ms(sample), 1);
             assert_eq!(rtt.recent_rtt(), Some(ms(least)), "after {s} s");
         }
         assert_eq!(rtt.min_rtt(), Some(ms(100)));
@@ -216,8 +220,24 @@ mod tests {
     fn a_steady_round_trip_keeps_the_margin() {
         let granularity = Duration::from_millis(200);
         let mut rtt = RttEstimator::new(RtoConfig { granularity, ..estimator().config });
-        (0..100).for_each(|_| rtt.sample(Instant::ZERO, Duration::from_millis(600)));
+        (0..100).for_each(|_| rtt.sample(Instant::ZERO, Duration::from_millis(600), 1));
         assert_eq!(rtt.rto(), Duration::from_millis(800));
+    }
+
+    /// RFC 7323 appendix G: what is remembered is of round trips, however many samples each has.
+    #[test]
+    fn the_variance_outlasts_a_round_trip_of_many_samples() {
+        let mut rtt = estimator();
+        let mut round = |spike: u64| {
+            let samples = (0..50).map(|n| if n == 0 { spike } else { 100 });
+            samples.for_each(|ms| rtt.sample(Instant::ZERO, Duration::from_millis(ms), 50));
+            rtt.rttvar()
+        };
+        round(100);
+        let after = round(600);
+        assert!(after > Duration::from_millis(100), "{after}");
+        let (low, high) = (after.mul_ratio(7, 10), after.mul_ratio(8, 10));
+        assert!((low..high).contains(&round(100)), "a quarter less in a round trip");
     }
 
     #[test]

@@ -546,13 +546,13 @@ impl Sender {
 
     /// The first round trip after a spurious time-out was measured.
     fn resumed(&mut self, now: Instant, before: (Duration, Duration), rtt: Duration) {
-        self.measured(now, rtt);
+        self.measured(now, rtt, 1);
         self.rtt.resume(before, rtt);
     }
 
-    /// A round trip was measured.
-    fn measured(&mut self, now: Instant, rtt: Duration) {
-        self.rtt.sample(now, rtt);
+    /// A round trip was measured, as `expected` times in each.
+    fn measured(&mut self, now: Instant, rtt: Duration, expected: u32) {
+        self.rtt.sample(now, rtt, expected);
         if let Some(hystart) = &mut self.hystart {
             hystart.sample(rtt);
         }

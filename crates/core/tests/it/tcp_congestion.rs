@@ -210,3 +210,22 @@ fn coupled_on_a_connection_of_its_own_is_newreno() {
         assert_eq!(trace(coupled, 1, rounds), trace(newreno(), 1, rounds));
     }
 }
+
+/// RFC 9438 sections 4.2 and 5.8: CUBIC's clock stands still while there is nothing to send, though the silence is shorter than a
+/// time-out.
+#[test]
+fn cubic_does_not_grow_for_silences() {
+    let window = |silence: u64| {
+        let mut run = Rounds::new(cubic(), 1);
+        (0..7).for_each(|_| run.round());
+        run.lossy_round();
+        let reduced = run.cwnd();
+        for _ in 0..20 {
+            run.now += Duration::from_millis(silence);
+            run.round();
+        }
+        assert!(run.cwnd() > reduced, "{reduced}");
+        run.cwnd()
+    };
+    assert_eq!(window(0), window(900));
+}

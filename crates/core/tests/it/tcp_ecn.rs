@@ -221,7 +221,7 @@ fn a_mark_and_a_loss_of_one_window_count_once() {
     );
 }
 
-/// A queue of 100 packets that marks from 20 on: every controller keeps to it, and nothing is lost.
+/// A queue of 100 packets that marks from 20 on: every controller keeps the link busy, and nothing is lost.
 #[test]
 fn marks_take_the_place_of_losses() {
     use CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
@@ -248,5 +248,30 @@ fn marks_take_the_place_of_losses() {
         assert!(info.mark_reductions > 1 && info.timeouts == 0, "{info:?}");
         let sent_again = info.retransmissions;
         assert!(sent_again == 0 || congestion == Westwood, "{info:?}");
+        // A packet of 1428 bytes each 500 us, and half a second for slow start.
+        let ideal = Duration::from_micros(5_000_000 / 1428 * 500);
+        let latest = Instant::ZERO + ideal * 5 / 4 + Duration::from_millis(500);
+        assert!(pair.now < latest, "{congestion:?}: {} of {ideal}", pair.now);
+    }
+}
+
+/// A path that marks every packet and loses none: no controller's window stays near what slow start makes of a path without
+/// marks.
+#[test]
+fn marks_from_the_start_end_slow_start() {
+    use CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
+    for congestion in [NewReno, Cubic, Westwood, Bbr] {
+        let flight = |marks: bool| {
+            let config = Config { congestion, hystart: false, ..Config::modern() };
+            let rule = move |_: Instant, from: End, _: &Segment| {
+                if marks && from == End::Client { Verdict::Mark(Duration::ZERO) } else { Verdict::Pass }
+            };
+            let mut pair = Pair::new(config, config, Duration::from_millis(50)).with_rule(rule);
+            pair.client.outbox = Bytes::from(vec![7; 6_000_000]);
+            pair.run_until(Instant::ZERO + Duration::from_millis(1500), |_| false);
+            pair.client.tcp().info().bytes_acked
+        };
+        let (marked, free) = (flight(true), flight(false));
+        assert!(marked * 4 < free, "{congestion:?}: {marked} of {free}");
     }
 }

@@ -1,6 +1,6 @@
 //! Sending: segmentation, windows, Nagle, probes, time-outs.
 
-use anabranch_core::tcp::{Backoff, Config, InitialWindow, Nagle, Push, RtoConfig};
+use anabranch_core::tcp::{Backoff, Config, InitialWindow, Nagle, Push, RtoConfig, SackRole};
 use anabranch_core::time::Duration;
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
@@ -589,4 +589,21 @@ fn the_last_segment_of_a_window_is_pushed() {
             0.100 ! Writable
         "#]],
     );
+}
+
+/// The probe of a closed window goes out again when the window opens. Nothing was lost, also if two segments come before we may
+/// send: no recovery begins, for any way to find losses.
+#[test]
+fn an_opening_window_begins_no_recovery() {
+    for (sack, rack_tlp) in [(SackRole::Off, false), (SackRole::Both, false), (SackRole::Both, true)] {
+        let config = Config { sack, rack_tlp, ..ten() };
+        let mut scene =
+            Scene::established(config).quietly("0 write 20000\n0.1 < . 501:501 ack 9001 win 0\n2 show cwnd");
+        let before = scene.connection.info();
+        assert!(before.unsent > 0 && before.in_flight == 0, "{before:?}");
+        scene.run("2 << . 501:501 ack 9001 win 9000\n2 < . 501:511 ack 9001 win 9000");
+        let info = scene.connection.info();
+        assert_eq!((info.fast_retransmits, info.ssthresh), (0, before.ssthresh), "{sack:?} {rack_tlp}");
+        assert!(info.in_flight > 0, "{info:?}");
+    }
 }

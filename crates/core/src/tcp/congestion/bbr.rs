@@ -55,6 +55,8 @@ pub(crate) struct Bbr {
     in_flight: u32,
     /// Segments lost in the round of losses that do not follow each other (for BBRStartupFullLossCnt).
     loss_ranges: u32,
+    /// Round trips of Startup with a mark.
+    startup_marks: u8,
     random: u64,
 }
 
@@ -115,6 +117,7 @@ impl Bbr {
             delivered: 0,
             in_flight: 0,
             loss_ranges: 0,
+            startup_marks: 0,
             random: u64::from(start.seed),
         };
         this.init_pacing_rate(None);
@@ -263,9 +266,14 @@ impl Bbr {
         };
         if high {
             self.undo.state = Some(State::Startup);
-            (self.full.reached, self.full.now) = (true, true);
-            self.bounds.inflight_longterm = self.bdp_multiple(self.bw, 100).max(self.signals.inflight_latest);
+            self.fill_startup();
         }
+    }
+
+    /// The queue is too long: Startup ends.
+    fn fill_startup(&mut self) {
+        (self.full.reached, self.full.now) = (true, true);
+        self.bounds.inflight_longterm = self.bdp_multiple(self.bw, 100).max(self.signals.inflight_latest);
     }
 
     /// CheckDrainDone().
@@ -408,6 +416,10 @@ impl Controller for Bbr {
         if self.probe.is_sample {
             self.handle_inflight_too_high(now, view.in_flight, false);
         }
+        self.startup_marks = self.startup_marks.saturating_add(1);
+        if self.state == State::Startup && self.startup_marks >= STARTUP_FULL_MARK_COUNT {
+            self.fill_startup();
+        }
     }
 
     fn on_recovered(&mut self, _now: Instant, _view: &View) {
@@ -491,6 +503,8 @@ const PROBE_RTT_CWND_GAIN: u64 = 50;
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
+/// Not of the draft: round trips with a mark that end Startup, as many as in Linux's BBRv3.
+const STARTUP_FULL_MARK_COUNT: u8 = 2;
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ pub(crate) struct Cubic {
     /// The reduction before this epoch came from a time-out, or there was none (section 4.8).
     fresh: bool,
     /// When an acknowledgement last came.
-    last_ack: Instant,
+    counted: Instant,
     /// What the last reduction has changed beside window and threshold (section 4.9).
     before: Option<Shape>,
 }
@@ -57,7 +57,7 @@ impl Cubic {
             owed: 0,
             epoch: None,
             fresh: true,
-            last_ack: Instant::ZERO,
+            counted: Instant::ZERO,
             before: None,
         }
     }
@@ -114,6 +114,14 @@ impl Cubic {
         self.epoch = None;
     }
 
+    /// Time in which the window is not the limit is no time of this epoch (sections 4.2 and 5.8).
+    fn pause_until(&mut self, now: Instant) {
+        let since = now.saturating_since(core::mem::replace(&mut self.counted, now));
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start += since;
+        }
+    }
+
     /// A loss or a mark, without a time-out.
     fn back_off(&mut self, view: &View, beta: (u32, u32)) {
         self.reduce(view, beta);
@@ -133,14 +141,10 @@ impl Controller for Cubic {
     }
 
     fn on_ack(&mut self, now: Instant, view: &View, acked: u32) {
-        let since = now.saturating_since(core::mem::replace(&mut self.last_ack, now));
         if !view.uses(self.cwnd, self.ssthresh) {
-            // Time in which the window is not the limit is no time of this epoch (section 5.8).
-            if let Some(epoch) = &mut self.epoch {
-                epoch.start += since;
-            }
-            return;
+            return self.pause_until(now);
         }
+        self.counted = now;
         if self.cwnd < self.ssthresh {
             self.cwnd = self.cwnd.saturating_add(view.slow_start_step(acked));
         } else {
@@ -193,6 +197,10 @@ impl Controller for Cubic {
     fn on_idle(&mut self, _now: Instant, view: &View) {
         self.cwnd = self.cwnd.min(view.initial_window);
         self.epoch = None;
+    }
+
+    fn on_restart(&mut self, now: Instant, _view: &View) {
+        self.pause_until(now);
     }
 }
 

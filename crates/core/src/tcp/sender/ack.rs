@@ -89,10 +89,14 @@ impl Sender {
         }
         if matches!(self.timer, Timer::Retransmit(_) | Timer::Idle) {
             if self.uses_rack() {
-                self.answer_probe(now, a.ack, duplicate, !moved && a.len == 0 && a.sack.is_empty());
+                let empty = !moved && a.len == 0 && a.sack.is_empty();
+                self.answer_probe(now, a.ack, duplicate, empty, flight);
                 self.rack_on_duplicate(repeated);
                 self.rack_on_ack(now, &arrivals, a.echo);
-                self.repair_lost(now, flight);
+                // What a closed window has held back is lost to no congestion.
+                if self.timer != Timer::Idle {
+                    self.repair_lost(now, flight);
+                }
                 // A report of a part of a segment says nothing of time, so that the probe is still needed.
                 if moved || arrivals.any() {
                     self.schedule_probe(now);
@@ -129,12 +133,12 @@ impl Sender {
         let late = resent && self.config.undo && a.stamp == Some(timestamp(self.first_syn));
         self.una = a.ack;
         match self.timing {
-            Timing::Running { at, .. } => self.measured(now, now.saturating_since(at)),
+            Timing::Running { at, .. } => self.measured(now, now.saturating_since(at), 1),
             Timing::Spoiled if late => {
                 self.counts.undone += 1;
                 self.begin_with(self.initial_window());
                 self.rtt.restart_after_lost_syn();
-                self.measured(now, now.saturating_since(self.first_syn));
+                self.measured(now, now.saturating_since(self.first_syn), 1);
             }
             Timing::Spoiled if resent => self.rtt.restart_after_lost_syn(),
             Timing::Spoiled | Timing::Idle => {}
@@ -392,7 +396,7 @@ impl Sender {
                     match self.take_resume() {
                         // RACK times every segment.
                         None if self.uses_rack() => {}
-                        None => self.measured(now, rtt),
+                        None => self.measured(now, rtt, 1),
                         Some(before) => self.resumed(now, before, rtt),
                     }
                 }
@@ -401,7 +405,7 @@ impl Sender {
                 // The delay that has caused a spurious time-out is measured itself.
                 self.take_resume();
                 self.timing = Timing::Idle;
-                self.measured(now, rtt);
+                self.measured(now, rtt, 1);
             }
             (Timing::Spoiled, None) | (Timing::Idle, _) => {}
         }

@@ -95,7 +95,9 @@ impl Sender {
         if let (Some(first), None) = (arrivals.first, arrivals.again) {
             // With each acknowledgement, and in a recovery too: a time-out that lags behind a growing queue is spurious. But what
             // is acknowledged with a repetition may have waited behind the hole.
-            self.measured(now, now.saturating_since(first.at));
+            // One acknowledgement for two segments (RFC 7323 appendix G).
+            let expected = self.max.distance(first.end).max(0) as u32 / (2 * self.mss) + 1;
+            self.measured(now, now.saturating_since(first.at), expected);
         }
         let min_rtt = self.rtt.min_rtt().unwrap_or_default();
         for (arrival, again) in [(arrivals.first, false), (arrivals.again, true)] {
@@ -159,7 +161,7 @@ impl Sender {
     pub(super) fn send_tail_probe(&mut self, now: Instant) -> Option<super::Outgoing> {
         self.rack.probe_due = false;
         let run = self.carve(self.max, self.una + self.window.wnd);
-        let (seq, run, again) = if run.len() > 0 && self.worth_sending(self.max, run) {
+        let (seq, run, again) = if run.len() > 0 {
             (self.max, run, false)
         } else {
             let SackBlock { left, right } = self.flight.last()?;
@@ -179,13 +181,14 @@ impl Sender {
     }
 
     /// TLP_process_ack() (section 7.4): what the answer to a probe says. `twice` is what it reports as a duplicate (RFC
-    /// 2883); `empty` says that it moves nothing and reports nothing.
+    /// 2883); `empty` says that it moves nothing and reports nothing. `flight` bytes were in flight before.
     pub(super) fn answer_probe(
         &mut self,
         now: Instant,
         ack: SeqNumber,
         twice: Option<SackBlock>,
         empty: bool,
+        flight: u32,
     ) {
         let Some(probe) = self.rack.probe else { return };
         if ack.lt(probe.end) {
@@ -200,7 +203,7 @@ impl Sender {
             self.rack.probe = None;
             self.forget_prior();
             if !probe.marked {
-                let view = self.view(self.cwnd(), self.repair());
+                let view = self.view(flight.min(self.cwnd()), self.repair());
                 self.congestion.on_loss(now, &view);
             }
             self.say_reduced();

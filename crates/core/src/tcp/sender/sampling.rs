@@ -34,7 +34,11 @@ impl Sender {
     /// Before a segment leaves: whether the application has been silent until now.
     #[inline]
     pub(super) fn note_restart(&mut self, now: Instant) {
-        if self.flight.pipe() == 0 && self.flight.rate.as_ref().is_some_and(|rate| rate.is_limited()) {
+        let silent = match &self.flight.rate {
+            Some(rate) => self.flight.pipe() == 0 && rate.is_limited(),
+            None => self.una == self.max,
+        };
+        if silent {
             let view = self.view(0, self.repair());
             self.congestion.on_restart(now, &view);
         }
