@@ -67,7 +67,9 @@ fn recoveries_do_not_collapse_without_rack_and_prr() {
     // BBR does not slow down in a recovery, so that retransmissions are lost as often as all else. Only RACK finds that.
     let controllers = bottleneck::CONTROLLERS.map(|c| (c != CongestionAlgorithm::Bbr).then_some(c));
     let controllers: Vec<CongestionAlgorithm> = controllers.into_iter().flatten().collect();
-    let cells = Grid { controllers: &controllers, ..Grid::default() }.cells();
+    let cells =
+        Grid { controllers: &controllers, queues: &[0.25, 1.0, 5.0], flows: &[1, 8], ..Grid::default() }
+            .cells();
     for case in bottleneck::run(&cells, tcp::Config::default(), |_| {}) {
         let least = 0.78 * case.sawtooth.utilisation;
         assert!(case.outcome.utilisation > least, "{case:?}");
