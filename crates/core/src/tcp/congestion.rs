@@ -219,6 +219,10 @@ pub trait Controller: fmt::Debug + Send {
     fn on_mark(&mut self, now: Instant, view: &View) {
         self.on_loss(now, view);
     }
+    /// The window yields to marks as RFC 3168 section 5 asks for. If not, data is never ECT.
+    fn answers_marks(&self) -> bool {
+        true
+    }
     /// The recovery is over.
     fn on_recovered(&mut self, _now: Instant, _view: &View) {}
     /// The retransmission timer ran out.

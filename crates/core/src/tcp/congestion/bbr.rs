@@ -55,8 +55,6 @@ pub(crate) struct Bbr {
     in_flight: u32,
     /// Segments lost in the round of losses that do not follow each other (for BBRStartupFullLossCnt).
     loss_ranges: u32,
-    /// Round trips of Startup with a mark.
-    startup_marks: u8,
     random: u64,
 }
 
@@ -117,7 +115,6 @@ impl Bbr {
             delivered: 0,
             in_flight: 0,
             loss_ranges: 0,
-            startup_marks: 0,
             random: u64::from(start.seed),
         };
         this.init_pacing_rate(None);
@@ -266,14 +263,9 @@ impl Bbr {
         };
         if high {
             self.undo.state = Some(State::Startup);
-            self.fill_startup();
+            (self.full.reached, self.full.now) = (true, true);
+            self.bounds.inflight_longterm = self.bdp_multiple(self.bw, 100).max(self.signals.inflight_latest);
         }
-    }
-
-    /// The queue is too long: Startup ends.
-    fn fill_startup(&mut self) {
-        (self.full.reached, self.full.now) = (true, true);
-        self.bounds.inflight_longterm = self.bdp_multiple(self.bw, 100).max(self.signals.inflight_latest);
     }
 
     /// CheckDrainDone().
@@ -408,18 +400,9 @@ impl Controller for Bbr {
         }
     }
 
-    /// Not of the draft, which leaves marks to a later version: as a round with a loss that is too much (RFC 3168 section
-    /// 6.1.2), without anything to repair.
-    fn on_mark(&mut self, now: Instant, view: &View) {
-        self.note_loss();
-        self.loss_ranges = self.loss_ranges.saturating_add(1);
-        if self.probe.is_sample {
-            self.handle_inflight_too_high(now, view.in_flight, false);
-        }
-        self.startup_marks = self.startup_marks.saturating_add(1);
-        if self.state == State::Startup && self.startup_marks >= STARTUP_FULL_MARK_COUNT {
-            self.fill_startup();
-        }
+    /// The draft leaves marks to a later version, and what it does about a loss is less than RFC 3168 section 5 asks for.
+    fn answers_marks(&self) -> bool {
+        false
     }
 
     fn on_recovered(&mut self, _now: Instant, _view: &View) {
@@ -503,8 +486,6 @@ const PROBE_RTT_CWND_GAIN: u64 = 50;
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// BBRStartupFullLossCnt.
 const STARTUP_FULL_LOSS_COUNT: u32 = 6;
-/// Not of the draft: round trips with a mark that end Startup, as many as in Linux's BBRv3.
-const STARTUP_FULL_MARK_COUNT: u8 = 2;
 
 #[cfg(test)]
 mod tests;

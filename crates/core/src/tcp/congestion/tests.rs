@@ -77,6 +77,10 @@ impl Controller for Spy {
         self.0 += 1;
     }
 
+    fn answers_marks(&self) -> bool {
+        false
+    }
+
     fn wants_samples(&self) -> bool {
         true
     }
@@ -121,5 +125,5 @@ fn a_custom_controller_hears_of_everything() {
     any.on_lost(now, &view, &LostSegment::default());
     any.on_restart(now, &view);
     assert_eq!((any.cwnd(), any.ssthresh(), any.pacing_rate()), (113, 7, Some(9)));
-    assert!(any.wants_samples() && any.limits_itself());
+    assert!(any.wants_samples() && any.limits_itself() && !any.answers_marks());
 }

@@ -79,7 +79,8 @@ impl Connection {
         let sack = options.sack.as_slice();
         let answers = syn.flags.contains(Flags::ACK) && self.stamps.is_some();
         let stamp = options.timestamps.filter(|_| answers).map(|theirs| theirs.echo);
-        let a = Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo: None, stamp, ece: false };
+        let echo = stamp.and_then(|stamp| stamps::round_trip(now, stamp));
+        let a = Acknowledgement { seq: syn.seq, ack, window, sack, len: 1, echo, stamp, ece: false };
         self.tx.handle_syn(now, &a);
     }
 

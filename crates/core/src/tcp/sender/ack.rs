@@ -129,18 +129,23 @@ impl Sender {
             return;
         }
         let resent = self.counts.timeouts > 0;
-        // The first one has arrived, and only the round trip is longer than the time-out (RFC 3522).
-        let late = resent && self.config.undo && a.stamp == Some(timestamp(self.first_syn));
         self.una = a.ack;
         match self.timing {
             Timing::Running { at, .. } => self.measured(now, now.saturating_since(at), 1),
-            Timing::Spoiled if late => {
-                self.counts.undone += 1;
-                self.begin_with(self.initial_window());
+            Timing::Spoiled if resent => {
+                let later = |stamp: u32| stamp.wrapping_sub(timestamp(self.first_syn));
+                let answered = a.stamp.filter(|_| self.config.undo).map(later);
+                // The first one has arrived, and only the round trip is longer than the time-out (RFC 3522).
+                if answered == Some(0) {
+                    self.counts.undone += 1;
+                    self.begin_with(self.initial_window());
+                }
                 self.rtt.restart_after_lost_syn();
-                self.measured(now, now.saturating_since(self.first_syn), 1);
+                // The echo names the SYN that is answered, so that the time-out need not be a guess (RFC 6298 section 3).
+                if let Some(rtt) = a.echo.filter(|_| answered.is_some_and(|later| later < 1 << 31)) {
+                    self.measured(now, rtt, 1);
+                }
             }
-            Timing::Spoiled if resent => self.rtt.restart_after_lost_syn(),
             Timing::Spoiled | Timing::Idle => {}
         }
         self.timing = Timing::Idle;

@@ -25,7 +25,8 @@ pub(crate) struct Marked {
 impl Sender {
     /// The handshake has shown whether both ends speak ECN.
     pub(crate) fn set_ecn(&mut self, agreed: bool) {
-        self.marking = agreed.then_some(Marking { reduced: self.una, cwr_due: false });
+        let capable = agreed && self.congestion.answers_marks();
+        self.marking = capable.then_some(Marking { reduced: self.una, cwr_due: false });
     }
 
     /// The window was reduced for any reason.
