@@ -5,7 +5,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Outcome, Sink, pattern};
 use anabranch_sim::event::AppId;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
-use anabranch_sim::loss::LossModel;
+use anabranch_sim::loss::{Disturbance, LossModel};
 use anabranch_sim::network::{Forwarding, NetworkConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::sim::{Builder, Fault, Pause, Simulation};
@@ -295,6 +295,48 @@ fn a_queue_that_marks_loses_nothing() {
             // Without the agreement nothing is marked.
             let (info, link) = run(tcp::EcnMode::Accept, Some(QueueLimit::Packets(20)));
             assert!(!info.ecn && link.marked == 0, "{congestion:?}: {info:?} {link:?}");
+        }
+    }
+}
+
+/// A network behind the bottleneck that doubles packets, some or all of them: no controller takes a loss for none, so that the
+/// queue's drops are repaired once each, and the link is as busy as without.
+#[test]
+fn doubled_packets_do_not_hide_losses() {
+    use tcp::CongestionAlgorithm::{Bbr, Cubic, NewReno, Westwood};
+    for base in [tcp::Config::default(), tcp::Config::modern()] {
+        for congestion in [NewReno, Cubic, Westwood, Bbr] {
+            // Without RACK nothing finds lost retransmissions, and BBR has many.
+            if congestion == Bbr && !base.rack_tlp {
+                continue;
+            }
+            for duplication in [0.05, 0.5, 1.0] {
+                let tcp = tcp::Config { congestion, ..base };
+                let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+                let nodes = ["from", "router", "to"].map(|name| builder.node(name, Forwarding::On));
+                let access = LinkConfig {
+                    queue: QueueLimit::Packets(10_000),
+                    ..LinkConfig::new(1_000_000_000, Duration::from_millis(1))
+                };
+                let bottleneck = LinkConfig {
+                    queue: QueueLimit::Packets(50),
+                    disturbance: Disturbance { duplication, ..Disturbance::default() },
+                    ..LinkConfig::new(10_000_000, Duration::from_millis(20))
+                };
+                builder.cable(nodes[0], nodes[1], access);
+                builder.cable(nodes[1], nodes[2], bottleneck);
+                builder.app(nodes[2], Instant::ZERO, Sink::new(80, tcp));
+                let bulk = BulkSenderConfig::new(nodes[2], 80, Content::Endless, tcp);
+                let sender = builder.app(nodes[0], Instant::ZERO, BulkSender::new(bulk));
+                let mut sim = builder.build();
+                sim.run_until(at(20_000));
+                let info = sim.app::<BulkSender>(sender).info.expect("it has run");
+                let link = *sim.world().network.links()[2].metrics();
+                let case = format!("{congestion:?}, {duplication} doubled: {info:?} {link:?}");
+                assert!(info.retransmissions <= link.dropped_full + 5, "{case}");
+                assert!(link.dropped_full < 800, "{case}");
+                assert!(link.busy > Duration::from_secs(18), "{case}");
+            }
         }
     }
 }

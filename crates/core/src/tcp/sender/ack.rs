@@ -50,7 +50,7 @@ impl Sender {
         // RFC 2883 section 4: nothing has arrived that was not known, whether or not we report duplicates ourselves.
         let duplicate = if self.sacked { sack::duplicate(a.ack, a.sack) } else { None };
         let blocks = &a.sack[usize::from(duplicate.is_some())..];
-        let repeated = duplicate.is_some_and(|block| self.repeats.reported(block));
+        let repeated = duplicate.is_some_and(|block| self.take_duplicate(block));
         let (losses, mut delivered) = (self.flight.losses(), 0);
         if self.sacked {
             // What was reported before is no news when it is acknowledged.

@@ -9,7 +9,7 @@ use super::ack::Acknowledgement;
 use super::output::Run;
 use super::timer::Timer;
 use super::{Phase, Resend, Sender};
-use crate::segment::SeqNumber;
+use crate::segment::{SackBlock, SeqNumber};
 use crate::tcp::congestion::Windows;
 use crate::tcp::flight::Arrivals;
 use crate::tcp::rtt::timestamp;
@@ -24,8 +24,8 @@ pub(super) struct Undo {
     ended: Option<SeqNumber>,
     eifel: Eifel,
     frto: Frto,
-    /// The peer has reported duplicates at some time (RFC 3522 section 3.2 step 5).
-    reports: bool,
+    /// Duplicates that the peer has reported (RFC 3522 section 3.2 step 5).
+    duplicates: u64,
     /// SRTT_prev and RTTVAR_prev (RFC 4015 section 3), until a segment that left after the undo is timed.
     resume: Option<(Duration, Duration)>,
 }
@@ -120,6 +120,13 @@ impl Sender {
         }
     }
 
+    /// The peer has had `block` twice: whether because we have sent it again. A network that doubles packets doubles
+    /// retransmissions too, and there are more reports than these (RFC 3708 section 3; the rule is that of Linux).
+    pub(super) fn take_duplicate(&mut self, block: SackBlock) -> bool {
+        self.undo.duplicates += 1;
+        self.repeats.reported(block) && self.undo.duplicates <= self.counts.retransmissions
+    }
+
     /// Whether an acknowledgement shows that the episode was spurious; if so it is undone. `duplicate` and `repeated`
     /// say that it reports a duplicate and that this was a retransmission of ours.
     pub(super) fn undo_spurious(
@@ -130,7 +137,6 @@ impl Sender {
         arrivals: &mut Arrivals,
     ) {
         let eifel = self.is_eifel(a, duplicate);
-        self.undo.reports |= duplicate;
         let late = repeated && self.repeats.all_reported();
         let frto = a.stamp.is_none() && self.is_frto(arrivals);
         if self.undo.prior.is_some() && (eifel || late || frto) {
@@ -146,7 +152,7 @@ impl Sender {
             return false;
         };
         self.undo.eifel = Eifel::Off;
-        let sure = !duplicate && (self.undo.reports || a.ack.lt(self.max));
+        let sure = !duplicate && (self.undo.duplicates > 0 || a.ack.lt(self.max));
         sure && (echo.wrapping_sub(sent) as i32) < 0
     }
 
