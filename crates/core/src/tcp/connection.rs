@@ -350,7 +350,7 @@ impl Connection {
     /// drained. [`Config::auto_tune`] no longer changes it.
     pub fn set_send_buffer(&mut self, octets: u32) {
         self.tuning.as_mut().map(Tuning::leave_sender);
-        if self.tx.set_buffer(octets) {
+        if self.tx.set_buffer(octets) && self.state != State::Closed {
             self.events.raise(Pending::Writable);
         }
     }

@@ -1,5 +1,8 @@
 //! Closing and resets in every state: RFC 9293 sections 3.6 and 3.10.7.4, RFC 5961.
 
+use anabranch_core::segment::SeqNumber;
+use anabranch_core::tcp::{CloseReason, Connection, Event};
+use anabranch_core::time::Instant;
 use anabranch_testkit::script::{Scene, check, plain};
 use expect_test::expect;
 
@@ -458,4 +461,14 @@ fn synchronised() -> [(&'static str, MakeScene); 7] {
         ("last_ack", Scene::last_ack),
         ("time_wait", Scene::time_wait),
     ]
+}
+
+#[test]
+fn a_larger_send_buffer_after_the_end_raises_no_event() {
+    let mut connection = Connection::connect(Instant::ZERO, plain(), 40_000, 7, SeqNumber(1000));
+    connection.set_send_buffer(0);
+    connection.abort(Instant::ZERO);
+    assert_eq!(connection.poll_event(), Some(Event::Closed(CloseReason::Aborted)));
+    connection.set_send_buffer(1000);
+    assert_eq!(connection.poll_event(), None);
 }
