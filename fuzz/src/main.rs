@@ -23,6 +23,9 @@ struct Arguments {
     /// Which inputs are tried, with the target's corpus: the same seed, the same order.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Prints how many executions reach each landmark of the target; slower.
+    #[arg(long)]
+    landmarks: bool,
     /// Runs this input alone, tells each step, and lets the panic through.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seconds", "seed"])]
     replay: Option<PathBuf>,
@@ -61,11 +64,15 @@ fn run(target: &Target, arguments: &Arguments) -> ExitCode {
         Err(error) => return usage(&format!("cannot read the corpus of {}: {error}", target.name)),
     };
     let budget = Budget::Time(Duration::from_secs(arguments.seconds));
-    let report = runner::run(target, &corpus, arguments.seed, budget);
+    let probe = if arguments.landmarks { Probe::looking_inside() } else { Probe::quiet() };
+    let report = runner::run_with(target, &corpus, arguments.seed, budget, probe);
     println!(
         "{}: {} executions, {} features, {} inputs kept, seed {}",
         target.name, report.executions, report.features, report.kept, arguments.seed
     );
+    if arguments.landmarks {
+        report.landmarks.iter().for_each(|(landmark, executions)| println!("{executions:>9} {landmark}"));
+    }
     let Some(crash) = report.crash else { return ExitCode::SUCCESS };
     println!("panic at {}: {}", crash.failure.place, crash.failure.message);
     match crash::store(&crash::directory(), target.name, &crash.input) {

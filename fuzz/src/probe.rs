@@ -1,5 +1,6 @@
 //! What a target tells of itself while it runs.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::hash::{Hash, Hasher};
 
@@ -10,18 +11,25 @@ use std::hash::{Hash, Hasher};
 #[derive(Debug)]
 pub struct Probe {
     features: Vec<u16>,
+    landmarks: BTreeSet<&'static str>,
     narrates: bool,
+    looks_inside: bool,
 }
 
 impl Probe {
     /// Says nothing, only collects.
     pub fn quiet() -> Self {
-        Self { features: Vec::new(), narrates: false }
+        Self { features: Vec::new(), landmarks: BTreeSet::new(), narrates: false, looks_inside: false }
+    }
+
+    /// As [`Probe::quiet`], and also looks for landmarks that are costly to see.
+    pub fn looking_inside() -> Self {
+        Self { looks_inside: true, ..Self::quiet() }
     }
 
     /// Prints what the target does, step by step: for a replay.
     pub fn narrating() -> Self {
-        Self { features: Vec::new(), narrates: true }
+        Self { narrates: true, ..Self::looking_inside() }
     }
 
     /// This was reached.
@@ -30,6 +38,26 @@ impl Probe {
         feature.hash(&mut hasher);
         let hash = hasher.finish();
         self.features.push((hash ^ hash >> 16 ^ hash >> 32 ^ hash >> 48) as u16);
+    }
+
+    /// The execution has reached a landmark: something that inputs must be able to cause, such as
+    /// the effect of an option. A landmark is a feature too, and the report counts the executions
+    /// that reach it.
+    pub fn reach(&mut self, landmark: &'static str) {
+        if self.landmarks.insert(landmark) {
+            self.feature(landmark);
+            self.say(|| format!("reached: {landmark}"));
+        }
+    }
+
+    /// Whether to look for a landmark that is costly to see.
+    pub fn looks_for(&self, landmark: &'static str) -> bool {
+        self.looks_inside && !self.landmarks.contains(landmark)
+    }
+
+    /// The landmarks that this execution has reached.
+    pub fn landmarks(&self) -> impl Iterator<Item = &'static str> {
+        self.landmarks.iter().copied()
     }
 
     /// One step, for a reader of a replay.
@@ -47,6 +75,7 @@ impl Probe {
     /// Ready for the next execution.
     pub fn clear(&mut self) {
         self.features.clear();
+        self.landmarks.clear();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Feeds a target until its time or count is over, or it panics.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,16 +33,24 @@ pub struct Report {
     pub kept: usize,
     /// Different things that were reached.
     pub features: usize,
+    /// Number of executions that reached each landmark.
+    pub landmarks: BTreeMap<&'static str, u64>,
     /// The first panic, after which nothing more was run.
     pub crash: Option<Crash>,
 }
 
 /// Runs the corpus of `target`, then inputs made of it.
 pub fn run(target: &Target, corpus: &[Vec<u8>], seed: u64, budget: Budget) -> Report {
+    run_with(target, corpus, seed, budget, Probe::quiet())
+}
+
+/// As [`run`], with a probe of the caller's choice.
+pub fn run_with(target: &Target, corpus: &[Vec<u8>], seed: u64, budget: Budget, probe: Probe) -> Report {
     let mut run = Run {
         target,
         rng: Rng::new(seed),
-        probe: Probe::quiet(),
+        probe,
+        landmarks: BTreeMap::new(),
         known: vec![false; 1 << 16],
         pool: Vec::new(),
         executions: 0,
@@ -58,6 +67,7 @@ pub fn run(target: &Target, corpus: &[Vec<u8>], seed: u64, budget: Budget) -> Re
         executions: run.executions,
         kept: run.pool.len(),
         features: run.known.iter().filter(|known| **known).count(),
+        landmarks: run.landmarks,
         crash: failure,
     }
 }
@@ -66,6 +76,7 @@ struct Run<'a> {
     target: &'a Target,
     rng: Rng,
     probe: Probe,
+    landmarks: BTreeMap<&'static str, u64>,
     /// Features reached so far.
     known: Vec<bool>,
     /// The inputs that reached them first.
@@ -95,6 +106,9 @@ impl Run<'_> {
         self.watchdog.begin(&input);
         if let Err(failure) = crash::execute(self.target, &input, &mut self.probe) {
             return Some(crash::minimise(self.target, input, failure, MINIMISING_TRIES));
+        }
+        for landmark in self.probe.landmarks() {
+            *self.landmarks.entry(landmark).or_default() += 1;
         }
         let mut is_new = false;
         for feature in self.probe.features() {
