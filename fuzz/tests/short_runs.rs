@@ -7,16 +7,18 @@ use anabranch_fuzz::probe::Probe;
 use anabranch_fuzz::runner::{self, Budget, Report};
 use anabranch_fuzz::targets::{self, Target};
 
-fn short_run(name: &str, executions: u64) {
+fn short_run(name: &str, executions: u64) -> Report {
     let target = targets::find(name).unwrap();
     let corpus = runner::corpus(target).unwrap();
-    let report = runner::run(target, &corpus, 1, Budget::Executions(executions));
-    if let Some(crash) = report.crash {
+    let probe = Probe::looking_inside();
+    let report = runner::run_with(target, &corpus, 1, Budget::Executions(executions), probe);
+    if let Some(crash) = &report.crash {
         let file = crash::store(&crash::directory(), name, &crash.input).unwrap();
         panic!("{:?}\nreplay: -- {name} --replay {}", crash.failure, file.display());
     }
     assert_eq!(report.executions, executions);
     assert!(report.features > 0);
+    report
 }
 
 #[test]
@@ -51,8 +53,42 @@ fn aodv() {
 
 #[test]
 fn tcp_input() {
-    short_run("tcp_input", 2_000);
+    let landmarks = short_run("tcp_input", 2_500).landmarks;
+    let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();
+    assert!(missing.is_empty(), "never reached: {missing:?}; reached: {landmarks:#?}");
 }
+
+/// What the options of `tcp::Config` and the commands of a connection do: one without effect is not
+/// tested.
+const TCP_LANDMARKS: &[&str] = &[
+    "CE received",
+    "D-SACK sent",
+    "FIN-WAIT-2 ends after a release",
+    "PRR recovery",
+    "ProbeRTT",
+    "SACK beside data",
+    "SACK report",
+    "TIME-WAIT reuse",
+    "end of slow start by HyStart++",
+    "fast retransmit",
+    "keep-alive gives up",
+    "keep-alive probe",
+    "peer's window shrinks",
+    "receive buffer grows",
+    "reduction for a mark",
+    "release",
+    "reordering timer",
+    "retries are exhausted",
+    "send buffer grows",
+    "simultaneous open",
+    "stand-by without a route",
+    "tail probe",
+    "undo by F-RTO",
+    "undo by timestamps or D-SACK",
+    "user timeout",
+    "wait for pacing",
+    "window probe",
+];
 
 #[test]
 fn set_guard() {

@@ -9,8 +9,13 @@ use arbitrary::{Result, Unstructured};
 
 /// Any legal configuration with buffers small enough that a run stays short.
 pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
-    if octets.ratio(1, 8)? {
-        return Ok(*octets.choose(&[Config::default(), Config::modern(), Config::paper()])?);
+    if octets.ratio(1, 4)? {
+        return Ok(*octets.choose(&[
+            Config::default(),
+            Config::modern(),
+            Config::modern(),
+            Config::paper(),
+        ])?);
     }
     let mss = *octets.choose(&[1, 7, 100, 536, 1440, 1460, 9000, 65495])?;
     let most = if mss < 100 { 2000 } else { 70_000 };
@@ -68,13 +73,23 @@ pub(super) fn config(octets: &mut Unstructured<'_>) -> Result<Config> {
         receive_buffer: octets.int_in_range(0..=most)?,
         time_wait: Duration::from_millis(octets.int_in_range(1..=60_000)?),
         time_wait_reuse: octets.arbitrary()?,
-        fin_wait: *octets.choose(&[None, Some(Duration::from_secs(60))])?,
-        keep_alive: *octets.choose(&[None, Some(KeepAlive::LINUX)])?,
+        fin_wait: *octets.choose(&[None, Some(Duration::from_secs(60)), Some(Duration::from_millis(300))])?,
+        keep_alive: keep_alive(octets)?,
         syn_retries: octets.int_in_range(0..=6)?,
         data_retries: octets.int_in_range(0..=15)?,
         elfn: *octets.choose(&[None, Some(Duration::ZERO), Some(Duration::from_secs(2))])?,
         least_ssthresh: *octets.choose(&[2, 1, 64])?,
     })
+}
+
+pub(super) fn keep_alive(octets: &mut Unstructured<'_>) -> Result<Option<KeepAlive>> {
+    let soon = KeepAlive { idle: Duration::from_secs(1), interval: Duration::from_millis(100), probes: 2 };
+    Ok(*octets.choose(&[None, None, Some(KeepAlive::LINUX), Some(soon)])?)
+}
+
+pub(super) fn user_timeout(octets: &mut Unstructured<'_>) -> Result<Option<Duration>> {
+    let after = [30, 1000, 20_000].map(|ms| Some(Duration::from_millis(ms)));
+    Ok(*octets.choose(&[None, after[0], after[1], after[2]])?)
 }
 
 fn rto(octets: &mut Unstructured<'_>) -> Result<RtoConfig> {

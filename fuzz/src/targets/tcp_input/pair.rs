@@ -1,20 +1,20 @@
 //! Two connections over a network that loses, repeats and reorders, and at the end no longer does: then
 //! everything written arrives.
 
-use anabranch_core::segment::{Segment, SeqNumber};
+use anabranch_core::segment::{Ecn, Flags, Segment, SeqNumber};
 use anabranch_core::tcp::{CloseReason, Config, Connection, State, reset_for};
 use anabranch_core::time::{Duration, Instant};
 use arbitrary::{Result, Unstructured};
-use bytes::Bytes;
 
 use super::checked::Checked;
+use super::single::near;
 use super::{MAX_STEPS, options};
 use crate::probe::Probe;
 
 pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
     let mut pair = Pair::new(octets, probe)?;
     for _ in 0..MAX_STEPS {
-        if pair.step(octets, probe).is_err() {
+        if octets.is_empty() || pair.step(octets, probe).is_err() {
             break;
         }
     }
@@ -34,8 +34,6 @@ struct End {
     iss: SeqNumber,
     /// The passive end has none before the first SYN.
     connection: Option<Checked>,
-    written: u64,
-    read: u64,
     closes: bool,
 }
 
@@ -45,52 +43,38 @@ impl Pair {
             let config = options::config(octets)?;
             probe.say(|| format!("{config:?}"));
             let iss = SeqNumber(octets.arbitrary()?);
-            Ok(End { config, iss, connection: None, written: 0, read: 0, closes: false })
+            Ok(End { config, iss, connection: None, closes: false })
         };
-        let mut ends = [end()?, end()?];
-        let scale = ends[1].config.window_scale.is_some();
-        let [active, _] = &mut ends;
-        let connection = Connection::connect(Instant::ZERO, active.config, 40_000, 7, active.iss);
-        active.connection = Some(Checked::new("a", connection, active.config, active.iss, scale));
-        Ok(Self { now: Instant::ZERO, ends, network: Vec::new() })
+        let ends = [end()?, end()?];
+        let mut this = Self { now: Instant::ZERO, ends, network: Vec::new() };
+        this.connect(0);
+        if octets.ratio(1, 8)? {
+            // A simultaneous open.
+            this.connect(1);
+        }
+        Ok(this)
+    }
+
+    fn connect(&mut self, who: usize) {
+        let scale = self.ends[1 - who].config.window_scale.is_some();
+        let (end, ports) = (&mut self.ends[who], [40_000, 7]);
+        let connection = Connection::connect(self.now, end.config, ports[who], ports[1 - who], end.iss);
+        let checked = Checked::new(NAMES[who], connection, end.config, end.iss, scale);
+        end.connection = Some(checked.receiving_stream());
     }
 
     fn step(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let who = usize::from(octets.arbitrary::<bool>()?);
-        let now = self.now;
-        match octets.int_in_range(0..=15)? {
+        match octets.int_in_range(0..=31)? {
             0 => self.now += Duration::from_micros(octets.int_in_range(0..=3_000_000)?),
-            1 => self.now += Duration::from_micros(octets.int_in_range(0..=20_000)?),
-            2 => drop(self.time_out(probe)),
-            3 | 4 => {
-                let len = octets.int_in_range(0..=8000)?;
-                self.ends[who].write(len, probe);
-            }
-            5 => self.ends[who].read(octets.int_in_range(0..=8000)?, probe),
-            6 if octets.ratio(1, 6)? => self.ends[who].close(now, probe),
-            7 if octets.ratio(1, 60)? => {
-                if let Some(connection) = &mut self.ends[who].connection {
-                    connection.abort(now, probe);
-                }
-            }
-            8 => {
-                let buffer = octets.int_in_range(0..=50_000)?;
-                if let Some(connection) = &mut self.ends[who].connection {
-                    connection.set_receive_buffer(buffer, probe);
-                }
-            }
-            9 if !self.network.is_empty() => {
-                let lost = self.network.remove(octets.choose_index(self.network.len())?);
-                probe.say(|| format!("lost: {:?} seq {}", lost.1.flags, lost.1.seq));
-            }
-            10 if !self.network.is_empty() => {
-                let twice = self.network[octets.choose_index(self.network.len())?].clone();
-                self.network.push(twice);
-            }
-            11 if !self.network.is_empty() => {
-                let at = octets.choose_index(self.network.len())?;
-                self.deliver(at, probe);
-            }
+            1 | 2 => self.now += Duration::from_micros(octets.int_in_range(0..=20_000)?),
+            3 | 4 => drop(self.time_out(probe)),
+            5..=7 => self.ends[who].write(octets.int_in_range(0..=8000)?, probe),
+            8 => self.ends[who].read(octets.int_in_range(0..=8000)?, probe),
+            9 | 10 => self.command(who, octets, probe)?,
+            11..=18 if !self.network.is_empty() => self.disturb(octets, probe)?,
+            19 => self.reopen(who, octets, probe)?,
+            20 | 21 => self.exchange(octets, probe)?,
             _ if !self.network.is_empty() => self.deliver(0, probe),
             _ => {}
         }
@@ -100,21 +84,144 @@ impl Pair {
         Ok(())
     }
 
+    /// What the owner of an end may say, and its network.
+    fn command(&mut self, who: usize, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        let (now, end) = (self.now, &mut self.ends[who]);
+        let Some(connection) = &mut end.connection else { return Ok(()) };
+        match octets.int_in_range(0..=15)? {
+            0 | 1 => {
+                connection.close(now, probe);
+                end.closes = true;
+            }
+            2 if octets.ratio(1, 4)? => connection.abort(now, probe),
+            3 if octets.ratio(1, 2)? => {
+                connection.release(now, probe);
+                end.closes = true;
+            }
+            4 | 5 => connection.set_receive_buffer(octets.int_in_range(0..=50_000)?, probe),
+            6 => connection.set_receive_buffer(0, probe),
+            7 => connection.set_send_buffer(octets.int_in_range(0..=50_000)?, probe),
+            8 if octets.ratio(1, 2)? => {
+                connection.set_user_timeout(now, options::user_timeout(octets)?, probe)
+            }
+            9 => connection.set_keep_alive(now, options::keep_alive(octets)?, probe),
+            10..=13 => connection.handle_route_failure(now, probe),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the network does to one of the segments on the way.
+    fn disturb(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        let at = octets.choose_index(self.network.len())?;
+        let (to, segment) = &mut self.network[at];
+        let (to, seq) = (*to, segment.seq);
+        let what = match octets.int_in_range(0..=9)? {
+            0 | 1 => {
+                self.network.remove(at);
+                "lost"
+            }
+            2 => {
+                let twice = self.network[at].clone();
+                self.network.push(twice);
+                "repeated"
+            }
+            3..=5 if segment.ecn != Ecn::NotEct => {
+                segment.ecn = Ecn::Ce;
+                "marked"
+            }
+            // Rare, since what the peer never said may take long to mend.
+            6 if octets.ratio(1, 4)? && !segment.flags.contains(Flags::SYN) => {
+                segment.window = segment.window.min(octets.int_in_range(0..=2000)?);
+                "window shrunk"
+            }
+            7 if segment.payload.len() > 1 && !segment.flags.contains(Flags::SYN) => {
+                let len = 1 + octets.choose_index(segment.payload.len() - 1)?;
+                let mut rest = segment.clone();
+                rest.payload = segment.payload.split_off(len);
+                rest.seq += len as u32;
+                segment.flags = segment.flags.without(Flags::FIN);
+                self.network.insert(at + 1, (to, rest));
+                "split"
+            }
+            _ => {
+                self.deliver(at, probe);
+                return Ok(());
+            }
+        };
+        probe.say(|| format!("{what}: seq {seq} to {}", NAMES[to]));
+        Ok(())
+    }
+
+    /// A round trip without disturbance, in which both ends may write and read: so that a connection
+    /// gets far in few steps.
+    fn exchange(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        self.now += Duration::from_micros(octets.int_in_range(0..=300_000)?);
+        for end in &mut self.ends {
+            end.write(octets.int_in_range(0..=4000)?, probe);
+            end.read(usize::MAX, probe);
+        }
+        self.poll(probe);
+        for _ in 0..self.network.len() {
+            self.deliver(0, probe);
+        }
+        Ok(())
+    }
+
+    /// A new connection from an end that is closed to the other, which is in TIME-WAIT or listens.
+    fn reopen(&mut self, who: usize, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        let [ours, theirs] = [who, 1 - who].map(|who| self.ends[who].connection.as_ref());
+        let Some(ours) = ours.filter(|ours| ours.state() == State::Closed) else { return Ok(()) };
+        let listens = match theirs.map(Checked::state) {
+            Some(State::TimeWait) => false,
+            Some(State::Closed) => true,
+            _ => return Ok(()),
+        };
+        let iss = near(octets, ours.sent_to)?;
+        probe.say(|| format!("{} {}: connects again", self.now, NAMES[who]));
+        if listens {
+            // Without TIME-WAIT nothing protects from segments of the connection before.
+            self.network.clear();
+            let other = &mut self.ends[1 - who];
+            (other.connection, other.closes) = (None, false);
+        }
+        (self.ends[who].iss, self.ends[who].closes) = (iss, false);
+        self.connect(who);
+        Ok(())
+    }
+
     fn deliver(&mut self, at: usize, probe: &mut Probe) {
         let (to, segment) = self.network.remove(at);
-        let other_scales = self.ends[0].config.window_scale.is_some();
+        let now = self.now;
         let end = &mut self.ends[to];
         match &mut end.connection {
+            Some(connection) if connection.state() == State::TimeWait => {
+                match connection.give_way(now, &segment, probe) {
+                    Some(least) => {
+                        end.iss = if end.iss.ge(least) { end.iss } else { end.iss + (1 << 31) };
+                        self.accept(to, &segment);
+                    }
+                    None => connection.handle_segment(now, segment, probe),
+                }
+            }
             Some(connection) if connection.state() != State::Closed => {
-                connection.handle_segment(self.now, segment, probe);
+                connection.handle_segment(now, segment, probe);
             }
             Some(_) => self.network.extend(reset_for(&segment).map(|reset| (1 - to, reset))),
-            None => match Connection::accept(self.now, end.config, &segment, end.iss) {
-                Some(connection) => {
-                    end.connection = Some(Checked::new("b", connection, end.config, end.iss, other_scales));
-                }
-                None => self.network.extend(reset_for(&segment).map(|reset| (1 - to, reset))),
-            },
+            None => self.accept(to, &segment),
+        }
+    }
+
+    fn accept(&mut self, who: usize, segment: &Segment) {
+        let end = &mut self.ends[who];
+        match Connection::accept(self.now, end.config, segment, end.iss) {
+            Some(connection) => {
+                let scales = segment.options.window_scale.is_some();
+                let checked = Checked::new(NAMES[who], connection, end.config, end.iss, scales);
+                end.connection = Some(checked.accepted(segment).receiving_stream());
+                end.closes = false;
+            }
+            None => self.network.extend(reset_for(segment).map(|reset| (1 - who, reset))),
         }
     }
 
@@ -183,7 +290,7 @@ impl Pair {
     /// All that was written is read, and every FIN has arrived.
     fn is_settled(&self) -> bool {
         let [a, b] = &self.ends;
-        let done = |from: &End, to: &End| from.written == to.read && (!from.closes || to.peer_closed());
+        let done = |from: &End, to: &End| from.written() == to.got() && (!from.closes || to.peer_closed());
         self.network.is_empty() && done(a, b) && done(b, a)
     }
 
@@ -199,7 +306,7 @@ impl Pair {
         }
         for (from, to) in [(a, b), (b, a)] {
             let states = (from.state(), to.state());
-            assert_eq!(to.read, from.written, "octets read of those written; states {states:?}");
+            assert_eq!(to.got(), from.written(), "octets read of those written; states {states:?}");
             assert!(!from.closes || to.peer_closed(), "the FIN never arrives; states {states:?}");
         }
         let retransmissions = |end: &End| end.connection.as_ref().map(|it| it.info().retransmissions.min(20));
@@ -222,38 +329,34 @@ impl End {
         self.connection.as_ref().is_some_and(|connection| connection.peer_closed)
     }
 
+    fn written(&self) -> u64 {
+        self.connection.as_ref().map_or(0, |connection| connection.written)
+    }
+
+    /// Octets read, or what has arrived where no application reads any more.
+    fn got(&self) -> u64 {
+        self.connection.as_ref().map_or(0, |connection| match connection.released {
+            true => connection.info().bytes_received,
+            false => connection.read,
+        })
+    }
+
     fn write(&mut self, len: usize, probe: &mut Probe) {
         let Some(connection) = &mut self.connection else { return };
         let most = MOST_WRITTEN.min(MOST_SEGMENTS * u64::from(connection.info().mss));
-        let end = most.min(self.written + len as u64).max(self.written);
-        let octets: Bytes = (self.written..end).map(octet).collect();
-        self.written += connection.write(octets, probe) as u64;
+        connection.write(len.min(most.saturating_sub(connection.written) as usize), probe);
     }
 
     fn read(&mut self, max: usize, probe: &mut Probe) {
         let Some(connection) = &mut self.connection else { return };
         let mut left = max;
-        while let Some(octets) = connection.read(left, probe) {
-            for got in &octets {
-                assert_eq!(*got, octet(self.read), "octet {} of the stream", self.read);
-                self.read += 1;
-            }
-            left -= octets.len();
+        while let Some(len) = connection.read(left, probe) {
+            left -= len;
         }
     }
-
-    fn close(&mut self, now: Instant, probe: &mut Probe) {
-        let Some(connection) = &mut self.connection else { return };
-        connection.close(now, probe);
-        self.closes = true;
-    }
 }
 
-/// The octet at `at` of what either end writes.
-fn octet(at: u64) -> u8 {
-    (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
+const NAMES: [&str; 2] = ["a", "b"];
 /// A round is a round trip or a time-out, and without loss each brings something new.
 const MAX_IDLE_ROUNDS: usize = 200;
 /// No end writes more, in octets, so that a run stays short.

@@ -1,12 +1,12 @@
 //! One connection against a peer that says anything, mostly something near the mark.
 
 use anabranch_core::segment::{Ecn, Flags, Options, SackBlock, Segment, SeqNumber, Timestamps};
-use anabranch_core::tcp::{Connection, State};
+use anabranch_core::tcp::{Config, Connection, State};
 use anabranch_core::time::{Duration, Instant};
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
-use super::checked::Checked;
+use super::checked::{Checked, octet, timestamp};
 use super::{MAX_STEPS, options};
 use crate::probe::Probe;
 
@@ -16,25 +16,29 @@ const REMOTE_PORT: u16 = 40_000;
 pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
     let config = options::config(octets)?;
     probe.say(|| format!("{config:?}"));
-    let mut peer = Peer { scales: octets.arbitrary()?, nxt: SeqNumber(octets.arbitrary()?) };
+    let mut peer = Peer {
+        scales: octets.arbitrary()?,
+        stamps: octets.arbitrary()?,
+        clock: octets.arbitrary()?,
+        nxt: SeqNumber(octets.arbitrary()?),
+    };
     let iss = SeqNumber(octets.arbitrary()?);
     let mut now = Instant::from_nanos(octets.int_in_range(0..=u64::from(u32::MAX) * 1_000_000)?);
-    let connection = if octets.arbitrary()? {
-        Connection::connect(now, config, LOCAL_PORT, REMOTE_PORT, iss)
-    } else {
-        let mut syn = peer.segment(octets, iss, SeqNumber(0))?;
+    let connection = Connection::connect(now, config, LOCAL_PORT, REMOTE_PORT, iss);
+    let mut connection = Checked::new("it", connection, config, iss, peer.scales);
+    if !octets.arbitrary()? {
+        let mut syn = peer.segment(octets, now, &connection)?;
         syn.seq = peer.nxt;
-        probe.say(|| format!("accepts {syn:?}"));
-        match Connection::accept(now, config, &syn, iss) {
-            Some(connection) => {
-                peer.nxt = syn.seq + 1;
-                connection
-            }
+        match accept(now, config, &syn, iss, probe) {
+            Some(accepted) => connection = accepted,
             None => return Ok(()),
         }
-    };
-    let mut connection = Checked::new("it", connection, config, iss, peer.scales);
+        peer.nxt = syn.seq + 1;
+    }
     for _ in 0..MAX_STEPS {
+        if octets.is_empty() {
+            break;
+        }
         step(octets, &mut connection, &mut peer, &mut now, probe)?;
         // Most drivers poll after each call; the contract lets them call several times first.
         if !octets.ratio(1, 4)? {
@@ -44,6 +48,13 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     Ok(())
 }
 
+fn accept(now: Instant, config: Config, syn: &Segment, iss: SeqNumber, probe: &mut Probe) -> Option<Checked> {
+    probe.say(|| format!("accepts {syn:?}"));
+    let connection = Connection::accept(now, config, syn, iss)?;
+    let scales = syn.options.window_scale.is_some();
+    Some(Checked::new("it", connection, config, iss, scales).accepted(syn))
+}
+
 fn step(
     octets: &mut Unstructured<'_>,
     connection: &mut Checked,
@@ -51,29 +62,44 @@ fn step(
     now: &mut Instant,
     probe: &mut Probe,
 ) -> Result<()> {
-    match octets.int_in_range(0..=15)? {
-        0 => *now += Duration::from_nanos(octets.int_in_range(0..=2_000_000_000)?),
-        1 => *now += Duration::from_micros(octets.int_in_range(0..=50_000)?),
-        2 | 3 => {
+    match octets.int_in_range(0..=31)? {
+        0 | 1 => *now += Duration::from_nanos(octets.int_in_range(0..=2_000_000_000)?),
+        2 | 3 => *now += Duration::from_micros(octets.int_in_range(0..=50_000)?),
+        4..=7 => {
             *now = connection.next_timeout().unwrap_or(*now).max(*now);
             connection.handle_timeout(*now, probe);
         }
         // Early is harmless.
-        4 => connection.handle_timeout(*now, probe),
-        5 | 6 => {
-            let len = octets.int_in_range(0..=5000)?;
-            connection.write(Bytes::from(vec![0x5a; len]), probe);
+        8 => connection.handle_timeout(*now, probe),
+        9..=11 => connection.write(octets.int_in_range(0..=5000)?, probe),
+        12 => drop(connection.read(octets.int_in_range(0..=5000)?, probe)),
+        13 if octets.ratio(1, 2)? => connection.close(*now, probe),
+        14 if octets.ratio(1, 16)? => connection.abort(*now, probe),
+        15 => connection.set_receive_buffer(octets.int_in_range(0..=100_000)?, probe),
+        16 => connection.handle_route_failure(*now, probe),
+        17 if octets.ratio(1, 4)? => connection.release(*now, probe),
+        18 => match octets.int_in_range(0..=2)? {
+            0 => connection.set_send_buffer(octets.int_in_range(0..=100_000)?, probe),
+            1 => connection.set_user_timeout(*now, options::user_timeout(octets)?, probe),
+            _ => connection.set_keep_alive(*now, options::keep_alive(octets)?, probe),
+        },
+        19 => {
+            let mut syn = peer.segment(octets, *now, connection)?;
+            syn.flags = *octets.choose(&[Flags::SYN, Flags::SYN, syn.flags])?;
+            syn.options = peer.options(octets, *now, connection, syn.flags.contains(Flags::SYN))?;
+            if let Some(least) = connection.give_way(*now, &syn, probe) {
+                let config = options::config(octets)?;
+                if let Some(next) = accept(*now, config, &syn, least, probe) {
+                    (*connection, peer.nxt) = (next, syn.seq + 1);
+                }
+            }
         }
-        7 => drop(connection.read(octets.int_in_range(0..=5000)?, probe)),
-        8 if octets.ratio(1, 4)? => connection.close(*now, probe),
-        9 if octets.ratio(1, 16)? => connection.abort(*now, probe),
-        10 => connection.set_receive_buffer(octets.int_in_range(0..=100_000)?, probe),
-        11 => {
-            let handshake = peer.handshake(octets, connection)?;
-            connection.handle_segment(*now, handshake, probe);
+        20..=24 => {
+            let usual = peer.usual(octets, *now, connection)?;
+            connection.handle_segment(*now, usual, probe);
         }
         _ => {
-            let segment = peer.segment(octets, connection.sent_to, connection.acked)?;
+            let segment = peer.segment(octets, *now, connection)?;
             connection.handle_segment(*now, segment, probe);
         }
     }
@@ -84,39 +110,52 @@ fn step(
 struct Peer {
     /// Its SYNs offer window scaling.
     scales: bool,
+    /// Its segments have timestamps, mostly.
+    stamps: bool,
+    /// Its timestamp clock, less ours.
+    clock: u32,
     nxt: SeqNumber,
 }
 
 impl Peer {
-    /// The segment that takes the handshake a step further.
-    fn handshake(&mut self, octets: &mut Unstructured<'_>, connection: &Checked) -> Result<Segment> {
-        let mut segment = self.segment(octets, connection.sent_to, connection.acked)?;
+    /// The segment that takes the connection a step further: the handshake, then acknowledgements of
+    /// all, then the FIN.
+    fn usual(
+        &mut self,
+        octets: &mut Unstructured<'_>,
+        now: Instant,
+        connection: &Checked,
+    ) -> Result<Segment> {
+        let mut segment = self.segment(octets, now, connection)?;
         segment.ack = connection.sent_to;
         if connection.state() == State::SynSent {
-            segment.flags = Flags::SYN.with(Flags::ACK);
-            segment.options = self.options(octets, true)?;
+            segment.flags =
+                Flags::SYN.with(Flags::ACK).with(*octets.choose(&[Flags::default(), Flags::ECE])?);
+            segment.options = self.options(octets, now, connection, true)?;
             segment.payload = Bytes::new();
             segment.seq = self.nxt;
             self.nxt += 1;
         } else {
-            segment.flags = Flags::ACK;
+            let closes = matches!(connection.state(), State::FinWait1 | State::FinWait2 | State::Closing);
+            segment.flags = if closes { Flags::ACK.with(Flags::FIN) } else { Flags::ACK };
             segment.seq = connection.acked;
+            segment.payload = text(segment.seq, segment.payload.len());
+            segment.options = self.options(octets, now, connection, false)?;
         }
         Ok(segment)
     }
 
-    fn segment(
-        &mut self,
-        octets: &mut Unstructured<'_>,
-        sent_to: SeqNumber,
-        acked: SeqNumber,
-    ) -> Result<Segment> {
+    fn segment(&self, octets: &mut Unstructured<'_>, now: Instant, connection: &Checked) -> Result<Segment> {
         let flags = Flags(*octets.choose(&[
             0x10, 0x10, 0x10, 0x10, 0x18, 0x18, 0x11, 0x02, 0x12, 0x04, 0x14, 0x03, 0x13, 0x01, 0x00, 0x3f,
             0x06, 0x52, 0xc2, 0x50, 0x98,
         ])?);
-        let seq = near(octets, acked)?;
-        let ack = near(octets, sent_to)?;
+        let seq = near(octets, connection.acked)?;
+        let ack = match octets.int_in_range(0..=5)? {
+            0 | 1 => connection.una(),
+            2 | 3 => outstanding(octets, connection)?,
+            _ => near(octets, connection.sent_to)?,
+        };
         let len = *octets.choose(&[0, 0, 0, 1, 2, 100, 536, 1440, 3000])?;
         let is_syn = flags.contains(Flags::SYN);
         Ok(Segment {
@@ -126,30 +165,49 @@ impl Peer {
             ack,
             flags,
             window: *octets.choose(&[0, 1, 100, 1440, 5000, 65535, 65535])?,
-            options: self.options(octets, is_syn)?,
-            payload: Bytes::from(vec![0xa5; len]),
+            options: self.options(octets, now, connection, is_syn)?,
+            payload: text(seq + u32::from(is_syn), len),
             ecn: *octets.choose(&[Ecn::NotEct, Ecn::Ect0, Ecn::Ce])?,
             ..Segment::default()
         })
     }
 
-    fn options(&self, octets: &mut Unstructured<'_>, is_syn: bool) -> Result<Options> {
-        let bits: u8 = octets.arbitrary()?;
+    fn options(
+        &self,
+        octets: &mut Unstructured<'_>,
+        now: Instant,
+        connection: &Checked,
+        is_syn: bool,
+    ) -> Result<Options> {
         let mut options = Options::default();
-        if bits & 1 != 0 {
-            options.timestamps = Some(Timestamps {
-                value: octets.arbitrary::<u16>()?.into(),
-                echo: octets.arbitrary::<u16>()?.into(),
-            });
+        if self.stamps != octets.ratio(1, 16)? {
+            let ours = SeqNumber(timestamp(now));
+            let value = octets.choose(&[0, 0, 0, 1, -1])? * i32::from(octets.arbitrary::<u8>()?);
+            let echo = match octets.int_in_range(0..=7)? {
+                0..=4 => ours - u32::from(octets.arbitrary::<u8>()?),
+                5 | 6 => ours - u32::from(octets.arbitrary::<u16>()?),
+                _ => near(octets, ours)?,
+            };
+            let value = timestamp(now).wrapping_add(self.clock).wrapping_add_signed(value);
+            options.timestamps = Some(Timestamps { value, echo: echo.0 });
         }
+        let bits: u8 = octets.arbitrary()?;
         if is_syn {
             options.mss = (bits & 2 != 0).then_some(*octets.choose(&[0, 1, 88, 536, 1460, 65535])?);
-            options.sack_permitted = bits & 4 != 0;
+            options.sack_permitted = bits & 12 != 0;
             options.window_scale = if self.scales { Some(octets.int_in_range(0..=14)?) } else { None };
         } else {
-            for _ in 0..(bits >> 3).min(3) % 4 {
-                let left = SeqNumber(octets.arbitrary::<u16>()?.into());
-                let right = left + octets.arbitrary::<u8>()?.into();
+            for _ in 0..bits % 4 {
+                let left = if bits & 0x70 == 0 {
+                    near(octets, connection.una())?
+                } else {
+                    outstanding(octets, connection)?
+                };
+                let right = match octets.int_in_range(0..=3)? {
+                    0 => left + u32::from(octets.arbitrary::<u8>()?),
+                    1 => connection.sent_to,
+                    _ => left + u32::from(connection.info().mss),
+                };
                 options.sack.push(SackBlock { left, right });
             }
         }
@@ -157,8 +215,21 @@ impl Peer {
     }
 }
 
+/// A number from SND.UNA to SND.MAX, mostly the end of a segment.
+fn outstanding(octets: &mut Unstructured<'_>, connection: &Checked) -> Result<SeqNumber> {
+    let una = connection.una();
+    let span = connection.sent_to.distance(una).max(0) as u32;
+    let unit = if octets.ratio(1, 8)? { 1 } else { u32::from(connection.info().mss) };
+    Ok(una + (octets.int_in_range(0..=span / unit)? * unit))
+}
+
+/// What the peer has at `seq`.
+fn text(seq: SeqNumber, len: usize) -> Bytes {
+    (0..len).map(|i| octet((seq + i as u32).0)).collect()
+}
+
 /// `mark`, something near it, or anything.
-fn near(octets: &mut Unstructured<'_>, mark: SeqNumber) -> Result<SeqNumber> {
+pub(super) fn near(octets: &mut Unstructured<'_>, mark: SeqNumber) -> Result<SeqNumber> {
     Ok(match octets.int_in_range(0..=7)? {
         0..=3 => mark,
         4 => mark + u32::from(octets.arbitrary::<u8>()?),
