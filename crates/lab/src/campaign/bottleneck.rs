@@ -204,7 +204,7 @@ impl Cell {
         (self.bdp() + f64::from(self.packets())) / f64::from(self.flows) < 2.0 * FEWEST
     }
 
-    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before: 2. One of more than a million packets
+    /// Sawteeth of `period` seconds in what is measured, and losses of each flow before, at least: 2. One of more than a million packets
     /// is measured from its first loss to the second.
     fn teeth(&self, period: f64) -> u64 {
         let packets = self.rate as f64 / 8.0 / PACKET * period;
@@ -256,8 +256,9 @@ impl Cell {
         let mut run = Run::new(self, tcp, seed);
         let mut warm = warm;
         run.sim.run_until(at(warm));
-        // Slow start may leave a window far below the sawtooth.
-        let losses = self.teeth(self.sawtooth().period);
+        // Slow start may leave a window far below the sawtooth, and does with Westwood+, whose estimate lags behind it.
+        let least = if self.controller == CongestionAlgorithm::Westwood { 2 } else { 1 };
+        let losses = self.teeth(self.sawtooth().period).max(least);
         let latest = warm + (self.bdp() + f64::from(self.packets())) * 4.0 * self.delay.as_secs_f64();
         while self.controller != CongestionAlgorithm::Bbr && !run.has_lost(losses) && warm < latest {
             warm += 1.0;
