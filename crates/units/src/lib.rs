@@ -1,7 +1,7 @@
 //! Quantities as text: a number and a unit in one string, such as `250 kbit/s`, and what names the text that is wrong.
 //!
 //! The number is decimal, without sign or exponent; a space before the unit is optional. Arithmetic is exact
-//! in integers; a value finer than the base unit (bit/s, nanosecond, byte) is rounded to the nearest.
+//! in integers; a rate or time finer than the base unit (bit/s, nanosecond) is rounded to the nearest. Bytes and packets are whole.
 //!
 //! Features: `serde` reads and writes quantities as strings, `schema` describes them as JSON Schema, `text` parses TOML
 //! in which every value knows its line and column.
@@ -91,6 +91,9 @@ pub enum UnitError {
     /// It is a part of a packet.
     #[error("`{0}` is not a whole number of packets")]
     PartOfPacket(String),
+    /// It is a part of a byte.
+    #[error("`{0}` is not a whole number of bytes")]
+    PartOfByte(String),
     /// It does not fit in 64 bits of the base unit.
     #[error("`{0}` is too large")]
     TooLarge(String),
@@ -122,7 +125,7 @@ const SIZES: Units = &[
 ];
 const PACKETS: Units = &[("packets", 1), ("packet", 1)];
 
-/// A number and a unit, in the base unit.
+/// A number and a unit, in the base unit, rounded to the nearest; bytes are whole.
 fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'static str), UnitError> {
     let text = text.trim();
     if text.starts_with('-') {
@@ -145,18 +148,23 @@ fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'
         let known = known().map(|(name, _)| *name).collect();
         return Err(UnitError::UnknownUnit { unit: unit.to_owned(), known });
     };
-    let value = scaled(whole, part, *factor).ok_or_else(|| UnitError::TooLarge(text.to_owned()))?;
+    let (value, exact) = scaled(whole, part, *factor).ok_or_else(|| UnitError::TooLarge(text.to_owned()))?;
+    if !exact && SIZES.iter().any(|(size, _)| size == name) {
+        return Err(UnitError::PartOfByte(text.to_owned()));
+    }
     Ok((value, name))
 }
 
-/// `whole.part * factor`, rounded to the nearest.
-fn scaled(whole: &str, part: &str, factor: u64) -> Option<u64> {
+/// `whole.part * factor`, rounded to the nearest, and whether nothing was rounded.
+fn scaled(whole: &str, part: &str, factor: u64) -> Option<(u64, bool)> {
+    let finer = part.bytes().skip(18).any(|digit| digit != b'0');
     // Eighteen decimals are finer than any base unit needs.
     let part = &part[..part.len().min(18)];
     let scale = 10u128.pow(part.len() as u32);
     let digits: u128 = format!("{whole}{part}").parse().ok()?;
-    let exact = digits.checked_mul(u128::from(factor))?.checked_add(scale / 2)?;
-    u64::try_from(exact / scale).ok()
+    let exact = digits.checked_mul(u128::from(factor))?;
+    let value = u64::try_from(exact.checked_add(scale / 2)? / scale).ok()?;
+    Some((value, exact % scale == 0 && !finer))
 }
 
 /// The largest unit in which it is a whole number.
@@ -268,6 +276,7 @@ impl UnitError {
             Self::Zero(_) => Some("to stop a link, take it down with an `[[event]]`".to_owned()),
             Self::NoUnit { .. } => Some("add the unit, in one string with the number".to_owned()),
             Self::PartOfPacket(_) => Some("say a whole number, or a size in bytes".to_owned()),
+            Self::PartOfByte(_) => Some("say a whole number of bytes".to_owned()),
             Self::NoNumber { .. } | Self::TooLarge(_) => None,
         }
     }
@@ -298,6 +307,12 @@ mod tests {
         for part in ["2.5 packets", "0.1 packets", "1.01 packet"] {
             assert_eq!(part.parse::<QueueSize>(), Err(UnitError::PartOfPacket(part.to_owned())));
         }
+        for part in ["1.5 B", "0.0015 kB", "1.0001KiB", "1.0000000000000000001 GB"] {
+            assert_eq!(part.parse::<Size>(), Err(UnitError::PartOfByte(part.to_owned())));
+            assert_eq!(part.parse::<QueueSize>(), Err(UnitError::PartOfByte(part.to_owned())));
+        }
+        assert_eq!("1.0 B".parse(), Ok(Size(1)));
+        assert_eq!("1.0000000000000000000000 kB".parse(), Ok(Size(1000)));
         assert_eq!("0 packets".parse(), Ok(QueueSize(QueueLimit::Packets(0))));
         let shown =
             [Rate(1_200_000).to_string(), Span(Duration::from_secs(90)).to_string(), Size(0).to_string()];
