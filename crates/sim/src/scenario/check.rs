@@ -5,7 +5,7 @@ mod events;
 mod radio;
 mod transfers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
@@ -72,6 +72,7 @@ impl Checker<'_> {
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
         }
+        self.links_differ(&file, &links)?;
         for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
             // Without reordering it means nothing, and alone it is not legal.
             section.lateness = fifty_ms();
@@ -256,6 +257,28 @@ impl Checker<'_> {
             self.queue(at!["link", i, "back"], &back)?;
         }
         Ok([LinkSpec { from, to, config: there }, LinkSpec { from: to, to: from, config: back }])
+    }
+
+    /// Routes, events and metrics name a link by its ends, so a pair of nodes has one; `--set` names it by its name.
+    fn links_differ(&self, file: &FileConfig, links: &[LinkSpec]) -> Checked<()> {
+        let (mut pairs, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for (i, section) in file.link.iter().enumerate() {
+            // Each section makes two links, there and back.
+            let LinkSpec { from, to, .. } = links[2 * i];
+            if !pairs.insert((from.min(to), from.max(to))) {
+                let message = format!("there are two links between `{}` and `{}`", section.from, section.to);
+                let hint = "for a second path put a router in between: a `[[node]]` with `kind = \"router\"`, and \
+                            a link on each side of it";
+                return self.fault(at!["link", i], message, Some(hint));
+            }
+            let Some(name) = &section.name else { continue };
+            if !names.insert(name) {
+                let message = format!("there are two links of the name `{name}`");
+                let hint = "names must differ, since `--set` and `[sweep]` use them";
+                return self.fault(at!["link", i, "name"], message, Some(hint));
+            }
+        }
+        Ok(())
     }
 
     /// A queue has room for a packet, and can grow above its threshold.

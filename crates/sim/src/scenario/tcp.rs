@@ -213,9 +213,9 @@ pub struct TcpProfile {
     pub delayed_ack_timeout: Option<Span>,
     /// Which side of SACK is played.
     pub sack: Option<SackName>,
-    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window.
+    /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window. Needs SACK.
     pub dsack: Option<bool>,
-    /// Send SACK blocks in segments with data too.
+    /// Send SACK blocks in segments with data too. Needs the receiver's side of SACK.
     pub sack_on_data: Option<bool>,
     /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`.
     pub ecn: Option<EcnName>,
@@ -233,7 +233,7 @@ pub struct TcpProfile {
     pub recovery: Option<RecoveryName>,
     /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs SACK.
     pub rack_tlp: Option<bool>,
-    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK.
+    /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's side of SACK.
     pub prr: Option<bool>,
     /// Undo spurious time-outs and recoveries (RFC 3522, RFC 4015, RFC 5682).
     pub undo: Option<bool>,
@@ -375,18 +375,22 @@ impl TcpProfile {
     /// Keys that cannot hold together: the one at fault, why, and what to do. A key that was not given gives way to one that was,
     /// so what the base has is never at fault.
     pub(super) fn contradiction(&self) -> Option<(&'static str, String, String)> {
-        if let (Some(true), Some(sack @ (SackName::Off | SackName::Receiver))) = (self.rack_tlp, self.sack) {
-            let sack = if sack == SackName::Off { "off" } else { "receiver" };
-            let message =
-                format!("RACK-TLP needs the SACK blocks of the peer, which `sack = \"{sack}\"` does not use");
-            let hint = "say `sack = \"both\"` or \"sender\", or leave `rack_tlp` out".to_owned();
-            return Some(("rack_tlp", message, hint));
+        if let Some(fault) = self.sack.and_then(|sack| self.needs_more_sack(sack)) {
+            return Some(fault);
         }
         if let Some(timeout) = self.delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY) {
             let longest = Span(LONGEST_ACK_DELAY);
             let message =
                 format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
             return Some(("delayed_ack_timeout", message, format!("say {longest} or less")));
+        }
+        if let Some(CongestionName::AdaptiveNewreno { w_min, w_max, .. }) = self.congestion
+            && w_min > w_max
+        {
+            let message =
+                format!("the smallest window, w_min = {w_min}, is larger than the largest, w_max = {w_max}");
+            let hint = format!("say `w_max = {w_min}` or more, or a smaller `w_min`");
+            return Some(("congestion", message, hint));
         }
         let base = self.base.unwrap_or_default().config();
         let scale = self.window_scale.map_or(base.window_scale.map(u32::from), |scale| scale.0);
@@ -410,6 +414,32 @@ impl TcpProfile {
             }
             _ => None,
         }
+    }
+
+    /// What needs a side of SACK that is not played.
+    fn needs_more_sack(&self, sack: SackName) -> Option<(&'static str, String, String)> {
+        let uses = matches!(sack, SackName::Sender | SackName::Both);
+        let sends = matches!(sack, SackName::Receiver | SackName::Both);
+        let sack = match sack {
+            SackName::Off => "off",
+            SackName::Receiver => "receiver",
+            SackName::Sender => "sender",
+            SackName::Both => "both",
+        };
+        let of_peer = format!("needs the SACK blocks of the peer, which `sack = \"{sack}\"` does not use");
+        let own = format!("needs SACK blocks for the peer, which `sack = \"{sack}\"` does not send");
+        let either = format!("needs SACK blocks, which `sack = \"{sack}\"` neither sends nor uses");
+        let (sender, receiver, any) = ("\"sender\"", "\"receiver\"", "\"sender\" or \"receiver\"");
+        let needs = [
+            ("rack_tlp", self.rack_tlp, uses, "RACK-TLP", &of_peer, sender),
+            ("prr", self.prr, uses, "PRR", &of_peer, sender),
+            ("dsack", self.dsack, uses || sends, "D-SACK", &either, any),
+            ("sack_on_data", self.sack_on_data, sends, "a segment with data", &own, receiver),
+        ];
+        let (key, _, _, what, why, enough) =
+            needs.into_iter().find(|(_, on, possible, ..)| *on == Some(true) && !possible)?;
+        let hint = format!("say `sack = \"both\"` or {enough}, or leave `{key}` out");
+        Some((key, format!("{what} {why}"), hint))
     }
 
     fn check(&self) -> Result<(), ProfileFault> {
@@ -485,6 +515,9 @@ impl TcpProfile {
             DelayedAck::Every { segments, timeout } => (Limit(Some(segments.into())), Some(Span(timeout))),
         };
         let size = |octets: u32| SizeLimit::Size(Size(octets.into()));
+        // What has no effect without SACK is written as off, and the file is legal.
+        let uses_sack = matches!(config.sack, SackRole::Sender | SackRole::Both);
+        let sends_sack = matches!(config.sack, SackRole::Receiver | SackRole::Both);
         let limit = |octets| if octets > 0 { size(octets) } else { SizeLimit::None(NoLimit::None) };
         Self {
             base: Some(base),
@@ -508,8 +541,8 @@ impl TcpProfile {
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
             sack: Some(config.sack.into()),
-            dsack: Some(config.dsack),
-            sack_on_data: Some(config.sack_on_data),
+            dsack: Some(config.dsack && (uses_sack || sends_sack)),
+            sack_on_data: Some(config.sack_on_data && sends_sack),
             ecn: Some(config.ecn.into()),
             abe: Some(config.abe),
             timestamps: Some(config.timestamps),
@@ -517,9 +550,8 @@ impl TcpProfile {
             nagle: Some(config.nagle == Nagle::On),
             limited_transmit: Some(config.limited_transmit),
             recovery: Some(config.recovery.into()),
-            // It has no effect without the peer's blocks, and the file is to be legal.
-            rack_tlp: Some(config.rack_tlp && matches!(config.sack, SackRole::Sender | SackRole::Both)),
-            prr: Some(config.prr),
+            rack_tlp: Some(config.rack_tlp && uses_sack),
+            prr: Some(config.prr && uses_sack),
             undo: Some(config.undo),
             hystart: Some(config.hystart),
             pacing: Some(config.pacing),

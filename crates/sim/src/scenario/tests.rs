@@ -6,6 +6,7 @@ use super::*;
 
 mod figures;
 mod mptcp;
+mod names;
 mod policies;
 mod radio;
 
@@ -143,6 +144,20 @@ fn what_contradicts_itself_is_refused() {
         ("tcp.slow.sack=off", "tcp.slow.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
         ("tcp.slow.sack=receiver", "tcp.slow.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
         ("tcp.default.sack=off", "tcp.default.rack_tlp=true", "RACK-TLP needs the SACK blocks"),
+        ("tcp.slow.sack=off", "tcp.slow.prr=true", "PRR needs the SACK blocks"),
+        ("tcp.default.sack=receiver", "tcp.default.prr=true", "PRR needs the SACK blocks"),
+        ("tcp.default.sack=off", "tcp.default.dsack=true", "D-SACK needs SACK blocks"),
+        ("tcp.default.sack=sender", "tcp.default.sack_on_data=true", "`sack = \"sender\"` does not send"),
+        ("tcp.slow.sack=off", "tcp.slow.sack_on_data=true", "`sack = \"off\"` does not send"),
+        (
+            "tcp.slow.congestion={ adaptive-newreno = { w_min = 8, w_max = 8, update_every = 1 } }",
+            "tcp.slow.congestion={ adaptive-newreno = { w_min = 9, w_max = 8, update_every = 1 } }",
+            "w_min = 9, is larger than the largest, w_max = 8",
+        ),
+        ("event.0.at=3599 s", "event.0.at=3600 s", "ends at 3600 s"),
+        ("event.0.at=3 s", "event.0.at=1.5 h", "it happens at 5400 s"),
+        ("transfer.0.bytes=1.5 kB", "transfer.0.bytes=1.5 B", "not a whole number of bytes"),
+        ("link.radio1.queue=1500.0 B", "link.radio1.queue=1500.5 B", "not a whole number of bytes"),
         ("tcp.slow.delayed_ack_timeout=500 ms", "tcp.slow.delayed_ack_timeout=501 ms", "500 ms or less"),
         ("tcp.default.window_scale=off", "tcp.default.receive_buffer_max=128 kB", "window without scaling"),
         ("tcp.default.window_scale=7", "tcp.default.receive_buffer_max=8388481 B", "a window scale of 7"),
@@ -186,6 +201,9 @@ fn what_the_base_has_contradicts_nothing() {
     for set in [
         "tcp.default.sack=off",
         "tcp.default.sack=receiver",
+        "tcp.default.sack=sender",
+        "tcp.slow.prr=true",
+        "tcp.slow.dsack=true",
         "tcp.default.window_scale=off",
         "tcp.default.window_scale=0",
         "tcp.slow.rack_tlp=true",

@@ -1,5 +1,7 @@
 //! Checks of what breaks, heals and changes.
 
+use anabranch_core::time::Instant;
+
 use super::{Checked, Checker, at};
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
@@ -10,6 +12,7 @@ use crate::world::Failure;
 
 impl Checker<'_> {
     pub(super) fn event(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<Vec<Fault>> {
+        self.happens(i, section, scenario)?;
         let node = || match &section.node {
             Some(name) => self.node(at!["event", i, "node"], name),
             None => self.fault(at!["event", i, "action"], "this action needs `node`", None),
@@ -61,5 +64,37 @@ impl Checker<'_> {
                 one_way.into_iter().map(|id| Fault::Rate(id, rate.0)).collect()
             }
         })
+    }
+
+    /// The event comes before the end, and has only keys that its action reads.
+    fn happens(&self, i: usize, section: &EventSection, scenario: &Scenario) -> Checked<()> {
+        if section.at.0 >= scenario.stop.saturating_since(Instant::ZERO) {
+            let message = format!(
+                "it happens at {}, and the simulation ends at {}",
+                section.at, scenario.resolved.stop
+            );
+            return self.fault(at!["event", i, "at"], message, Some("raise `stop`, or let it happen before"));
+        }
+        let (action, keys): (_, &[&str]) = match section.action {
+            EventAction::FailNode => ("fail-node", &["node", "how"]),
+            EventAction::RecoverNode => ("recover-node", &["node"]),
+            EventAction::LinkDown => ("link-down", &["from", "to"]),
+            EventAction::LinkUp => ("link-up", &["from", "to"]),
+            EventAction::SetRate => ("set-rate", &["from", "to", "rate"]),
+        };
+        let given = [
+            ("node", section.node.is_some()),
+            ("how", section.how.is_some()),
+            ("from", section.from.is_some()),
+            ("to", section.to.is_some()),
+            ("rate", section.rate.is_some()),
+        ];
+        let Some((key, _)) = given.iter().find(|(key, given)| *given && !keys.contains(key)) else {
+            return Ok(());
+        };
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        let message = format!("`{key}` has no meaning for the action \"{action}\"");
+        let hint = format!("leave it out: \"{action}\" reads {}", keys.join(", "));
+        self.fault(at!["event", i, *key], message, Some(&hint))
     }
 }
