@@ -201,12 +201,12 @@ pub enum EnergyName {
     Low,
 }
 
-/// A link. Both directions are alike, unless `back` says otherwise.
+/// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSection {
-    /// Its name, for paths of `--set` and sweeps.
+    /// Its name, for paths of `--set` and sweeps. No two links share one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The node at one end.
@@ -232,15 +232,17 @@ pub struct LinkSection {
     /// Factors on the loss by kind of packet.
     #[serde(default)]
     pub loss_factors: FactorsSection,
-    /// Given if the link layer acknowledges every packet: how long after a packet's arrival its sender waits for that.
-    /// An acknowledgement takes no time of its own.
+    /// Given if the link layer acknowledges every packet, for a caching node (`dtc`) at the link's beginning: how long after a
+    /// packet's arrival that node waits for the acknowledgement. The link layer repeats nothing, and TCP does not hear of it:
+    /// without a caching node the key has no effect. An acknowledgement takes no time of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_ack_timeout: Option<Span>,
     /// Probability that a packet arrives late, and so perhaps behind others.
     #[serde(default, skip_serializing_if = "is_never")]
     pub reordering: Probability,
-    /// How late, at most: evenly distributed from 0.
+    /// How late, at most: evenly distributed from 0. Only with `reordering`.
     #[serde(default = "fifty_ms", skip_serializing_if = "is_fifty_ms")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "50 ms")))]
     pub lateness: Span,
     /// Probability that a packet arrives twice.
     #[serde(default, skip_serializing_if = "is_never")]
@@ -539,12 +541,12 @@ pub enum FailureName {
     Reset,
 }
 
-/// Something that happens to the network at a given time.
+/// Something that happens to the network at a given time. Keys that its action does not need are refused.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventSection {
-    /// When.
+    /// When: before `stop`.
     pub at: Span,
     /// What.
     pub action: EventAction,
