@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod dtc;
 pub mod emulation;
+pub mod ending;
 pub mod file;
 pub mod mptcp;
 pub mod paths;
@@ -216,6 +217,12 @@ impl Scenario {
         let tcp = file.tcp.keys().filter(|name| *name != "default" && !tcp.contains(&name.as_str()));
         let dtc = file.dtc.keys().filter(|name| !dtc.contains(&name.as_str()));
         tcp.map(|name| format!("tcp.{name}")).chain(dtc.map(|name| format!("dtc.{name}"))).collect()
+    }
+
+    /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
+    pub fn has_unheard_link_acks(&self) -> bool {
+        self.links.iter().any(|link| link.config.link_ack_timeout.is_some())
+            && self.nodes.iter().all(|node| node.dtc.is_none())
     }
 
     /// What was said, with every default filled in and every TCP profile complete, without sweep axes.

@@ -1,6 +1,6 @@
 //! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with their units.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario, TransferSpec};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::network::FragmentForwarding;
+use crate::packet::NodeId;
 use crate::radio::Station;
 use crate::sim::Simulation;
 
@@ -63,7 +64,8 @@ impl Scenario {
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`), of each node on the air (`radio.NODE.…`). A run in which nothing is pending any more lasts until `stop`.
+    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), and of each
+    /// node that has dropped packets (`node.NAME.…`). A run in which nothing is pending any more lasts until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
         self.metrics_until(plan, sim, end)
@@ -79,8 +81,11 @@ impl Scenario {
             self.set_metrics(&mut metrics, planned, plan, sim, end);
         }
         let network = &sim.world().network;
+        let cables: BTreeSet<(NodeId, NodeId)> = self.links.iter().map(|link| (link.from, link.to)).collect();
         for link in network.links() {
-            let place = format!("link.{}>{}", network.node_name(link.from()), network.node_name(link.to()));
+            let (from, to) = (link.from(), link.to());
+            let beside = if link.is_wireless() && cables.contains(&(from, to)) { ".air" } else { "" };
+            let place = format!("link.{}>{}{beside}", network.node_name(from), network.node_name(to));
             let m = link.metrics();
             let figures = [
                 ("packets", m.delivered, "1"),
@@ -104,7 +109,23 @@ impl Scenario {
             }
         }
         self.radio_metrics(&mut metrics, sim);
+        self.node_metrics(&mut metrics, sim);
         metrics
+    }
+
+    /// What nodes have dropped before it was on a link, or behind one; a node that drops nothing has no figures.
+    fn node_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
+        for (i, node) in self.nodes.iter().enumerate() {
+            let m = sim.world().network.node_metrics(NodeId(i as u32));
+            let figures = [
+                ("dropped_no_route", m.no_route),
+                ("dropped_hop_limit", m.hop_limit),
+                ("dropped_down", m.down),
+            ];
+            for (name, value) in figures.into_iter().filter(|(_, value)| *value > 0) {
+                put(metrics, &format!("node.{}", node.name), name, Some(value as f64), "1");
+            }
+        }
     }
 
     fn radio_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {

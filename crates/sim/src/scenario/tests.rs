@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
+mod endings;
 mod figures;
 mod mptcp;
 mod names;

@@ -51,6 +51,46 @@ fn every_link_has_metrics_of_its_own() {
     assert_eq!(places.count(), scenario.edges().count());
 }
 
+/// Two nodes that hear each other may have a cable, too.
+#[test]
+fn a_cable_beside_the_air_has_metrics_of_its_own() {
+    let pair = "[radio]\nrange = 100\n[tcp.default]\nmss = 600\n\
+        [[node]]\nname = \"a\"\nposition = [0, 0]\n[[node]]\nname = \"b\"\nposition = [40, 0]\n\
+        [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+        [[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"10 kB\"\n";
+    let scenario = Source::new("pair.toml", pair).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let value = |name: &str| metrics[name].value.expect("a figure");
+    let (cable, air) = (value("link.a>b.packets"), value("link.a>b.air.packets"));
+    assert!(cable.max(air) > 10.0 && cable.min(air) == 0.0, "{cable} and {air}");
+    assert_eq!(value("link.a>b.busy_s") > 0.0, cable > 0.0);
+    assert!(!metrics.contains_key("link.a>b.air.busy_s"));
+}
+
+/// The page defines each metric by the last part of its name.
+#[test]
+fn every_metric_is_in_the_page_about_them() {
+    let page = [
+        include_str!("../../../../../docs/results.md"),
+        include_str!("../../../../../docs/scenario-radio.md"),
+        include_str!("../../../../../docs/mptcp.md"),
+    ]
+    .concat();
+    let radio = include_str!("../../../../../scenarios/three-hops-radio.toml");
+    let diamond = include_str!("../../../../../scenarios/diamond-mptcp.toml");
+    for source in [
+        good().set("link.*.ecn_threshold=10 kB").set("link.*.queue=64 kB"),
+        Source::new("radio.toml", radio).set("radio.forwarding=fragments"),
+        Source::new("diamond.toml", diamond),
+    ] {
+        let scenario = source.set("stop=200 s").scenario().unwrap_or_else(|error| panic!("{error}"));
+        for name in scenario.run(1, 0, &BTreeMap::new()).1.keys() {
+            let last = name.rsplit('.').next().expect("a name has parts");
+            assert!(page.contains(&format!("`{last}`")) || page.contains(&format!(".{last}`")), "{name}");
+        }
+    }
+}
+
 #[test]
 fn an_event_has_only_the_keys_that_its_action_reads() {
     let ends = "from = \"cn\"\nto = \"gw1\"\n";

@@ -1,0 +1,111 @@
+//! Why transfers are not delivered, and what nodes drop.
+
+use super::ending::{Ending, NodeDrops};
+use super::*;
+use crate::sim::Simulation;
+
+/// `a` and `b` with a router between them, links of 1 Mbit/s and 50 ms, of which `link` says more, and what follows.
+fn chain(link: &str, rest: &str) -> Source {
+    let link = |from: &str, to: &str| {
+        format!("{{ from = \"{from}\", to = \"{to}\", rate = \"1 Mbit/s\", delay = \"50 ms\"{link} }}")
+    };
+    let text = format!(
+        "stop = \"10 min\"\nnode = [{{ name = \"a\" }}, {{ name = \"r\", kind = \"router\" }}, {{ name = \"b\" }}]\n\
+         link = [{}, {}]\n{rest}",
+        link("a", "r"),
+        link("r", "b"),
+    );
+    Source::new("chain.toml", text)
+}
+
+const TRANSFER: &str = "[[transfer]]\nname = \"t\"\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 MB\"\nstart = \"2 s\"\n";
+
+#[track_caller]
+fn run(source: &Source) -> (Ending, NodeDrops, record::Metrics) {
+    let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new());
+    let mut sim: Simulation = builder.build();
+    sim.run_until(scenario.stop);
+    let ending = scenario.endings(&planned, &sim).swap_remove(0);
+    (ending, scenario.node_drops(&sim), scenario.metrics(&planned, &sim))
+}
+
+fn event(at: &str, action: &str) -> String {
+    format!("[[event]]\nat = \"{at}\"\n{action}\n")
+}
+
+#[test]
+fn each_cause_is_told_from_the_others() {
+    let few = "[tcp.default]\nsyn_retries = 2\ndata_retries = 2\n";
+    let down = "action = \"link-down\"\nfrom = \"r\"\nto = \"b\"";
+    let fails = |node: &str, how: &str| format!("action = \"fail-node\"\nnode = \"{node}\"\nhow = \"{how}\"");
+    let said = |link: &str, rest: &str| {
+        let (ending, ..) = run(&chain(link, &format!("{few}{TRANSFER}{rest}")));
+        format!("{ending} ({})", ending.hint())
+    };
+    let all = [
+        said("", ""),
+        said(", loss = 1", ""),
+        said("", &event("4 s", down)),
+        said("", &event("4 s", &fails("b", "silent"))),
+        said("", &event("4 s", &fails("b", "reset"))),
+        said("", &event("4 s", &fails("a", "silent"))),
+    ];
+    expect![[r#"
+        it was delivered (nothing is to be done)
+        no SYN was answered, and the sender gave up at 9.000 s (see what the links drop, or raise `syn_retries` of the TCP profile)
+        nothing was acknowledged for too long, and the connection timed out at 10.636 s (see what the links drop, or raise `data_retries` of the TCP profile)
+        nothing was acknowledged for too long, and the connection timed out at 10.636 s (see what the links drop, or raise `data_retries` of the TCP profile)
+        the receiver reset the connection at 4.101 s (see which node fails or starts again: `--trace PATH` has the segment with RST)
+        `a` was down at the end of the run (let the `[[event]]` come later, or let another bring the node back)"#]].assert_eq(&all.join("\n"));
+    for (stop, expected) in [("2.1 s", Ending::Opening), ("3 s", Ending::UnderWay)] {
+        let (ending, ..) = run(&chain("", TRANSFER).set(format!("stop={stop}")));
+        assert_eq!(ending, expected, "{stop}");
+    }
+    let split = TRANSFER.replace("\"tcp\"", "\"end-to-end\"");
+    let (ending, ..) = run(&chain(", loss = 1", &split));
+    assert!(matches!(ending, Ending::Failed(anabranch_core::set::Failure::NodeUnreachable, _)), "{ending}");
+}
+
+#[test]
+fn what_nodes_drop_is_a_metric_if_they_drop_anything() {
+    let down = event("1 s", "action = \"link-down\"\nfrom = \"r\"\nto = \"b\"");
+    let (_, drops, metrics) = run(&chain("", &format!("{TRANSFER}{down}")));
+    let value = |metrics: &record::Metrics, name: &str| metrics.get(name).and_then(|metric| metric.value);
+    assert!(drops.no_route > 1 && drops.hop_limit == 0, "{drops:?}");
+    let total: f64 = ["a", "r", "b"]
+        .iter()
+        .filter_map(|node| value(&metrics, &format!("node.{node}.dropped_no_route")))
+        .sum();
+    assert_eq!(total, drops.no_route as f64);
+    let (_, drops, metrics) = run(&chain("", TRANSFER).set("network.hop_limit=1"));
+    assert!(drops.hop_limit > 1 && drops.no_route == 0, "{drops:?}");
+    assert_eq!(value(&metrics, "node.r.dropped_hop_limit"), Some(drops.hop_limit as f64));
+    let dies = event("4 s", "action = \"fail-node\"\nnode = \"b\"");
+    let (_, _, metrics) = run(&chain("", &format!("{TRANSFER}{dies}")));
+    assert!(value(&metrics, "node.b.dropped_down") > Some(0.0), "{metrics:?}");
+    let (_, _, metrics) = run(&chain("", TRANSFER));
+    assert!(!metrics.keys().any(|name| name.starts_with("node.")), "{metrics:?}");
+}
+
+/// Every packet that a link transmits arrives, is lost by the channel, or is cut when the link goes down.
+#[test]
+fn a_link_transmits_what_arrives_and_what_the_channel_loses() {
+    for loss in ["0", "0.2"] {
+        let (_, _, metrics) = run(&chain(&format!(", loss = {loss}"), TRANSFER));
+        let value = |name: &str| metrics[name].value.expect("a figure");
+        for (link, next) in [("link.a>r", "link.r>b"), ("link.b>r", "link.r>a")] {
+            let offered = value(&format!("{next}.packets"))
+                + ["dropped_loss", "dropped_queue_full"]
+                    .map(|name| value(&format!("{next}.{name}")))
+                    .iter()
+                    .sum::<f64>();
+            assert_eq!(value(&format!("{link}.packets")), offered, "{loss}: {link}");
+        }
+        let lost = value("link.a>r.dropped_loss");
+        assert_eq!(lost > 0.0, loss != "0");
+        // The transmitter was busy with the lost ones, too.
+        let (bits, busy) = (value("link.a>r.bytes") * 8.0, value("link.a>r.busy_s") * 1e6);
+        assert_eq!(busy > bits * 1.01, lost > 0.0, "{bits} bits in {busy} us");
+    }
+}
