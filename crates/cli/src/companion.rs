@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use anabranch_deploy::error::Error;
+use anabranch_deploy::say;
 
 /// The companion's file name.
 const NAME: &str = "anabranch-lab";
@@ -55,7 +56,7 @@ pub(crate) fn run(command: &str, arguments: &[OsString]) -> Result<(), Error> {
         return Err(Error::missing(message).with_hint(hint(own.as_deref())));
     };
     if let Some(own) = own.as_deref().filter(|own| is_stale(own, &program)) {
-        eprintln!("warning: {} is older than this program; {}", program.display(), hint(Some(own)));
+        say!("warning: {} is older than this program; {}", program.display(), hint(Some(own)));
     }
     // Returns only if it fails.
     let error = process::Command::new(&program).args(arguments.get(1..).unwrap_or_default()).exec();

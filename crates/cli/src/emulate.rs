@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
+use anabranch_deploy::say;
 use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
 use anabranch_emu::{Ended, Ends, Report};
@@ -65,9 +66,9 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let ends = Ends::open(scenario).map_err(|error| failed(path, error))?;
     for end in ends.iter() {
         let place = end.tun.netns.as_ref().map_or(String::new(), |name| format!(" in namespace `{name}`"));
-        eprintln!("`{}` is {} on device `{}`{place}", end.name, end.address, end.tun.device);
+        say!("`{}` is {} on device `{}`{place}", end.name, end.address, end.tun.device);
     }
-    eprintln!("running; Ctrl-C ends it");
+    say!("running; Ctrl-C ends it");
 
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let Plan { builder, planned } = scenario.plan(seed, 0, files);
@@ -80,7 +81,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let warn = |Late { at, lag, limit }: Late| {
         let [lag, limit] = [lag, limit].map(|d| figure(d.as_secs_f64() * 1e3));
         let at = figure(at.as_secs_f64());
-        eprintln!("warning: at {at} s events came {lag} ms late; the limit is {limit} ms");
+        say!("warning: at {at} s events came {lag} ms late; the limit is {limit} ms");
     };
     let report = ends.run(&mut sim, &interrupt, scenario.emulation, stop, warn);
     if let Some(path) = pcap {

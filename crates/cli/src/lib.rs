@@ -8,6 +8,8 @@
 //! [`Command`] is what both programs have.
 
 #![forbid(unsafe_code)]
+// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod best;
 pub mod companion;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
+use anabranch_deploy::say;
 use anabranch_model::stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::Metrics;
@@ -148,7 +149,7 @@ fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
     });
     for name in unused {
         let user = if name.starts_with("tcp.") { "transfer" } else { "node" };
-        eprintln!("warning: {}: no {user} uses the profile `{name}`", path.display());
+        say!("warning: {}: no {user} uses the profile `{name}`", path.display());
     }
 }
 
@@ -174,9 +175,7 @@ impl Verdict {
                 if figure("delivered") != Some(1.0) {
                     self.undelivered += 1;
                     let (name, got) = (&transfer.name, figure("delivered_bytes").unwrap_or(0.0));
-                    eprintln!(
-                        "not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets"
-                    );
+                    say!("not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets");
                 }
             }
         }

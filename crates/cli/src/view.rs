@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::{check_apart, check_writable, write_whole};
 use anabranch_deploy::output;
+use anabranch_deploy::say;
 use anabranch_sim::events::EventLog;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies};
@@ -57,10 +58,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         replay(&arguments.log, BufReader::new(file), part)?
     };
     if let Some(octets) = replay.cut {
-        eprintln!(
-            "warning: {} breaks off after {octets} octets: the page ends there",
-            arguments.log.display()
-        );
+        say!("warning: {} breaks off after {octets} octets: the page ends there", arguments.log.display());
     }
     let page = page::html(&replay);
     write_whole(&out, page.as_bytes())?;

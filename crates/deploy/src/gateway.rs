@@ -8,6 +8,7 @@ use anabranch_units::{Rate, Size, Span};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::keys::OfGateway;
+use crate::say;
 use crate::service::{self, Signals};
 
 /// Options of `gateway`.
@@ -115,13 +116,13 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let insecure = config.door.is_none();
         let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
         let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
-        eprintln!("gateway: listening on {address}");
+        say!("gateway: listening on {address}");
         match rules.is_empty() {
-            true => eprintln!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
-            false => eprintln!("gateway: relays to {}", rules.join(", ")),
+            true => say!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
+            false => say!("gateway: relays to {}", rules.join(", ")),
         }
         if insecure {
-            eprintln!("gateway: it serves anybody; for trusted networks only");
+            say!("gateway: it serves anybody; for trusted networks only");
         }
         service::ready();
         let tell = |event| {
@@ -139,13 +140,13 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
 fn say(event: &GatewayEvent) {
     match event {
         GatewayEvent::Full { peer, of_one_host: false } => {
-            eprintln!("gateway: {peer} reset: --connections are all in use");
+            say!("gateway: {peer} reset: --connections are all in use");
         }
         GatewayEvent::Full { peer, of_one_host: true } => {
-            eprintln!("gateway: {peer} reset: its host has all that --per-host allows");
+            say!("gateway: {peer} reset: its host has all that --per-host allows");
         }
         GatewayEvent::Evicted { peer } => {
-            eprintln!("gateway: {peer} reset: it had said nothing while others called");
+            say!("gateway: {peer} reset: it had said nothing while others called");
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
             let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
@@ -160,7 +161,7 @@ fn say(event: &GatewayEvent) {
                 (0, 0, 0) => "the node was not reached".to_owned(),
             };
             let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
-            eprintln!("gateway: {peer} {what}{why}");
+            say!("gateway: {peer} {what}{why}");
         }
     }
 }

@@ -13,6 +13,7 @@ use anabranch_secure::{
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::say;
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -244,7 +245,7 @@ fn shared(path: &Path) -> Result<SharedKey, Error> {
 pub(crate) fn warn_if_open(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
-        eprintln!("warning: others may read {}: `chmod 600` it", path.display());
+        say!("warning: others may read {}: `chmod 600` it", path.display());
     }
 }
 

@@ -9,6 +9,8 @@
 //! systemd) and [`endpoint`].
 
 #![forbid(unsafe_code)]
+// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod config;
 pub mod endpoint;
@@ -36,7 +38,7 @@ pub fn exit(outcome: Result<(), Error>) -> ExitCode {
         Ok(()) | Err(Error::Pipe) => ExitCode::SUCCESS,
         Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
         Err(error) => {
-            eprintln!("{error}");
+            say!("{error}");
             ExitCode::from(error.code())
         }
     }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::gateway::positive;
 use crate::keys::{GatewayName, OfNode};
 use crate::output;
+use crate::say;
 use crate::service::{self, Signals};
 
 /// How long the end of connections may take once a file is there.
@@ -104,10 +105,10 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let mut signals = Signals::catch()?;
         let insecure = config.who.is_none();
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
-        eprintln!("node: listening on {}", node.address());
+        say!("node: listening on {}", node.address());
         service::ready();
         if !arguments.quiet && insecure {
-            eprintln!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
+            say!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
         }
         tokio::select! {
             ended = serve(node, &arguments) => ended,
@@ -148,13 +149,13 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 if !arguments.quiet {
                     let id = transfer.0;
                     match from {
-                        0 => eprintln!("node: transfer {id:016x} has begun"),
-                        _ => eprintln!("node: transfer {id:016x} goes on from octet {from}"),
+                        0 => say!("node: transfer {id:016x} has begun"),
+                        _ => say!("node: transfer {id:016x} goes on from octet {from}"),
                     }
                 }
             }
             NodeEvent::Declined { transfer, reason, delivered } => {
-                eprintln!("node: transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
+                say!("node: transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
             }
             NodeEvent::Finished { transfer, octets } => {
                 let received = Received {
@@ -169,7 +170,7 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 }
             }
             NodeEvent::Abandoned { octets, .. } => {
-                eprintln!("node: given up after {octets} octets");
+                say!("node: given up after {octets} octets");
                 if arguments.once {
                     return Err(Error::job(format!("the file was given up after {octets} octets")));
                 }
@@ -179,7 +180,7 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 if arguments.once {
                     return Err(error);
                 }
-                eprintln!("{error}");
+                say!("{error}");
             }
         }
     }
@@ -197,7 +198,7 @@ impl Refusals {
         let total = refused.total();
         if total > self.said && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
             self.at = Some(Instant::now());
-            eprintln!("node: {total} connections refused until now: {refused}");
+            say!("node: {total} connections refused until now: {refused}");
             self.said = total;
         }
     }
@@ -228,17 +229,17 @@ async fn farewell(mut node: Node<Output>) -> Result<(), Error> {
 impl Received {
     fn print(&self, arguments: &Arguments) -> Result<(), Error> {
         let Self { bytes, sha256, to, .. } = self;
-        let line = format!("{bytes} octets in {to}, SHA-256 {sha256}\n");
+        let line = format!("{bytes} octets in {to}, SHA-256 {sha256}");
         match (arguments.out.as_deref() == Some("-".as_ref()), arguments.json) {
             // There the octets are.
             (true, _) => {
                 if !arguments.quiet {
-                    eprint!("{line}");
+                    say!("{line}");
                 }
                 Ok(())
             }
             (false, true) => output::json(self),
-            (false, false) => output::text(&line),
+            (false, false) => output::text(&(line + "\n")),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Standard output: the result, and a reader that may go away.
+//! Standard output: the result. Standard error: progress, warnings and errors. The reader of either may go away.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -15,6 +16,20 @@ pub fn text(text: &str) -> Result<(), Error> {
 pub fn json(value: &impl Serialize) -> Result<(), Error> {
     let line = serde_json::to_string(value).expect("our reports are plain data");
     print(|out| writeln!(out, "{line}"))
+}
+
+/// Prints a line on standard error, as [`say!`](crate::say) does.
+pub fn line(line: fmt::Arguments<'_>) {
+    // In one piece, so that lines of several processes do not mix. If it cannot be written, the exit code still says how
+    // the program has ended.
+    let _ = io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Prints a formatted line on standard error. `eprintln!` panics if the reader of standard error has gone away or the disk is full,
+/// and then a panic's exit code takes the place of the program's.
+#[macro_export]
+macro_rules! say {
+    ($($part:tt)*) => { $crate::output::line(format_args!($($part)*)) };
 }
 
 /// A figure to four decimals, without those that say nothing.

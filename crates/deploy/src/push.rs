@@ -28,6 +28,7 @@ use crate::files::{is_special, read};
 use crate::gateway::positive;
 use crate::keys::{GatewayName, OfSender};
 use crate::output::{self, hex};
+use crate::say;
 use crate::service::{self, Signals};
 
 /// Options of `push`.
@@ -162,7 +163,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         push.close().await;
         if stop.is_some() {
             let next = if state.remembers() { "; the same command goes on from there" } else { "" };
-            eprintln!("interrupted: {} of {} octets were delivered{next}", push.delivered(), length);
+            say!("interrupted: {} of {} octets were delivered{next}", push.delivered(), length);
             return Err(Error::Interrupted);
         }
         match push.outcome() {

@@ -4,6 +4,8 @@
 //! user's own program can be this one with policies of its own: [`main`].
 
 #![forbid(unsafe_code)]
+// They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod completions;
 mod lab;

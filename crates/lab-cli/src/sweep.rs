@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::{Whole, check_apart, folder};
+use anabranch_deploy::say;
 use anabranch_sim::scenario::Policies;
 use anabranch_sweep::{Options, Point, Shard, Spec, Store, Sweep, Table, Watch, execute};
 use rayon::ThreadPoolBuilder;
@@ -157,14 +158,14 @@ fn run(
     })
     .map_err(failed)?;
     if outcome.cancelled {
-        eprintln!(
+        say!(
             "interrupted: {} runs were made and are kept; the same command goes on from there",
             outcome.made
         );
         return Err(Error::Interrupted);
     }
     if outcome.made > 0 && !quiet {
-        eprintln!(
+        say!(
             "{} runs in {:.1} s; {} threads were {:.0} % busy, {:.1} % of the runs' processor time was spent beside them",
             outcome.made,
             outcome.wall.as_secs_f64(),

@@ -35,6 +35,12 @@ pub mod script;
 pub mod tmpfs;
 pub mod tshark;
 
+/// A standard stream of a program whose reader has gone away: writing to it fails with EPIPE.
+pub fn broken_pipe() -> std::process::Stdio {
+    let (_, writer) = std::io::pipe().expect("a pipe");
+    writer.into()
+}
+
 /// Octets without a short period, so that one in the wrong place shows.
 pub fn contents(octets: usize) -> Vec<u8> {
     (0..octets as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()

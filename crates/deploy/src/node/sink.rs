@@ -20,6 +20,7 @@ use super::disk::Beside;
 use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
 use crate::files::{Temporary, check_writable, folder, is_special};
+use crate::say;
 use crate::output::hex;
 
 /// A node's output.
@@ -262,7 +263,7 @@ impl Sink for Output {
         self.coming = None;
         self.sha256 = Sha256::new();
         if !self.is_wanted(offer) {
-            eprintln!("node: the file bears no signature of one of --signers");
+            say!("node: the file bears no signature of one of --signers");
             return Ok(Verdict::Refuse(RefuseReason::Unwanted, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
@@ -349,7 +350,7 @@ impl Sink for Output {
 fn no_room(error: io::Error) -> io::Result<Verdict> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            eprintln!("node: {error}");
+            say!("node: {error}");
             Ok(Verdict::Refuse(RefuseReason::Unwanted, 0))
         }
         _ => Err(error),

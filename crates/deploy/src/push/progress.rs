@@ -6,6 +6,8 @@ use std::io::IsTerminal;
 
 use anabranch_core::set::SessionReport;
 
+use crate::say;
+
 /// How the progress is shown.
 pub struct Bars(Look);
 
@@ -41,7 +43,7 @@ impl Bars {
     /// Says something before the transfer begins.
     pub fn say(&self, line: &str) {
         if !matches!(self.0, Look::None) {
-            eprintln!("{line}");
+            say!("{line}");
         }
     }
 
@@ -53,7 +55,7 @@ impl Bars {
                 let now = (delivered * 10).checked_div(*total).unwrap_or(0);
                 if now > tenth.get() {
                     tenth.set(now);
-                    eprintln!("{delivered} of {total} octets delivered ({} %)", now * 10);
+                    say!("{delivered} of {total} octets delivered ({} %)", now * 10);
                 }
             }
             #[cfg(feature = "bars")]

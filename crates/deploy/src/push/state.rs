@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::Arguments;
 use crate::error::Error;
 use crate::files::write_whole;
+use crate::say;
 
 /// A push that has not come to its end.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ impl Memory {
         if path.to_str().is_none() {
             // JSON has no other text.
             if !arguments.quiet {
-                eprintln!("an interrupted push will not be remembered: the file's path is not UTF-8");
+                say!("an interrupted push will not be remembered: the file's path is not UTF-8");
             }
             return Ok((nowhere, new));
         }
@@ -79,7 +80,7 @@ impl Memory {
             // Nobody has asked for it.
             Err(error) => {
                 if !arguments.quiet {
-                    eprintln!("an interrupted push will not be remembered: {error}");
+                    say!("an interrupted push will not be remembered: {error}");
                 }
                 Ok((nowhere, new))
             }

@@ -5,3 +5,4 @@ mod deployed;
 mod embedded;
 mod faults;
 mod programs;
+mod unread;

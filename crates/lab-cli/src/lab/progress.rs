@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anabranch_deploy::say;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Work in units of whoever counts it; told of by any thread.
@@ -56,7 +57,7 @@ impl Progress {
                 let before = self.done.fetch_add(units, Ordering::Relaxed);
                 let tenth = |done: u64| (10 * done).checked_div(self.total).unwrap_or(0);
                 if tenth(before + units) > tenth(before) {
-                    eprintln!("{} %", 10 * tenth(before + units));
+                    say!("{} %", 10 * tenth(before + units));
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anabranch_deploy::say;
 use anabranch_sweep::Watch;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -40,7 +41,7 @@ impl Progress {
                 let now = (made * 10).checked_div(total).unwrap_or(0);
                 if now > tenth.get() {
                     tenth.set(now);
-                    eprintln!("{made} of {total} runs ({} %)", now * 10);
+                    say!("{made} of {total} runs ({} %)", now * 10);
                 }
             }
             Self::Terminal(bar) => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use anabranch_testkit::broken_pipe;
 use anabranch_testkit::prng::Prng;
 use assert_cmd::prelude::*;
 use serde_json::Value;
@@ -243,4 +244,21 @@ fn whoever_is_killed_at_any_moment_loses_nothing_and_doubles_nothing() {
     let again = logged(&place.out("killed"));
     assert!(again <= whole + whole / 10 + 20_000, "seed {seed}: {again} octets of logs, {whole} undisturbed");
     println!("tables of {runs} runs are those of an undisturbed sweep, octet by octet");
+}
+
+/// Progress and errors that nobody reads end nothing, and the exit code is that of the outcome.
+#[test]
+fn what_nobody_reads_leaves_the_exit_code() {
+    let place = Place::new("runs = 3\n");
+    let code = |mut command: Command| {
+        command.stdout(Stdio::null()).stderr(broken_pipe()).status().expect("it starts").code()
+    };
+    assert_eq!(code(place.command("out", &[])), Some(0));
+    for words in
+        [&["sweep", "nosuch.toml"][..], &["run", "nosuch.toml"], &["lab", "run", "nosuch"], &["plan", "x"]]
+    {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
+        command.current_dir(place.folder.path()).args(words);
+        assert_eq!(code(command), Some(2), "{words:?}");
+    }
 }
