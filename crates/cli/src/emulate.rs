@@ -17,6 +17,7 @@ use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies, Scenario};
 use serde_json::json;
 
+use crate::events;
 use crate::run;
 
 /// Options of `emulate`.
@@ -86,8 +87,8 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let report = ends.run(&mut sim, &interrupt, scenario.emulation, stop, warn);
     if let Some(path) = pcap {
         let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
-        let mut out = capture.finish().map_err(|error| run::unfinished(path, &error))?;
-        out.flush().map_err(|error| run::unfinished(path, &error))?;
+        let mut out = capture.finish().map_err(|error| events::unfinished(path, &error))?;
+        out.flush().map_err(|error| events::unfinished(path, &error))?;
     }
     let report = report.map_err(|error| failed(path, error))?;
     print(arguments, scenario, seed, &ends, &report, &scenario.metrics_until(&planned, &sim, sim.now()))?;

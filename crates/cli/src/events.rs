@@ -1,4 +1,4 @@
-//! Event logs of runs, as files.
+//! What a run writes into files as it goes: event logs, traces, captures. A file is there once it is whole.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -8,37 +8,54 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_deploy::error::Error;
 use anabranch_deploy::files::Whole;
+use anabranch_sim::capture::Capture;
 use anabranch_sim::events::{EventLog, Run};
 use anabranch_sim::sim::{Pause, Simulation};
+use anabranch_sim::trace::TextTrace;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// A log on its way into its file.
-type Log = EventLog<BufWriter<Whole>>;
+/// A file on its way.
+pub(crate) type Out = BufWriter<Whole>;
 
-/// A log that was begun; it is there once it is whole.
-#[derive(Debug)]
-pub(crate) struct File(Whole);
-
-/// Begins a log, before the run.
-pub(crate) fn create(path: &Path) -> Result<File, Error> {
-    Whole::create(path).map(File)
+/// Begins a file, before the run.
+pub(crate) fn create(path: &Path) -> Result<Out, Error> {
+    Whole::create(path).map(BufWriter::new)
 }
 
-/// Has a run write it.
-pub(crate) fn attach(sim: &mut Simulation, file: File, head: Run) {
-    sim.observe(EventLog::new(BufWriter::new(file.0), head));
+/// Gives a file its name after the run.
+pub(crate) fn keep(out: Out, path: &Path) -> Result<(), Error> {
+    let mut file = out.into_inner().map_err(|error| unfinished(path, error.error()))?;
+    file.flush().map_err(|error| unfinished(path, &error))?;
+    file.keep()
+}
+
+/// A file could not be written to its end.
+pub(crate) fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::job(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Has a run write an event log.
+pub(crate) fn attach(sim: &mut Simulation, out: Out, head: Run) {
+    sim.observe(EventLog::new(out, head));
+}
+
+/// Ends the capture of a run that is over.
+pub(crate) fn finish_capture(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
+    let capture = sim.take_observer::<Capture<Out>>().expect("it was attached before");
+    keep(capture.finish().map_err(|error| unfinished(path, &error))?, path)
+}
+
+/// Ends the trace of a run that is over.
+pub(crate) fn finish_trace(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
+    let trace = sim.take_observer::<TextTrace<Out>>().expect("it was attached before");
+    keep(trace.finish().map_err(|error| unfinished(path, &error))?, path)
 }
 
 /// Ends the log of a run that is over.
 pub(crate) fn finish(sim: &mut Simulation, path: &Path) -> Result<(), Error> {
     let end = sim.now();
-    let log = sim.take_observer::<Log>().expect("it was attached before");
-    let unfinished =
-        |error: &dyn std::fmt::Display| Error::job(format!("cannot write {}: {error}", path.display()));
-    let out = log.finish_at(end).map_err(|error| unfinished(&error))?;
-    let mut file = out.into_inner().map_err(|error| unfinished(error.error()))?;
-    file.flush().map_err(|error| unfinished(&error))?;
-    file.keep()
+    let log = sim.take_observer::<EventLog<Out>>().expect("it was attached before");
+    keep(log.finish_at(end).map_err(|error| unfinished(path, &error))?, path)
 }
 
 /// Whether the person at the keyboard has had enough. While one is there, a signal ends nothing by itself: files that are

@@ -4,8 +4,6 @@ mod faults;
 mod network;
 mod report;
 
-use std::fs;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anabranch_core::set::Outcome;
@@ -86,14 +84,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         check_writable(path)?;
     }
     let seed = arguments.seed.unwrap_or(scenario.seed);
-    let capture = arguments.pcap.as_deref().map(open_capture).transpose()?;
-    let log = arguments.events.as_deref().map(events::create).transpose()?;
-    // A log that is half written goes away if the push is interrupted.
-    let patience = log.as_ref().map(|_| Patience::new()).transpose()?;
+    let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
+    let (capture, log) = (create(&arguments.pcap)?, create(&arguments.events)?);
+    // A file that is half written goes away if the push is interrupted.
+    let patience = (capture.is_some() || log.is_some()).then(Patience::new).transpose()?;
 
     let mut push = Push::new(&scenario, seed, &file, faults);
-    if let Some(file) = capture {
-        push.sim.observe(Capture::new(BufWriter::new(file), scenario.network.ip));
+    if let Some(out) = capture {
+        push.sim.observe(Capture::new(out, scenario.network.ip));
     }
     if let Some(log) = log {
         events::attach(&mut push.sim, log, scenario.log_head(seed, 0));
@@ -113,10 +111,13 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         events::finish(&mut push.sim, path)?;
     }
     if let Some(path) = &arguments.pcap {
-        push.finish_capture(path)?;
+        events::finish_capture(&mut push.sim, path)?;
     }
-    let compare =
-        if arguments.compare { compare(&network, &scenario, seed, &file, faults)? } else { Vec::new() };
+    let compare = if arguments.compare {
+        compare(&network, &scenario, seed, &file, faults, patience.as_ref())?
+    } else {
+        Vec::new()
+    };
     let report = report::of_simulated(&push, &scenario, &file, compare);
     if let (Some(path), true) = (&arguments.out, report.verified == Some(true)) {
         write_whole(path, push.delivered())?;
@@ -169,20 +170,6 @@ impl Push {
         Ok(())
     }
 
-    fn finish_capture(&mut self, path: &Path) -> Result<(), Error> {
-        let capture = self.sim.take_observer::<Capture<BufWriter<fs::File>>>();
-        match capture.map(Capture::finish) {
-            None | Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => {
-                // A capture that ends in the middle would pass for the whole. A device is not ours to remove.
-                if path.is_file() {
-                    let _ = fs::remove_file(path);
-                }
-                Err(Error::job(format!("cannot write {}: {error}", path.display())))
-            }
-        }
-    }
-
     fn sender(&self) -> &SetSender {
         self.sim.app(self.planned.sets[0].sender)
     }
@@ -226,6 +213,7 @@ fn compare(
     seed: u64,
     file: &Bytes,
     faults: &[GatewayFault],
+    patience: Option<&Patience>,
 ) -> Result<Vec<Compared>, Error> {
     let most = network::gateway_count(scenario);
     let mut schemes = vec![(Scheme::EndToEnd, 1), (Scheme::Split, 1)];
@@ -235,15 +223,11 @@ fn compare(
         .map(|(scheme, gateways)| {
             let scenario = network::with_scheme(network, scheme, gateways)?;
             let mut push = Push::new(&scenario, seed, file, faults);
-            push.run(&scenario, &progress::Bars::none(), None)?;
+            push.run(&scenario, &progress::Bars::none(), patience)?;
             let latency_s = push.figures().latency.map(|d| d.as_secs_f64());
             Ok(Compared { scheme: scheme.name(), gateways, latency_s })
         })
         .collect()
-}
-
-fn open_capture(path: &Path) -> Result<fs::File, Error> {
-    fs::File::create(path).map_err(|e| Error::unwritable(path, &e))
 }
 
 fn text_of(at: Instant) -> String {

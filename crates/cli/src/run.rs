@@ -1,8 +1,6 @@
 //! `anabranch run`: simulate a scenario file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
@@ -245,24 +243,19 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
             format!("--trace, --pcap and --events are for one run, not {points} points with {runs} runs");
         return Err(Error::input(message).with_hint("leave --runs out, and set the sweep's axes with --set"));
     };
-    let create = |path: &PathBuf| -> Result<_, Error> {
-        let file = File::create(path).map_err(|error| Error::unwritable(path, &error))?;
-        Ok((BufWriter::new(file), path.clone()))
-    };
-    // All files are there before the run begins: it may be a long one.
-    let trace = arguments.trace.as_ref().map(create).transpose()?;
-    let pcap = arguments.pcap.as_ref().map(create).transpose()?;
-    let log = arguments.events.as_deref().map(events::create).transpose()?;
+    // All files are open before the run begins: it may be a long one.
+    let create = |path: &Option<PathBuf>| path.as_deref().map(events::create).transpose();
+    let (trace, pcap, log) =
+        (create(&arguments.trace)?, create(&arguments.pcap)?, create(&arguments.events)?);
     let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
     let Plan { builder, planned } = point.scenario.plan(seed, 0, files);
     let mut sim = builder.build();
-    let [trace_path, pcap_path] = [&trace, &pcap].map(|o| o.as_ref().map(|(_, path)| path.clone()));
-    if let Some((out, _)) = trace {
+    if let Some(out) = trace {
         sim.observe(TextTrace::new(out));
     }
-    if let Some((out, _)) = pcap {
+    if let Some(out) = pcap {
         sim.observe(Capture::new(out, point.scenario.network.ip));
     }
     if let Some(log) = log {
@@ -272,24 +265,17 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     if let Some(path) = &arguments.events {
         events::finish(&mut sim, path)?;
     }
-    if let Some(path) = trace_path {
-        let trace = sim.take_observer::<TextTrace<BufWriter<File>>>().expect("it was attached above");
-        trace.finish().map_err(|error| unfinished(&path, &error))?;
+    if let Some(path) = &arguments.trace {
+        events::finish_trace(&mut sim, path)?;
     }
-    if let Some(path) = pcap_path {
-        let capture = sim.take_observer::<Capture<BufWriter<File>>>().expect("it was attached above");
-        let mut out = capture.finish().map_err(|error| unfinished(&path, &error))?;
-        out.flush().map_err(|error| unfinished(&path, &error))?;
+    if let Some(path) = &arguments.pcap {
+        events::finish_capture(&mut sim, path)?;
     }
     let runs = [point.scenario.metrics(&planned, &sim)];
     report(arguments, point, seed, &runs)?;
     let mut verdict = Verdict::default();
     verdict.judge(point, files, &runs);
     verdict.result()
-}
-
-pub(crate) fn unfinished(path: &Path, error: &dyn std::fmt::Display) -> Error {
-    Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
 /// A point for a person.

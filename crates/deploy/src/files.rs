@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, File, Metadata, Permissions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -32,11 +33,8 @@ pub fn check_writable(path: &Path) -> Result<(), Error> {
         return Err(Error::input(format!("cannot write {}: it is a directory", path.display()))
             .with_hint("name a file in it"));
     }
-    let tried = if is_special(path) {
-        fs::OpenOptions::new().write(true).open(path).map(drop)
-    } else {
-        Temporary::beside(path).map(drop)
-    };
+    let tried =
+        if is_in_place(path) { open_in_place(path).map(drop) } else { Temporary::beside(path).map(drop) };
     tried.map_err(|e| Error::unwritable(path, &e))
 }
 
@@ -100,6 +98,42 @@ impl Identity {
 /// A device, a pipe or a socket: it is written to where it stands, never replaced or removed.
 pub fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file())
+}
+
+/// What is written to where it stands: what [`is_special`], and an open descriptor by its name, as `/dev/stdout` is. The latter leads
+/// to whatever the shell has opened, which may be a regular file, and its name is not ours to give to another file.
+pub fn is_in_place(path: &Path) -> bool {
+    is_special(path) || is_descriptor(path)
+}
+
+/// A name in `/proc`, or a link to one.
+fn is_descriptor(path: &Path) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if folder(&path).canonicalize().is_ok_and(|folder| folder.starts_with("/proc")) {
+            return true;
+        }
+        let Ok(target) = path.read_link() else { break };
+        path = folder(&path).join(target);
+    }
+    false
+}
+
+/// Opens what [`is_in_place`] for writing.
+///
+/// # Errors
+/// It cannot be written to.
+pub fn open_in_place(path: &Path) -> io::Result<File> {
+    // The shell's own descriptor knows how far it has written. Another one would begin at the file's start, over what is there.
+    let own = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+    let own = own.into_iter().filter_map(Result::ok).map(File::from).filter(|_| is_descriptor(path));
+    let there = path.metadata()?;
+    for file in own {
+        if file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino())) {
+            return Ok(file);
+        }
+    }
+    File::options().write(true).open(path)
 }
 
 /// Writes a file that is there whole or not at all.
@@ -206,7 +240,7 @@ pub struct Whole {
 #[derive(Debug)]
 enum Place {
     Beside(Temporary),
-    /// See [`is_special`].
+    /// See [`is_in_place`].
     There(File),
 }
 
@@ -217,8 +251,8 @@ impl Whole {
     }
 
     fn open(path: &Path) -> io::Result<Self> {
-        let place = if is_special(path) {
-            Place::There(fs::OpenOptions::new().write(true).open(path)?)
+        let place = if is_in_place(path) {
+            Place::There(open_in_place(path)?)
         } else {
             Place::Beside(Temporary::beside(path)?)
         };
@@ -317,6 +351,23 @@ mod tests {
         }
         let null = Path::new("/dev/null");
         assert!(check_apart([("the input", null)], [("-a", null), ("-b", null)]).is_ok());
+    }
+
+    #[test]
+    fn a_descriptor_by_its_name_is_written_to_where_it_stands() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        let open = File::create(&file).expect("room");
+        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        std::os::unix::fs::symlink(&name, &link).expect("a file system with links");
+        for name in [Path::new(&name), &link, Path::new("/dev/stdout"), Path::new("/dev/fd/2")] {
+            assert!(is_in_place(name), "{name:?}");
+        }
+        assert!(!is_in_place(&file) && !is_in_place(&folder.path().join("new")));
+        write_whole(&link, b"octets").expect("room");
+        assert_eq!(fs::read(&file).expect("it is there"), b"octets");
+        assert_eq!(names(folder.path()), ["file", "link"]);
+        assert!(link.is_symlink());
     }
 
     #[test]

@@ -19,9 +19,9 @@ use tokio::time::{Duration, Instant};
 use super::disk::Beside;
 use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
-use crate::files::{Temporary, check_writable, folder, is_special};
-use crate::say;
+use crate::files::{Temporary, check_writable, folder, is_in_place, open_in_place};
 use crate::output::hex;
+use crate::say;
 
 /// A node's output.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Output {
 enum To {
     /// A file that is there whole or not at all.
     File(PathBuf),
-    /// A device or a pipe: it is written to where it stands.
+    /// A device, a pipe or an open descriptor: it is written to where it stands.
     Special(PathBuf),
     Stdout,
     Command {
@@ -140,7 +140,7 @@ impl Output {
             (Some(path), None) if path == Path::new("-") => To::Stdout,
             (Some(path), None) => {
                 check_writable(path)?;
-                match is_special(path) {
+                match is_in_place(path) {
                     true => To::Special(path.to_owned()),
                     false => To::File(path.to_owned()),
                 }
@@ -281,7 +281,7 @@ impl Sink for Output {
                 return self.resume(beside, None, subject, discard).await.or_else(no_room);
             }
             (To::File(path), None) => Coming::Temporary(Temporary::beside(path)?),
-            (To::Special(path), _) => Coming::Special(File::options().write(true).open(path)?),
+            (To::Special(path), _) => Coming::Special(open_in_place(path)?),
             (To::Stdout, _) => Coming::Stdout,
             (To::Command { text, .. }, _) => Coming::Command(start(text, offer.transfer, Stdio::piped())?),
         };
