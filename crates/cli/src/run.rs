@@ -9,8 +9,10 @@ use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
 use anabranch_model::stats::Summary;
 use anabranch_sim::capture::Capture;
+use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{ContentSpec, Plan, Point, Policies, Scenario, Source, TransferSpec};
+use anabranch_sim::scenario::{ContentSpec, Plan, Planned, Point, Policies, Scenario, Source, TransferSpec};
+use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -71,12 +73,17 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let mut verdict = Verdict::default();
     for (point, files) in &points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
-        let runs: Vec<Metrics> = (0..u64::from(arguments.runs))
+        let (runs, ends): (Vec<Metrics>, Vec<End>) = (0..u64::from(arguments.runs))
             .into_par_iter()
-            .map(|run| point.scenario.run(seed, run, files).1)
-            .collect();
+            .map(|run| {
+                let Plan { builder, planned } = point.scenario.plan(seed, run, files);
+                let mut sim = builder.build();
+                sim.run_until(point.scenario.stop);
+                (point.scenario.metrics(&planned, &sim), End::of(&point.scenario, &planned, &sim))
+            })
+            .unzip();
         report(arguments, point, seed, &runs)?;
-        verdict.judge(point, files, &runs);
+        verdict.judge(point, files, &runs, &ends);
     }
     verdict.result()
 }
@@ -121,6 +128,12 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     }
     let points = source.points()?;
     warn_of_unused_profiles(path, set, &points);
+    if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
+        say!(
+            "warning: {}: `link_ack_timeout` has no effect: no node has `dtc`, and the link repeats nothing",
+            path.display()
+        );
+    }
     let points = points.into_iter().map(|mut point| {
         let files = files(&point.scenario, path)?;
         best::choose_asked(&mut point.scenario, &files)?;
@@ -151,20 +164,54 @@ fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
     }
 }
 
+/// How the transfers of a run have ended, and what became of packets that left no link.
+struct End {
+    transfers: Vec<Ending>,
+    drops: NodeDrops,
+}
+
+impl End {
+    fn of(scenario: &Scenario, planned: &Planned, sim: &Simulation) -> Self {
+        Self { transfers: scenario.endings(planned, sim), drops: scenario.node_drops(sim) }
+    }
+
+    /// What the nodes dropped, as a clause of a message, and what to do about it.
+    fn dropped(&self) -> Vec<(String, &'static str)> {
+        let NodeDrops { no_route, hop_limit, down } = self.drops;
+        let reasons = [
+            (
+                no_route,
+                "had no route",
+                "see `node.*.dropped_no_route` and the events that take links and nodes down",
+            ),
+            (hop_limit, "reached their hop limit", "raise `hop_limit` in `[network]`"),
+            (
+                down,
+                "came to a node that was down",
+                "see `node.*.dropped_down` and the events that fail nodes",
+            ),
+        ];
+        let any = reasons.into_iter().filter(|(packets, ..)| *packets > 0);
+        any.map(|(packets, what, hint)| (format!("{packets} packets of the run {what}"), hint)).collect()
+    }
+}
+
 /// Which transfers of all runs were to be delivered, and were not.
 #[derive(Default)]
 struct Verdict {
     due: usize,
     undelivered: usize,
+    /// What to do about it, in the order of appearance.
+    hints: Vec<&'static str>,
 }
 
 impl Verdict {
-    /// Says on standard error which transfers of a point's runs were not delivered, and how far they got.
+    /// Says on standard error which transfers of a point's runs were not delivered, how far they got, and why.
     /// Those without end are cut at `stop` and owe nothing.
-    fn judge(&mut self, point: &Point, files: &BTreeMap<String, Bytes>, runs: &[Metrics]) {
+    fn judge(&mut self, point: &Point, files: &BTreeMap<String, Bytes>, runs: &[Metrics], ends: &[End]) {
         let axes: String = point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect();
-        for (run, metrics) in runs.iter().enumerate() {
-            for transfer in &point.scenario.transfers {
+        for (run, (metrics, end)) in runs.iter().zip(ends).enumerate() {
+            for (transfer, ending) in point.scenario.transfers.iter().zip(&end.transfers) {
                 let Some(octets) = octets(transfer, files) else { continue };
                 let figure = |name: &str| {
                     metrics.get(&format!("transfer.{}.{name}", transfer.name)).and_then(|metric| metric.value)
@@ -173,9 +220,23 @@ impl Verdict {
                 if figure("delivered") != Some(1.0) {
                     self.undelivered += 1;
                     let (name, got) = (&transfer.name, figure("delivered_bytes").unwrap_or(0.0));
-                    say!("not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets");
+                    let mut why = ending.to_string();
+                    self.hint(ending.hint());
+                    for (dropped, hint) in end.dropped() {
+                        why += &format!("; {dropped}");
+                        self.hint(hint);
+                    }
+                    say!(
+                        "not delivered: transfer `{name}` of run {run}{axes}: {got} of {octets} octets; {why}"
+                    );
                 }
             }
+        }
+    }
+
+    fn hint(&mut self, hint: &'static str) {
+        if !self.hints.contains(&hint) {
+            self.hints.push(hint);
         }
     }
 
@@ -184,9 +245,7 @@ impl Verdict {
             return Ok(());
         }
         let message = format!("{} of {} transfers were not delivered", self.undelivered, self.due);
-        let hint =
-            "raise `stop`, or see what the links drop; a TCP transfer without `bytes` is cut at `stop`";
-        Err(Error::job(message).with_hint(hint))
+        Err(Error::job(message).with_hint(self.hints.join("\n  hint: ")))
     }
 }
 
@@ -274,7 +333,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     let runs = [point.scenario.metrics(&planned, &sim)];
     report(arguments, point, seed, &runs)?;
     let mut verdict = Verdict::default();
-    verdict.judge(point, files, &runs);
+    verdict.judge(point, files, &runs, &[End::of(&point.scenario, &planned, &sim)]);
     verdict.result()
 }
 

@@ -1,8 +1,10 @@
 //! `anabranch run`, as a shell sees it.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use anabranch_testkit::broken_pipe;
 use assert_cmd::cargo::CommandCargoExt;
 use assert_cmd::prelude::*;
 use serde_json::Value;
@@ -253,7 +255,143 @@ fn a_transfer_that_is_not_delivered_is_a_job_that_failed() {
         let got = record["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64().expect("a figure");
         let expected = format!("not delivered: transfer `file` of run {run}: {got} of 20000 octets");
         assert!(error.contains(&expected), "{expected}: {error}");
-        assert!(error.contains("transfers were not delivered") && error.contains("hint:"), "{error}");
+        assert!(
+            error.contains("transfers were not delivered") && error.contains("hint: raise `stop`"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn an_undelivered_transfer_has_its_cause_and_a_hint_that_fits() {
+    let few = "[tcp.default]\nsyn_retries = 2\ndata_retries = 2\n[[transfer]]";
+    let network = NETWORK.replace("[[transfer]]", few).replace("20 kB", "20 MB").replacen(
+        "name",
+        "stop = \"100 s\"\nname",
+        1,
+    );
+    let event = |action: &str| format!("[[event]]\nat = \"4 s\"\naction = {action}\n");
+    let down = event("\"link-down\"\nfrom = \"a\"\nto = \"b\"");
+    for (more, cause, hint) in [
+        ("".to_owned(), "it was under way at the end of the run", "raise `stop`"),
+        (
+            event("\"fail-node\"\nnode = \"b\"\nhow = \"reset\""),
+            "the receiver reset the connection at 4",
+            "RST",
+        ),
+        (event("\"fail-node\"\nnode = \"b\""), "the connection timed out at", "`data_retries`"),
+        (
+            event("\"fail-node\"\nnode = \"b\""),
+            "packets of the run came to a node that was down",
+            "`node.*.dropped_down`",
+        ),
+        (down.replace("4 s", "1 ms"), "no SYN was answered, and the sender gave up at", "`syn_retries`"),
+        (down, "packets of the run had no route", "`node.*.dropped_no_route`"),
+    ] {
+        let (_folder, path) = scenario(&format!("{network}{more}"));
+        let assert = anabranch(&[text(&path)]).assert().code(1);
+        let error = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
+        let (first, rest) = error.split_once('\n').expect("several lines");
+        assert!(first.contains(cause), "{cause}: {error}");
+        assert!(rest.contains(hint), "{hint}: {error}");
+        assert_eq!(rest.contains("raise `stop`"), more.is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn acknowledgements_of_a_link_that_no_node_hears_are_a_warning() {
+    let said = |network: &str| {
+        let (_folder, path) = scenario(network);
+        let assert = anabranch(&[text(&path)]).assert().success();
+        String::from_utf8_lossy(&assert.get_output().stderr).into_owned()
+    };
+    let acked = NETWORK.replace("delay", "link_ack_timeout = \"3 ms\"\ndelay");
+    let warning = said(&acked);
+    assert!(
+        warning.contains("warning: ") && warning.contains("`link_ack_timeout` has no effect"),
+        "{warning}"
+    );
+    let caching = acked.replacen("[[node]]", "[dtc.cache]\n[[node]]", 1).replacen(
+        "name = \"b\"",
+        "name = \"b\"\nkind = \"router\"\ndtc = \"cache\"",
+        1,
+    );
+    assert_eq!(said(&caching), "");
+}
+
+/// The exit code is that of the outcome, and not that of a panic.
+#[test]
+fn what_nobody_reads_leaves_the_exit_code() {
+    let warned = NETWORK.replacen("[[node]]", "[tcp.unused]\n[[node]]", 1);
+    let (_folder, path) = scenario(&warned);
+    let run = |arguments: &[&str], stdout: Stdio| {
+        let mut command = anabranch(arguments);
+        command.stdout(stdout).stderr(broken_pipe());
+        command.status().expect("it starts").code()
+    };
+    for stdout in [broken_pipe, Stdio::null] {
+        assert_eq!(run(&["nosuch.toml"], stdout()), Some(2));
+        assert_eq!(run(&["--nonsense"], stdout()), Some(2));
+        assert_eq!(run(&[text(&path)], stdout()), Some(0));
+    }
+    assert_eq!(run(&[text(&path), "--set", "stop=50 ms"], Stdio::null()), Some(1));
+    let mut view = Command::cargo_bin("anabranch").expect("the program is built");
+    view.args(["view", "nosuch.ablog"]).stderr(broken_pipe());
+    assert_eq!(view.status().expect("it starts").code(), Some(2));
+}
+
+/// A signal leaves no half-written file, and what was there before. A pipe gets what happens as it happens.
+#[test]
+fn an_interrupted_run_leaves_its_files_as_they_were() {
+    let endless = NETWORK.replace("bytes = \"20 kB\"\n", "").replacen("name", "stop = \"1000 h\"\nname", 1);
+    let (folder, path) = scenario(&endless);
+    let at = |name: &str| folder.path().join(name).to_str().expect("a path of text").to_owned();
+    let (pipe, old) = (at("pipe"), at("old"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("coreutils").success());
+    std::fs::write(&old, "old").expect("room");
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).expect("a folder");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for (signal, outputs) in [
+        ("-INT", [("--trace", &pipe), ("--pcap", &old), ("--events", &at("new"))]),
+        ("-TERM", [("--trace", &old), ("--pcap", &pipe), ("--events", &at("new"))]),
+        ("-INT", [("--trace", &at("new")), ("--pcap", &at("new2")), ("--events", &pipe)]),
+        ("-TERM", [("--trace", &at("new")), ("--pcap", &pipe), ("--events", &old)]),
+    ] {
+        let mut command = anabranch(&[text(&path)]);
+        command.args(outputs.iter().flat_map(|(option, path)| [*option, path.as_str()]));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut pipe = std::fs::File::open(&pipe).expect("a pipe");
+        let mut octets = vec![0; 100_000];
+        pipe.read_exact(&mut octets).expect("the pipe gets what happens as it happens");
+        assert!(names().len() > before.len(), "the others are on their way");
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("a shell's kill").success());
+        std::io::copy(&mut pipe, &mut std::io::sink()).expect("until its end");
+        assert_eq!(child.wait().expect("it is ours").code(), Some(130), "{outputs:?}");
+        assert_eq!(names(), before, "{outputs:?}");
+        assert_eq!(std::fs::read_to_string(&old).expect("it is there"), "old", "{outputs:?}");
+    }
+}
+
+#[test]
+fn standard_output_takes_a_trace_before_the_result() {
+    let (folder, path) = scenario(NETWORK);
+    let redirected = folder.path().join("all");
+    for name in ["/dev/stdout", "/proc/self/fd/1"] {
+        let out = std::fs::File::create(&redirected).expect("room");
+        let status = anabranch(&["--trace", name, text(&path)]).stdout(out).status().expect("it starts");
+        assert_eq!(status.code(), Some(0), "{name}");
+        let all = std::fs::read_to_string(&redirected).expect("text");
+        let table = all.find("small, 1 runs, seed 1").expect("the table");
+        assert!(table > 1000 && all.contains("transfer.file.latency_s"), "{name}: {table}");
+        let piped = anabranch(&["--trace", name, text(&path)]).output().expect("it starts");
+        assert!(piped.stdout == all.as_bytes(), "{name}");
+        assert!(Path::new("/dev/stdout").is_symlink());
     }
 }
 
