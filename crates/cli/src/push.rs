@@ -4,7 +4,7 @@ mod faults;
 mod network;
 mod report;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anabranch_core::set::Outcome;
 use anabranch_core::time::{Duration, Instant};

@@ -36,7 +36,11 @@ fn a_warning_that_nobody_reads_is_passed_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path();
     fs::write(path.join("file"), "content").expect("room");
-    let made = command("key").current_dir(path).args(["new", "sender"]).output().expect("it starts");
+    let made = command("key")
+        .current_dir(path)
+        .args(["new", "--kind", "signing", "sender"])
+        .output()
+        .expect("it starts");
     assert!(made.status.success());
     fs::set_permissions(path.join("sender.key"), Permissions::from_mode(0o644)).expect("it is ours");
     let mut sign = command("key");
