@@ -53,7 +53,7 @@ fn aodv() {
 
 #[test]
 fn tcp_input() {
-    let landmarks = short_run("tcp_input", 2_500).landmarks;
+    let landmarks = short_run("tcp_input", 4_000).landmarks;
     let missing: Vec<_> = TCP_LANDMARKS.iter().filter(|name| !landmarks.contains_key(*name)).collect();
     assert!(missing.is_empty(), "never reached: {missing:?}; reached: {landmarks:#?}");
 }
