@@ -10,7 +10,7 @@ usage: anabranch-packetdrill PATH...
 
 Runs packetdrill scripts against the TCP of this project, in simulated time. A PATH is a script
 or a folder, of which all files that end in `.pkt` are run. Prints one line for each script.
-The exit code is 1 if a script failed or is invalid, 2 if a path cannot be read.
+The exit code is 1 if a script failed or is invalid, 2 if a path cannot be read or there is no script.
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +25,10 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             return ExitCode::from(2);
         }
+    }
+    if scripts.is_empty() {
+        eprintln!("error: no script in {}: a folder's scripts end in `.pkt`", paths[0].display());
+        return ExitCode::from(2);
     }
     let mut counts = [0_usize; 4];
     for path in &scripts {

@@ -17,6 +17,9 @@ use crate::settings::Settings;
 /// Runs a script to its end or to the first difference.
 pub(crate) fn run(script: &Script) -> Step {
     let settings = Settings::of(script)?;
+    if script.events.is_empty() {
+        return Err(Stop::invalid(0, "no events: the script tests nothing; is the file cut or empty?"));
+    }
     let mut runner = Runner {
         host: Host::new(settings),
         interpreter: Interpreter::default(),

@@ -1,6 +1,6 @@
 //! No text makes the runner panic or run for ever.
 
-use anabranch_packetdrill::run;
+use anabranch_packetdrill::{Outcome, run};
 use anabranch_testkit::prng::Prng;
 
 use crate::own_scripts;
@@ -55,6 +55,16 @@ fn scripts_with_random_changes() {
             }
         }
         run(&chars.concat());
+    }
+}
+
+/// As a full disk leaves it: a script that tests nothing does not pass.
+#[test]
+fn scripts_without_events() {
+    for text in
+        ["", "\n", "// Nothing yet.\n", "--tolerance_usecs=10000\n", "`sysctl -q net.ipv4.tcp_sack=1`\n"]
+    {
+        assert!(matches!(run(text), Outcome::Invalid(_)), "{text:?}: {:?}", run(text));
     }
 }
 
