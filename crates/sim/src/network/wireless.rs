@@ -8,6 +8,8 @@
 //! packet can have arrived that its sender takes for lost, as in life.
 
 mod forwarding;
+#[cfg(test)]
+mod tests;
 mod watch;
 
 use std::collections::VecDeque;
@@ -30,7 +32,7 @@ pub use forwarding::{FragmentForwarding, VirtualReassembly};
 /// What holds for every node on the air.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct WirelessConfig {
-    /// Packets that wait for the radio at a node, beside the one that is being sent.
+    /// Packets, broadcasts included, that wait for the radio at a node, beside the one that is being sent.
     pub queue: u32,
     /// Packets in pieces that a node puts together at a time. A small node has room for one or two.
     pub reassemblies: usize,
@@ -39,9 +41,10 @@ pub struct WirelessConfig {
     /// What a node does with a packet in pieces that is for others.
     pub forwarding: FragmentForwarding,
     /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA.
-    /// The standard leaves that to the layer above.
+    /// After the last failure its packet is dropped. IEEE Std 802.15.4-2020 leaves repetitions to the layer above.
     pub access_retries: u8,
-    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ...
+    /// Packets in a row that a neighbour does not acknowledge before it is taken for gone ... Packets that were dropped
+    /// for lack of a free channel do not count: they say nothing about the link.
     pub lost_after: u32,
     /// ... if nothing was heard of it for so long.
     pub silent_for: Duration,
@@ -82,6 +85,8 @@ pub struct WirelessMetrics {
     pub no_room: u64,
     /// Broadcast packets sent.
     pub broadcasts: u64,
+    /// Broadcast packets dropped because the queue was full.
+    pub broadcasts_dropped: u64,
     /// Fragments of others passed on one by one.
     pub fragments_forwarded: u64,
     /// Packets of others that there was no room to remember, in the virtual reassembly buffer or in the queue.
@@ -189,6 +194,11 @@ impl Wireless {
         &mut self.interfaces[station as usize]
     }
 
+    /// No further packet may wait at a station.
+    fn is_full(&self, station: u32) -> bool {
+        self.interfaces[station as usize].waiting.len() >= self.config.queue as usize
+    }
+
     /// What tells a packet on one hop from others: its lower half is the tag of its datagram.
     fn next_number(&mut self) -> u32 {
         let number = self.next_number;
@@ -281,13 +291,10 @@ impl Network {
     /// A packet is to go over the air to the neighbour at the end of `link`.
     pub(super) fn transmit_wireless(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         let from = self.links[link.index()].from();
-        let limit = self.wireless.as_ref().map_or(0, |w| w.config.queue as usize);
-        let waiting = self
-            .station(from)
-            .and_then(|s| Some(self.wireless.as_ref()?.interfaces[s as usize].waiting.len()));
+        let full = self.wireless.as_ref().is_none_or(|w| w.station(from).is_none_or(|s| w.is_full(s)));
         let refusal = if !self.links[link.index()].is_up() {
             Some(LinkDrop::Down)
-        } else if waiting.is_none_or(|n| n >= limit) {
+        } else if full {
             Some(LinkDrop::QueueFull)
         } else {
             None
@@ -305,8 +312,16 @@ impl Network {
         }
     }
 
-    /// A packet is to go to everybody in reach.
+    /// A packet is to go to everybody in reach, unless the queue is full.
     pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
+        if let Some(wireless) = &mut self.wireless
+            && let Some(station) = wireless.station(from)
+            && wireless.is_full(station)
+        {
+            wireless.interface(station).metrics.broadcasts_dropped += 1;
+            self.packets.remove(handle);
+            return;
+        }
         self.enqueue(now, from, Outbound { link: None, handle, datagram: None });
     }
 
@@ -466,10 +481,13 @@ impl Network {
         let Some(current) = interface.current.as_mut().filter(|c| c.number == (tag >> 32) as u32) else {
             return;
         };
-        let good = match outcome {
-            Outcome::Acknowledged | Outcome::Sent => true,
-            Outcome::NoAck | Outcome::ChannelAccessFailure | Outcome::Down => false,
+        // What the outcome says about the link: a frame that was not sent, or not sent as often as it may be, says nothing.
+        let evidence = match outcome {
+            Outcome::Acknowledged | Outcome::Sent => Some(true),
+            Outcome::NoAck => Some(false),
+            Outcome::ChannelAccessFailure | Outcome::Down => None,
         };
+        let good = evidence == Some(true);
         if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
             current.refused += 1;
             return self.send_piece(now, station);
@@ -481,7 +499,8 @@ impl Network {
         }
         let current = *current;
         interface.current = None;
-        let gone = current.outbound.link.and_then(|link| self.note_outcome(now, station, link, good));
+        let gone = current.outbound.link.zip(evidence);
+        let gone = gone.and_then(|(link, good)| self.note_outcome(now, station, link, good));
         let over = match current.outbound.datagram {
             Some(number) => self.fragment_done(now, station, number, good),
             None => true,

@@ -10,10 +10,11 @@ use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::event::AppId;
 use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::radio::{Position, RadioConfig};
+use anabranch_sim::radio::{Position, RadioConfig, Station};
 use anabranch_sim::sim::{Builder, Fault, Simulation};
 use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_sim::world::Failure;
+use bytes::Bytes;
 
 /// A row of nodes 80 m apart with a range of 100 m, the root first.
 fn row(nodes: usize, radio: RadioConfig, routers: bool) -> (Builder, Vec<NodeId>) {
@@ -185,4 +186,47 @@ fn a_relay_that_dies_takes_no_packet_with_it() {
             assert_eq!(now.len(), 2, "{case}: both are back: {now:?}");
         }
     }
+}
+
+/// Sends packets to the root faster than the channel carries them.
+struct Flood {
+    to: NodeId,
+}
+
+impl App for Flood {
+    fn start(&mut self, ctx: &mut Ctx<'_>) {
+        self.on_timer(ctx);
+    }
+
+    fn on_stream(&mut self, _: &mut Ctx<'_>, _: ConnId, _: StreamEvent) {}
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        ctx.send_datagram(self.to, 4000, 4000, Bytes::from_static(&[0; 60])).expect("a short datagram");
+        ctx.set_timer(Some(ctx.now() + Duration::from_millis(100)));
+    }
+}
+
+/// 40 nodes that all hear each other and the root want more than the channel carries: 400 packets a second.
+#[test]
+fn a_busy_channel_is_no_sign_that_a_neighbour_is_gone() {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let ids: Vec<NodeId> = (0..41).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let places = crate::air::star(40, 20.0);
+    let sites: Vec<_> = ids.iter().zip(places).map(|(&n, (x, y))| (n, Position { x, y })).collect();
+    builder.radio(RadioConfig::o_qpsk(100.0), WirelessConfig::default(), &sites).expect("a radio");
+    for (i, &node) in ids.iter().enumerate() {
+        builder.router(node, paths::Config::default(), (i > 0).then_some(NodeType::Ieee802154));
+        if i > 0 {
+            builder.app(node, Instant::ZERO + Duration::from_secs(60), Flood { to: ids[0] });
+        }
+    }
+    let sim = run(builder, 540);
+    let network = &sim.world().network;
+    let radio = network.radio().expect("on air");
+    let refused: u64 = (1..41).map(|s| radio.metrics(Station(s)).channel_access_failures).sum();
+    let unanswered: u64 = (1..41).map(|s| radio.metrics(Station(s)).no_ack).sum();
+    let lost: u64 = ids.iter().map(|&n| network.router(n).expect("a router").counters().lost).sum();
+    println!("{refused} channel access failures, {unanswered} without acknowledgement, {lost} paths lost");
+    assert!(refused > 10_000, "saturated");
+    assert_eq!(lost, 0);
 }
