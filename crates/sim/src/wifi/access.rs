@@ -20,7 +20,7 @@ impl Wifi {
         mac.metrics.offered += 1;
         mac.seq = (mac.seq + 1) & SEQ_MASK;
         (mac.frame, mac.link) = (Some(frame), link);
-        (mac.short_failures, mac.long_failures, mac.was_on_air) = (0, 0, false);
+        (mac.short_retries, mac.long_retries, mac.failures, mac.was_on_air) = (0, 0, 0, false);
         if let (Some(slots), Some(from)) = (mac.slots, mac.counts_from)
             && from + self.phy.slot * u64::from(slots) <= now
         {
@@ -61,6 +61,9 @@ impl Wifi {
 
     /// Since when, or from when on, a station may count slots as things stand; `None` while the channel is busy for it.
     /// It does not know yet what has begun less than `unaware` before.
+    ///
+    /// EIFS is one interval, which begins with the first clear channel after a frame in error. What is only sensed after
+    /// that is followed by DIFS (IEEE Std 802.11-2020, 10.3.2.3.7).
     fn clear_from(&self, now: Instant, station: u32, unaware: Duration) -> Option<Instant> {
         let mac = &self.macs[station as usize];
         if mac.on_air.is_some() {
@@ -68,11 +71,21 @@ impl Wifi {
         }
         let physical = self.medium.clear_since(station, now, unaware)?.max(mac.sent_until);
         let difs = self.phy.difs();
-        Some(match (mac.in_error, self.mac.eifs) {
-            (true, Eifs::Frames) => (physical + self.phy.eifs()).max(mac.nav + difs),
-            (true, Eifs::Signals) => mac.nav.max(physical + self.phy.eifs()) + difs,
-            (true, Eifs::Off) | (false, _) => physical.max(mac.nav) + difs,
+        Some(match self.mac.eifs {
+            Eifs::Frames => (physical.max(mac.nav) + difs).max(mac.eifs_end),
+            Eifs::Signals => physical.max(mac.nav).max(mac.eifs_end) + difs,
+            Eifs::Off => physical.max(mac.nav) + difs,
         })
+    }
+
+    /// A frame in error has ended at a station: EIFS begins, or will once the channel is clear.
+    pub(super) fn begin_eifs(&mut self, now: Instant, station: u32) {
+        let busy = self.medium.is_busy(station);
+        let mac = &mut self.macs[station as usize];
+        mac.in_error = busy;
+        if !busy {
+            mac.eifs_end = now + self.phy.eifs();
+        }
     }
 
     pub(super) fn draw_backoff(&mut self, station: u32) {
@@ -154,6 +167,9 @@ impl Wifi {
     pub(super) fn turn_clear(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         if self.macs[station as usize].on_air.is_none() {
             self.enter(now, station, PowerState::Idle);
+        }
+        if self.macs[station as usize].in_error {
+            self.begin_eifs(now, station);
         }
         let mac = &self.macs[station as usize];
         if mac.slots.is_some() && mac.counts_from.is_none() {

@@ -74,7 +74,8 @@ pub struct MacConfig {
     pub cw_max: u16,
     /// dot11RTSThreshold: MPDUs for one station that are longer are sent after RTS and CTS; 0: all, 2347: none.
     pub rts_threshold: u16,
-    /// dot11ShortRetryLimit: a frame is given up when it, or an RTS for it, has failed so often; 1 to 255.
+    /// dot11ShortRetryLimit: a frame is given up when it, or an RTS for it, has failed this often; 1 to 255. A CTS begins
+    /// the count anew (802.11-2020, 10.3.4.4).
     pub short_retry_limit: u8,
     /// dot11LongRetryLimit: the same for a frame longer than `rts_threshold`; 1 to 255.
     pub long_retry_limit: u8,
@@ -91,7 +92,8 @@ pub struct MacConfig {
     pub unaware: Duration,
 }
 
-/// After which signals a station waits for EIFS (9.2.3.4).
+/// After which signals a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the edition of 2020): once, from when the channel is
+/// clear, and only until a frame is received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Eifs {
     /// None: as Bianchi's model has it.

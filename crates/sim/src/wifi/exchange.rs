@@ -204,12 +204,15 @@ impl Wifi {
 
     /// A signal has ended that a station has not received.
     fn miss(&mut self, now: Instant, station: u32, marks: u8, agenda: &mut Agenda) {
-        let mac = &mut self.macs[station as usize];
-        mac.in_error |= match self.mac.eifs {
+        let in_error = match self.mac.eifs {
             Eifs::Off => false,
             Eifs::Frames => marks & (DECODABLE | UNHEARD) == DECODABLE,
             Eifs::Signals => true,
         };
+        if in_error {
+            self.begin_eifs(now, station);
+        }
+        let mac = &self.macs[station as usize];
         if mac.stage.is_late() && self.medium.lock_begun(station).is_none() {
             self.fail(now, station, agenda);
         }
@@ -219,7 +222,8 @@ impl Wifi {
     fn receive(&mut self, now: Instant, from: u32, got: Reception, on_air: &OnAir, agenda: &mut Agenda) {
         let at = got.station;
         let mac = &mut self.macs[at as usize];
-        mac.in_error = false;
+        // A correct frame ends EIFS (10.3.2.3.7).
+        (mac.in_error, mac.eifs_end) = (false, Instant::ZERO);
         let is_mine = on_air.to == Some(at);
         let is_answer = is_mine && mac.stage.awaits(on_air.kind);
         if mac.stage.awaits_any() && !is_answer {
@@ -239,6 +243,8 @@ impl Wifi {
             },
             (FrameKind::Cts, _) if is_answer => {
                 mac.stage = Stage::Gap;
+                // The RTS has succeeded. The contention window stays as it is (802.11-2020, 10.3.3 and 10.3.4.4).
+                mac.short_retries = 0;
                 self.set_alarm(now + self.phy.sifs, at, Alarm::DataStart, agenda);
             }
             (FrameKind::Ack, _) if is_answer => self.finish(now, at, Outcome::Acknowledged, agenda),
@@ -298,7 +304,8 @@ impl Wifi {
         }
     }
 
-    /// No CTS, or no acknowledgement: the frame is tried again or given up (9.2.5.3).
+    /// No CTS, or no acknowledgement: the frame is tried again or given up (9.2.5.3). The short retry count has the failures
+    /// of RTS and of data without one, the long retry count those of data after a CTS.
     fn fail(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         let frame = mac.frame.expect("what fails has been under way");
@@ -312,12 +319,14 @@ impl Wifi {
         }
         let is_long = self.is_long(&frame) && !lacks_cts;
         let mac = &mut self.macs[station as usize];
-        let (failures, limit) = match is_long {
-            true => (&mut mac.long_failures, self.mac.long_retry_limit),
-            false => (&mut mac.short_failures, self.mac.short_retry_limit),
+        let (retries, limit) = match is_long {
+            true => (&mut mac.long_retries, self.mac.long_retry_limit),
+            false => (&mut mac.short_retries, self.mac.short_retry_limit),
         };
-        *failures += 1;
-        if *failures >= limit {
+        *retries += 1;
+        let is_over = *retries >= limit;
+        mac.failures = mac.failures.saturating_add(1);
+        if is_over {
             self.finish(now, station, Outcome::NoAck, agenda);
             return;
         }
@@ -335,7 +344,7 @@ impl Wifi {
         mac.stage = Stage::Idle;
         mac.generation = mac.generation.wrapping_add(1);
         mac.cw = self.mac.cw_min;
-        let failures = mac.short_failures.saturating_add(mac.long_failures);
+        let failures = mac.failures;
         let attempts = match outcome {
             Outcome::Acknowledged | Outcome::Sent => failures.saturating_add(1),
             Outcome::NoAck | Outcome::Down => failures,
@@ -386,7 +395,8 @@ impl Wifi {
         self.medium.open(station);
         let mac = &mut self.macs[station as usize];
         mac.up = true;
-        (mac.nav, mac.sent_until, mac.in_error) = (now, now, false);
+        (mac.nav, mac.sent_until) = (now, now);
+        (mac.in_error, mac.eifs_end) = (false, Instant::ZERO);
         self.enter(now, station, if busy { PowerState::Receive } else { PowerState::Idle });
     }
 

@@ -118,9 +118,11 @@ pub(super) struct Mac {
     pub(super) seq: u16,
     /// The contention window.
     pub(super) cw: u16,
-    /// Failures of the frame, or of its RTS, that count as short and as long.
-    pub(super) short_failures: u8,
-    pub(super) long_failures: u8,
+    /// Short and long retry count: failures since the last CTS, and failures of data after a CTS.
+    pub(super) short_retries: u8,
+    pub(super) long_retries: u8,
+    /// Failures of the frame, or of its RTS, whether a CTS has come since or not.
+    pub(super) failures: u8,
     /// The data itself has been on air.
     pub(super) was_on_air: bool,
     /// Slots that are left of a backoff; there is one after each frame, too, whether the next is there or not.
@@ -131,8 +133,10 @@ pub(super) struct Mac {
     pub(super) nav: Instant,
     /// The end of its transmission last.
     pub(super) sent_until: Instant,
-    /// The frame heard last was in error: EIFS.
+    /// A frame in error has ended, and the channel has not been clear since: EIFS begins when it is.
     pub(super) in_error: bool,
+    /// The end of EIFS; a correct frame ends it before.
+    pub(super) eifs_end: Instant,
     /// Of the frame's timer; one more makes the one pending void.
     pub(super) generation: u32,
     /// Of all its timers: how often it went down.
@@ -155,14 +159,16 @@ impl Mac {
             // The first frame has 0.
             seq: SEQ_MASK,
             cw: cw_min,
-            short_failures: 0,
-            long_failures: 0,
+            short_retries: 0,
+            long_retries: 0,
+            failures: 0,
             was_on_air: false,
             slots: None,
             counts_from: None,
             nav: Instant::ZERO,
             sent_until: Instant::ZERO,
             in_error: false,
+            eifs_end: Instant::ZERO,
             generation: 0,
             epoch: 0,
             on_air: None,

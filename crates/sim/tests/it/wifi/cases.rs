@@ -221,6 +221,30 @@ fn retries_end_at_the_limits() {
 }
 
 #[test]
+fn a_cts_resets_the_short_retry_count() {
+    // Six RTS are lost, the seventh brings a CTS, the data is lost; six more RTS are lost: 12 short failures, never 7 in a row.
+    let mut dcf = Dcf::new(WifiConfig::dsss(100.0).with_rts_threshold(0), &PAIR, 1);
+    dcf.wifi.show_frames();
+    dcf.wifi.set_loss(Station(0), Station(1), 1.0);
+    dcf.send(0, Some(1), 500, 0).unwrap();
+    let mut effects = Vec::new();
+    let (mut rts, mut cts) = (0, 0);
+    dcf.run(Instant::FAR_FUTURE, |dcf, happening| {
+        let Happening::Effect(effect) = happening else { return };
+        if let Effect::Frame(AirFrame { kind, .. }) = effect {
+            rts += u32::from(kind == FrameKind::Rts);
+            cts += u32::from(kind == FrameKind::Cts);
+            let passes = rts == 6 && cts == 0 || rts >= 13;
+            dcf.wifi.set_loss(Station(0), Station(1), if passes { 0.0 } else { 1.0 });
+        }
+        effects.push(effect);
+    });
+    assert_eq!(done(&effects), [(0, 0, Outcome::Acknowledged, 14)]);
+    let metrics = dcf.wifi.metrics(Station(0));
+    assert_eq!((metrics.cts_missing, metrics.acks_missing, metrics.transmissions), (12, 1, 2));
+}
+
+#[test]
 fn windows_double_up_to_the_greatest() {
     // 7 attempts to nobody: gaps are the time-out, 222 µs, and up to 63, 127, 255, 511, 1023, 1023 slots.
     let mut most = [0; 6];

@@ -160,6 +160,29 @@ fn a_good_frame_ends_eifs() {
 }
 
 #[test]
+fn eifs_is_waited_for_once() {
+    // 1 hears the collision of 0 and 2. Long after EIFS is over, 3 sends, which 1 senses and cannot receive.
+    let places = [(0.0, 0.0), (90.0, 0.0), (180.0, 0.0), (90.0, 140.0)];
+    for (eifs, wait) in [(Eifs::Frames, 50), (Eifs::Off, 50)] {
+        let base = WifiConfig::dsss(100.0);
+        let propagation = Thresholds { carrier_sense_range: 150.0, ..base.propagation };
+        let mac = MacConfig { eifs, cw_min: 1, cw_max: 1, ..base.mac };
+        let mut dcf = Dcf::new(WifiConfig { mac, propagation, ..base }, &places, 1);
+        dcf.wifi.show_frames();
+        let effects = dcf.script(&[
+            (0, 0, None, 500),
+            (1000, 2, None, 500),
+            (7000, 3, None, 500),
+            (8000, 1, None, 100),
+        ]);
+        let frames = on_air(&effects);
+        assert_eq!((frames[2].3, frames[3].3), (3, 1));
+        let gap = frames[3].0 - frames[2].1;
+        assert!(gap == wait || gap == wait + 20, "{eifs:?}: {gap}");
+    }
+}
+
+#[test]
 fn stations_that_start_within_a_slot_collide() {
     // 0 and 2 hear each other. Frames that come less than a slot apart collide at 1; a slot apart they do not.
     let places = [(0.0, 0.0), (40.0, 0.0), (80.0, 0.0)];
