@@ -217,8 +217,9 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
         if !matches!(self.output, Output::Open(_)) {
             return;
         }
-        let mut octets = Vec::with_capacity(Tap::default().len() + usize::from(frame.psdu_len));
-        tap::emit(&Tap::default(), &mut octets);
+        let tap = Tap { fcs: frame.fcs, ..Tap::default() };
+        let mut octets = Vec::with_capacity(tap.len() + usize::from(frame.psdu_len));
+        tap::emit(&tap, &mut octets);
         if let Err(error) = frame.emit(&mut octets) {
             self.output = Output::Failed(error.into());
             return;

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use anabranch_core::time::Instant;
-use anabranch_wire::ieee802154::{self, Address, FCS_LEN, Header, Kind};
+use anabranch_wire::ieee802154::{self, Address, Fcs, Header, Kind};
 use anabranch_wire::ip::{EmitError, Protocol, UDP_HEADER_LEN};
 use anabranch_wire::sixlowpan::{
     Compressed, Context, Contexts, Ipv6Header, Link, MAX_DATAGRAM, Split, compress, compressed_header_len,
@@ -16,6 +16,7 @@ use anabranch_wire::sixlowpan::{
 use crate::address::address_of;
 use crate::octets;
 use crate::packet::{IpVersion, NodeId, Packet, Payload};
+use crate::radio::PhyConfig;
 
 /// The PAN of all nodes.
 pub const PAN: u16 = 0xabcd;
@@ -44,10 +45,26 @@ pub struct Cut {
     /// Octets of the packet that the first piece stands for, if it is to be other than as many as fit.
     first: Option<u16>,
     pieces: u32,
+    fcs: Fcs,
 }
 
-/// Octets of MAC header and FCS, with short addresses.
-const OVERHEAD: usize = 9 + FCS_LEN;
+/// Octets of the MAC header, with short addresses.
+const HEADER: usize = 9;
+
+/// What frames a physical layer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Octets of the longest PSDU, FCS included.
+    pub max_psdu: u16,
+    /// How each ends.
+    pub fcs: Fcs,
+}
+
+impl From<&PhyConfig> for Shape {
+    fn from(phy: &PhyConfig) -> Self {
+        Self { max_psdu: phy.max_psdu, fcs: phy.fcs }
+    }
+}
 
 impl Cut {
     /// Frames, at least 1.
@@ -58,7 +75,7 @@ impl Cut {
     /// Octets of a frame, MAC header and FCS included.
     pub fn psdu_len(&self, piece: u32) -> u16 {
         let piece = self.split().and_then(|mut pieces| pieces.nth(piece as usize));
-        piece.map_or(0, |piece| (OVERHEAD + piece.frame_payload_len()) as u16)
+        piece.map_or(0, |piece| (HEADER + piece.frame_payload_len() + self.fcs.len()) as u16)
     }
 
     fn split(&self) -> Option<Split> {
@@ -68,8 +85,8 @@ impl Cut {
         }
     }
 
-    fn new(datagram: Compressed, room: usize, first: Option<u16>) -> Option<Self> {
-        let cut = Self { datagram, room, first, pieces: 0 };
+    fn new(datagram: Compressed, (room, fcs): (usize, Fcs), first: Option<u16>) -> Option<Self> {
+        let cut = Self { datagram, room, first, pieces: 0, fcs };
         let pieces = cut.split()?.len() as u32;
         Some(Self { pieces, ..cut })
     }
@@ -80,10 +97,9 @@ fn link((from, to): (NodeId, Option<NodeId>)) -> Link {
     Link { src: Address::Short(short_address(from)), dst }
 }
 
-/// Cuts a packet that goes from one node to another, or to everybody, into frames of at most `max_psdu` octets. `None`
-/// if it does not fit.
-pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), max_psdu: u16) -> Option<Cut> {
-    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, room(max_psdu), None)
+/// Cuts a packet that goes from one node to another, or to everybody, into frames. `None` if it does not fit.
+pub fn cut(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), shape: Shape) -> Option<Cut> {
+    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (room(shape), shape.fcs), None)
 }
 
 /// As [`cut`], for pieces that others pass on one by one: the first has room for the longest header that one of them may
@@ -92,27 +108,27 @@ pub fn cut_to_pass_on(
     ip: IpVersion,
     packet: &Packet,
     hop: (NodeId, Option<NodeId>),
-    max_psdu: u16,
+    shape: Shape,
 ) -> Option<Cut> {
-    let cut = cut(ip, packet, hop, max_psdu)?;
+    let cut = cut(ip, packet, hop, shape)?;
     if cut.pieces == 1 {
         return Some(cut);
     }
     let between = Link { src: Address::Short(NOBODY), dst: Address::Short(NOBODY) };
     let longest = compressed(ip, packet, INLINE_HOP_LIMIT, &between)?;
     let first = split(&longest, cut.room).ok()?.next()?.uncompressed_len;
-    Cut::new(cut.datagram, cut.room, Some(first))
+    Cut::new(cut.datagram, (cut.room, cut.fcs), Some(first))
 }
 
 /// As the packet was cut by `before`, from whom its pieces come, with the header that it has on this hop. `None` if that does
 /// not fit into the first.
 pub fn cut_again(ip: IpVersion, packet: &Packet, hop: (NodeId, Option<NodeId>), before: &Cut) -> Option<Cut> {
     let first = before.split()?.next()?.uncompressed_len;
-    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, before.room, Some(first))
+    Cut::new(compressed(ip, packet, packet.hop_limit, &link(hop))?, (before.room, before.fcs), Some(first))
 }
 
-fn room(max_psdu: u16) -> usize {
-    usize::from(max_psdu).saturating_sub(OVERHEAD)
+fn room(shape: Shape) -> usize {
+    usize::from(shape.max_psdu).saturating_sub(HEADER + shape.fcs.len())
 }
 
 /// Lengths of a packet as 6LoWPAN has it on a link.
@@ -163,6 +179,8 @@ pub struct AirFrame<'a> {
     pub seq: u8,
     /// Octets of the PSDU: the frame from its frame control field to its FCS.
     pub psdu_len: u16,
+    /// How it ends.
+    pub fcs: Fcs,
     /// What became of it.
     pub reception: Reception,
     /// What it carries.
@@ -207,7 +225,7 @@ impl AirFrame<'_> {
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), EmitError> {
         let start = out.len();
         match self.content {
-            Content::Ack => ieee802154::emit_ack(self.seq, out),
+            Content::Ack => ieee802154::emit_ack(self.seq, self.fcs, out),
             Content::Piece { packet, cut, piece, tag } => self.emit_data((packet, cut), (piece, tag), out)?,
         }
         // What the radio has timed is what is on the air.
@@ -234,7 +252,7 @@ impl AirFrame<'_> {
         let Link { src, dst } = link;
         let header =
             Header { kind: Kind::Data, ack_request: self.to.is_some(), seq: self.seq, pan: PAN, dst, src };
-        ieee802154::emit(&header, &payload, out).expect("no broadcast asks for an acknowledgement");
+        ieee802154::emit(&header, &payload, self.fcs, out).expect("no broadcast asks for an acknowledgement");
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ use crate::packet::{
     Ends, IpVersion, LinkId, NodeId, Opaque, Packet, PacketHandle, PacketSlab, Payload, Whole,
 };
 use crate::random::Stream;
-use crate::routing::{Edge, Metric, Routes};
+use crate::routing::{self, Edge, Metric, Routes};
 use crate::trace::{NodeDrop, Observer, Point};
 
 use adhoc::{Adhoc, Past};
@@ -380,7 +380,7 @@ impl Network {
         let edge = |(i, l): (usize, &Link)| {
             let link = LinkId(i as u32);
             let weight = match self.config.metric {
-                Metric::Hops => 1,
+                Metric::Hops => self.hop_length(link).unwrap_or(routing::HOP),
                 Metric::Delay => l.config().delay.as_nanos(),
             };
             usable(link, l).then_some(Edge { link, from: l.from(), to: l.to(), weight })

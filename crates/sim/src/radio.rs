@@ -40,7 +40,8 @@
 //! One channel; no beacons, guaranteed slots, security, or scanning. Stations do not move, and there is no fading
 //! in time. Signals need no time from one station to another: at 300 m it would be a microsecond. An
 //! acknowledgement is known by its station, which on air it does not name. A frame that begins at the very
-//! instant at which another ends may be missed by a receiver of the other.
+//! instant at which another ends may be missed by a receiver of the other. Interference counts as noise of the same
+//! power, unless [`LogDistance::co_channel_rejection_db`] says more.
 
 pub mod config;
 pub mod energy;
@@ -60,6 +61,7 @@ pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
 pub use crate::air::modulation::Modulation;
 pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
+pub use anabranch_wire::ieee802154::Fcs;
 pub use config::{MacConfig, RadioConfig};
 pub use energy::{PowerConfig, StateTime};
 pub use metrics::StationMetrics;
@@ -311,6 +313,17 @@ impl Radio {
     pub fn clear_success(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
         let airtime = self.phy.airtime(psdu_len);
         self.link(from, to).map_or(0.0, |link| self.medium.clear_success(link, airtime))
+    }
+
+    /// Expected number of transmissions of a frame with a PSDU of so many octets until its acknowledgement is here (ETX),
+    /// by distance and bit errors alone: nothing else is on air, and [`UnitDisk::loss`] does not count. Infinite if it
+    /// never comes.
+    pub fn expected_transmissions(&self, from: Station, to: Station, psdu_len: u16) -> f64 {
+        let bits_are_right = |from, to, psdu| {
+            let airtime = self.phy.airtime(psdu);
+            self.link(from, to).map_or(0.0, |link| self.medium.bits_are_right(link, airtime))
+        };
+        1.0 / (bits_are_right(from, to, psdu_len) * bits_are_right(to, from, self.phy.ack_psdu))
     }
 
     /// What a station has done.

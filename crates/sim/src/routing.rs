@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::packet::{LinkId, NodeId};
+use crate::radio::{Radio, Station};
 
 /// What a path's length is the sum of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Metric {
-    /// One per link.
+    /// One per link; over the air the expected number of transmissions, as bit errors let expect.
     #[default]
     Hops,
     /// The links' delays.
@@ -25,8 +26,20 @@ pub struct Edge {
     pub from: NodeId,
     /// Where it ends.
     pub to: NodeId,
-    /// Its length; for [`Metric::Delay`] nanoseconds.
+    /// Its length: for [`Metric::Hops`] in parts of [`HOP`], for [`Metric::Delay`] in nanoseconds.
     pub weight: u64,
+}
+
+/// Length of a link by [`Metric::Hops`], so that a hop over the air can be longer by a fraction. ETX has as many parts in
+/// RFC 6551 (section 4.3.2).
+pub const HOP: u64 = 128;
+
+/// Length of a link over the air: the expected number of transmissions (ETX), while nothing else is on air, of a frame of 127
+/// octets, or of the longest if that is shorter. Without it a single hop on which hardly any frame arrives would be shorter than two good ones.
+pub fn hop_over_air(radio: &Radio, from: Station, to: Station) -> u64 {
+    let etx = radio.expected_transmissions(from, to, radio.phy().max_psdu.min(127));
+    // As a cast saturates: a hop on which nothing arrives is the last resort.
+    (HOP as f64 * etx).round().min(f64::from(u32::MAX)) as u64
 }
 
 /// The next link from every node to every other.

@@ -1,7 +1,7 @@
 //! MAC frames of IEEE 802.15.4, as nodes of a network without beacons exchange them.
 //!
 //! A frame is a [`Header`], which is meaning, and a payload; [`emit`] and [`parse`] go between the two and
-//! octets, FCS included. An immediate acknowledgement has a sequence number and nothing else: [`emit_ack`].
+//! octets, FCS ([`Fcs`]) included. An immediate acknowledgement has a sequence number and nothing else: [`emit_ack`].
 //! [`tap`] is what a capture has before each frame.
 //!
 //! Frames have version 0 or 1 (IEEE 802.15.4-2006 section 7.2.1, 802.15.4-2015 section 7.2.2) and both
@@ -13,13 +13,9 @@ mod fcs;
 mod frame;
 pub mod tap;
 
-pub use fcs::fcs;
+pub use fcs::{Fcs, fcs};
 pub use frame::{EmitError, Field, Frame, ParseError, emit, emit_ack, parse};
 
-/// Octets of the frame check sequence: an ITU-T CRC-16 (IEEE 802.15.4-2015 section 7.2.10).
-pub const FCS_LEN: usize = 2;
-/// Octets of an immediate acknowledgement: frame control, sequence number, FCS (section 7.3.3).
-pub const ACK_LEN: usize = 3 + FCS_LEN;
 /// The most octets of payload that a frame of version 0 has: aMaxMACSafePayloadSize (IEEE 802.15.4-2006
 /// table 85). A longer payload makes it version 1.
 pub const MAX_SAFE_PAYLOAD: usize = 102;
@@ -86,7 +82,7 @@ impl Header {
     }
 
     /// Octets of the whole frame around a payload, FCS included.
-    pub const fn frame_len(&self, payload_len: usize) -> usize {
-        self.len() + payload_len + FCS_LEN
+    pub const fn frame_len(&self, payload_len: usize, fcs: Fcs) -> usize {
+        self.len() + payload_len + fcs.len()
     }
 }

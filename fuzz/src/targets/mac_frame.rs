@@ -1,18 +1,22 @@
 //! Frames of IEEE 802.15.4: octets to meaning, and what was understood written and read again.
 
-use anabranch_wire::ieee802154::{self, Address, EmitError, Frame};
+use anabranch_wire::ieee802154::{self, Address, EmitError, Fcs, Frame};
 
 use crate::probe::Probe;
 
 /// The first octet says whether the FCS of the frame behind it is made right first, or nothing past it would ever
-/// be reached.
+/// be reached, and which FCS that is.
 pub(super) fn run(input: &[u8], probe: &mut Probe) {
     let Some((flags, frame)) = input.split_first() else { return };
     let mut frame = frame.to_vec();
+    let check = if flags & 2 == 0 { Fcs::Crc16 } else { Fcs::Crc32 };
     if flags & 1 != 0 {
-        frame.extend(fcs(&frame).to_le_bytes());
+        match check {
+            Fcs::Crc16 => frame.extend(fcs(&frame).to_le_bytes()),
+            Fcs::Crc32 => frame.extend(crc32(&frame).to_le_bytes()),
+        }
     }
-    let read = match ieee802154::parse(&frame) {
+    let read = match ieee802154::parse(&frame, check) {
         Ok(read) => read,
         Err(error) => {
             probe.say(|| error);
@@ -25,21 +29,21 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
     match &read {
         Frame::Ack { seq } => {
             probe.feature("ack");
-            ieee802154::emit_ack(*seq, &mut written);
-            assert_eq!(written.len(), ieee802154::ACK_LEN);
-            assert_eq!(ieee802154::parse(&written), Ok(read));
+            ieee802154::emit_ack(*seq, check, &mut written);
+            assert_eq!(written.len(), check.ack_len());
+            assert_eq!(ieee802154::parse(&written, check), Ok(read));
         }
         Frame::Addressed(header, range) => {
             let is_short = |address| matches!(address, Address::Short(_));
             probe.feature((header.kind, header.ack_request, is_short(header.dst), is_short(header.src)));
             probe.feature(("payload", range.len().min(110)));
             let payload = &frame[range.clone()];
-            match ieee802154::emit(header, payload, &mut written) {
+            match ieee802154::emit(header, payload, check, &mut written) {
                 Ok(()) => {
-                    assert_eq!(written.len(), header.frame_len(payload.len()));
+                    assert_eq!(written.len(), header.frame_len(payload.len(), check));
                     let start = header.len();
                     let again = Frame::Addressed(*header, start..start + payload.len());
-                    assert_eq!(ieee802154::parse(&written), Ok(again));
+                    assert_eq!(ieee802154::parse(&written, check), Ok(again));
                     assert_eq!(&written[start..start + payload.len()], payload);
                 }
                 Err(EmitError::AckOfBroadcast) => {
@@ -49,6 +53,19 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
             }
         }
     }
+}
+
+/// The CRC of four octets, of at least four octets, bit by bit.
+fn crc32(octets: &[u8]) -> u32 {
+    let padding = 4_usize.saturating_sub(octets.len());
+    let mut crc = !0_u32;
+    for octet in octets.iter().chain(&[0; 4][..padding]) {
+        crc ^= u32::from(*octet);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        }
+    }
+    !crc
 }
 
 /// The CRC bit by bit, written a second time so that it checks the first.

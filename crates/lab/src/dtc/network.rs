@@ -136,7 +136,7 @@ impl Config {
             payload: Payload::Tcp(Segment::default()),
         };
         let hop = (NodeId(1), Some(NodeId(2)));
-        let cut = frames::cut(IpVersion::V6, &packet, hop, PhyConfig::o_qpsk().max_psdu);
+        let cut = frames::cut(IpVersion::V6, &packet, hop, (&PhyConfig::o_qpsk()).into());
         cut.map_or(1, |cut| cut.pieces())
     }
 

@@ -189,7 +189,7 @@ impl Watch {
     }
 
     fn weigh(&mut self, packet: &Packet, kind: Option<Kind>, hop: (NodeId, NodeId)) {
-        let Some(cut) = frames::cut(IpVersion::V6, packet, (hop.0, Some(hop.1)), self.phy.max_psdu) else {
+        let Some(cut) = frames::cut(IpVersion::V6, packet, (hop.0, Some(hop.1)), (&self.phy).into()) else {
             return;
         };
         let frames = (0..cut.pieces()).map(|piece| self.phy.header + cut.psdu_len(piece));

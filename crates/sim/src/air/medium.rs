@@ -206,19 +206,23 @@ impl Medium {
 
     /// Probability that a frame that is on air for so long comes through on a link on which nothing disturbs it.
     pub(crate) fn clear_success(&self, link: usize, airtime: Duration) -> f64 {
+        self.bits_are_right(link, airtime) * (1.0 - self.neighbours.links[link].loss)
+    }
+
+    /// As [`Medium::clear_success`], without the loss that the link was given.
+    pub(crate) fn bits_are_right(&self, link: usize, airtime: Duration) -> f64 {
         let Hearer { marks, power, .. } = self.neighbours.hearers[link];
         if marks & DECODABLE == 0 {
             return 0.0;
         }
-        let bits_are_right = match self.rules {
+        match self.rules {
             Rules::Disk { .. } => 1.0,
             Rules::Sinr { noise, locks, .. } if power < locks * noise => 0.0,
             Rules::Sinr { noise, coding, .. } => {
                 let right = 1.0 - coding.modulation.bit_error_rate(power / noise);
                 exp(coding.bits(airtime) * ln(right))
             }
-        };
-        bits_are_right * (1.0 - self.neighbours.links[link].loss)
+        }
     }
 
     /// A station listens.
@@ -331,7 +335,14 @@ impl Receiver {
                     lock.spoiled = true;
                 }
             }
-            Rules::Sinr { .. } => lock.disturbed = true,
+            Rules::Sinr { rejects, .. } => {
+                lock.disturbed = true;
+                if rejects > 0.0 {
+                    let others = self.signals.iter().filter(|s| s.from != lock.from && s.end > now);
+                    let interference = signal.power + others.map(|s| s.power).sum::<f64>();
+                    lock.spoiled |= lock.power < rejects * interference;
+                }
+            }
         }
     }
 
@@ -361,18 +372,19 @@ impl Receiver {
             return;
         }
         let others = self.signals.iter().filter(|s| s.from != signal.from && s.end > now);
-        let (locks, disturbed) = match *rules {
+        let (locks, disturbed, spoiled) = match *rules {
             Rules::Disk { joins, takes, .. } => {
                 let interfering = others.filter(|s| s.marks & INTERFERING != 0);
                 let strongest = interfering.map(|s| s.power).fold(0.0, f64::max);
                 let ratio = if self.lock.is_none() { joins } else { takes };
                 // Without a capture the ratio is infinite, and infinity times nothing no number.
-                (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true)
+                (strongest == 0.0 && self.lock.is_none() || signal.power >= ratio * strongest, true, false)
             }
-            Rules::Sinr { noise, locks, takes, .. } => {
+            Rules::Sinr { noise, locks, takes, rejects, .. } => {
                 let interference = others.map(|s| s.power).sum::<f64>();
                 let ratio = if self.lock.is_none() { locks } else { takes };
-                (signal.power >= ratio * (noise + interference), interference > 0.0)
+                let locks = signal.power >= ratio * (noise + interference);
+                (locks, interference > 0.0, signal.power < rejects * interference)
             }
         };
         if !locks {
@@ -387,7 +399,7 @@ impl Receiver {
             begun: now,
             end: signal.end,
             disturbed: disturbed && matches!(rules, Rules::Sinr { .. }),
-            spoiled: false,
+            spoiled,
             since: now,
             ln_success: 0.0,
             interference: 0.0,

@@ -32,7 +32,10 @@ impl Coding {
 }
 
 impl Modulation {
-    /// Bit-error rate at a ratio of signal to interference and noise, which is a ratio of powers.
+    /// Bit-error rate at a ratio of signal to noise, which is a ratio of powers.
+    ///
+    /// Both formulas hold for white noise. Interference is put in as if it were noise, which is not what a frame of the same
+    /// kind does to another: [`super::propagation::LogDistance::co_channel_rejection_db`].
     ///
     /// O-QPSK: 8/15 · 1/16 · Σ (k = 2 to 16) (-1)^k C(16, k) e^(20 SINR (1/k - 1)), the standard's formula.
     /// FSK: 1/2 e^(-SINR / 2), binary orthogonal FSK with an envelope detector and a noise bandwidth of the bit

@@ -24,6 +24,7 @@ use crate::frames::{self, Cut};
 use crate::link::LinkDrop;
 use crate::packet::{LinkId, NodeId, PacketHandle};
 use crate::radio::{Effect, Outcome, Outgoing, Radio, Station};
+use crate::routing::hop_over_air;
 use crate::trace::{NodeDrop, Point};
 
 use forwarding::Datagram;
@@ -267,6 +268,14 @@ impl Network {
         neighbours.insert(at, Neighbour { station: b, link, heard: Instant::ZERO, failures: 0 });
     }
 
+    /// Length of a link over the air for static routes; `None` for other links.
+    pub(super) fn hop_length(&self, link: LinkId) -> Option<u64> {
+        let wireless = self.wireless.as_ref()?;
+        let link = self.links.get(link.index()).filter(|link| link.is_wireless())?;
+        let (from, to) = (wireless.station(link.from())?, wireless.station(link.to())?);
+        Some(hop_over_air(&wireless.radio, Station(from), Station(to)))
+    }
+
     /// The radio, for its figures.
     pub fn radio(&self) -> Option<&Radio> {
         self.wireless.as_ref().map(|w| &w.radio)
@@ -354,11 +363,11 @@ impl Network {
         }
         interface.metrics.broadcasts += u64::from(outbound.link.is_none());
         let to = outbound.link.map(|link| self.links[link.index()].to());
-        let room = wireless.radio.phy().max_psdu;
+        let shape = wireless.radio.phy().into();
         let packet = self.packets.peek(outbound.handle);
         let one_by_one = wireless.config.forwarding != FragmentForwarding::Reassembly && to.is_some();
         let cut = if one_by_one { frames::cut_to_pass_on } else { frames::cut };
-        let Some(cut) = cut(self.config.ip, packet, (node, to), room) else {
+        let Some(cut) = cut(self.config.ip, packet, (node, to), shape) else {
             return self.too_long(now, station, outbound);
         };
         let number = wireless.next_number();

@@ -4,6 +4,7 @@
 //! `docs/radio.md` lists each figure.
 
 use anabranch_core::time::Duration;
+use anabranch_wire::ieee802154::Fcs;
 
 use crate::air::error::ConfigError;
 use crate::air::modulation::{Coding, Modulation};
@@ -27,7 +28,9 @@ pub struct PhyConfig {
     pub turnaround: Duration,
     /// macAckWaitDuration, from the end of a frame.
     pub ack_wait: Duration,
-    /// PSDU of an immediate acknowledgement, in octets.
+    /// How frames end: 2 octets, or 4, which are the default of SUN PHYs.
+    pub fcs: Fcs,
+    /// PSDU of an immediate acknowledgement, in octets, FCS included.
     pub ack_psdu: u16,
     /// macSifsPeriod.
     pub sifs: Duration,
@@ -51,7 +54,8 @@ impl PhyConfig {
             turnaround: symbols(12, 16),
             // aUnitBackoffPeriod 20 + aTurnaroundTime 12 + SHR 10 + six octets 12.
             ack_wait: symbols(54, 16),
-            ack_psdu: 5,
+            fcs: Fcs::Crc16,
+            ack_psdu: Fcs::Crc16.ack_len() as u16,
             sifs: symbols(12, 16),
             lifs: symbols(40, 16),
             max_sifs_frame: 18,
@@ -60,7 +64,8 @@ impl PhyConfig {
 
     /// SUN FSK at 100 kbit/s, two levels: symbols of 10 µs and 1 bit. The turnaround is 1 ms for this PHY, and
     /// with a CCA of 8 symbols it makes the unit backoff period of 1.08 ms. The preamble is the shortest, 4
-    /// octets, so that an acknowledgement takes 13 octets on air.
+    /// octets, so that an acknowledgement takes 15 octets on air. The FCS has 4 octets (section 7.2.11); with
+    /// [`PhyConfig::with_fcs`] it has 2, which the PHR of this PHY allows for each frame.
     pub const fn sun_fsk() -> Self {
         Self {
             modulation: Modulation::Fsk2,
@@ -73,12 +78,19 @@ impl PhyConfig {
             turnaround: symbols(100, 10),
             // aUnitBackoffPeriod 108 + aTurnaroundTime 100 + SHR 48 + six octets 48.
             ack_wait: symbols(304, 10),
-            ack_psdu: 5,
+            fcs: Fcs::Crc32,
+            ack_psdu: Fcs::Crc32.ack_len() as u16,
             // 12 and 40 symbols are shorter than the turnaround, which therefore bounds both.
             sifs: symbols(100, 10),
             lifs: symbols(100, 10),
             max_sifs_frame: 18,
         }
+    }
+
+    /// The PHY with another FCS, in frames and acknowledgements.
+    #[must_use]
+    pub const fn with_fcs(self, fcs: Fcs) -> Self {
+        Self { fcs, ack_psdu: fcs.ack_len() as u16, ..self }
     }
 
     /// Refuses what no PHY can be.
@@ -143,7 +155,10 @@ mod tests {
         let phy = PhyConfig::sun_fsk();
         phy.check().unwrap();
         assert_eq!(phy.backoff_period, phy.turnaround + phy.cca);
-        assert_eq!(phy.airtime(phy.ack_psdu), Duration::from_micros(13 * 80));
+        assert_eq!(phy.airtime(phy.ack_psdu), Duration::from_micros(15 * 80));
+        let short = phy.with_fcs(Fcs::Crc16);
+        short.check().unwrap();
+        assert_eq!(short.airtime(short.ack_psdu), Duration::from_micros(13 * 80));
     }
 
     #[test]

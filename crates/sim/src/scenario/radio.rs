@@ -9,8 +9,8 @@ use crate::link::QueueLimit;
 use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
 use crate::packet::NodeId;
 use crate::radio::{
-    Capture, CcaMode, ConfigError, LogDistance, MacConfig, PhyConfig, Position, Propagation, RadioConfig,
-    UnitDisk,
+    Capture, CcaMode, ConfigError, Fcs, LogDistance, MacConfig, PhyConfig, Position, Propagation,
+    RadioConfig, UnitDisk,
 };
 
 /// Shortest frame that a scenario can ask for, in octets: a packet of 1280 octets makes 27 of it, and a node keeps track of
@@ -86,6 +86,10 @@ pub struct RadioSection {
     /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u16>,
+    /// Bytes of the frame check sequence, 2 or 4: for "oqpsk-250k" 2, which is the only choice; for "fsk-100k" 4 if none is
+    /// given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fcs: Option<u8>,
     /// macMinBE, 0 to `max_be`.
     pub min_be: u8,
     /// macMaxBE, 3 to 8.
@@ -141,6 +145,7 @@ impl Default for RadioSection {
         Self {
             phy: PhyName::OQpsk250k,
             frame: None,
+            fcs: None,
             min_be: mac.min_be,
             max_be: mac.max_be,
             max_csma_backoffs: mac.max_csma_backoffs,
@@ -183,10 +188,11 @@ pub struct LogDistanceSection {
     /// Noise in a receiver's band, in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_floor_dbm: Option<f64>,
-    /// Weakest frame that is received, in dBm.
+    /// Weakest frame that a receiver locks on, in dBm. Bit errors decide what arrives, so this is below a data sheet's
+    /// sensitivity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity_dbm: Option<f64>,
-    /// SINR below which no frame is received, in dB.
+    /// SINR below which a receiver does not lock on a frame, in dB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preamble_sinr_db: Option<f64>,
     /// Energy at which the channel is busy, in dBm; above the noise.
@@ -198,6 +204,10 @@ pub struct LogDistanceSection {
     /// SINR in dB with which a later frame takes a receiver over; none does if this is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture_sinr_db: Option<f64>,
+    /// Ratio of a frame's power to that of all frames that overlap it, in dB, below which it is lost, -20 to 40. If it is not
+    /// given, interference counts as noise, which flatters receivers; measurements of 2.4 GHz radios suggest 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub co_channel_rejection_db: Option<f64>,
     /// A weaker signal is nothing at all, in dBm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weakest_dbm: Option<f64>,
@@ -215,6 +225,8 @@ pub struct RadioSpec {
     /// From where to where frames are received. Under `log_distance` this is without shadowing, which each run draws
     /// anew.
     pub links: Vec<(NodeId, NodeId)>,
+    /// How long each of them is for static routes: [`crate::routing::hop_over_air`].
+    pub lengths: Vec<u64>,
 }
 
 /// The keys that lead to a fault, and what is wrong.
@@ -244,6 +256,16 @@ impl RadioSection {
     }
 
     fn phy(&self, phy: PhyConfig) -> Result<PhyConfig, Fault> {
+        let phy = match (self.fcs, self.phy) {
+            (None, _) | (Some(2), PhyName::OQpsk250k) | (Some(4), PhyName::Fsk100k) => phy,
+            (Some(2), PhyName::Fsk100k) => phy.with_fcs(Fcs::Crc16),
+            (Some(_), PhyName::OQpsk250k) => {
+                return Err((vec!["fcs"], "frames of O-QPSK end with 2 bytes of FCS".to_owned()));
+            }
+            (Some(fcs), PhyName::Fsk100k) => {
+                return Err((vec!["fcs"], format!("expected 2 or 4, found {fcs}")));
+            }
+        };
         match self.frame {
             None => Ok(phy),
             Some(frame) if (LEAST_FRAME..=phy.max_psdu).contains(&frame) => {
@@ -366,6 +388,7 @@ impl RadioSection {
             self.fragment_gap = Some(Span(how.gap));
         }
         self.frame = Some(config.phy.max_psdu);
+        self.fcs = Some(config.phy.fcs.len() as u8);
         match config.propagation {
             Propagation::UnitDisk(disk) => {
                 self.interference_range = Some(Length(disk.interference_range));
@@ -400,6 +423,7 @@ impl LogDistanceSection {
                 Some(CcaName::EnergyOrCarrier) => CcaMode::EnergyOrCarrier,
             },
             capture_sinr_db: self.capture_sinr_db.or(base.capture_sinr_db),
+            co_channel_rejection_db: self.co_channel_rejection_db.or(base.co_channel_rejection_db),
             weakest_dbm: self.weakest_dbm.unwrap_or(base.weakest_dbm),
         }
     }
@@ -420,6 +444,7 @@ impl LogDistanceSection {
                 CcaMode::EnergyOrCarrier => CcaName::EnergyOrCarrier,
             }),
             capture_sinr_db: model.capture_sinr_db,
+            co_channel_rejection_db: model.co_channel_rejection_db,
             weakest_dbm: Some(model.weakest_dbm),
         }
     }

@@ -8,7 +8,7 @@ use anabranch_core::time::Instant;
 use anabranch_sim::pcapng::{CaptureWriter, Direction, InterfaceInfo, LinkType};
 use anabranch_testkit::tshark::Tshark;
 use anabranch_wire::ieee802154::tap::{self, Tap};
-use anabranch_wire::ieee802154::{self, Address, Header, Kind};
+use anabranch_wire::ieee802154::{self, Address, Fcs, Header, Kind};
 use anabranch_wire::ip::{self, Protocol};
 use anabranch_wire::rpl::{
     self, ALL_RPL_NODES, ControlOption, Dao, DaoAck, Dio, DodagConfiguration, Message, ModeOfOperation,
@@ -58,7 +58,8 @@ impl Air {
 
     fn frame(&mut self, frame: &[u8]) {
         let mut octets = Vec::new();
-        tap::emit(&Tap { rss: Some(-70.5), channel: Some((15, 0)), lqi: Some(200) }, &mut octets);
+        let tap = Tap { fcs: Fcs::Crc16, rss: Some(-70.5), channel: Some((15, 0)), lqi: Some(200) };
+        tap::emit(&tap, &mut octets);
         octets.extend(frame);
         self.time = Instant::from_nanos(self.time.as_nanos() + 1_000_000);
         self.writer.packet(0, self.time, Direction::Unknown, &octets, None).unwrap();
@@ -79,12 +80,12 @@ impl Air {
             let ack_request = !dst.is_broadcast();
             let header = Header { kind: Kind::Data, ack_request, seq: self.seq, pan: PAN, dst, src };
             let mut frame = Vec::new();
-            ieee802154::emit(&header, &payload, &mut frame).unwrap();
+            ieee802154::emit(&header, &payload, Fcs::Crc16, &mut frame).unwrap();
             assert!(frame.len() <= 127);
             self.frame(&frame);
             if ack_request {
                 let mut ack = Vec::new();
-                ieee802154::emit_ack(self.seq, &mut ack);
+                ieee802154::emit_ack(self.seq, Fcs::Crc16, &mut ack);
                 self.frame(&ack);
             }
         }

@@ -10,7 +10,7 @@ use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::event::AppId;
 use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::radio::{Position, RadioConfig, Station};
+use anabranch_sim::radio::{LogDistance, Position, RadioConfig, Station};
 use anabranch_sim::sim::{Builder, Fault, Simulation};
 use anabranch_sim::stream::{ConnId, StreamEvent};
 use anabranch_sim::world::Failure;
@@ -186,6 +186,24 @@ fn a_relay_that_dies_takes_no_packet_with_it() {
             assert_eq!(now.len(), 2, "{case}: both are back: {now:?}");
         }
     }
+}
+
+/// 76 m apart one frame of 127 octets in five arrives; a node midway hears both well.
+#[test]
+fn static_routes_prefer_two_good_hops_to_a_bad_one() {
+    let mut builder = Builder::new(NetworkConfig::default(), 1, 0);
+    let ids: Vec<NodeId> = (0..3).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
+    let sites: Vec<_> =
+        ids.iter().zip([0.0, 76.0, 38.0]).map(|(&n, x)| (n, Position { x, y: 0.0 })).collect();
+    let model = LogDistance { shadowing_db: 0.0, ..LogDistance::default() };
+    let radio = RadioConfig::o_qpsk(1.0).with_log_distance(model);
+    builder.radio(radio, WirelessConfig::default(), &sites).expect("a radio");
+    let sink = transfer(&mut builder, ids[0], ids[1], 5_000, 0);
+    let sim = run(builder, 60);
+    let network = &sim.world().network;
+    assert!(network.find_link(ids[0], ids[1]).is_some(), "they hear each other");
+    assert_eq!(network.path(ids[0], ids[1]).expect("a way").len(), 2);
+    assert_eq!(sim.app::<Sink>(sink).bytes(), 5_000);
 }
 
 /// Sends packets to the root faster than the channel carries them.

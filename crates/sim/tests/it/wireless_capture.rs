@@ -122,7 +122,7 @@ impl Observer for Lengths {
         frame.emit(&mut octets).unwrap();
         assert_eq!(octets.len(), 1 + usize::from(frame.psdu_len), "{frame:?}");
         assert_eq!((octets[0], frame.end), (7, now));
-        match ieee802154::parse(&octets[1..]).unwrap() {
+        match ieee802154::parse(&octets[1..], frame.fcs).unwrap() {
             Frame::Ack { seq } => assert_eq!(seq, frame.seq),
             Frame::Addressed(header, _) => {
                 assert_eq!((header.seq, header.ack_request), (frame.seq, frame.to.is_some()));
@@ -139,17 +139,23 @@ fn table(tshark: &Tshark, filter: &str, fields: &str) -> Vec<Vec<String>> {
     text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
+/// An acknowledgement with an FCS of 4 octets. The standard has the CRC-32 of its 3 octets and a zero; tshark leaves the zero
+/// out and takes the FCS for bad. A test of `wire` holds it.
+const LONG_ACK: &str = "wpan.frame_type == 2 && wpan-tap.fcs_type == 2";
+
 /// Nothing is malformed and no checksum bad, and the checks are on. Every frame of the radio's figures is there, and
 /// what is on the air is IPv6 or part of it.
 fn assert_sound(tshark: &Tshark, name: &str, sim: &Simulation) {
-    let bad = "_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
+    let bad = format!(
+        "(_ws.malformed || wpan.fcs_ok == 0 || tcp.checksum.status == \"Bad\"
         || icmpv6.checksum.status == \"Bad\" || 6lowpan.fragment.error
-        || _ws.expert.severity == error";
-    assert_eq!(tshark.run(&["-Y", bad]), "");
+        || _ws.expert.severity == error) && !({LONG_ACK})"
+    );
+    assert_eq!(tshark.run(&["-Y", &bad]), "");
     let total = totals(sim);
     let [good, acks, no_6lowpan, no_ipv6, no_dio, dio, dao, dao_ack, tcp, joined, lost, mptcp] = tshark
         .counts([
-            "wpan.fcs_ok == 1",
+            &format!("wpan.fcs_ok == 1 || ({LONG_ACK})"),
             "wpan.frame_type == 2",
             "wpan && wpan.frame_type == 1 && !6lowpan",
             "6lowpan && !6lowpan.frag.size && !ipv6",

@@ -1,5 +1,67 @@
 //! The frame check sequence.
 
+use alloc::vec::Vec;
+
+use crate::ieee80211;
+
+/// Which frame check sequence ends a frame (IEEE Std 802.15.4-2020, section 7.2.11).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Fcs {
+    /// 2 octets, an ITU-T CRC-16: all PHYs but those for SUN, LECIM and TVWS; for SUN FSK an option of each frame.
+    #[default]
+    Crc16,
+    /// 4 octets, the CRC-32 of Ethernet: the default of the SUN PHYs.
+    Crc32,
+}
+
+impl Fcs {
+    /// Octets.
+    #[allow(clippy::len_without_is_empty, reason = "no frame is without one")]
+    pub const fn len(self) -> usize {
+        match self {
+            Self::Crc16 => 2,
+            Self::Crc32 => 4,
+        }
+    }
+
+    /// Octets of an immediate acknowledgement: frame control, sequence number, FCS (section 7.3.3).
+    pub const fn ack_len(self) -> usize {
+        3 + self.len()
+    }
+
+    /// Appends the FCS of a frame that begins at `start`.
+    pub(super) fn append(self, start: usize, out: &mut Vec<u8>) {
+        match self {
+            Self::Crc16 => out.extend_from_slice(&fcs(&out[start..]).to_le_bytes()),
+            Self::Crc32 => out.extend_from_slice(&crc32(&out[start..]).to_le_bytes()),
+        }
+    }
+
+    /// The frame without its FCS. `None` if it is shorter than an FCS, else whether the FCS is right.
+    pub(super) fn split(self, octets: &[u8]) -> Option<(&[u8], bool)> {
+        match self {
+            Self::Crc16 => {
+                let (frame, end) = octets.split_last_chunk()?;
+                Some((frame, fcs(frame) == u16::from_le_bytes(*end)))
+            }
+            Self::Crc32 => {
+                let (frame, end) = octets.split_last_chunk()?;
+                Some((frame, crc32(frame) == u32::from_le_bytes(*end)))
+            }
+        }
+    }
+}
+
+/// The CRC-32 of a frame. Fewer than four octets, as in an acknowledgement, count as four, with zeros that are not sent.
+fn crc32(octets: &[u8]) -> u32 {
+    let mut padded = [0; 4];
+    if octets.len() >= padded.len() {
+        return ieee80211::fcs(octets);
+    }
+    padded[..octets.len()].copy_from_slice(octets);
+    ieee80211::fcs(&padded)
+}
+
 /// The ITU-T CRC-16 of a frame without its FCS (IEEE 802.15.4-2015 section 7.2.10): polynomial
 /// x^16 + x^12 + x^5 + 1, least significant bit first, begun with zero, not inverted at the end. Catalogues
 /// of CRCs call it KERMIT. The low octet is sent first.
@@ -50,5 +112,20 @@ mod tests {
         let mut frame = b"any octets".to_vec();
         frame.extend(fcs(&frame).to_le_bytes());
         assert_eq!(fcs(&frame), 0);
+    }
+
+    #[test]
+    fn four_octets_are_the_crc_32_of_at_least_four() {
+        let mut frame = b"123456789".to_vec();
+        Fcs::Crc32.append(0, &mut frame);
+        assert_eq!(frame[9..], 0xcbf4_3926_u32.to_le_bytes());
+        assert_eq!(Fcs::Crc32.split(&frame), Some((&b"123456789"[..], true)));
+        frame[0] ^= 1;
+        assert_eq!(Fcs::Crc32.split(&frame).map(|(_, right)| right), Some(false));
+        let mut ack = std::vec![2, 0, 0x6a];
+        Fcs::Crc32.append(0, &mut ack);
+        assert_eq!(ack[3..], ieee80211::fcs(&[2, 0, 0x6a, 0]).to_le_bytes());
+        assert_eq!(ack.len(), Fcs::Crc32.ack_len());
+        assert_eq!(Fcs::Crc32.split(&[1, 2, 3]), None);
     }
 }

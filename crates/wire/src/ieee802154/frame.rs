@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use super::{Address, FCS_LEN, Header, Kind, MAX_SAFE_PAYLOAD, fcs};
+use super::{Address, Fcs, Header, Kind, MAX_SAFE_PAYLOAD};
 use crate::reader::Reader;
 
 /// A frame that was read.
@@ -82,7 +82,7 @@ pub enum EmitError {
 ///
 /// The frame has version 0, or 1 if the payload is longer than [`MAX_SAFE_PAYLOAD`]. Whether the PHY has room
 /// for it, the caller knows: [`Header::frame_len`].
-pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), EmitError> {
+pub fn emit(header: &Header, payload: &[u8], fcs: Fcs, out: &mut Vec<u8>) -> Result<(), EmitError> {
     if header.ack_request && header.dst.is_broadcast() {
         return Err(EmitError::AckOfBroadcast);
     }
@@ -101,16 +101,16 @@ pub fn emit(header: &Header, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Em
     emit_address(header.dst, out);
     emit_address(header.src, out);
     out.extend_from_slice(payload);
-    emit_fcs(start, out);
+    fcs.append(start, out);
     Ok(())
 }
 
 /// Appends the immediate acknowledgement of the frame with sequence number `seq`.
-pub fn emit_ack(seq: u8, out: &mut Vec<u8>) {
+pub fn emit_ack(seq: u8, fcs: Fcs, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&TYPE_ACK.to_le_bytes());
     out.push(seq);
-    emit_fcs(start, out);
+    fcs.append(start, out);
 }
 
 fn emit_address(address: Address, out: &mut Vec<u8>) {
@@ -120,18 +120,13 @@ fn emit_address(address: Address, out: &mut Vec<u8>) {
     }
 }
 
-fn emit_fcs(start: usize, out: &mut Vec<u8>) {
-    let fcs = fcs(&out[start..]);
-    out.extend_from_slice(&fcs.to_le_bytes());
-}
-
 /// Reads one frame, which is all of `octets`; its FCS is checked first.
-pub fn parse(octets: &[u8]) -> Result<Frame, ParseError> {
+pub fn parse(octets: &[u8], fcs: Fcs) -> Result<Frame, ParseError> {
     let at = |field, offset| ParseError { field, offset };
-    let Some((frame, [low, high])) = octets.split_last_chunk::<FCS_LEN>() else {
+    let Some((frame, is_right)) = fcs.split(octets) else {
         return Err(at(Field::Frame, 0));
     };
-    if fcs(frame) != u16::from_le_bytes([*low, *high]) {
+    if !is_right {
         return Err(at(Field::Fcs, frame.len()));
     }
     let [low, high, seq, rest @ ..] = frame else { return Err(at(Field::Frame, 0)) };
@@ -228,10 +223,10 @@ mod tests {
     #[test]
     fn a_data_frame_is_these_octets() {
         let mut frame = Vec::new();
-        emit(&header(), b"hi", &mut frame).unwrap();
+        emit(&header(), b"hi", Fcs::Crc16, &mut frame).unwrap();
         assert_eq!(frame[..11], [0x61, 0x88, 7, 0xcd, 0xab, 2, 0, 1, 0, b'h', b'i']);
-        assert_eq!(frame.len(), header().frame_len(2));
-        assert_eq!(parse(&frame), Ok(Frame::Addressed(header(), 9..11)));
+        assert_eq!(frame.len(), header().frame_len(2, Fcs::Crc16));
+        assert_eq!(parse(&frame, Fcs::Crc16), Ok(Frame::Addressed(header(), 9..11)));
     }
 
     #[test]
@@ -239,45 +234,57 @@ mod tests {
         let src = Address::Extended([1, 2, 3, 4, 5, 6, 7, 8]);
         let header = Header { ack_request: false, dst: Address::BROADCAST, src, ..header() };
         let mut frame = Vec::new();
-        emit(&header, b"", &mut frame).unwrap();
+        emit(&header, b"", Fcs::Crc16, &mut frame).unwrap();
         assert_eq!(frame[..2], [0x41, 0xc8]);
         assert_eq!(frame[5..15], [0xff, 0xff, 8, 7, 6, 5, 4, 3, 2, 1]);
         assert_eq!(header.len(), 15);
-        assert_eq!(parse(&frame), Ok(Frame::Addressed(header, 15..15)));
+        assert_eq!(parse(&frame, Fcs::Crc16), Ok(Frame::Addressed(header, 15..15)));
     }
 
     #[test]
     fn a_long_payload_makes_version_1() {
         for (len, version) in [(MAX_SAFE_PAYLOAD, 0), (MAX_SAFE_PAYLOAD + 1, 1)] {
             let mut frame = Vec::new();
-            emit(&header(), &[0; 200][..len], &mut frame).unwrap();
+            emit(&header(), &[0; 200][..len], Fcs::Crc16, &mut frame).unwrap();
             assert_eq!(frame[1] >> 4 & 3, version);
-            assert!(parse(&frame).is_ok());
+            assert!(parse(&frame, Fcs::Crc16).is_ok());
         }
     }
 
     #[test]
     fn an_acknowledgement_is_five_octets() {
         let mut frame = Vec::new();
-        emit_ack(0x6a, &mut frame);
+        emit_ack(0x6a, Fcs::Crc16, &mut frame);
         assert_eq!(frame, [2, 0, 0x6a, 0xe4, 0x79]);
-        assert_eq!(frame.len(), super::super::ACK_LEN);
-        assert_eq!(parse(&frame), Ok(Frame::Ack { seq: 0x6a }));
+        assert_eq!(frame.len(), Fcs::Crc16.ack_len());
+        assert_eq!(parse(&frame, Fcs::Crc16), Ok(Frame::Ack { seq: 0x6a }));
+    }
+
+    #[test]
+    fn four_octets_of_fcs_are_read_as_such() {
+        let mut frame = Vec::new();
+        emit(&header(), b"hi", Fcs::Crc32, &mut frame).unwrap();
+        assert_eq!(frame.len(), header().frame_len(2, Fcs::Crc32));
+        assert_eq!(parse(&frame, Fcs::Crc32), Ok(Frame::Addressed(header(), 9..11)));
+        assert_eq!(parse(&frame, Fcs::Crc16).unwrap_err().field, Field::Fcs);
+        frame.clear();
+        emit_ack(0x6a, Fcs::Crc32, &mut frame);
+        assert_eq!(parse(&frame, Fcs::Crc32), Ok(Frame::Ack { seq: 0x6a }));
     }
 
     #[test]
     fn a_broadcast_is_not_acknowledged() {
         let header = Header { dst: Address::BROADCAST, ..header() };
         let mut frame = Vec::new();
-        assert_eq!(emit(&header, b"", &mut frame), Err(EmitError::AckOfBroadcast));
+        assert_eq!(emit(&header, b"", Fcs::Crc16, &mut frame), Err(EmitError::AckOfBroadcast));
         assert!(frame.is_empty());
     }
 
     /// Reads these octets behind a right FCS.
     fn read(octets: &[u8]) -> Result<Frame, ParseError> {
         let mut frame = octets.to_vec();
-        emit_fcs(0, &mut frame);
-        parse(&frame)
+        Fcs::Crc16.append(0, &mut frame);
+        parse(&frame, Fcs::Crc16)
     }
 
     #[test]
@@ -298,8 +305,8 @@ mod tests {
         assert_eq!(refusal(&[0x61, 0xa8, 7, 0xcd, 0xab, 2, 0, 1, 0]), Field::Version);
         assert_eq!(refusal(&[0x61, 0x08, 7, 0xcd, 0xab, 2, 0, 1, 0]), Field::AddressingMode);
         assert_eq!(refusal(&[0x02, 0x00, 7, 8]), Field::AckLength);
-        assert_eq!(parse(&[0x61]).unwrap_err().field, Field::Frame);
-        let damaged = parse(&[2, 0, 0x6b, 0xe4, 0x79]).unwrap_err();
+        assert_eq!(parse(&[0x61], Fcs::Crc16).unwrap_err().field, Field::Frame);
+        let damaged = parse(&[2, 0, 0x6b, 0xe4, 0x79], Fcs::Crc16).unwrap_err();
         assert_eq!(damaged, ParseError { field: Field::Fcs, offset: 3 });
         assert_eq!(damaged.to_string(), "bad frame check sequence at octet 3 of a MAC frame");
     }

@@ -5,10 +5,13 @@
 
 use alloc::vec::Vec;
 
-/// What a receiver knows of a frame besides its octets; a capture shows it beside the frame. The FCS is always
-/// said to be there, with 16 bits.
+use super::Fcs;
+
+/// What a receiver knows of a frame besides its octets; a capture shows it beside the frame.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tap {
+    /// The FCS that ends the frame; it is always there.
+    pub fcs: Fcs,
     /// Received signal strength in dBm.
     pub rss: Option<f32>,
     /// Channel number and page (IEEE 802.15.4-2015 section 10.1.2): page 0 channels 11 to 26 are those at
@@ -33,7 +36,11 @@ pub fn emit(tap: &Tap, out: &mut Vec<u8>) {
     out.extend_from_slice(&[VERSION, 0]);
     // At most 36.
     out.extend_from_slice(&(tap.len() as u16).to_le_bytes());
-    emit_value(FCS_TYPE, &[FCS_16_BITS], out);
+    let fcs = match tap.fcs {
+        Fcs::Crc16 => FCS_16_BITS,
+        Fcs::Crc32 => FCS_32_BITS,
+    };
+    emit_value(FCS_TYPE, &[fcs], out);
     if let Some(rss) = tap.rss {
         emit_value(RSS, &rss.to_le_bytes(), out);
     }
@@ -61,6 +68,7 @@ const HEADER_LEN: usize = 4;
 const VALUE_LEN: usize = 8;
 const FCS_TYPE: u16 = 0;
 const FCS_16_BITS: u8 = 1;
+const FCS_32_BITS: u8 = 2;
 const RSS: u16 = 1;
 const CHANNEL_ASSIGNMENT: u16 = 3;
 const LQI: u16 = 10;
@@ -75,10 +83,10 @@ mod tests {
         emit(&Tap::default(), &mut out);
         assert_eq!(out, [0, 0, 12, 0, 0, 0, 1, 0, 1, 0, 0, 0]);
         out.clear();
-        let tap = Tap { rss: Some(-70.5), channel: Some((15, 0)), lqi: Some(200) };
+        let tap = Tap { fcs: Fcs::Crc32, rss: Some(-70.5), channel: Some((15, 0)), lqi: Some(200) };
         emit(&tap, &mut out);
         assert_eq!(out.len(), tap.len());
-        assert_eq!(out[..4], [0, 0, 36, 0]);
+        assert_eq!(out[..9], [0, 0, 36, 0, 0, 0, 1, 0, 2]);
         assert_eq!(out[12..20], [1, 0, 4, 0, 0, 0, 0x8d, 0xc2]);
         assert_eq!(out[20..28], [3, 0, 3, 0, 15, 0, 0, 0]);
         assert_eq!(out[28..], [10, 0, 1, 0, 200, 0, 0, 0]);

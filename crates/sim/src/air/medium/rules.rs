@@ -18,7 +18,15 @@ pub(crate) enum Rules {
         range: Option<f64>,
     },
     /// All of these numbers are ratios of powers, or milliwatts.
-    Sinr { noise: f64, locks: f64, takes: f64, busy: f64, coding: Coding },
+    Sinr {
+        noise: f64,
+        locks: f64,
+        takes: f64,
+        /// Least ratio to all interference with which a frame survives; 0 if there is none.
+        rejects: f64,
+        busy: f64,
+        coding: Coding,
+    },
 }
 
 impl Rules {
@@ -38,6 +46,7 @@ impl Rules {
                     noise,
                     locks: from_decibels(model.preamble_sinr_db),
                     takes: model.capture_sinr_db.map_or(f64::INFINITY, from_decibels),
+                    rejects: model.co_channel_rejection_db.map_or(0.0, from_decibels),
                     busy: match model.cca_mode {
                         CcaMode::Carrier => f64::INFINITY,
                         CcaMode::Energy | CcaMode::EnergyOrCarrier => {

@@ -32,7 +32,8 @@ impl Network {
         };
         let node = |station: Station| wireless.node(station);
         let (from, to) = (node(from), to.map(node));
-        let frame = AirFrame { start, end, from, to, seq, psdu_len, reception, content };
+        let fcs = wireless.radio.phy().fcs;
+        let frame = AirFrame { start, end, from, to, seq, psdu_len, fcs, reception, content };
         self.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
     }
 

@@ -10,9 +10,9 @@ use super::super::{NodeKind, Scenario, Scheme, TransferSpec};
 use super::{Checked, Checker, at};
 use crate::frames;
 use crate::packet::NodeId;
-use crate::radio::{ConfigError, LogDistance, Position, Propagation, Radio, RadioConfig};
+use crate::radio::{ConfigError, LogDistance, Position, Propagation, Radio, RadioConfig, Station};
 use crate::random::Stream;
-use crate::routing::Routes;
+use crate::routing::{Routes, hop_over_air};
 
 /// Headers of IPv6 and TCP in octets, without options: these are counted as payload.
 const HEADERS: u32 = 60;
@@ -56,7 +56,7 @@ impl Checker<'_> {
                 format!("a network with a radio has at most {MAX_NODES} nodes, by their short addresses");
             return self.fault(at!["radio"], message, None);
         }
-        let links = match links(config, &places) {
+        let (links, lengths) = match links(config, &places) {
             Ok(links) => links,
             Err(ConfigError::Position(station)) => {
                 let node = places[station as usize].0.index();
@@ -65,7 +65,7 @@ impl Checker<'_> {
             }
             Err(error) => return self.fault(at!["radio"], error.to_string(), None),
         };
-        Ok(Some(RadioSpec { config, wireless, places, links }))
+        Ok(Some(RadioSpec { config, wireless, places, links, lengths }))
     }
 
     /// Everybody has a router: what has no radio is of the wired kind.
@@ -154,8 +154,11 @@ fn position([x, y]: [f64; 2]) -> Position {
     Position::new(x, y)
 }
 
+/// Ends of links, and how long each link is.
+type Links = (Vec<(NodeId, NodeId)>, Vec<u64>);
+
 /// Who hears whom, by distance alone.
-fn links(config: RadioConfig, places: &[(NodeId, Position)]) -> Result<Vec<(NodeId, NodeId)>, ConfigError> {
+fn links(config: RadioConfig, places: &[(NodeId, Position)]) -> Result<Links, ConfigError> {
     let propagation = match config.propagation {
         Propagation::LogDistance(model) => {
             Propagation::LogDistance(LogDistance { shadowing_db: 0.0, ..model })
@@ -165,9 +168,10 @@ fn links(config: RadioConfig, places: &[(NodeId, Position)]) -> Result<Vec<(Node
     let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
     let none = |_, _: &str| Stream::new(0, 0, "scenario", "links");
     let radio = Radio::new(RadioConfig { propagation, ..config }, &positions, none)?;
-    let from = |i: usize| radio.neighbours(crate::radio::Station(i as u32)).map(move |to| (i, to.0 as usize));
-    let pairs = (0..places.len()).flat_map(from);
-    Ok(pairs.map(|(from, to)| (places[from].0, places[to].0)).collect())
+    let stations = (0..places.len() as u32).map(Station);
+    let pairs = stations.flat_map(|from| radio.neighbours(from).map(move |to| (from, to)));
+    let place = |station: Station| places[station.0 as usize].0;
+    Ok(pairs.map(|(from, to)| ((place(from), place(to)), hop_over_air(&radio, from, to))).unzip())
 }
 
 /// The shortest way of a transfer has a hop over the air.

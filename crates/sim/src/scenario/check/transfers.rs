@@ -12,7 +12,7 @@ use super::super::source::Step;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
 use super::{Checked, Checker, at, quoted};
 use crate::packet::NodeId;
-use crate::routing::{Edge, Routes};
+use crate::routing::{Edge, HOP, Routes};
 
 /// What to do about no gateway.
 const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
@@ -252,7 +252,10 @@ impl Checker<'_> {
 }
 
 fn routes(scenario: &Scenario) -> Routes {
-    let edges: Vec<_> = scenario.edges().map(|(link, from, to)| Edge { link, from, to, weight: 1 }).collect();
+    let over_air = scenario.radio.iter().flat_map(|radio| radio.lengths.iter().copied());
+    let lengths = scenario.links.iter().map(|_| HOP).chain(over_air);
+    let edges = scenario.edges().zip(lengths);
+    let edges: Vec<_> = edges.map(|((link, from, to), weight)| Edge { link, from, to, weight }).collect();
     let forwards = |n: NodeId| scenario.nodes[n.index()].kind != NodeKind::Host;
     Routes::compute(scenario.nodes.len(), &edges, forwards)
 }

@@ -105,6 +105,22 @@ fn what_is_resolved_means_the_same() {
 }
 
 #[test]
+fn frames_of_sun_fsk_end_with_four_octets_unless_two_are_asked_for() {
+    let octets = |source: Source| {
+        let scenario = source.scenario().unwrap();
+        let phy = scenario.radio.as_ref().unwrap().config.phy;
+        assert_eq!(phy.ack_psdu, 3 + phy.fcs.len() as u16);
+        assert!(scenario.to_toml().contains(&format!("fcs = {}\n", phy.fcs.len())));
+        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+        assert_eq!(figure(&metrics, "log", "delivered_bytes"), Some(20_000.0));
+        phy.fcs.len()
+    };
+    assert_eq!(octets(shipped()), 2);
+    assert_eq!(octets(shipped().set("radio.phy=fsk-100k")), 4);
+    assert_eq!(octets(shipped().set("radio.phy=fsk-100k").set("radio.fcs=2")), 2);
+}
+
+#[test]
 fn a_neighbour_within_reach_is_a_link() {
     let scenario = shipped().scenario().unwrap();
     let links: Vec<_> = scenario.edges().map(|(_, from, to)| (from.0, to.0)).collect();
@@ -240,6 +256,18 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     check_radio(
         replaced("range = 100", "log_distance = { exponent = 11 }"),
         expect!["bad.toml:10:29: exponent: expected 1 to 10"],
+    );
+    check_radio(
+        replaced("range = 100", "log_distance = { co_channel_rejection_db = 41 }"),
+        expect!["bad.toml:10:44: co_channel_rejection_db: expected -20 to 40 dB"],
+    );
+    check_radio(
+        replaced("max_frame_retries = 7", "fcs = 4"),
+        expect!["bad.toml:11:7: frames of O-QPSK end with 2 bytes of FCS"],
+    );
+    check_radio(
+        replaced("oqpsk-250k\"", "fsk-100k\"\nfcs = 3"),
+        expect!["bad.toml:10:7: expected 2 or 4, found 3"],
     );
     check_radio(
         replaced("range = 100", "range = 100\ncapture = \"first\""),

@@ -56,15 +56,68 @@ fn frame_errors_are_those_of_the_bits() {
 
 #[test]
 fn one_in_a_hundred_fails_at_the_sensitivity() {
-    // How the standard defines it: 1 % with a PSDU of 20 octets; for SUN FSK 10 % with 250.
-    for (model, phy, len, share) in [
-        (LogDistance::default(), PhyConfig::o_qpsk(), 20, 0.01),
-        (LogDistance::sun_fsk(), PhyConfig::sun_fsk(), 250, 0.1),
+    // How the standard defines a sensitivity: 1 % with a PSDU of 20 octets; for SUN FSK 10 % with 250.
+    for (model, phy, sensitivity, len, share) in [
+        (LogDistance::default(), PhyConfig::o_qpsk(), -95.0, 20, 0.01),
+        (LogDistance::sun_fsk(), PhyConfig::sun_fsk(), -88.0, 250, 0.1),
     ] {
-        let sinr = ratio(model.sensitivity_dbm - model.noise_floor_dbm);
+        let sinr = ratio(sensitivity - model.noise_floor_dbm);
         let wrong = phy.modulation.bit_error_rate(sinr);
         let failed = 1.0 - (1.0 - wrong).powf(8.0 * f64::from(len + phy.header));
         assert!((failed / share - 1.0).abs() < 0.25, "{failed} against {share}");
+    }
+}
+
+/// The formula of IEEE Std 802.15.4-2006, Annex E.4.1.8, a second time and with the platform's exponential.
+fn bit_error_rate(sinr: f64) -> f64 {
+    let mut binomial = 16.0;
+    let mut sum = 0.0;
+    for k in 2..=16 {
+        binomial *= f64::from(17 - k) / f64::from(k);
+        sum += (-1f64).powi(k) * binomial * (20.0 * sinr * (1.0 / f64::from(k) - 1.0)).exp();
+    }
+    8.0 / 15.0 / 16.0 * sum
+}
+
+/// At the defaults nothing but bit errors decides: the share of frames that arrive falls from 1 to 0 between 61 and 85 m.
+#[test]
+fn the_transitional_region_is_that_of_the_bits() {
+    let n = 40_000;
+    let mut between = 0;
+    for (psdu_len, distances) in [(127, 58..84), (20, 64..94)] {
+        for metres in distances.step_by(2) {
+            let mut air = Air::new(plain(LogDistance::default()), &[(0.0, 0.0), (f64::from(metres), 0.0)], 1);
+            let sinr_db = -40.2 - 30.0 * f64::from(metres).log10() + 95.5;
+            let expected = (1.0 - bit_error_rate(ratio(sinr_db))).powf(8.0 * f64::from(psdu_len + 6));
+            // ns-3's `LrWpanPhy` has the same formula, and locks on frames above -5 dB only.
+            let ns3 = if sinr_db > -5.0 { expected } else { 0.0 };
+            let share = arrivals(&mut air, n, psdu_len) as f64 / n as f64;
+            let told = air.radio.clear_success(Station(0), Station(1), psdu_len);
+            println!("{psdu_len} octets, {metres} m, {sinr_db:.2} dB: {share:.3} of {expected:.3}");
+            assert!((share - expected).abs() < 0.01, "{metres} m: {share} against {expected}");
+            assert!((share - ns3).abs() < 0.02, "{metres} m: {share} against {ns3}");
+            assert!((told - expected).abs() < 1e-6, "{metres} m: {told} against {expected}");
+            between += u32::from(expected > 0.02 && expected < 0.98);
+        }
+    }
+    assert!(between >= 12, "{between} distances in the transitional region");
+}
+
+#[test]
+fn an_overlapped_frame_needs_the_co_channel_rejection() {
+    let noise_alone = LogDistance::default();
+    let model = LogDistance { co_channel_rejection_db: Some(3.0), ..noise_alone };
+    // -75 dBm against -77 and -79 dBm: 2 and 4 dB, at which bit errors are rare.
+    for late in [0, 1000, 4000] {
+        let arrives = |model, interferer_dbm| !disturbed(model, interferer_dbm, late, 1).is_empty();
+        assert!(arrives(noise_alone, -77.0) && arrives(noise_alone, -79.0));
+        assert!(!arrives(model, -77.0) && arrives(model, -79.0), "{late} us late");
+    }
+    // After its end the interferer is none.
+    assert!(!disturbed(model, -77.0, 4257, 1).is_empty());
+    for (db, good) in [(-20.0, true), (40.0, true), (-20.1, false), (40.1, false), (f64::NAN, false)] {
+        let model = LogDistance { co_channel_rejection_db: Some(db), ..noise_alone };
+        assert_eq!(plain(model).check().is_ok(), good, "{db} dB");
     }
 }
 
