@@ -26,9 +26,9 @@ fn an_acknowledgement_of_sun_fsk_has_an_fcs_of_four_octets() {
         let frame = 80.0 * (8.0 + f64::from(psdu_len));
         let by_hand = 3.5 * 1080.0 + 80.0 + 1000.0 + frame + 1000.0 + 15.0 * 80.0 + 1000.0;
         let seconds = 300;
-        let mut air = Air::new(RadioConfig::sun_fsk(100.0), &[(0.0, 0.0), (50.0, 0.0)], 1);
-        air.saturate(&[0], 1, psdu_len, after(Duration::from_secs(seconds)));
-        let octets = air.radio.metrics(Station(1)).received as f64 * f64::from(psdu_len);
+        let mut air = Air::new(RadioConfig::sun_fsk(100.0), &star(1, 50.0), 1);
+        air.saturate(&[1], 0, psdu_len, after(Duration::from_secs(seconds)));
+        let octets = air.radio.metrics(Station(0)).received as f64 * f64::from(psdu_len);
         let (goodput, bound) = (octets * 8.0 / seconds as f64, f64::from(psdu_len) * 8.0 / (by_hand * 1e-6));
         println!("{psdu_len} octets: {goodput:.0} against {bound:.0} bit/s");
         // Two octets less are 0.9 % of the time of the shorter frame.
