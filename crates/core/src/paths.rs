@@ -22,12 +22,13 @@
 //! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the round-trip time of section VI
 //!   before it has sent anything. They are no reason for a choice of path, and none to speak.
 //!
-//! Code map: `message` is what is said, `trickle` when (RFC 6206), `offers` the node's own paths, `routes` what it stores for
+//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for, `offers` the node's own paths, `routes` what it stores for
 //! others.
 
 mod message;
 mod offers;
 mod routes;
+mod solicit;
 mod trickle;
 
 use alloc::collections::VecDeque;
@@ -40,6 +41,7 @@ pub use routes::Route;
 use crate::time::{Duration, Instant};
 use offers::{Change, Offers};
 use routes::Routes;
+use solicit::Solicit;
 use trickle::Trickle;
 
 /// How a node builds paths.
@@ -51,9 +53,16 @@ pub struct Config {
     pub interval_min: Duration,
     /// Doublings of Imin up to Imax, at most 20; 8 (RFC 6550 section 17: 20).
     pub doublings: u8,
-    /// k, the redundancy constant: so many consistent messages heard make one's own superfluous; 10 (RFC 6550
-    /// section 17). 0 never does.
+    /// k, the redundancy constant: after this number of consistent messages in an interval the node keeps silent; 10
+    /// (RFC 6550 section 17). 0 never suppresses a message.
     pub redundancy: u8,
+    /// The first DIS of a node without a path goes out after a random time of at most this length.
+    pub dis_delay: Duration,
+    /// Time from the first DIS to the second; doubled after each DIS, six times. Zero sends no DIS.
+    pub dis_interval: Duration,
+    /// DAGMaxRankIncrease: how far the rank may rise above the lowest that the node has announced since it last had no
+    /// path (RFC 6550 section 8.2.2.4). 0 is no limit.
+    pub max_rank_increase: u16,
     /// MinHopRankIncrease: what a cellular hop adds to the rank; a hop over the radio adds four times as much. 64, so that
     /// the latter is RPL's 256 (RFC 6550 section 17).
     pub min_hop_rank_increase: u16,
@@ -76,6 +85,9 @@ impl Default for Config {
             interval_min: Duration::from_millis(1024),
             doublings: 8,
             redundancy: 10,
+            dis_delay: Duration::from_secs(1),
+            dis_interval: Duration::from_secs(4),
+            max_rank_increase: 2048,
             min_hop_rank_increase: 64,
             dao_delay: Duration::from_secs(1),
             dao_timeout: Duration::from_secs(4),
@@ -100,6 +112,8 @@ pub struct Hop {
 pub struct Counters {
     /// DIOs sent, one for each path and time.
     pub dios: u64,
+    /// DISs sent.
+    pub solicitations: u64,
     /// DAOs sent or passed on.
     pub daos: u64,
     /// Messages that made no sense: a path with a circle, of the wrong end, or too long.
@@ -126,6 +140,11 @@ pub struct Router {
     trickle: Trickle,
     sequence: u8,
     output: VecDeque<Output>,
+    solicit: Solicit,
+    /// When a DIO of each neighbour was last counted as consistent.
+    counted: Vec<(ShortAddress, Instant)>,
+    /// L of RFC 6550 section 8.2.2.4.
+    lowest_rank: Option<u16>,
     /// What was withdrawn of late.
     heard: Vec<(Path, Instant)>,
     /// How good the links to parents are, as the owner has said.
@@ -156,16 +175,38 @@ impl Router {
             trickle: Trickle::default(),
             sequence: 0,
             output: VecDeque::new(),
+            solicit: Solicit::default(),
+            counted: Vec::new(),
+            lowest_rank: None,
             heard: Vec::new(),
             links: Vec::new(),
             counters: Counters::default(),
         }
     }
 
-    /// The root begins; of any other node nothing happens until it hears something.
+    /// The root begins to send DIOs; any other node asks for them.
     pub fn start(&mut self, now: Instant, random: u32) {
         if self.root {
             self.trickle.reset(now, &self.config, random);
+        } else {
+            self.solicit.begin(now, &self.config, random);
+        }
+    }
+
+    /// A neighbour asks for a DIO: of all neighbours, or of this node only.
+    ///
+    /// RFC 6550 section 8.3: a DIS to all resets the trickle timer; one to this node is answered at once, and only to the
+    /// neighbour that has sent it.
+    pub fn handle_dis(&mut self, now: Instant, from: ShortAddress, to_all: bool, random: u32) {
+        if !self.root && self.offers.paths().is_empty() {
+            return;
+        }
+        if to_all {
+            return self.trickle.reset(now, &self.config, random);
+        }
+        for dio in self.dios() {
+            self.output.push_back(Output::DioTo { to: from, dio });
+            self.counters.dios += 1;
         }
     }
 
@@ -177,22 +218,80 @@ impl Router {
         if dio.rank == INFINITE_RANK {
             return self.handle_withdrawal(now, from, &dio.path, random);
         }
-        if dio.path.first() != Some(&from) || !self.sensible(&dio.path) {
+        if dio.path.first() != Some(&from) {
             self.counters.refused += 1;
             return;
         }
         let step = self.rank_step(dio.node_type);
-        match self.offers.offer(&self.config, self.address, step, dio) {
+        let changed = self.parent_rank(now, from, dio.rank, step, random);
+        if changed && self.offers.paths().is_empty() {
+            // Nodes below hear of it before the node joins again.
+            return;
+        }
+        if !self.sensible(&dio.path) {
+            self.counters.refused += 1;
+            return;
+        }
+        let limit = self.highest_rank();
+        match self.offers.offer(&self.config, self.address, (step, limit), dio) {
+            Change::None if !changed => self.count_consistent(now, from, dio.rank),
             Change::None => {}
-            Change::Consistent => self.trickle.heard_consistent(),
             Change::Built { replaced } => {
                 self.counters.built += 1;
                 self.counters.replaced += replaced.len() as u64;
                 replaced.into_iter().for_each(|old| self.unstore(old));
+                self.solicit.stop();
                 self.announce(now, random);
                 self.trickle.reset(now, &self.config, random);
             }
         }
+    }
+
+    /// A neighbour announces a rank. Paths through it take it over; those that the node must not keep are dropped. True if
+    /// the parent set or the node's rank has changed.
+    fn parent_rank(&mut self, now: Instant, from: ShortAddress, rank: u16, step: u16, random: u32) -> bool {
+        let before = self.offers.rank();
+        let mut gone = self.offers.set_parent_rank(from, rank, step);
+        if self.offers.rank().is_some_and(|rank| rank > self.highest_rank()) {
+            gone.append(&mut self.offers.clear());
+        }
+        let changed = !gone.is_empty() || self.offers.rank() != before;
+        if changed {
+            if self.offers.paths().is_empty() {
+                // RFC 6550 section 8.2.2.5: the node poisons what rests on it.
+                self.withdraw(now, &[self.address]);
+            }
+            self.lost(now, gone, random);
+            self.trickle.reset(now, &self.config, random);
+        }
+        changed
+    }
+
+    /// L + DAGMaxRankIncrease.
+    fn highest_rank(&self) -> u16 {
+        match self.lowest_rank {
+            Some(lowest) if self.config.max_rank_increase > 0 => {
+                lowest.saturating_add(self.config.max_rank_increase).min(INFINITE_RANK - 1)
+            }
+            _ => INFINITE_RANK - 1,
+        }
+    }
+
+    /// RFC 6550 section 8.3: a DIO of a lesser DAGRank that changes nothing is consistent. A node sends one for each of its
+    /// paths at a time; together they count as one transmission.
+    fn count_consistent(&mut self, now: Instant, from: ShortAddress, rank: u16) {
+        let unit = self.config.min_hop_rank_increase.max(1);
+        if self.offers.rank().is_none_or(|own| rank / unit >= own / unit) {
+            return;
+        }
+        // No node sends twice within Imin / 2.
+        let least = self.config.interval_min / 2;
+        match self.counted.binary_search_by_key(&from, |(n, _)| *n) {
+            Ok(at) if now.saturating_since(self.counted[at].1) < least => return,
+            Ok(at) => self.counted[at].1 = now,
+            Err(at) => self.counted.insert(at, (from, now)),
+        }
+        self.trickle.heard_consistent();
     }
 
     /// By how much a rank grows over the link to a neighbour of that type (RFC 6552 section 4.1, step_of_rank): a hop over
@@ -339,7 +438,7 @@ impl Router {
         }
     }
 
-    /// Paths of one's own are gone.
+    /// Paths of the node's own are gone. A node without any asks for others.
     fn lost(&mut self, now: Instant, gone: Vec<OwnPath>, random: u32) {
         if gone.is_empty() {
             return;
@@ -347,6 +446,10 @@ impl Router {
         self.counters.lost += gone.len() as u64;
         gone.into_iter().for_each(|path| self.unstore(path));
         self.trickle.reset(now, &self.config, random);
+        if self.offers.paths().is_empty() {
+            self.lowest_rank = None;
+            self.solicit.begin(now, &self.config, random);
+        }
     }
 
     /// The nodes on a path that is not used any more may forget it.
@@ -367,13 +470,17 @@ impl Router {
     /// When [`Router::handle_timeout`] wants to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let dao = self.offers.paths().iter().filter_map(|p| p.due).min();
-        [self.trickle.next_timeout(), dao].into_iter().flatten().min()
+        [self.trickle.next_timeout(), self.solicit.due(), dao].into_iter().flatten().min()
     }
 
     /// Answers [`Router::next_timeout`].
     pub fn handle_timeout(&mut self, now: Instant, random: u32) {
         if self.trickle.handle_timeout(now, &self.config, random) {
             self.say_paths();
+        }
+        if self.solicit.handle_timeout(now, &self.config, random) {
+            self.output.push_back(Output::Dis { to: None });
+            self.counters.solicitations += 1;
         }
         let mut unanswered = Vec::new();
         for i in 0..self.offers.paths().len() {
@@ -403,25 +510,33 @@ impl Router {
         }
     }
 
-    /// A DIO for each path; the root's is itself.
+    /// Tells all neighbours of each path.
     fn say_paths(&mut self) {
-        let increase = self.config.min_hop_rank_increase.max(1);
+        if let (false, Some(rank)) = (self.root, self.offers.rank()) {
+            self.lowest_rank = Some(self.lowest_rank.map_or(rank, |lowest| lowest.min(rank)));
+        }
+        for dio in self.dios() {
+            self.output.push_back(Output::Dio(dio));
+            self.counters.dios += 1;
+        }
+    }
+
+    /// A DIO for each path; the root's is itself.
+    fn dios(&self) -> Vec<Dio> {
         if self.root {
-            let path = [self.address].into();
-            let metrics = Some(Metrics::NOWHERE);
-            let dio = Dio { rank: increase, node_type: self.kind, multi_link: 0, path, metrics };
-            self.output.push_back(Output::Dio(dio));
-            self.counters.dios += 1;
-            return;
+            let rank = self.config.min_hop_rank_increase.max(1);
+            let (path, metrics) = ([self.address].into(), Some(Metrics::NOWHERE));
+            return [Dio { rank, node_type: self.kind, multi_link: 0, path, metrics }].into();
         }
-        let Some(rank) = self.offers.rank() else { return };
-        for path in self.offers.paths() {
-            let multi_link = path.multi_link + u8::from(self.kind == NodeType::MultiLink);
-            let metrics = self.metrics(path);
-            let dio = Dio { rank, node_type: self.kind, multi_link, path: path.nodes.clone(), metrics };
-            self.output.push_back(Output::Dio(dio));
-            self.counters.dios += 1;
-        }
+        let Some(rank) = self.offers.rank() else { return Vec::new() };
+        let said = |path: &OwnPath| Dio {
+            rank,
+            node_type: self.kind,
+            multi_link: path.multi_link + u8::from(self.kind == NodeType::MultiLink),
+            path: path.nodes.clone(),
+            metrics: self.metrics(path),
+        };
+        self.offers.paths().iter().map(said).collect()
     }
 
     /// What the owner knows of the link to a neighbour. It may say so as often as that changes; nothing is sent for it.

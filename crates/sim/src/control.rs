@@ -20,6 +20,7 @@ const INFINITE_LIFETIME: u8 = u8::MAX;
 /// What a router hears.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Message {
+    Dis,
     Dio(Dio),
     Dao(Dao),
     DaoAck(DaoAck),
@@ -35,7 +36,8 @@ fn v6(node: NodeId) -> Ipv6Addr {
 /// The ICMPv6 message. Who speaks has fewer nodes on a path than an option has room for.
 pub(crate) fn write(from: NodeId, to: NodeId, root: NodeId, output: &Output) -> Bytes {
     let message = match output {
-        Output::Dio(dio) => rpl::Message::Dio(rpl::Dio {
+        Output::Dis { .. } => rpl::Message::Dis(rpl::Dis::default()),
+        Output::Dio(dio) | Output::DioTo { dio, .. } => rpl::Message::Dio(rpl::Dio {
             instance: INSTANCE,
             version: 0,
             rank: dio.rank,
@@ -159,7 +161,7 @@ pub(crate) fn read(from: NodeId, to: NodeId, octets: &[u8]) -> Option<Message> {
             let source = *path.first()?;
             Some(Message::DaoAck(DaoAck { source, path_id: *path_id, sequence: ack.sequence }))
         }
-        rpl::Message::Dis(_) => None,
+        rpl::Message::Dis(_) => Some(Message::Dis),
     }
 }
 
@@ -186,6 +188,10 @@ mod tests {
             let to = NodeId::ALL_RPL_NODES;
             let octets = write(from, to, root, &Output::Dio(dio.clone()));
             assert_eq!(read(from, to, &octets), Some(Message::Dio(dio)));
+        }
+        for (to, asked) in [(NodeId::ALL_RPL_NODES, None), (to, Some(path[1]))] {
+            let octets = write(from, to, root, &Output::Dis { to: asked });
+            assert_eq!(read(from, to, &octets), Some(Message::Dis));
         }
         for withdrawn in [false, true] {
             let dao = Dao { path_id: 3, sequence: 200, withdrawn, path: path.clone() };

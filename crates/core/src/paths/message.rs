@@ -89,6 +89,18 @@ pub enum Output {
     /// To all neighbours.
     Dio(Dio),
     /// To one.
+    DioTo {
+        /// The neighbour.
+        to: ShortAddress,
+        /// The message.
+        dio: Dio,
+    },
+    /// Asks for DIOs (RFC 6550 section 6.2).
+    Dis {
+        /// A neighbour; `None` is all.
+        to: Option<ShortAddress>,
+    },
+    /// To one.
     Dao {
         /// The neighbour.
         to: ShortAddress,

@@ -63,10 +63,8 @@ impl OwnPath {
 /// What an offer has led to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Change {
-    /// It is none of ours, and no better.
+    /// No path was built of it.
     None,
-    /// It is what a path of ours rests on, or what we would say ourselves.
-    Consistent,
     /// A path was built.
     Built { replaced: Vec<OwnPath> },
 }
@@ -96,14 +94,20 @@ impl Offers {
     }
 
     /// A neighbour's path.
-    pub(super) fn offer(&mut self, config: &Config, address: ShortAddress, step: u16, dio: &Dio) -> Change {
+    pub(super) fn offer(
+        &mut self,
+        config: &Config,
+        address: ShortAddress,
+        (step, limit): (u16, u16),
+        dio: &Dio,
+    ) -> Change {
         if let Some(own) = self.paths.iter_mut().find(|p| p.nodes[1..] == dio.path[..]) {
             own.beyond = dio.metrics;
-            return Change::Consistent;
+            return Change::None;
         }
         // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best parent.
         let rank = dio.rank.saturating_add(step);
-        if self.paths.iter().any(|p| dio.rank >= p.rank) {
+        if rank > limit || self.paths.iter().any(|p| dio.rank >= p.rank) {
             return Change::None;
         }
         let mut nodes = Vec::with_capacity(dio.path.len() + 1);
@@ -131,6 +135,22 @@ impl Offers {
         }
         self.build(candidate, &replaced);
         Change::Built { replaced }
+    }
+
+    /// A neighbour's rank, as its newest DIO says. Returned are the paths whose parent does not rank below the node any
+    /// more (RFC 6550 section 8.2.1).
+    pub(super) fn set_parent_rank(&mut self, parent: ShortAddress, rank: u16, step: u16) -> Vec<OwnPath> {
+        for own in self.paths.iter_mut().filter(|own| own.first_hop() == Some(parent)) {
+            own.parent_rank = rank;
+            own.rank = rank.saturating_add(step);
+        }
+        let Some(own_rank) = self.rank() else { return Vec::new() };
+        self.take(|own| own.parent_rank >= own_rank)
+    }
+
+    /// Gives up every path.
+    pub(super) fn clear(&mut self) -> Vec<OwnPath> {
+        self.take(|_| true)
     }
 
     /// The node's rank: that by its best parent.

@@ -48,13 +48,21 @@ impl Net {
                         self.routers.get_mut(&n).unwrap().handle_dio(now, from, &dio, random);
                     }
                 }
+                Output::DioTo { to, dio } if heard.contains(&to) => {
+                    self.routers.get_mut(&to).unwrap().handle_dio(now, from, &dio, random);
+                }
+                Output::Dis { to } => {
+                    for n in heard.into_iter().filter(|n| to.is_none_or(|to| to == *n)) {
+                        self.routers.get_mut(&n).unwrap().handle_dis(now, from, to.is_none(), random);
+                    }
+                }
                 Output::Dao { to, dao } if heard.contains(&to) => {
                     self.routers.get_mut(&to).unwrap().handle_dao(now, from, &dao);
                 }
                 Output::DaoAck { to, ack } if heard.contains(&to) => {
                     self.routers.get_mut(&to).unwrap().handle_dao_ack(&ack);
                 }
-                Output::Dao { to, .. } | Output::DaoAck { to, .. } => {
+                Output::DioTo { to, .. } | Output::Dao { to, .. } | Output::DaoAck { to, .. } => {
                     self.routers.get_mut(&from).unwrap().handle_neighbour_lost(now, to, random);
                 }
             }
@@ -319,4 +327,150 @@ fn a_quiet_network_speaks_ever_more_rarely() {
     let later: u64 = net.routers.values().map(|r| r.counters().dios).sum();
     // Imax is 262 s: 14 intervals an hour, 13 paths and a root.
     assert!(later - said <= 14 * 15, "{}", later - said);
+}
+
+/// A DIO of a node of 802.15.4 only.
+fn dio(rank: u16, path: &[u16]) -> Dio {
+    Dio { rank, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into(), metrics: None }
+}
+
+/// All that a router wants sent.
+fn outputs(router: &mut Router) -> Vec<Output> {
+    core::iter::from_fn(|| router.poll_output()).collect()
+}
+
+/// Runs a router alone until `until`; the times at which it asked for a DIO.
+fn solicitations(router: &mut Router, until: Instant) -> Vec<Instant> {
+    let mut times = Vec::new();
+    while let Some(now) = router.next_timeout().filter(|&at| at <= until) {
+        router.handle_timeout(now, 1 << 31);
+        let asked = outputs(router).iter().filter(|o| matches!(o, Output::Dis { to: None })).count();
+        times.extend(core::iter::repeat_n(now, asked));
+    }
+    times
+}
+
+/// RFC 6550 section 8.3: a DIS to all resets the trickle timer, one to this node has an answer for its sender only.
+#[test]
+fn who_has_a_path_answers_a_dis() {
+    let mut net = Net::new(Config::default(), 3, &[(1, 2), (2, 3)], &[]);
+    net.run(3600);
+    let now = net.now;
+    let two = net.routers.get_mut(&2).unwrap();
+    two.handle_dis(now, 3, false, 0);
+    let answers = outputs(two);
+    assert!(matches!(&answers[..], [Output::DioTo { to: 3, dio }] if dio.path == [2, 1]), "{answers:?}");
+    assert!(two.next_timeout().is_some_and(|at| at > now + Duration::from_millis(1024)), "no reset");
+    two.handle_dis(now, 3, true, 0);
+    assert_eq!(outputs(two), []);
+    assert!(two.next_timeout().is_some_and(|at| at <= now + Duration::from_millis(1024)));
+    // A node without a path has nothing to say.
+    let mut lost = Router::node(Config::default(), 9, NodeType::Ieee802154);
+    lost.handle_dis(now, 3, false, 0);
+    lost.handle_dis(now, 3, true, 0);
+    assert!(outputs(&mut lost).is_empty() && lost.next_timeout().is_none());
+}
+
+#[test]
+fn a_node_without_a_path_asks_ever_more_rarely() {
+    let config = Config::default();
+    let mut node = Router::node(config, 3, NodeType::Ieee802154);
+    node.start(Instant::ZERO, 1 << 31);
+    let times = solicitations(&mut node, Instant::ZERO + Duration::from_secs(2000));
+    assert_eq!(times[0], Instant::ZERO + config.dis_delay / 2);
+    let waits: Vec<_> = times.windows(2).map(|w| w[1].saturating_since(w[0]).as_secs_f64()).collect();
+    assert_eq!(waits, [4.5, 9.0, 18.0, 36.0, 72.0, 144.0, 288.0, 288.0, 288.0, 288.0, 288.0]);
+    // Not with a path, and again without.
+    let mut now = Instant::ZERO + Duration::from_secs(2000);
+    node.handle_dio(now, 2, &dio(320, &[2, 1]), 0);
+    assert_eq!(solicitations(&mut node, now + Duration::from_secs(10)), []);
+    now += Duration::from_secs(10);
+    node.handle_neighbour_lost(now, 2, 0);
+    assert_eq!(solicitations(&mut node, now + Duration::from_secs(1)), [now]);
+    // Nor if the node is told not to.
+    let silent = Config { dis_interval: Duration::ZERO, ..config };
+    let mut node = Router::node(silent, 3, NodeType::Ieee802154);
+    node.start(Instant::ZERO, 0);
+    assert_eq!(node.next_timeout(), None);
+}
+
+/// Each node of a row forgets everything, long after the trickle timers have slowed down to Imax.
+#[test]
+fn a_node_that_reboots_joins_within_seconds() {
+    for node in [2, 3, 4] {
+        let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+        net.run(1500);
+        let (now, random) = (net.now, net.word());
+        net.routers.get_mut(&node).unwrap().reset(now, random);
+        // DIS delay, Imin and two DAO delays.
+        net.run(5);
+        assert!(net.routers[&node].paths().iter().any(|p| p.confirmed), "{node}");
+    }
+}
+
+/// RFC 6550 section 8.2.1.
+#[test]
+fn a_parents_new_rank_is_taken_over() {
+    let mut node = Router::node(Config::default(), 3, NodeType::Ieee802154);
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
+    assert_eq!(node.paths()[0].rank, 576);
+    node.handle_timeout(at(1), 0);
+    outputs(&mut node);
+    node.handle_dio(at(600), 2, &dio(1088, &[2, 1]), 0);
+    assert_eq!(node.paths()[0].rank, 1344);
+    // Trickle has begun anew, so that nodes below learn of it.
+    assert!(node.next_timeout().is_some_and(|due| due <= at(601) + Duration::from_millis(24)));
+    // With a parent of lower rank, one that does not rank below the node any more is no parent.
+    node.handle_dio(at(700), 4, &dio(832, &[4, 5, 6, 1]), 0);
+    assert_eq!(node.paths().len(), 1, "2 ranks as high as the node by way of 4");
+    assert_eq!((node.paths()[0].nodes[1], node.paths()[0].rank), (4, 1088));
+}
+
+#[test]
+fn a_rank_that_rises_too_far_ends_all_paths() {
+    let config = Config { max_rank_increase: 512, ..Config::default() };
+    let mut node = Router::node(config, 3, NodeType::Ieee802154);
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
+    // L is what was announced.
+    node.handle_timeout(at(1), 0);
+    assert!(outputs(&mut node).iter().any(|o| matches!(o, Output::Dio(dio) if dio.rank == 576)));
+    node.handle_dio(at(10), 2, &dio(832, &[2, 1]), 0);
+    assert_eq!(node.paths()[0].rank, 1088);
+    node.handle_dio(at(20), 2, &dio(833, &[2, 1]), 0);
+    assert_eq!(node.paths(), []);
+    let said = outputs(&mut node);
+    assert!(said.iter().any(|o| matches!(o, Output::Dio(d) if d.rank == INFINITE_RANK && d.path == [3])));
+    assert_eq!(solicitations(&mut node, at(21)), [at(20)], "it asks for another");
+}
+
+/// RFC 6550 section 8.3: every DIO of a lesser DAGRank that changes nothing counts, not only those of parents.
+#[test]
+fn messages_of_lower_ranks_keep_a_node_silent() {
+    // Ranks of the neighbours heard in one interval, and whether node 50 still speaks; k is 10.
+    for (count, rank, speaks) in [(9, 320, true), (10, 320, false), (30, 576, true)] {
+        let mut node = Router::node(Config::default(), 50, NodeType::Ieee802154);
+        node.handle_dio(Instant::ZERO, 2, &dio(320, &[2, 1]), 0);
+        // In the first interval paths are built; in the second nothing is new.
+        for heard_at in [100, 1100] {
+            let now = Instant::ZERO + Duration::from_millis(heard_at);
+            while let Some(due) = node.next_timeout().filter(|&due| due <= now) {
+                node.handle_timeout(due, 0);
+            }
+            for from in 10..10 + count {
+                // Each tells of its two paths: that is one transmission.
+                node.handle_dio(now, from, &dio(rank, &[from, 1]), 0);
+                node.handle_dio(now, from, &dio(rank, &[from, 99, 1]), 0);
+            }
+            outputs(&mut node);
+        }
+        let mut dios = 0;
+        while let Some(due) = node.next_timeout().filter(|&due| due < Instant::ZERO + Duration::from_secs(3))
+        {
+            node.handle_timeout(due, 0);
+            dios += outputs(&mut node).iter().filter(|o| matches!(o, Output::Dio(_))).count();
+        }
+        assert_eq!(dios > 0, speaks, "{count} DIOs of rank {rank}");
+    }
 }

@@ -92,7 +92,7 @@ impl Network {
             Some(Site { router, random, armed: None, links: Vec::new(), known: Vec::new() });
     }
 
-    /// The network is complete: routers learn which links they have, and the root begins to speak.
+    /// The network is complete: routers learn which links they have and start.
     pub(crate) fn start_routers(&mut self, now: Instant) {
         let Some(paths) = &mut self.paths else { return };
         for (i, link) in self.links.iter().enumerate() {
@@ -108,8 +108,11 @@ impl Network {
             site.links.sort_unstable();
             site.links.dedup_by_key(|l| l.0);
         }
-        let root = paths.root;
-        self.with_router(now, root, |router, random| router.start(now, random));
+        let nodes: Vec<u32> =
+            (0..).zip(&paths.routers).filter(|(_, site)| site.is_some()).map(|(i, _)| i).collect();
+        for node in nodes {
+            self.with_router(now, NodeId(node), |router, random| router.start(now, random));
+        }
     }
 
     /// A node's own paths to the root, best first.
@@ -156,7 +159,9 @@ impl Network {
             return;
         };
         let from = short_address(from);
+        let to_all = to == NodeId::ALL_RPL_NODES;
         self.with_router(now, at, |router, random| match &message {
+            control::Message::Dis => router.handle_dis(now, from, to_all, random),
             control::Message::Dio(dio) => router.handle_dio(now, from, dio, random),
             control::Message::Dao(dao) => router.handle_dao(now, from, dao),
             control::Message::DaoAck(ack) => router.handle_dao_ack(ack),
@@ -213,8 +218,11 @@ impl Network {
     /// A message leaves: to one neighbour, or on every cable and once on the air.
     fn say(&mut self, now: Instant, at: NodeId, output: &Output) {
         let to = match output {
-            Output::Dio(_) => NodeId::ALL_RPL_NODES,
-            Output::Dao { to, .. } | Output::DaoAck { to, .. } => node_of(*to),
+            Output::Dio(_) | Output::Dis { to: None } => NodeId::ALL_RPL_NODES,
+            Output::DioTo { to, .. }
+            | Output::Dis { to: Some(to) }
+            | Output::Dao { to, .. }
+            | Output::DaoAck { to, .. } => node_of(*to),
         };
         let root = self.root().unwrap_or(at);
         let octets = control::write(at, to, root, output);

@@ -27,6 +27,16 @@ pub struct PathsSection {
     /// k, the redundancy constant of the trickle timer; 0 never keeps a node silent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redundancy: Option<u8>,
+    /// Time within which a node without a path sends the first DIS, at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dis_delay: Option<Span>,
+    /// Time from the first DIS to the second, doubled after each; 0 sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dis_interval: Option<Span>,
+    /// DAGMaxRankIncrease: how far the rank of a node may rise above its lowest before it gives its paths up; 0 is no
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rank_increase: Option<u16>,
     /// How long a new path waits before it is told upstream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_delay: Option<Span>,
@@ -66,6 +76,9 @@ impl PathsSection {
             interval_min: span("interval_min", self.interval_min, base.interval_min)?,
             doublings: number("doublings", self.doublings, base.doublings, 0..=20)?,
             redundancy: self.redundancy.unwrap_or(base.redundancy),
+            dis_delay: self.dis_delay.map_or(base.dis_delay, |Span(span)| span),
+            dis_interval: self.dis_interval.map_or(base.dis_interval, |Span(span)| span),
+            max_rank_increase: self.max_rank_increase.unwrap_or(base.max_rank_increase),
             dao_delay: span("dao_delay", self.dao_delay, base.dao_delay)?,
             dao_timeout: span("dao_timeout", self.dao_timeout, base.dao_timeout)?,
             dao_tries: number("dao_tries", self.dao_tries, base.dao_tries, 1..=u8::MAX)?,
@@ -79,6 +92,9 @@ impl PathsSection {
         self.interval_min = Some(Span(config.interval_min));
         self.doublings = Some(config.doublings);
         self.redundancy = Some(config.redundancy);
+        self.dis_delay = Some(Span(config.dis_delay));
+        self.dis_interval = Some(Span(config.dis_interval));
+        self.max_rank_increase = Some(config.max_rank_increase);
         self.dao_delay = Some(Span(config.dao_delay));
         self.dao_timeout = Some(Span(config.dao_timeout));
         self.dao_tries = Some(config.dao_tries);

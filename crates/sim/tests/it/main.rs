@@ -29,6 +29,7 @@ mod outside;
 mod pcapng;
 mod radio;
 mod radio_allocations;
+mod rpl;
 mod set;
 mod tap;
 mod transfer;
