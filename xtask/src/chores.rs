@@ -92,6 +92,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
         Some((name, options)) if name == "sweep" => sweep(options),
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
+        Some((name, options)) if name == "rpl" => rpl(options),
         Some(_) => {
             let mut command =
                 cargo::command(&["run", "--profile", "dist", "--locked", "--package", "anabranch-lab"]);
@@ -150,6 +151,26 @@ fn aodv_loops(options: &[String]) -> Result<(), Failure> {
     command.args(["aodv_loops::no_loop", "--", "--nocapture"]).env("ANABRANCH_AODV_RUNS", "20000");
     let known = [("--runs", "ANABRANCH_AODV_RUNS")];
     for (name, value) in numbers(options, &known, "aodv-loops takes `--runs N`")? {
+        command.env(name, value.to_string());
+    }
+    cargo::run(command)
+}
+
+/// `campaign rpl [--runs N]`: reboots, deaths and link quality in meshes, tests of anabranch-sim, for longer.
+fn rpl(options: &[String]) -> Result<(), Failure> {
+    let mut command = cargo::command(&[
+        "test",
+        "--profile",
+        "dist",
+        "--locked",
+        "--package",
+        "anabranch-sim",
+        "--test",
+        "it",
+    ]);
+    command.args(["rpl::", "--", "--nocapture"]).env("ANABRANCH_RPL_RUNS", "100");
+    let known = [("--runs", "ANABRANCH_RPL_RUNS")];
+    for (name, value) in numbers(options, &known, "rpl takes `--runs N`")? {
         command.env(name, value.to_string());
     }
     cargo::run(command)
@@ -227,6 +248,7 @@ mod tests {
         assert!(matches!(campaign(&args(&["deployed-faults", "--runs"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["rpl", "--seed", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", 7)]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));

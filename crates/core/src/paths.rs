@@ -25,7 +25,10 @@
 //! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for, `offers` the node's own paths, `routes` what it stores for
 //! others.
 
+mod candidates;
+mod etx;
 mod message;
+mod objective;
 mod offers;
 mod routes;
 mod solicit;
@@ -35,10 +38,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 pub use message::{Dao, DaoAck, Dio, INFINITE_RANK, Metrics, NodeType, Output, Path, ShortAddress};
+pub use objective::Objective;
 pub use offers::OwnPath;
 pub use routes::Route;
 
 use crate::time::{Duration, Instant};
+use candidates::Candidates;
+use etx::{Neighbours, ONE};
 use offers::{Change, Offers};
 use routes::Routes;
 use solicit::Solicit;
@@ -63,8 +69,17 @@ pub struct Config {
     /// DAGMaxRankIncrease: how far the rank may rise above the lowest that the node has announced since it last had no
     /// path (RFC 6550 section 8.2.2.4). 0 is no limit.
     pub max_rank_increase: u16,
-    /// MinHopRankIncrease: what a cellular hop adds to the rank; a hop over the radio adds four times as much. 64, so that
-    /// the latter is RPL's 256 (RFC 6550 section 17).
+    /// How paths are compared.
+    pub objective: Objective,
+    /// PARENT_SWITCH_THRESHOLD of [`Objective::Mrhof`] in 1/128 of a transmission: by how much the ETX of another path must be
+    /// lower; 192 (RFC 6719 section 5).
+    pub parent_switch_threshold: u16,
+    /// Time between two unicast probes (DIOs) of neighbours that could become parents and of parents that no packets go
+    /// to; an eighth of it as long as such a link is not measured or fails. Zero sends none. Only with an objective
+    /// function that uses the ETX.
+    pub probe_interval: Duration,
+    /// MinHopRankIncrease: the least that a hop adds to the rank; 256 (RFC 6550 section 17). With [`Objective::Paper`] a
+    /// cellular hop adds this, and a hop over the radio four times as much.
     pub min_hop_rank_increase: u16,
     /// How long a new path waits before it is told upstream, up to twice that; 1 s (DEFAULT_DAO_DELAY).
     pub dao_delay: Duration,
@@ -88,13 +103,23 @@ impl Default for Config {
             dis_delay: Duration::from_secs(1),
             dis_interval: Duration::from_secs(4),
             max_rank_increase: 2048,
-            min_hop_rank_increase: 64,
+            objective: Objective::Mrhof,
+            parent_switch_threshold: 192,
+            probe_interval: Duration::from_secs(60),
+            min_hop_rank_increase: 256,
             dao_delay: Duration::from_secs(1),
             dao_timeout: Duration::from_secs(4),
             dao_tries: 6,
             longest_path: 24,
             max_routes: 4096,
         }
+    }
+}
+
+impl Config {
+    /// With the paper's rank: 64 for a cellular hop, so that a hop over the radio adds RPL's 256.
+    pub fn paper() -> Self {
+        Self { objective: Objective::Paper, min_hop_rank_increase: 64, ..Self::default() }
     }
 }
 
@@ -114,6 +139,8 @@ pub struct Counters {
     pub dios: u64,
     /// DISs sent.
     pub solicitations: u64,
+    /// Links probed.
+    pub probes: u64,
     /// DAOs sent or passed on.
     pub daos: u64,
     /// Messages that made no sense: a path with a circle, of the wrong end, or too long.
@@ -136,6 +163,11 @@ pub struct Router {
     kind: NodeType,
     root: bool,
     offers: Offers,
+    /// What neighbours offer; only with an objective function that uses the ETX.
+    candidates: Candidates,
+    neighbours: Neighbours,
+    /// When a link is probed next.
+    probe: Option<Instant>,
     routes: Routes,
     trickle: Trickle,
     sequence: u8,
@@ -145,6 +177,8 @@ pub struct Router {
     counted: Vec<(ShortAddress, Instant)>,
     /// L of RFC 6550 section 8.2.2.4.
     lowest_rank: Option<u16>,
+    /// Rank and ETX as last announced.
+    announced: Option<(u16, u16)>,
     /// What was withdrawn of late.
     heard: Vec<(Path, Instant)>,
     /// How good the links to parents are, as the owner has said.
@@ -171,6 +205,9 @@ impl Router {
             kind,
             root,
             offers: Offers::default(),
+            candidates: Candidates::default(),
+            neighbours: Neighbours::default(),
+            probe: None,
             routes: Routes::default(),
             trickle: Trickle::default(),
             sequence: 0,
@@ -178,6 +215,7 @@ impl Router {
             solicit: Solicit::default(),
             counted: Vec::new(),
             lowest_rank: None,
+            announced: None,
             heard: Vec::new(),
             links: Vec::new(),
             counters: Counters::default(),
@@ -222,7 +260,10 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
-        let step = self.rank_step(dio.node_type);
+        if self.config.objective.uses_etx() {
+            return self.handle_offer(now, from, dio, random);
+        }
+        let step = objective::paper_step(&self.config, self.kind, dio.node_type);
         let changed = self.parent_rank(now, from, dio.rank, step, random);
         if changed && self.offers.paths().is_empty() {
             // Nodes below hear of it before the node joins again.
@@ -245,6 +286,172 @@ impl Router {
                 self.trickle.reset(now, &self.config, random);
             }
         }
+    }
+
+    /// A neighbour tells of a path, which is kept as a candidate whether or not it is chosen.
+    fn handle_offer(&mut self, now: Instant, from: ShortAddress, dio: &Dio, random: u32) {
+        self.candidates.set_rank(now, from, dio.rank);
+        let sensible = self.sensible(&dio.path);
+        if sensible {
+            self.candidates.hear(now, dio);
+        } else {
+            self.counters.refused += 1;
+        }
+        if !self.choose(now, random) && sensible {
+            self.count_consistent(now, from, dio.rank);
+        }
+    }
+
+    /// Compares all candidates. True if the preferred parent, the paths or the node's DAGRank have changed.
+    fn choose(&mut self, now: Instant, random: u32) -> bool {
+        if self.root || !self.config.objective.uses_etx() {
+            return false;
+        }
+        let unit = self.config.min_hop_rank_increase.max(1);
+        let before = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
+        let count = self.offers.paths().len();
+        let limit = self.highest_rank();
+        let chosen = self.candidates.choose(&self.config, &self.neighbours, self.offers.paths(), limit);
+        let (built, gone) = self.offers.adopt(&self.config, self.address, &self.candidates, &chosen);
+        let paths_changed = built > 0 || !gone.is_empty();
+        if self.offers.paths().is_empty() {
+            if paths_changed {
+                // RFC 6550 section 8.2.2.5: the node poisons what rests on it.
+                self.candidates.clear();
+                self.withdraw(now, &[self.address]);
+                self.lost(now, gone, random);
+            }
+            return paths_changed;
+        }
+        self.counters.built += built;
+        self.counters.replaced += gone.len() as u64;
+        gone.into_iter().for_each(|old| self.unstore(old));
+        if built > 0 {
+            self.solicit.stop();
+            self.announce(now, random);
+            self.begin_probes(now, random);
+        }
+        let after = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
+        if before.1 != after.1 || self.offers.paths().len() > count || self.has_moved() {
+            self.trickle.reset(now, &self.config, random);
+        }
+        paths_changed || before != after
+    }
+
+    /// The rank or the ETX is no longer what nodes below have heard.
+    fn has_moved(&self) -> bool {
+        let (Some((rank, etx)), Some(own), Some(path)) =
+            (self.announced, self.offers.rank(), self.offers.paths().first())
+        else {
+            return false;
+        };
+        own.abs_diff(rank) >= self.config.min_hop_rank_increase
+            || self.etx(path).abs_diff(etx) >= self.config.parent_switch_threshold.max(ONE)
+    }
+
+    /// The link layer has sent a frame to a neighbour that many times, and the neighbour has acknowledged it or not. True
+    /// if [`Router::handle_link_change`] is to be called. A frame that found no free channel says nothing of the link.
+    pub fn note_transmissions(
+        &mut self,
+        now: Instant,
+        neighbour: ShortAddress,
+        attempts: u8,
+        acknowledged: bool,
+    ) -> bool {
+        self.config.objective.uses_etx()
+            && attempts > 0
+            && self.neighbours.note(now, neighbour, attempts, acknowledged)
+    }
+
+    /// The quality of a link has changed: another parent may be better.
+    pub fn handle_link_change(&mut self, now: Instant, random: u32) {
+        self.choose(now, random);
+    }
+
+    /// The link to that neighbour is a cable, whose ETX is 1.
+    pub fn set_reliable(&mut self, neighbour: ShortAddress) {
+        self.neighbours.entry(neighbour).reliable = true;
+    }
+
+    /// ETX of one of the node's own paths in units of 1/128 (RFC 6551 section 4.3.2): its first link's as measured, and
+    /// the rest as the parent has said.
+    pub fn etx(&self, path: &OwnPath) -> u16 {
+        path.first_hop().map_or(0, |first| path.beyond_etx.saturating_add(self.neighbours.etx(first)))
+    }
+
+    /// ETX of the link to a neighbour, in units of 1/128; an assumption as long as nothing was sent over it.
+    pub fn link_etx(&self, neighbour: ShortAddress) -> u16 {
+        self.neighbours.etx(neighbour)
+    }
+
+    /// Probes begin when there is a path.
+    fn begin_probes(&mut self, now: Instant, random: u32) {
+        if self.probe.is_none() {
+            self.schedule_probe(now, true, random);
+        }
+    }
+
+    fn schedule_probe(&mut self, now: Instant, soon: bool, random: u32) {
+        let interval = self.config.probe_interval;
+        if interval.is_zero() || !self.config.objective.uses_etx() {
+            return;
+        }
+        let wait = if soon { interval / 8 } else { interval };
+        self.probe = Some(now + wait / 2 + wait.mul_ratio(u64::from(random), 1 << 32));
+    }
+
+    /// Sends a DIO over a link that is to be measured.
+    fn send_probe(&mut self, now: Instant, random: u32) {
+        self.probe = None;
+        if self.offers.paths().is_empty() {
+            return;
+        }
+        let target = self.probe_target(now);
+        if let (Some((to, _)), Some(dio)) = (target, self.dios().into_iter().next()) {
+            self.neighbours.entry(to).used = now;
+            self.counters.probes += 1;
+            self.output.push_back(Output::DioTo { to, dio });
+        }
+        self.schedule_probe(now, target.is_some_and(|(_, urgent)| urgent), random);
+    }
+
+    /// The neighbour whose link is to be probed, and whether others wait: one that is not measured yet or fails, or one
+    /// that nothing was sent to for an interval; of parents and of those that
+    /// would be if their link were perfect.
+    fn probe_target(&self, now: Instant) -> Option<(ShortAddress, bool)> {
+        let (objective, unit) = (self.config.objective, self.config.min_hop_rank_increase.max(1));
+        let own = self.offers.paths();
+        let own_rank = self.offers.rank()?;
+        let cost = |rank, etx, link| objective.cost(&self.config, rank, etx, link);
+        let present = |path: &OwnPath| {
+            cost(path.parent_rank, path.beyond_etx, path.first_hop().map_or(0, |n| self.neighbours.etx(n)))
+        };
+        let preferred = own.first().map(present)?;
+        // Of a path beside the preferred one the parent ranks below the node.
+        let beside = if own.len() < usize::from(self.config.max_paths) {
+            Some(u32::MAX)
+        } else {
+            own.iter().skip(1).map(present).max()
+        };
+        let useful = |neighbour, rank, etx| {
+            let best = cost(rank, etx, ONE);
+            own.iter().any(|p| p.first_hop() == Some(neighbour))
+                || best < preferred
+                || rank / unit < own_rank / unit && beside.is_some_and(|worst| best < worst)
+        };
+        let state = |neighbour| {
+            let known = self.neighbours.get(neighbour);
+            let urgent = known.is_none_or(|n| !n.estimate.is_measured() || n.estimate.is_failing());
+            (urgent, known.map_or(Instant::ZERO, |n| n.used), known.is_some_and(|n| n.reliable))
+        };
+        let offered = self.candidates.iter().filter(|c| useful(c.neighbour(), c.rank, c.etx));
+        let waiting = offered.filter_map(|c| {
+            let (urgent, used, reliable) = state(c.neighbour());
+            let idle = now.saturating_since(used);
+            let due = urgent || idle >= self.config.probe_interval;
+            (due && !reliable).then_some((!urgent, used, c.etx, c.neighbour()))
+        });
+        waiting.min().map(|(settled, _, _, neighbour)| (neighbour, !settled))
     }
 
     /// A neighbour announces a rank. Paths through it take it over; those that the node must not keep are dropped. True if
@@ -294,19 +501,13 @@ impl Router {
         self.trickle.heard_consistent();
     }
 
-    /// By how much a rank grows over the link to a neighbour of that type (RFC 6552 section 4.1, step_of_rank): a hop over
-    /// the radio is worth four over the cellular network.
-    fn rank_step(&self, neighbour: NodeType) -> u16 {
-        let cellular = self.kind == NodeType::BaseStation || neighbour == NodeType::BaseStation;
-        self.config.min_hop_rank_increase.max(1).saturating_mul(if cellular { 1 } else { RADIO_STEP })
-    }
-
     /// A link upstream is broken, or a node there has forgotten what it had stored.
     fn handle_withdrawal(&mut self, now: Instant, from: ShortAddress, link: &[ShortAddress], random: u32) {
         self.heard.retain(|(_, at)| now.saturating_since(*at) < REMEMBERED);
         if link.is_empty() || link.len() > 2 || self.heard.iter().any(|(l, _)| l == link) {
             return;
         }
+        self.candidates.withdraw(link);
         let gone = self.offers.withdraw(link);
         if gone.is_empty() && !self.routes.lead_through(from) {
             return;
@@ -319,7 +520,7 @@ impl Router {
     fn withdraw(&mut self, now: Instant, link: &[ShortAddress]) {
         self.heard.push((link.into(), now));
         let (node_type, path) = (self.kind, link.into());
-        let dio = Dio { rank: INFINITE_RANK, node_type, multi_link: 0, path, metrics: None };
+        let dio = Dio { rank: INFINITE_RANK, node_type, multi_link: 0, path, metrics: None, etx: None };
         self.output.push_back(Output::Dio(dio));
     }
 
@@ -420,6 +621,7 @@ impl Router {
 
     /// The link layer has found that a neighbour does not answer any more: every path through it is lost.
     pub fn handle_neighbour_lost(&mut self, now: Instant, neighbour: ShortAddress, random: u32) {
+        self.candidates.lose(neighbour);
         let gone = self.offers.lose(neighbour);
         let others = self.routes.lose(neighbour);
         if gone.is_empty() && !others {
@@ -446,8 +648,10 @@ impl Router {
         self.counters.lost += gone.len() as u64;
         gone.into_iter().for_each(|path| self.unstore(path));
         self.trickle.reset(now, &self.config, random);
+        // Local repair: another neighbour that was heard before takes the place of the parent.
+        self.choose(now, random);
         if self.offers.paths().is_empty() {
-            self.lowest_rank = None;
+            (self.lowest_rank, self.announced) = (None, None);
             self.solicit.begin(now, &self.config, random);
         }
     }
@@ -463,14 +667,16 @@ impl Router {
 
     /// Nothing is known any more, as after a reboot.
     pub fn reset(&mut self, now: Instant, random: u32) {
-        *self = Self::new(self.config, self.address, self.kind, self.root);
+        let mut neighbours = core::mem::take(&mut self.neighbours);
+        neighbours.forget();
+        *self = Self { neighbours, ..Self::new(self.config, self.address, self.kind, self.root) };
         self.start(now, random);
     }
 
     /// When [`Router::handle_timeout`] wants to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let dao = self.offers.paths().iter().filter_map(|p| p.due).min();
-        [self.trickle.next_timeout(), self.solicit.due(), dao].into_iter().flatten().min()
+        [self.trickle.next_timeout(), self.solicit.due(), self.probe, dao].into_iter().flatten().min()
     }
 
     /// Answers [`Router::next_timeout`].
@@ -481,6 +687,9 @@ impl Router {
         if self.solicit.handle_timeout(now, &self.config, random) {
             self.output.push_back(Output::Dis { to: None });
             self.counters.solicitations += 1;
+        }
+        if self.probe.is_some_and(|due| due <= now) {
+            self.send_probe(now, random);
         }
         let mut unanswered = Vec::new();
         for i in 0..self.offers.paths().len() {
@@ -506,6 +715,7 @@ impl Router {
         }
         for id in unanswered {
             let gone = self.offers.drop_path(id);
+            gone.iter().for_each(|path| self.candidates.forget(&path.nodes[1..]));
             self.lost(now, gone.into_iter().collect(), random);
         }
     }
@@ -514,6 +724,7 @@ impl Router {
     fn say_paths(&mut self) {
         if let (false, Some(rank)) = (self.root, self.offers.rank()) {
             self.lowest_rank = Some(self.lowest_rank.map_or(rank, |lowest| lowest.min(rank)));
+            self.announced = self.offers.paths().first().map(|path| (rank, self.etx(path)));
         }
         for dio in self.dios() {
             self.output.push_back(Output::Dio(dio));
@@ -526,7 +737,8 @@ impl Router {
         if self.root {
             let rank = self.config.min_hop_rank_increase.max(1);
             let (path, metrics) = ([self.address].into(), Some(Metrics::NOWHERE));
-            return [Dio { rank, node_type: self.kind, multi_link: 0, path, metrics }].into();
+            let etx = self.said_etx(0);
+            return [Dio { rank, node_type: self.kind, multi_link: 0, path, metrics, etx }].into();
         }
         let Some(rank) = self.offers.rank() else { return Vec::new() };
         let said = |path: &OwnPath| Dio {
@@ -535,8 +747,14 @@ impl Router {
             multi_link: path.multi_link + u8::from(self.kind == NodeType::MultiLink),
             path: path.nodes.clone(),
             metrics: self.metrics(path),
+            etx: self.said_etx(self.etx(path)),
         };
         self.offers.paths().iter().map(said).collect()
+    }
+
+    /// OF0 and the paper's rule need no metric.
+    fn said_etx(&self, etx: u16) -> Option<u16> {
+        (self.config.objective == Objective::Mrhof).then_some(etx)
     }
 
     /// What the owner knows of the link to a neighbour. It may say so as often as that changes; nothing is sent for it.
@@ -569,15 +787,35 @@ impl Router {
     /// is known here, and stands for the one that is returned from then on, wherever that path is stored.
     pub fn next_hop(&self, end: ShortAddress, path_id: u8, upward: bool) -> Option<Hop> {
         if upward && end == self.address {
-            let path = self.offers.find(path_id)?;
+            let path = self.own_path(path_id)?;
             return Some(Hop { to: *path.nodes.get(1)?, path_id: path.id });
         }
         if upward && path_id == 0 {
             // Not a path of `end`: the next node decides anew.
-            return Some(Hop { to: *self.offers.find(0)?.nodes.get(1)?, path_id: 0 });
+            return Some(Hop { to: *self.own_path(0)?.nodes.get(1)?, path_id: 0 });
         }
         let route = self.routes.get(end, path_id)?;
+        if let (true, Some(up)) = (upward, route.up)
+            && self.neighbours.is_failing(up)
+            && let Some(path) = self.own_path(0)
+            && path.first_hop() != Some(up)
+            && !path.nodes.contains(&end)
+            && !path.nodes.contains(&route.down)
+        {
+            // Local repair: the packet keeps its number, and nodes further on remember where the path leads now.
+            return Some(Hop { to: path.first_hop()?, path_id: route.path_id });
+        }
         Some(Hop { to: if upward { route.up? } else { route.down }, path_id: route.path_id })
+    }
+
+    /// The path of that number; for 0 the best whose first link works, a confirmed one before others.
+    fn own_path(&self, id: u8) -> Option<&OwnPath> {
+        if id != 0 {
+            return self.offers.paths().iter().find(|p| p.id == id);
+        }
+        let works = |p: &&OwnPath| p.first_hop().is_some_and(|n| !self.neighbours.is_failing(n));
+        let working = || self.offers.paths().iter().filter(works);
+        working().find(|p| p.confirmed).or_else(|| working().next()).or(self.offers.paths().first())
     }
 
     /// What is stored for others.
@@ -608,9 +846,6 @@ impl Router {
             && path.iter().enumerate().all(|(i, n)| !path[..i].contains(n))
     }
 }
-
-/// step_of_rank of a hop over the radio.
-const RADIO_STEP: u16 = 4;
 
 /// A withdrawal that comes again so soon is the same one.
 const REMEMBERED: Duration = Duration::from_secs(10);

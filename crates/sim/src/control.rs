@@ -69,31 +69,39 @@ fn dio_options(dio: &Dio) -> Vec<ControlOption> {
         multi_link: dio.multi_link,
         path: dio.path.iter().rev().copied().collect(),
     })];
+    let mut metrics = Vec::new();
     if let Some(Metrics { latency, throughput }) = dio.metrics {
         let micros = u32::try_from(latency.as_nanos() / 1000).unwrap_or(u32::MAX);
+        metrics.extend([Metric::Throughput(throughput), Metric::Latency(micros)]);
+    }
+    metrics.extend(dio.etx.map(Metric::Etx));
+    if !metrics.is_empty() {
         let mut objects = Vec::new();
-        rpl::emit_metrics(&[Metric::Throughput(throughput), Metric::Latency(micros)], &mut objects);
+        rpl::emit_metrics(&metrics, &mut objects);
         options.push(ControlOption::DagMetricContainer(objects));
     }
     options
 }
 
-/// Both, or nothing: half of it is of no use.
-fn read_metrics(options: &[ControlOption]) -> Option<Metrics> {
+/// Latency and throughput, or nothing: half of it is of no use; and the ETX.
+fn read_metrics(options: &[ControlOption]) -> (Option<Metrics>, Option<u16>) {
     let container = options.iter().find_map(|option| match option {
         ControlOption::DagMetricContainer(objects) => Some(objects),
         _ => None,
-    })?;
-    let metrics = rpl::parse_metrics(container)?;
-    let throughput = metrics.iter().find_map(|metric| match metric {
-        Metric::Throughput(octets) => Some(*octets),
-        Metric::Latency(_) => None,
-    })?;
-    let latency = metrics.iter().find_map(|metric| match metric {
-        Metric::Latency(micros) => Some(Duration::from_micros(u64::from(*micros))),
-        Metric::Throughput(_) => None,
-    })?;
-    Some(Metrics { latency, throughput })
+    });
+    let Some(metrics) = container.and_then(|objects| rpl::parse_metrics(objects)) else {
+        return (None, None);
+    };
+    let (mut throughput, mut latency, mut etx) = (None, None, None);
+    for metric in metrics {
+        match metric {
+            Metric::Throughput(octets) => throughput = throughput.or(Some(octets)),
+            Metric::Latency(micros) => latency = latency.or(Some(Duration::from_micros(u64::from(micros)))),
+            Metric::Etx(value) => etx = etx.or(Some(value)),
+        }
+    }
+    let both = latency.zip(throughput).map(|(latency, throughput)| Metrics { latency, throughput });
+    (both, etx)
 }
 
 fn dao_message(dao: &Dao) -> rpl::Dao {
@@ -145,8 +153,9 @@ pub(crate) fn read(from: NodeId, to: NodeId, octets: &[u8]) -> Option<Message> {
                 rpl::NodeType::BaseStation => NodeType::BaseStation,
             };
             let path = said.path.iter().rev().copied().collect();
-            let metrics = read_metrics(&dio.options);
-            Some(Message::Dio(Dio { rank: dio.rank, node_type, multi_link: said.multi_link, path, metrics }))
+            let (metrics, etx) = read_metrics(&dio.options);
+            let multi_link = said.multi_link;
+            Some(Message::Dio(Dio { rank: dio.rank, node_type, multi_link, path, metrics, etx }))
         }
         rpl::Message::Dao(dao) => {
             let PathBuilt { id: path_id, path } = built?.clone();
@@ -183,6 +192,7 @@ mod tests {
             path: path.into(),
             metrics: (rank != INFINITE_RANK)
                 .then_some(Metrics { latency: Duration::from_micros(12_345), throughput: 12_500 }),
+            etx: (rank != INFINITE_RANK).then_some(300),
         };
         for dio in [dio(768, &path), dio(INFINITE_RANK, &path[..2]), dio(INFINITE_RANK, &path[..1])] {
             let to = NodeId::ALL_RPL_NODES;

@@ -57,6 +57,8 @@ pub struct Dio {
     pub path: Path,
     /// Of that path, if every node on it knows its link.
     pub metrics: Option<Metrics>,
+    /// ETX of that path in units of 1/128 (RFC 6551 section 4.3.2), for [`super::Objective::Mrhof`].
+    pub etx: Option<u16>,
 }
 
 /// A path that the nodes on it shall store, or forget.

@@ -3,11 +3,12 @@
 use alloc::vec::Vec;
 
 use super::Config;
+use super::candidates::{Candidates, Judged};
 use super::message::{Dio, Metrics, Path, ShortAddress};
 use crate::time::Instant;
 
 /// A path of the node's own.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OwnPath {
     /// Its number, from 1; at most twice NP_thr.
     pub id: u8,
@@ -23,6 +24,8 @@ pub struct OwnPath {
     pub confirmed: bool,
     /// From the parent on, as it said last.
     pub(super) beyond: Option<Metrics>,
+    /// ETX from the parent on; 0 with the paper's rule.
+    pub(super) beyond_etx: u16,
     /// When it is to be told upstream, for the first time or again.
     pub(super) due: Option<Instant>,
     /// How often it was.
@@ -73,6 +76,9 @@ pub(super) enum Change {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Offers {
     paths: Vec<OwnPath>,
+    /// The first path is that of the preferred parent, and the node's rank follows from it: this, at least. `None` with
+    /// the paper's rule.
+    least_rank: Option<u16>,
 }
 
 impl Offers {
@@ -83,14 +89,6 @@ impl Offers {
 
     pub(super) fn paths_mut(&mut self) -> &mut [OwnPath] {
         &mut self.paths
-    }
-
-    /// The path of that number; for 0 the best, a confirmed one before others.
-    pub(super) fn find(&self, id: u8) -> Option<&OwnPath> {
-        if id == 0 {
-            return self.paths.iter().find(|p| p.confirmed).or(self.paths.first());
-        }
-        self.paths.iter().find(|p| p.id == id)
     }
 
     /// A neighbour's path.
@@ -120,6 +118,7 @@ impl Offers {
             multi_link: dio.multi_link,
             confirmed: false,
             beyond: dio.metrics,
+            beyond_etx: 0,
             due: None,
             tries: 0,
             sequence: 0,
@@ -153,8 +152,58 @@ impl Offers {
         self.take(|_| true)
     }
 
-    /// The node's rank: that by its best parent.
+    /// The paths follow the offers that were chosen. Returns the number of new ones and those that are gone.
+    pub(super) fn adopt(
+        &mut self,
+        config: &Config,
+        address: ShortAddress,
+        candidates: &Candidates,
+        chosen: &[Judged],
+    ) -> (u64, Vec<OwnPath>) {
+        let offer = |judged: &Judged| candidates.get(judged.at);
+        let gone = self.take(|own| !chosen.iter().any(|judged| offer(judged).path[..] == own.nodes[1..]));
+        let mut built = 0;
+        let mut paths = Vec::with_capacity(chosen.len());
+        for judged in chosen {
+            let offer = offer(judged);
+            let known = self.paths.iter().position(|own| own.nodes[1..] == offer.path[..]);
+            let mut path = match known {
+                Some(at) => self.paths.swap_remove(at),
+                None => {
+                    built += 1;
+                    let mut nodes = Vec::with_capacity(offer.path.len() + 1);
+                    nodes.push(address);
+                    nodes.extend_from_slice(&offer.path);
+                    let taken = |id: u8| self.paths.iter().chain(&paths).chain(&gone).any(|p| p.id == id);
+                    let id = (1..=u8::MAX).find(|&id| !taken(id)).unwrap_or(1);
+                    OwnPath { id, nodes, ..OwnPath::default() }
+                }
+            };
+            path.rank = judged.rank;
+            path.parent_rank = offer.rank;
+            path.multi_link = offer.multi_link;
+            path.beyond = offer.metrics;
+            path.beyond_etx = offer.etx;
+            paths.push(path);
+        }
+        self.paths = paths;
+        // RFC 6719 section 3.3, the third case.
+        let highest = self.paths.iter().map(|p| p.rank).max().unwrap_or_default();
+        let increase = config.max_rank_increase;
+        self.least_rank = Some(if increase == 0 { 0 } else { highest.saturating_sub(increase) });
+        (built, gone)
+    }
+
+    /// The nodes of the preferred parent's path.
+    pub(super) fn preferred(&self) -> Option<Path> {
+        self.paths.first().map(|path| path.nodes.clone())
+    }
+
+    /// The node's rank: that by its preferred parent; with the paper's rule, by its best.
     pub(super) fn rank(&self) -> Option<u16> {
+        if let Some(least) = self.least_rank {
+            return self.paths.first().map(|path| path.rank.max(least));
+        }
         self.paths.iter().map(|p| p.rank).min()
     }
 

@@ -5,6 +5,8 @@ use alloc::vec;
 
 use super::*;
 
+mod etx;
+
 /// Routers, and who hears whom.
 struct Net {
     routers: BTreeMap<ShortAddress, Router>,
@@ -42,6 +44,13 @@ impl Net {
             let random = self.word();
             let heard = self.neighbours(from);
             let now = self.now;
+            if let Output::DioTo { to, .. } | Output::Dao { to, .. } | Output::DaoAck { to, .. } = &output {
+                let router = self.routers.get_mut(&from).unwrap();
+                let good = heard.contains(to);
+                if router.note_transmissions(now, *to, if good { 1 } else { 4 }, good) {
+                    router.handle_link_change(now, random);
+                }
+            }
             match output {
                 Output::Dio(dio) => {
                     for n in heard {
@@ -128,7 +137,7 @@ const DIAMOND: &[(u16, u16)] = &[(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5),
 
 #[test]
 fn a_node_keeps_several_paths_and_all_on_them_store_them() {
-    let mut net = Net::new(Config::default(), 6, DIAMOND, &[]);
+    let mut net = Net::new(Config::paper(), 6, DIAMOND, &[]);
     net.run(60);
     for relay in [2, 3, 4] {
         assert_eq!(net.paths(relay)[0], [relay, 1]);
@@ -147,7 +156,7 @@ fn a_node_keeps_several_paths_and_all_on_them_store_them() {
 
 #[test]
 fn no_more_than_the_limit_and_the_better_ones() {
-    let config = Config { max_paths: 2, ..Config::default() };
+    let config = Config { max_paths: 2, ..Config::paper() };
     // 7 is two hops away by 2 and by 3, and three by 6.
     let links = [(1, 2), (1, 3), (1, 4), (4, 6), (2, 7), (3, 7), (6, 7)];
     let mut net = Net::new(config, 7, &links, &[]);
@@ -162,7 +171,7 @@ fn no_more_than_the_limit_and_the_better_ones() {
 fn a_multi_link_node_makes_a_path_better() {
     // 2-3-4-5 in a row from the root; 6 is multi-link, hears 5, and reaches the root by the base station 7.
     let links = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 1)];
-    let config = Config { max_paths: 1, ..Config::default() };
+    let config = Config { max_paths: 1, ..Config::paper() };
     let mut net = Net::new(config, 7, &links, &[6]);
     net.run(100);
     assert_eq!(net.paths(5), [vec![5, 6, 7, 1]]);
@@ -174,7 +183,7 @@ fn a_multi_link_node_makes_a_path_better() {
 #[test]
 fn paths_of_a_dead_relay_go_and_others_come() {
     let links = [(1, 2), (1, 3), (2, 4), (3, 4), (4, 5), (3, 6), (6, 5)];
-    let config = Config { max_paths: 2, ..Config::default() };
+    let config = Config { max_paths: 2, ..Config::paper() };
     let mut net = Net::new(config, 6, &links, &[]);
     net.run(60);
     net.check();
@@ -196,7 +205,7 @@ fn paths_of_a_dead_relay_go_and_others_come() {
 fn who_uses_a_link_that_breaks_far_away_learns_of_it() {
     // A row; 5 has no other way, and then one appears.
     let links = [(1, 2), (2, 3), (3, 4), (4, 5)];
-    let mut net = Net::new(Config::default(), 6, &links, &[]);
+    let mut net = Net::new(Config::paper(), 6, &links, &[]);
     net.run(60);
     assert_eq!(net.paths(5), [vec![5, 4, 3, 2, 1]]);
     net.links.retain(|l| *l != (1, 2));
@@ -215,7 +224,7 @@ fn who_uses_a_link_that_breaks_far_away_learns_of_it() {
 
 #[test]
 fn a_node_that_reboots_is_found_out_by_the_first_packet() {
-    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
     net.run(60);
     let (now, random) = (net.now, net.word());
     net.routers.get_mut(&2).unwrap().reset(now, random);
@@ -228,7 +237,7 @@ fn a_node_that_reboots_is_found_out_by_the_first_packet() {
 
 #[test]
 fn a_withdrawal_that_was_lost_is_made_up_for_by_the_first_packet() {
-    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
     net.run(60);
     let id = net.routers[&4].paths()[0].id;
     // 3 has heard that the path is no more, 2 and 1 have not.
@@ -249,7 +258,7 @@ fn a_withdrawal_that_was_lost_is_made_up_for_by_the_first_packet() {
 
 #[test]
 fn a_path_is_where_its_packets_go() {
-    let mut net = Net::new(Config::default(), 6, DIAMOND, &[]);
+    let mut net = Net::new(Config::paper(), 6, DIAMOND, &[]);
     net.run(60);
     let path = net.routers[&5].paths()[0].clone();
     let (id, old) = (path.id, path.nodes[1]);
@@ -264,7 +273,7 @@ fn a_path_is_where_its_packets_go() {
 /// Latency adds up and throughput is the least; who knows nothing of its link says nothing of its path.
 #[test]
 fn metrics_of_a_path_come_from_all_its_links() {
-    let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+    let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
     let link = |millis, throughput| Metrics { latency: Duration::from_millis(millis), throughput };
     net.routers.get_mut(&2).unwrap().set_link(1, link(10, 5000));
     net.routers.get_mut(&3).unwrap().set_link(2, link(20, 9000));
@@ -284,7 +293,7 @@ fn metrics_of_a_path_come_from_all_its_links() {
 
 #[test]
 fn nonsense_is_refused() {
-    let mut net = Net::new(Config::default(), 3, &[(1, 2), (2, 3)], &[]);
+    let mut net = Net::new(Config::paper(), 3, &[(1, 2), (2, 3)], &[]);
     net.run(60);
     let now = net.now;
     let two = net.routers.get_mut(&2).unwrap();
@@ -297,6 +306,7 @@ fn nonsense_is_refused() {
         multi_link: 0,
         path: path.into(),
         metrics: None,
+        etx: None,
     };
     two.handle_dio(now, 3, &dio(&[3, 2, 1]), 0);
     two.handle_dio(now, 3, &dio(&[4, 1]), 0);
@@ -320,7 +330,7 @@ fn nonsense_is_refused() {
 
 #[test]
 fn a_quiet_network_speaks_ever_more_rarely() {
-    let mut net = Net::new(Config::default(), 6, DIAMOND, &[]);
+    let mut net = Net::new(Config::paper(), 6, DIAMOND, &[]);
     net.run(3600);
     let said: u64 = net.routers.values().map(|r| r.counters().dios).sum();
     net.run(3600);
@@ -331,7 +341,7 @@ fn a_quiet_network_speaks_ever_more_rarely() {
 
 /// A DIO of a node of 802.15.4 only.
 fn dio(rank: u16, path: &[u16]) -> Dio {
-    Dio { rank, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into(), metrics: None }
+    Dio { rank, node_type: NodeType::Ieee802154, multi_link: 0, path: path.into(), metrics: None, etx: None }
 }
 
 /// All that a router wants sent.
@@ -353,7 +363,7 @@ fn solicitations(router: &mut Router, until: Instant) -> Vec<Instant> {
 /// RFC 6550 section 8.3: a DIS to all resets the trickle timer, one to this node has an answer for its sender only.
 #[test]
 fn who_has_a_path_answers_a_dis() {
-    let mut net = Net::new(Config::default(), 3, &[(1, 2), (2, 3)], &[]);
+    let mut net = Net::new(Config::paper(), 3, &[(1, 2), (2, 3)], &[]);
     net.run(3600);
     let now = net.now;
     let two = net.routers.get_mut(&2).unwrap();
@@ -365,7 +375,7 @@ fn who_has_a_path_answers_a_dis() {
     assert_eq!(outputs(two), []);
     assert!(two.next_timeout().is_some_and(|at| at <= now + Duration::from_millis(1024)));
     // A node without a path has nothing to say.
-    let mut lost = Router::node(Config::default(), 9, NodeType::Ieee802154);
+    let mut lost = Router::node(Config::paper(), 9, NodeType::Ieee802154);
     lost.handle_dis(now, 3, false, 0);
     lost.handle_dis(now, 3, true, 0);
     assert!(outputs(&mut lost).is_empty() && lost.next_timeout().is_none());
@@ -373,7 +383,7 @@ fn who_has_a_path_answers_a_dis() {
 
 #[test]
 fn a_node_without_a_path_asks_ever_more_rarely() {
-    let config = Config::default();
+    let config = Config::paper();
     let mut node = Router::node(config, 3, NodeType::Ieee802154);
     node.start(Instant::ZERO, 1 << 31);
     let times = solicitations(&mut node, Instant::ZERO + Duration::from_secs(2000));
@@ -398,7 +408,7 @@ fn a_node_without_a_path_asks_ever_more_rarely() {
 #[test]
 fn a_node_that_reboots_joins_within_seconds() {
     for node in [2, 3, 4] {
-        let mut net = Net::new(Config::default(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
+        let mut net = Net::new(Config::paper(), 4, &[(1, 2), (2, 3), (3, 4)], &[]);
         net.run(1500);
         let (now, random) = (net.now, net.word());
         net.routers.get_mut(&node).unwrap().reset(now, random);
@@ -411,7 +421,7 @@ fn a_node_that_reboots_joins_within_seconds() {
 /// RFC 6550 section 8.2.1.
 #[test]
 fn a_parents_new_rank_is_taken_over() {
-    let mut node = Router::node(Config::default(), 3, NodeType::Ieee802154);
+    let mut node = Router::node(Config::paper(), 3, NodeType::Ieee802154);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
     assert_eq!(node.paths()[0].rank, 576);
@@ -429,7 +439,7 @@ fn a_parents_new_rank_is_taken_over() {
 
 #[test]
 fn a_rank_that_rises_too_far_ends_all_paths() {
-    let config = Config { max_rank_increase: 512, ..Config::default() };
+    let config = Config { max_rank_increase: 512, ..Config::paper() };
     let mut node = Router::node(config, 3, NodeType::Ieee802154);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
@@ -450,7 +460,7 @@ fn a_rank_that_rises_too_far_ends_all_paths() {
 fn messages_of_lower_ranks_keep_a_node_silent() {
     // Ranks of the neighbours heard in one interval, and whether node 50 still speaks; k is 10.
     for (count, rank, speaks) in [(9, 320, true), (10, 320, false), (30, 576, true)] {
-        let mut node = Router::node(Config::default(), 50, NodeType::Ieee802154);
+        let mut node = Router::node(Config::paper(), 50, NodeType::Ieee802154);
         node.handle_dio(Instant::ZERO, 2, &dio(320, &[2, 1]), 0);
         // In the first interval paths are built; in the second nothing is new.
         for heard_at in [100, 1100] {

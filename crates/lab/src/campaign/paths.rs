@@ -68,7 +68,7 @@ const PORT: u16 = 8_765;
 fn time(seed: u64, run: u64, ways: &[Way], chosen: &[usize]) -> f64 {
     let mut builder = Builder::new(NetworkConfig::default(), seed, run);
     let [root, node] = ["dc", "node"].map(|name| builder.node(name, Forwarding::On));
-    let config = paths::Config { max_paths: chosen.len() as u8, ..paths::Config::default() };
+    let config = paths::Config { max_paths: chosen.len() as u8, ..paths::Config::paper() };
     builder.router(root, config, None);
     builder.router(node, config, Some(NodeType::Ieee802154));
     for &i in chosen {

@@ -192,7 +192,7 @@ impl Config {
     }
 
     fn add_routers(&self, builder: &mut Builder, nodes: &[NodeId], multi_link: &[NodeId]) {
-        let config = paths::Config { max_paths: self.paths, ..paths::Config::default() };
+        let config = paths::Config { max_paths: self.paths, ..paths::Config::paper() };
         for &node in nodes {
             let kind = if node == nodes[0] {
                 None

@@ -108,6 +108,14 @@ impl Network {
             site.links.sort_unstable();
             site.links.dedup_by_key(|l| l.0);
         }
+        let links = &self.links;
+        for site in paths.routers.iter_mut().flatten() {
+            for &(to, link) in &site.links {
+                if !links[link.index()].is_wireless() {
+                    site.router.set_reliable(short_address(to));
+                }
+            }
+        }
         let nodes: Vec<u32> =
             (0..).zip(&paths.routers).filter(|(_, site)| site.is_some()).map(|(i, _)| i).collect();
         for node in nodes {
@@ -172,6 +180,20 @@ impl Network {
     pub(super) fn neighbour_lost(&mut self, now: Instant, at: NodeId, neighbour: NodeId) {
         let lost = short_address(neighbour);
         self.with_router(now, at, |router, random| router.handle_neighbour_lost(now, lost, random));
+    }
+
+    /// The link layer of a node has sent a frame to a neighbour that many times.
+    pub(super) fn note_transmissions(
+        &mut self,
+        now: Instant,
+        (at, neighbour): (NodeId, NodeId),
+        attempts: u8,
+        acknowledged: bool,
+    ) {
+        let Some(site) = self.site(at) else { return };
+        if site.router.note_transmissions(now, short_address(neighbour), attempts, acknowledged) {
+            self.with_router(now, at, |router, random| router.handle_link_change(now, random));
+        }
     }
 
     /// A node that starts again has forgotten everything.

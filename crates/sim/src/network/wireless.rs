@@ -426,7 +426,10 @@ impl Network {
         while let Some(effect) = self.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             match effect {
                 Effect::Received { at, from, tag, .. } => self.piece_received(now, at.0, from.0, tag),
-                Effect::Done { station, outcome, tag, .. } => self.piece_done(now, station.0, tag, outcome),
+                Effect::Done { station, outcome, tag, attempts } => {
+                    self.note_attempts(now, station.0, tag, outcome, attempts);
+                    self.piece_done(now, station.0, tag, outcome);
+                }
                 Effect::Frame { .. } => self.watch_frame(effect),
             }
         }
@@ -479,6 +482,20 @@ impl Network {
             && self.is_up(at)
         {
             self.handle_control(now, at, (from, packet.dst), &opaque.octets);
+        }
+    }
+
+    /// The router learns what a frame to a neighbour has taken; one that found no free channel says nothing of the link.
+    fn note_attempts(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
+        if !matches!(outcome, Outcome::Acknowledged | Outcome::NoAck) {
+            return;
+        }
+        let Some(wireless) = &self.wireless else { return };
+        let current = wireless.interfaces[station as usize].current;
+        let link = current.filter(|c| c.number == (tag >> 32) as u32).and_then(|c| c.outbound.link);
+        if let Some(link) = link {
+            let ends = (wireless.stations.node(station), self.links[link.index()].to());
+            self.note_transmissions(now, ends, attempts, outcome == Outcome::Acknowledged);
         }
     }
 

@@ -1,12 +1,25 @@
 //! What a scenario file says of paths over the radio.
 
-use anabranch_core::paths;
+use anabranch_core::paths::{self, Objective};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::units::Span;
 use crate::packet::NodeId;
+
+/// How nodes compare paths and compute their rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectiveName {
+    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719).
+    Mrhof,
+    /// The least rank, which grows with the ETX of each link: OF0 (RFC 6552).
+    Of0,
+    /// The fewest hops, whatever the quality of their links: the paper's rule.
+    Paper,
+}
 
 /// Paths that nodes build with RPL and its extension by several paths for each node.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -18,6 +31,16 @@ pub struct PathsSection {
     /// Paths that a node keeps, 1 to 15.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_paths: Option<u8>,
+    /// How paths are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<ObjectiveName>,
+    /// PARENT_SWITCH_THRESHOLD of `"mrhof"` in 1/128 of a transmission: by how much the ETX of another path must be lower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_switch_threshold: Option<u16>,
+    /// Time between two probes of a link that could be used and is not; an eighth of it while the link is not measured;
+    /// 0 sends none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe_interval: Option<Span>,
     /// Imin of the trickle timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_min: Option<Span>,
@@ -60,7 +83,13 @@ pub struct PathsSpec {
 impl PathsSection {
     /// How paths are built, or the key at fault and what is wrong with it.
     pub(super) fn config(&self) -> Result<paths::Config, (&'static str, String)> {
-        let base = paths::Config::default();
+        let base = match self.objective {
+            Some(ObjectiveName::Paper) => paths::Config::paper(),
+            Some(ObjectiveName::Of0) => {
+                paths::Config { objective: Objective::Of0, ..paths::Config::default() }
+            }
+            Some(ObjectiveName::Mrhof) | None => paths::Config::default(),
+        };
         let number = |key, value: Option<u8>, default: u8, range: std::ops::RangeInclusive<u8>| match value {
             None => Ok(default),
             Some(n) if range.contains(&n) => Ok(n),
@@ -78,6 +107,8 @@ impl PathsSection {
             redundancy: self.redundancy.unwrap_or(base.redundancy),
             dis_delay: self.dis_delay.map_or(base.dis_delay, |Span(span)| span),
             dis_interval: self.dis_interval.map_or(base.dis_interval, |Span(span)| span),
+            parent_switch_threshold: self.parent_switch_threshold.unwrap_or(base.parent_switch_threshold),
+            probe_interval: self.probe_interval.map_or(base.probe_interval, |Span(span)| span),
             max_rank_increase: self.max_rank_increase.unwrap_or(base.max_rank_increase),
             dao_delay: span("dao_delay", self.dao_delay, base.dao_delay)?,
             dao_timeout: span("dao_timeout", self.dao_timeout, base.dao_timeout)?,
@@ -92,6 +123,13 @@ impl PathsSection {
         self.interval_min = Some(Span(config.interval_min));
         self.doublings = Some(config.doublings);
         self.redundancy = Some(config.redundancy);
+        self.objective = Some(match config.objective {
+            Objective::Mrhof => ObjectiveName::Mrhof,
+            Objective::Of0 => ObjectiveName::Of0,
+            Objective::Paper => ObjectiveName::Paper,
+        });
+        self.parent_switch_threshold = Some(config.parent_switch_threshold);
+        self.probe_interval = Some(Span(config.probe_interval));
         self.dis_delay = Some(Span(config.dis_delay));
         self.dis_interval = Some(Span(config.dis_interval));
         self.max_rank_increase = Some(config.max_rank_increase);

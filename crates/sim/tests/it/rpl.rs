@@ -7,7 +7,8 @@ use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use anabranch_sim::event::AppId;
 use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::radio::{Position, RadioConfig};
+use anabranch_sim::radio::{LogDistance, Position, Radio, RadioConfig, Station};
+use anabranch_sim::random::Stream;
 use anabranch_sim::sim::{Builder, Fault};
 use anabranch_sim::world::Failure;
 
@@ -83,4 +84,214 @@ fn a_row_recovers_from_a_reboot_within_seconds() {
             assert!(took < 5.0, "reboot of {node} at {reboot} s, seed {seed}: {took} s");
         }
     }
+}
+
+/// What 250 kbit/s O-QPSK does beyond the limits that the defaults put to it: links of every quality.
+fn graded() -> LogDistance {
+    LogDistance { sensitivity_dbm: -100.5, preamble_sinr_db: -5.0, ..LogDistance::default() }
+}
+
+/// A relay midway beside a direct link of 76 m, on which hardly a frame gets through.
+#[test]
+fn a_good_relay_is_chosen_before_a_marginal_link() {
+    let places = [0.0, 38.0, 76.0].map(|x| Position::new(x, 0.0));
+    let radio = RadioConfig::o_qpsk(100.0).with_log_distance(LogDistance { shadowing_db: 0.0, ..graded() });
+    for seed in 1..=3 {
+        let (mut builder, ids) = network(seed, radio, paths::Config::default(), &places);
+        let octets = 20_000;
+        let tcp = tcp::Config { mss: 300, timestamps: false, ..small() };
+        let sink = transfer(&mut builder, (ids[2], ids[0]), octets, at(600.0), tcp);
+        let took = arrival(builder, sink, octets, at(600.0), 600.0);
+        let rate = octets as f64 * 8.0 / took / 1000.0;
+        println!("marginal link, seed {seed}: {rate:.1} kbit/s");
+        assert!(rate > 25.0, "seed {seed}: {rate:.1} kbit/s");
+    }
+}
+
+/// Runs of each case; `cargo xtask campaign rpl` takes more.
+fn runs(few: u64) -> u64 {
+    std::env::var("ANABRANCH_RPL_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(few)
+}
+
+/// A field of nodes with a range of 100 m and about eight neighbours each, the root in the middle; connected even
+/// without any one of the others.
+fn mesh(seed: u64, count: usize) -> Vec<Position> {
+    let mut random = Stream::new(seed, 0, "rpl mesh", "places");
+    let side = 56.0 * (count as f64).sqrt();
+    loop {
+        let mut places = vec![Position::new(side / 2.0, side / 2.0)];
+        places.extend((1..count).map(|_| Position::new(random.uniform() * side, random.uniform() * side)));
+        if (0..count).all(|without| hops(&places, without).iter().flatten().count() + 1 >= count) {
+            return places;
+        }
+    }
+}
+
+/// Hops to the root without one of the nodes (0: with all).
+fn hops(places: &[Position], without: usize) -> Vec<Option<usize>> {
+    let mut hops = vec![None; places.len()];
+    hops[0] = Some(0);
+    let mut next = vec![0];
+    while let Some(from) = next.pop() {
+        let reached = hops[from].map_or(0, |n| n + 1);
+        for to in 1..places.len() {
+            let shorter = hops[to].is_none_or(|n| n > reached);
+            if to != without && shorter && places[from].distance(places[to]) <= 100.0 {
+                hops[to] = Some(reached);
+                next.insert(0, to);
+            }
+        }
+    }
+    if without > 0 {
+        hops[without] = None;
+    }
+    hops
+}
+
+/// A node of a mesh reboots: seconds until it has a path that the root has confirmed, and the bound for that: DIS delay,
+/// Imin, two DAO delays, and a round trip of 50 ms for each hop.
+fn rejoin(seed: u64, count: usize) -> (f64, f64) {
+    let places = mesh(seed, count);
+    let config = paths::Config::default();
+    let (mut builder, ids) = network(seed, RadioConfig::o_qpsk(100.0), config, &places);
+    let mut random = Stream::new(seed, 0, "rpl mesh", "reboot");
+    let node = random.range(1..=count as u64 - 1) as usize;
+    let reboot = at(1500.0 + 100.0 * random.uniform());
+    builder.fault(reboot, Fault::NodeFails(ids[node], Failure::Silent));
+    let up = reboot + Duration::from_millis(10);
+    builder.fault(up, Fault::NodeRecovers(ids[node]));
+    let mut sim = builder.build();
+    sim.run_until(up);
+    let mut took = f64::INFINITY;
+    while took.is_infinite() && sim.now() < up + Duration::from_secs(300) {
+        let next = sim.now() + Duration::from_millis(10);
+        sim.run_until(next);
+        if sim.world().network.own_paths(ids[node]).iter().any(|p| p.confirmed) {
+            took = sim.now().saturating_since(up).as_secs_f64();
+        }
+    }
+    let fixed = config.dis_delay + config.interval_min + config.dao_delay * 2;
+    let away = hops(&places, 0)[node].unwrap_or(0);
+    (took, fixed.as_secs_f64() + 0.05 * away as f64)
+}
+
+/// The first relay of a node of a mesh dies, and then 20 kB are to go to the root: seconds until they are there.
+fn after_a_death(seed: u64, count: usize) -> f64 {
+    let places = mesh(seed, count);
+    let away = hops(&places, 0);
+    let (mut builder, ids) = network(seed, RadioConfig::o_qpsk(100.0), paths::Config::default(), &places);
+    let mut random = Stream::new(seed, 0, "rpl mesh", "source");
+    let far: Vec<usize> = (1..count).filter(|&n| away[n].is_some_and(|n| n >= 2)).collect();
+    let source = far[random.range(0..=far.len() as u64 - 1) as usize];
+    // Which relay it is shows in a run without the fault.
+    let start = at(600.0);
+    let mut sim = network(seed, RadioConfig::o_qpsk(100.0), paths::Config::default(), &places).0.build();
+    sim.run_until(start);
+    let relay = sim.world().network.own_paths(ids[source]).first().map_or(0, |p| p.nodes[1] as usize - 1);
+    if relay == 0 {
+        return f64::INFINITY;
+    }
+    builder.fault(start, Fault::NodeFails(ids[relay], Failure::Silent));
+    let sink = transfer(&mut builder, (ids[source], ids[0]), 20_000, start, small());
+    arrival(builder, sink, 20_000, start, 600.0)
+}
+
+/// In 95 of 100 runs a node that reboots has a path within the bound.
+#[test]
+fn nodes_of_meshes_rejoin_in_time() {
+    for (count, few) in [(20, 6), (50, 3)] {
+        let runs = runs(few);
+        let times: Vec<(f64, f64)> = (1..=runs).map(|seed| rejoin(seed, count)).collect();
+        let met = times.iter().filter(|(took, bound)| took <= bound).count() as u64;
+        let worst = times.iter().map(|t| t.0).fold(0.0, f64::max);
+        println!("{count} nodes: {met} of {runs} rejoin in time, the last after {worst:.2} s");
+        assert!(met >= runs.saturating_sub(1).min(runs * 95 / 100), "{count} nodes: {times:?}");
+    }
+}
+
+/// In 95 of 100 runs 20 kB arrive within 20 s after the death of a relay.
+#[test]
+fn data_flow_on_after_a_relays_death() {
+    for (count, few) in [(20, 6), (50, 3)] {
+        let runs = runs(few);
+        let times: Vec<f64> = (1..=runs).map(|seed| after_a_death(seed, count)).collect();
+        let met = times.iter().filter(|&&took| took <= 20.0).count() as u64;
+        let worst = times.iter().copied().fold(0.0, f64::max);
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let median = sorted[sorted.len() / 2];
+        println!("{count} nodes: 20 kB in time in {met} of {runs}, median {median:.1} s, last {worst:.1} s");
+        assert!(met >= runs.saturating_sub(1).min(runs * 95 / 100), "{count} nodes: {times:?}");
+    }
+}
+
+/// PSDU of a probe, about.
+const PROBE: u16 = 90;
+
+/// ETX of every link that a frame of the length of a probe can use, acknowledgement included.
+fn true_etx(radio: &Radio, count: usize) -> Vec<Vec<f64>> {
+    let one = |from: usize, to: usize| {
+        let (from, to) = (Station(from as u32), Station(to as u32));
+        let success = radio.clear_success(from, to, PROBE) * radio.clear_success(to, from, 5);
+        if success < 0.25 { f64::INFINITY } else { 1.0 / success }
+    };
+    (0..count).map(|from| (0..count).map(|to| one(from, to)).collect()).collect()
+}
+
+/// The least sum of ETX from each node to the root.
+fn least(etx: &[Vec<f64>]) -> Vec<f64> {
+    let mut least = vec![f64::INFINITY; etx.len()];
+    least[0] = 0.0;
+    // Bellman and Ford: as often as there are nodes.
+    for _ in 0..etx.len() {
+        for from in 1..etx.len() {
+            for to in 0..etx.len() {
+                least[from] = least[from].min(etx[from][to] + least[to]);
+            }
+        }
+    }
+    least
+}
+
+/// Nodes whose path has the least sum of ETX, those within the hysteresis of RFC 6719, and all that have any.
+fn chosen_paths(seed: u64) -> [u64; 3] {
+    let mut random = Stream::new(seed, 0, "rpl etx", "places");
+    let count = random.range(20..=50) as usize;
+    let side = 40.0 * (count as f64).sqrt();
+    let places: Vec<Position> =
+        (0..count).map(|_| Position::new(random.uniform() * side, random.uniform() * side)).collect();
+    let radio = RadioConfig::o_qpsk(100.0).with_log_distance(graded());
+    let (builder, ids) = network(seed, radio, paths::Config::default(), &places);
+    let mut sim = builder.build();
+    sim.run_until(at(3600.0));
+    let etx = true_etx(sim.world().network.radio().expect("there is one"), count);
+    let least = least(&etx);
+    let mut found = [0; 3];
+    for node in (1..count).filter(|&n| least[n].is_finite()) {
+        let path = sim.world().network.own_paths(ids[node]).first();
+        let sum = path.map_or(f64::INFINITY, |path| {
+            path.nodes.windows(2).map(|w| etx[usize::from(w[0]) - 1][usize::from(w[1]) - 1]).sum()
+        });
+        found[0] += u64::from(sum <= least[node] + 0.01);
+        found[1] += u64::from(sum <= least[node] + 1.5);
+        found[2] += 1;
+    }
+    found
+}
+
+/// Random networks of 20 to 50 nodes with shadowing, once the links are measured.
+#[test]
+fn paths_have_the_least_etx_within_the_hysteresis() {
+    let mut sums = [0; 3];
+    let runs = runs(3);
+    for found in (1..=runs).map(chosen_paths) {
+        sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+    }
+    let [least, close, all] = sums.map(|n| n as f64);
+    println!(
+        "{runs} networks, {all} nodes: least ETX {:.1} %, within the hysteresis {:.1} %",
+        100.0 * least / all,
+        100.0 * close / all
+    );
+    assert!(close / all >= 0.95 && least / all >= 0.6, "{sums:?}");
 }

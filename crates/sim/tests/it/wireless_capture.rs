@@ -54,13 +54,15 @@ fn on_air(
         (0..places.len()).map(|i| builder.node(&format!("n{i}"), Forwarding::On)).collect();
     let sites: Vec<_> = nodes.iter().copied().zip(places.iter().map(|&(x, y)| Position { x, y })).collect();
     builder.radio(radio, wireless, &sites).unwrap();
+    // The paper's rank, by which a relay with a cable is a parent of its neighbours.
+    let config = if multi_link.is_some() { paths::Config::paper() } else { paths::Config::default() };
     for (i, &node) in nodes.iter().enumerate() {
         let kind = match i {
             0 => None,
             i if Some(i) == multi_link => Some(NodeType::MultiLink),
             _ => Some(NodeType::Ieee802154),
         };
-        builder.router(node, paths::Config::default(), kind);
+        builder.router(node, config, kind);
     }
     (builder, nodes)
 }
@@ -271,7 +273,7 @@ fn check_multipath(name: &str, radio: RadioConfig, payload: u16) {
     let cable = LinkConfig::new(10_000_000, Duration::from_millis(15));
     builder.cable(nodes[0], station, cable);
     builder.cable(nodes[4], station, cable);
-    builder.router(station, paths::Config::default(), Some(NodeType::BaseStation));
+    builder.router(station, paths::Config::paper(), Some(NodeType::BaseStation));
     let tcp = tcp::Config { mss: payload, ..tcp::Config::default() };
     // So that every path that is open is used.
     let scheduler = SchedulerKind::RoundRobin;

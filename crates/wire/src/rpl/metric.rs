@@ -15,17 +15,28 @@ pub enum Metric {
     Throughput(u32),
     /// Link latency (section 4.2): microseconds, added up.
     Latency(u32),
+    /// Expected transmission count (section 4.3.2) in units of 1/128, added up.
+    Etx(u16),
 }
 
 /// Appends the objects.
 pub fn emit_metrics(metrics: &[Metric], out: &mut Vec<u8>) {
     for metric in metrics {
-        let (kind, aggregation, value) = match *metric {
-            Metric::Throughput(value) => (kind::THROUGHPUT, MINIMUM, value),
-            Metric::Latency(value) => (kind::LATENCY, ADDITIVE, value),
+        let (kind, aggregation) = match metric {
+            Metric::Throughput(_) => (kind::THROUGHPUT, MINIMUM),
+            Metric::Latency(_) => (kind::LATENCY, ADDITIVE),
+            Metric::Etx(_) => (kind::ETX, ADDITIVE),
         };
-        out.extend_from_slice(&[kind, 0, aggregation, 4]);
-        out.extend_from_slice(&value.to_be_bytes());
+        match *metric {
+            Metric::Throughput(value) | Metric::Latency(value) => {
+                out.extend_from_slice(&[kind, 0, aggregation, 4]);
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+            Metric::Etx(value) => {
+                out.extend_from_slice(&[kind, 0, aggregation, 2]);
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+        }
     }
 }
 
@@ -43,7 +54,10 @@ pub fn parse_metrics(octets: &[u8]) -> Option<Vec<Metric>> {
         match (kind, how & AGGREGATION) {
             (kind::THROUGHPUT, MINIMUM) => metrics.push(Metric::Throughput(value()?)),
             (kind::LATENCY, ADDITIVE) => metrics.push(Metric::Latency(value()?)),
-            (kind::THROUGHPUT | kind::LATENCY, _) => return None,
+            (kind::ETX, ADDITIVE) => {
+                metrics.push(Metric::Etx(content.as_array().copied().map(u16::from_be_bytes)?));
+            }
+            (kind::THROUGHPUT | kind::LATENCY | kind::ETX, _) => return None,
             _ => {}
         }
     }
@@ -63,4 +77,5 @@ const MINIMUM: u8 = 2 << 4;
 mod kind {
     pub(super) const THROUGHPUT: u8 = 4;
     pub(super) const LATENCY: u8 = 5;
+    pub(super) const ETX: u8 = 7;
 }

@@ -219,18 +219,21 @@ fn what_no_message_can_say_is_refused() {
     refused(&Message::Dis(Dis { options: many }));
 }
 
-/// RFC 6551 sections 2.1, 4.1 and 4.2.
+/// RFC 6551 sections 2.1, 4.1, 4.2 and 4.3.2.
 #[test]
 fn metrics_are_these_octets() {
-    let metrics = [Metric::Throughput(12_500), Metric::Latency(70_000)];
+    let metrics = [Metric::Throughput(12_500), Metric::Latency(70_000), Metric::Etx(200)];
     let mut objects = Vec::new();
     emit_metrics(&metrics, &mut objects);
-    assert_eq!(objects, [4, 0, 0x20, 4, 0, 0, 0x30, 0xd4, 5, 0, 0, 4, 0, 1, 0x11, 0x70]);
+    let etx = [7, 0, 0, 2, 0, 200];
+    assert_eq!(
+        objects,
+        [&[4, 0, 0x20, 4, 0, 0, 0x30, 0xd4, 5, 0, 0, 4, 0, 1, 0x11, 0x70][..], &etx].concat()
+    );
     assert_eq!(parse_metrics(&objects).as_deref(), Some(&metrics[..]));
     assert_eq!(parse_metrics(&[]), Some(vec![]));
-    // ETX, a latency of each link (R), and a limit of it (C) say nothing of the path as a whole.
-    let others =
-        [&[7, 0, 0, 2, 0, 128][..], &[5, 0, 0x80, 4, 0, 0, 0, 1], &[5, 2, 0, 4, 0, 0, 0, 1]].concat();
+    // A hop count, a latency of each link (R), and a limit of it (C) say nothing of the path as a whole.
+    let others = [&[3, 0, 0, 2, 0, 1][..], &[5, 0, 0x80, 4, 0, 0, 0, 1], &[5, 2, 0, 4, 0, 0, 0, 1]].concat();
     assert_eq!(parse_metrics(&others), Some(vec![]));
     assert_eq!(parse_metrics(&[others, objects.clone()].concat()).as_deref(), Some(&metrics[..]));
     // Cut off, too short, and a throughput that is added up.

@@ -1,0 +1,181 @@
+//! What neighbours offer, and which offers are chosen, by an objective function over the ETX.
+
+use alloc::vec::Vec;
+
+use super::Config;
+use super::etx::{Neighbours, ONE};
+use super::message::{Dio, Metrics, Path, ShortAddress};
+use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST};
+use super::offers::OwnPath;
+use crate::time::{Duration, Instant};
+
+/// Offers that a node remembers.
+const ROOM: usize = 64;
+/// A neighbour tells of all its paths at a time; what it did not mention this many times in a row it has no more.
+const MISSED: u8 = 3;
+/// The time within which it tells of all of them.
+const ROUND: Duration = Duration::from_secs(4);
+/// Another path over the same parent replaces the present one if its cost is lower by this: a quarter of a transmission.
+const SAME_PARENT: u32 = 32;
+
+/// A neighbour's path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Candidate {
+    /// The neighbour first.
+    pub(super) path: Path,
+    /// The neighbour's rank.
+    pub(super) rank: u16,
+    pub(super) multi_link: u8,
+    pub(super) metrics: Option<Metrics>,
+    /// From the neighbour on.
+    pub(super) etx: u16,
+    heard: Instant,
+    missed: u8,
+}
+
+impl Candidate {
+    pub(super) fn neighbour(&self) -> ShortAddress {
+        self.path.first().copied().unwrap_or_default()
+    }
+}
+
+/// An offer that is worth a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Judged {
+    /// Which.
+    pub(super) at: usize,
+    /// The node's rank over it.
+    pub(super) rank: u16,
+    /// The first link is worse than MAX_LINK_METRIC.
+    over: bool,
+    cost: u32,
+}
+
+/// All offers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Candidates {
+    all: Vec<Candidate>,
+}
+
+impl Candidates {
+    pub(super) fn get(&self, at: usize) -> &Candidate {
+        &self.all[at]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.all.iter()
+    }
+
+    /// A neighbour tells of a path that the node can use.
+    pub(super) fn hear(&mut self, now: Instant, dio: &Dio) {
+        // RFC 6719 section 3.5: without a metric the rank stands for it.
+        let etx = dio.etx.unwrap_or(dio.rank);
+        let heard = Candidate {
+            path: dio.path.clone(),
+            rank: dio.rank,
+            multi_link: dio.multi_link,
+            metrics: dio.metrics,
+            etx,
+            heard: now,
+            missed: 0,
+        };
+        match self.all.iter_mut().find(|c| c.path == dio.path) {
+            Some(known) => *known = heard,
+            None => {
+                if self.all.len() >= ROOM {
+                    let worst = (0..self.all.len()).max_by_key(|&at| self.all[at].etx);
+                    worst.into_iter().for_each(|at| drop(self.all.swap_remove(at)));
+                }
+                self.all.push(heard);
+            }
+        }
+    }
+
+    /// A neighbour announces its rank, with some path. Offers of its that it does not mention any more are forgotten.
+    pub(super) fn set_rank(&mut self, now: Instant, neighbour: ShortAddress, rank: u16) {
+        for known in self.all.iter_mut().filter(|c| c.neighbour() == neighbour) {
+            known.rank = rank;
+            if now.saturating_since(known.heard) >= ROUND {
+                known.missed += 1;
+                known.heard = now;
+            }
+        }
+        self.all.retain(|c| c.missed < MISSED);
+    }
+
+    /// A node has withdrawn a link of its own, or itself: see [`Dio`].
+    pub(super) fn withdraw(&mut self, link: &[ShortAddress]) {
+        self.all.retain(|c| !c.path.windows(link.len().max(1)).any(|part| part == link));
+    }
+
+    /// A neighbour is gone.
+    pub(super) fn lose(&mut self, neighbour: ShortAddress) {
+        self.all.retain(|c| c.neighbour() != neighbour);
+    }
+
+    /// A path did not work.
+    pub(super) fn forget(&mut self, path: &[ShortAddress]) {
+        self.all.retain(|c| c.path != path);
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+    }
+
+    /// The offers that the node's paths should rest on: first that of the preferred parent, which RFC 6719 section 3.2.2
+    /// keeps unless another is better by the threshold; then others, whose neighbours rank below the node.
+    pub(super) fn choose(
+        &self,
+        config: &Config,
+        neighbours: &Neighbours,
+        own: &[OwnPath],
+        limit: u16,
+    ) -> Vec<Judged> {
+        let objective = config.objective;
+        let judge = |(at, offer): (usize, &Candidate)| {
+            let link = neighbours.etx(offer.neighbour());
+            let rank = objective.rank(config, offer.rank, offer.etx, link);
+            let cost = objective.cost(config, offer.rank, offer.etx, link);
+            let judged = Judged { at, rank, cost, over: link > MAX_LINK_METRIC };
+            (cost <= MAX_PATH_COST && rank <= limit).then_some(judged)
+        };
+        let mut rest: Vec<Judged> = self.all.iter().enumerate().filter_map(judge).collect();
+        let hysteresis = objective.hysteresis(config);
+        let Some(preferred) = self.preferred(&rest, own, hysteresis) else { return Vec::new() };
+        let mut chosen = Vec::from([preferred]);
+        let unit = config.min_hop_rank_increase.max(1);
+        let below = |judged: &Judged| self.all[judged.at].rank / unit < preferred.rank / unit;
+        rest.retain(|judged| judged.at != preferred.at && !judged.over && below(judged));
+        while chosen.len() < usize::from(config.max_paths) {
+            let key = |judged: &Judged| {
+                let offer = &self.all[judged.at];
+                let shared = chosen.iter().any(|c| self.all[c.at].neighbour() == offer.neighbour());
+                let present = own.iter().any(|p| p.nodes[1..] == offer.path[..]);
+                let malus = if shared { u32::from(ONE) } else { 0 };
+                (judged.cost + malus + if present { 0 } else { hysteresis }, judged.at)
+            };
+            let Some(next) = (0..rest.len()).min_by_key(|&i| key(&rest[i])) else { break };
+            let next = rest.swap_remove(next);
+            chosen.push(next);
+        }
+        chosen
+    }
+
+    fn preferred(&self, judged: &[Judged], own: &[OwnPath], hysteresis: u32) -> Option<Judged> {
+        // Several neighbours answer a DIS. What nobody upstream knows of yet changes at no cost, and a node that heard of a
+        // detour first would keep it.
+        let hysteresis = if own.first().is_some_and(OwnPath::was_told) { hysteresis } else { 1 };
+        let best = judged.iter().min_by_key(|j| (j.over, j.cost, self.all[j.at].path.len()))?;
+        let present = own.first().and_then(|own| {
+            let over_parent = |j: &&Judged| Some(self.all[j.at].neighbour()) == own.first_hop();
+            let key = |j: &&Judged| {
+                let same = self.all[j.at].path[..] == own.nodes[1..];
+                (j.over, j.cost + if same { 0 } else { SAME_PARENT })
+            };
+            judged.iter().filter(over_parent).min_by_key(key)
+        });
+        let keeps = |present: &&Judged| present.over == best.over && present.cost < best.cost + hysteresis;
+        Some(*present.filter(keeps).unwrap_or(best))
+    }
+}

@@ -1,0 +1,76 @@
+//! Objective functions: what a path costs, and the rank that follows.
+
+use super::Config;
+use super::etx::ONE;
+use super::message::NodeType;
+
+/// How a node compares paths and computes its rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Objective {
+    /// Minimum Rank with Hysteresis (RFC 6719) over the ETX, which DIOs carry (RFC 6551): the least expected number of
+    /// transmissions.
+    #[default]
+    Mrhof,
+    /// Objective Function Zero (RFC 6552): the least rank, each step by the ETX of its link.
+    Of0,
+    /// The paper's: by hops, whatever the quality of their links.
+    Paper,
+}
+
+/// MAX_LINK_METRIC (RFC 6719 section 5): an ETX of 4.
+pub(super) const MAX_LINK_METRIC: u16 = 512;
+/// MAX_PATH_COST (RFC 6719 section 5).
+pub(super) const MAX_PATH_COST: u32 = 32_768;
+
+/// MINIMUM_STEP_OF_RANK and MAXIMUM_STEP_OF_RANK (RFC 6552 section 6.3).
+const STEPS_OF_RANK: core::ops::RangeInclusive<u32> = 1..=9;
+
+/// step_of_rank of a hop over the radio in the paper, where one over the cellular network has 1.
+const RADIO_STEP: u16 = 4;
+
+impl Objective {
+    /// The link's ETX matters.
+    pub(super) fn uses_etx(self) -> bool {
+        self != Self::Paper
+    }
+
+    /// Cost of a path whose parent announces `rank` and, of its own path, `etx`; over a link of ETX `link`.
+    pub(super) fn cost(self, config: &Config, rank: u16, etx: u16, link: u16) -> u32 {
+        match self {
+            // RFC 6719 section 3.1.
+            Self::Mrhof => u32::from(etx) + u32::from(link),
+            Self::Of0 | Self::Paper => u32::from(self.rank(config, rank, 0, link)),
+        }
+    }
+
+    /// The rank by way of such a parent.
+    pub(super) fn rank(self, config: &Config, rank: u16, etx: u16, link: u16) -> u16 {
+        let unit = config.min_hop_rank_increase.max(1);
+        match self {
+            // RFC 6719 section 3.3: the cost, and at least one step more than the parent.
+            Self::Mrhof => etx.saturating_add(link).max(rank.saturating_add(unit)),
+            // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0; Sp is 3 ETX - 2 as RFC 8180
+            // section 5.1.1 has it.
+            Self::Of0 | Self::Paper => {
+                let step = (3 * u32::from(link)).div_ceil(u32::from(ONE)).saturating_sub(2);
+                let step = step.clamp(*STEPS_OF_RANK.start(), *STEPS_OF_RANK.end());
+                let increase = u16::try_from(step * u32::from(unit)).unwrap_or(u16::MAX);
+                rank.saturating_add(increase)
+            }
+        }
+    }
+
+    /// By how much another parent must be better to take the place of the present one.
+    pub(super) fn hysteresis(self, config: &Config) -> u32 {
+        match self {
+            Self::Mrhof => config.parent_switch_threshold.max(1).into(),
+            Self::Of0 | Self::Paper => u32::from(config.min_hop_rank_increase.max(1)),
+        }
+    }
+}
+
+/// By how much the paper's rank grows over a link between nodes of those types: four times as much over the radio.
+pub(super) fn paper_step(config: &Config, own: NodeType, neighbour: NodeType) -> u16 {
+    let cellular = own == NodeType::BaseStation || neighbour == NodeType::BaseStation;
+    config.min_hop_rank_increase.max(1).saturating_mul(if cellular { 1 } else { RADIO_STEP })
+}
