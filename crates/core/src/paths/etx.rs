@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::message::ShortAddress;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// An ETX of 1 (RFC 6551 section 4.3.2).
 pub(super) const ONE: u16 = 128;
@@ -14,6 +14,8 @@ const WINDOW_SHIFT: u32 = 4;
 const UNIT: u32 = 1 << 12;
 /// Frames in a row without acknowledgement after which a packet for elsewhere takes another path.
 const FAILING: u8 = 2;
+/// On a link that has acknowledged nothing for this long a single one is enough: the neighbour may be gone.
+const SILENT: Duration = Duration::from_secs(10);
 /// Frames acknowledged from which on the estimate counts as measured.
 const MEASURED: u8 = 6;
 
@@ -74,6 +76,8 @@ pub(super) struct Neighbour {
     pub(super) reliable: bool,
     /// When a frame was last sent to it.
     pub(super) used: Instant,
+    /// When it last acknowledged one.
+    answered: Instant,
     /// The ETX when paths were last compared.
     compared: u16,
 }
@@ -82,7 +86,7 @@ impl Neighbour {
     fn new(address: ShortAddress) -> Self {
         let estimate = Estimate::default();
         let compared = estimate.etx();
-        Self { address, estimate, reliable: false, used: Instant::ZERO, compared }
+        Self { address, estimate, reliable: false, used: Instant::ZERO, answered: Instant::ZERO, compared }
     }
 
     pub(super) fn etx(&self) -> u16 {
@@ -127,6 +131,11 @@ impl Neighbours {
         let neighbour = self.entry(address);
         neighbour.used = now;
         neighbour.estimate.note(attempts, good);
+        if good {
+            neighbour.answered = now;
+        } else if now.saturating_since(neighbour.answered) >= SILENT {
+            neighbour.estimate.failures = neighbour.estimate.failures.max(FAILING);
+        }
         let etx = neighbour.etx();
         let moved = etx.abs_diff(neighbour.compared) >= ONE / 8;
         if moved {

@@ -193,6 +193,14 @@ fn packets_avoid_a_link_that_fails() {
     assert_eq!(up(&node, 20, 1), Some((other, 1)));
     assert_eq!(up(&node, 20, 0).map(|hop| hop.0), Some(other));
     assert_eq!(up(&node, 9, 0).map(|hop| hop.0), Some(other));
+    // It works again; and after a while of silence one lost frame is enough.
+    node.note_transmissions(at(3), first, 1, true);
+    assert_eq!(up(&node, 20, 1), Some((first, 1)));
+    node.note_transmissions(at(4), first, 4, false);
+    assert_eq!(up(&node, 20, 1), Some((first, 1)));
+    node.note_transmissions(at(5), first, 1, true);
+    node.note_transmissions(at(15), first, 4, false);
+    assert_eq!(up(&node, 20, 1), Some((other, 1)));
 }
 
 /// Only links that could make a better path, or that a path uses, are probed; often until they are measured, then rarely.
