@@ -8,6 +8,7 @@ mod table;
 
 use std::env;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anabranch_core::tcp::{self, CongestionAlgorithm};
@@ -121,36 +122,59 @@ fn plan() -> Plan {
     Plan { cells: grid.cells(), seconds, runs: number("RUNS").unwrap_or(runs), at_once, attempts }
 }
 
-/// Results of the reference, run by run for each cell.
-fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
-    let runs = |cell: usize| (1..=plan.runs_of(reference, &plan.cells[cell])).map(move |run| (cell, run));
-    let mut work: Vec<_> = (0..plan.cells.len()).flat_map(runs).collect();
-    work.reverse();
-    let (work, results) = (Mutex::new(work), Mutex::new(vec![Vec::new(); plan.cells.len()]));
+/// Does jobs 0 to `jobs - 1` in order, by so many workers side by side. `job` is told its number and its worker's.
+fn side_by_side<T: Send>(jobs: usize, workers: usize, job: impl Fn(usize, usize) -> T + Sync) -> Vec<T> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for worker in 0..plan.at_once.unwrap_or(R::AT_ONCE) {
-            let (work, results) = (&work, &results);
+        for worker in 0..workers {
+            let (next, results, job) = (&next, &results, &job);
             scope.spawn(move || {
                 loop {
-                    let Some((cell, run)) = work.lock().expect("nobody panics").pop() else { return };
-                    let attempt = || reference.run(&plan.cells[cell], worker, run, plan.seconds);
-                    let mut result = attempt();
-                    for _ in 1..plan.attempts {
-                        if result.as_ref().is_ok_and(|measured| !measured.is_late()) {
-                            break;
-                        }
-                        result = attempt();
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= jobs {
+                        return;
                     }
-                    match result {
-                        Ok(measured) => results.lock().expect("nobody panics")[cell].push(measured),
-                        // The others are worth having; the row says that it has fewer runs.
-                        Err(why) => eprintln!("{:?}, run {run}: {why}", plan.cells[cell]),
-                    }
+                    let result = job(number, worker);
+                    results.lock().expect("nobody panics").push((number, result));
                 }
             });
         }
     });
-    results.into_inner().expect("nobody panics")
+    let mut results = results.into_inner().expect("nobody panics");
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Writes a report to the standard output, and to the file that the user wants.
+fn publish(text: &str) {
+    println!("{text}");
+    if let Ok(file) = env::var("ANABRANCH_COMPARE_OUT") {
+        std::fs::write(&file, text).unwrap_or_else(|error| panic!("cannot write {file}: {error}"));
+    }
+}
+
+/// Results of the reference, run by run for each cell.
+fn refer<R: Reference>(reference: &R, plan: &Plan) -> Vec<Vec<Measured>> {
+    let runs = |cell: usize| (1..=plan.runs_of(reference, &plan.cells[cell])).map(move |run| (cell, run));
+    let work: Vec<_> = (0..plan.cells.len()).flat_map(runs).collect();
+    let measured = side_by_side(work.len(), plan.at_once.unwrap_or(R::AT_ONCE), |job, worker| {
+        let (cell, run) = work[job];
+        let attempt = || reference.run(&plan.cells[cell], worker, run, plan.seconds);
+        let mut result = attempt();
+        for _ in 1..plan.attempts {
+            if result.as_ref().is_ok_and(|measured| !measured.is_late()) {
+                break;
+            }
+            result = attempt();
+        }
+        // The others are worth having; the row says that it has fewer runs.
+        result.inspect_err(|why| eprintln!("{:?}, run {run}: {why}", plan.cells[cell])).ok()
+    });
+    let mut results = vec![Vec::new(); plan.cells.len()];
+    for (&(cell, _), measured) in work.iter().zip(measured) {
+        results[cell].extend(measured);
+    }
+    results
 }
 
 /// Our TCP, as the reference has it: neither Linux nor ns-3 ends slow start early for Reno, as HyStart++ would.
@@ -177,10 +201,7 @@ fn compare<R: Reference>(reference: &R) {
         .filter_map(|(cell, (theirs, ours))| Row::new(*cell, theirs, ours))
         .collect();
     let text = table::page(&rows, &plan, reference, &theirs.concat());
-    println!("{text}");
-    if let Ok(file) = env::var("ANABRANCH_COMPARE_OUT") {
-        std::fs::write(&file, &text).unwrap_or_else(|error| panic!("cannot write {file}: {error}"));
-    }
+    publish(&text);
     assert_eq!(rows.len(), plan.cells.len(), "some cells have no run: see above");
     if env::var_os("ANABRANCH_COMPARE").is_none() {
         for row in &rows {

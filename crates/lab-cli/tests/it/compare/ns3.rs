@@ -1,5 +1,6 @@
-//! ns-3: its TCP over its own simulated bottleneck, by a program that is compiled on the spot.
+//! ns-3: programs that are compiled on the spot, and its TCP over its own simulated bottleneck.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,19 +12,19 @@ use tempfile::TempDir;
 use super::table::first_line;
 use super::{Measured, Reference, of_flows, start};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/compare/ns3.cc");
 /// Debian's libns3-dev has it.
 const HEADER: &str = "/usr/include/ns3/internet-module.h";
 
-/// ns-3.
-pub(super) struct Ns3 {
-    program: PathBuf,
+/// A C++ program of ours that uses ns-3. Each start of it is one run.
+pub(super) struct Program {
+    path: PathBuf,
     _folder: TempDir,
 }
 
-impl Ns3 {
-    /// `None` without ns-3 or a compiler, and says so. The package is not installed here: it is large.
-    pub(super) fn compile() -> Option<Self> {
+impl Program {
+    /// Compiles a source of this folder with these modules of ns-3. `None` without ns-3 or a compiler, and says so. The
+    /// package is not installed here: it is large.
+    pub(super) fn compile(source: &str, modules: &[&str]) -> Option<Self> {
         if !Path::new(HEADER).exists() || Command::new("g++").arg("--version").output().is_err() {
             skipped(
                 "a check against ns-3, which is not here: apt-get install libns3-dev g++, then run this test again",
@@ -31,13 +32,38 @@ impl Ns3 {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let program = folder.path().join("bottleneck");
+        let path = folder.path().join("program");
+        let source = format!("{}/tests/it/compare/{source}", env!("CARGO_MANIFEST_DIR"));
         let mut compiler = Command::new("g++");
-        compiler.args(["-std=c++17", "-O1", SOURCE, "-o"]).arg(&program);
-        compiler.args(["point-to-point", "internet", "network", "core"].map(|name| format!("-lns3-{name}")));
+        compiler.args(["-std=c++17", "-O1", &source, "-o"]).arg(&path);
+        compiler.args(modules.iter().map(|name| format!("-lns3-{name}")));
         let output = compiler.output().expect("it has just answered");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(Self { program, _folder: folder })
+        Some(Self { path, _folder: folder })
+    }
+
+    /// Runs it with these options, and returns the line of JSON that it prints.
+    pub(super) fn run<T: Display>(&self, options: &[(&str, T)]) -> Result<Value, String> {
+        let mut command = Command::new(&self.path);
+        command.args(options.iter().map(|(name, value)| format!("--{name}={value}")));
+        let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+/// Version of Debian's package.
+pub(super) fn version() -> String {
+    first_line("dpkg-query", &["--show", "--showformat=${Version}", "libns3-dev"])
+}
+
+/// The TCP of ns-3.
+pub(super) struct Ns3(Program);
+
+impl Ns3 {
+    /// `None` without ns-3 or a compiler, and says so.
+    pub(super) fn compile() -> Option<Self> {
+        Program::compile("ns3.cc", &["point-to-point", "internet", "network", "core"]).map(Self)
     }
 }
 
@@ -47,7 +73,7 @@ impl Reference for Ns3 {
     const AT_ONCE: usize = 1;
 
     fn version(&self) -> String {
-        first_line("dpkg-query", &["--show", "--showformat=${Version}", "libns3-dev"])
+        version()
     }
 
     fn is_deterministic(&self, cell: &Cell) -> bool {
@@ -55,7 +81,7 @@ impl Reference for Ns3 {
     }
 
     fn run(&self, cell: &Cell, _: usize, run: u64, seconds: u64) -> Result<Measured, String> {
-        let options = [
+        let report = self.0.run(&[
             ("controller", super::controller(cell).to_owned()),
             ("rate", cell.rate.to_string()),
             ("delay", cell.delay.as_millis().to_string()),
@@ -64,12 +90,7 @@ impl Reference for Ns3 {
             ("loss", cell.loss.to_string()),
             ("seconds", seconds.to_string()),
             ("run", run.to_string()),
-        ];
-        let mut command = Command::new(&self.program);
-        command.args(options.map(|(name, value)| format!("--{name}={value}")));
-        let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
-        let report: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|_| format!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr)))?;
+        ])?;
         measured(&report, seconds as f64).ok_or_else(|| format!("cannot read {report}"))
     }
 }

@@ -112,11 +112,21 @@ fn percent(loss: f64) -> String {
     format!("{} %", loss * 100.0)
 }
 
-fn value(summary: &Summary, digits: usize) -> String {
+pub(super) fn value(summary: &Summary, digits: usize) -> String {
     match summary.ci95 {
         Some(half) => format!("{:.digits$} ± {half:.digits$}", summary.mean),
         None => format!("{:.digits$}", summary.mean),
     }
+}
+
+/// When, with which commit, against what, and by which command.
+pub(super) fn origin(name: &str, version: &str) -> String {
+    format!(
+        "{}, commit {}, {name} {version}: `{}`.",
+        first_line("date", &["-u", "+%F"]),
+        first_line("git", &["rev-parse", "--short", "HEAD"]),
+        std::env::var("ANABRANCH_COMPARE_COMMAND").unwrap_or_else(|_| "cargo test".into()),
+    )
 }
 
 /// The whole report.
@@ -124,12 +134,8 @@ pub(super) fn page<R: Reference>(rows: &[Row], plan: &Plan, reference: &R, their
     let most = |of: fn(&Measured) -> f64| theirs.iter().map(of).fold(0.0, f64::max);
     let lag = |of: fn(&Lag) -> f64| theirs.iter().filter_map(|run| run.lag.as_ref()).map(of).reduce(f64::max);
     let mut text = format!(
-        "{}, commit {}, {} {}: `{}`. {} cells of {} s, {} run{} of each, {} at a time.\nOf all of {}'s runs: ",
-        first_line("date", &["-u", "+%F"]),
-        first_line("git", &["rev-parse", "--short", "HEAD"]),
-        R::NAME,
-        reference.version(),
-        std::env::var("ANABRANCH_COMPARE_COMMAND").unwrap_or_else(|_| "cargo test".into()),
+        "{} {} cells of {} s, {} run{} of each, {} at a time.\nOf all of {}'s runs: ",
+        origin(R::NAME, &reference.version()),
         rows.len(),
         plan.seconds,
         plan.runs,
