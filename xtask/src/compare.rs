@@ -1,25 +1,32 @@
-//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, in the long form of a test
-//! of anabranch-lab-cli.
+//! `cargo xtask compare`: our TCP and the kernel's, or that of ns-3, over the same bottleneck, and our radios and ns-3's, in
+//! the long form of a test of anabranch-lab-cli.
 
 use crate::cargo;
 use crate::failure::Failure;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const USAGE: &str = "compare takes `linux|ns3 [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above zero";
+const USAGE: &str = "compare takes `linux|ns3|ns3 radio [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]`, with N above \
+                     zero; `ns3 radio` also takes `--only hop|star|hidden|prr|dcf|dcf-hidden|aodv`";
 
-/// The TCP that ours is compared with.
+/// What ours is compared with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Reference {
     Linux,
+    /// The TCP of ns-3.
     Ns3,
+    /// The radios of ns-3.
+    Ns3Radio,
 }
 
 impl Reference {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "linux" => Some(Self::Linux),
-            "ns3" => Some(Self::Ns3),
+    /// What the first words name, and the words after them.
+    fn named(args: &[String]) -> Option<(Self, &[String])> {
+        let (name, rest) = args.split_first()?;
+        match (name.as_str(), rest.split_first()) {
+            ("linux", _) => Some((Self::Linux, rest)),
+            ("ns3", Some((radio, rest))) if radio == "radio" => Some((Self::Ns3Radio, rest)),
+            ("ns3", _) => Some((Self::Ns3, rest)),
             _ => None,
         }
     }
@@ -29,6 +36,7 @@ impl Reference {
         match self {
             Self::Linux => "compare::our_tcp_does_as_linux",
             Self::Ns3 => "compare::our_tcp_does_as_ns3",
+            Self::Ns3Radio => "compare::radio::our_radio_does_as_ns3",
         }
     }
 
@@ -37,10 +45,10 @@ impl Reference {
         match self {
             Self::Linux if !is_root() => Some("network namespaces need root"),
             Self::Linux if !Path::new("/dev/net/tun").exists() => Some("there is no /dev/net/tun"),
-            Self::Ns3 if !Path::new("/usr/include/ns3/internet-module.h").exists() => {
+            Self::Ns3 | Self::Ns3Radio if !Path::new("/usr/include/ns3/internet-module.h").exists() => {
                 Some("there is no ns-3: apt-get install libns3-dev")
             }
-            Self::Ns3 if Command::new("g++").arg("--version").output().is_err() => {
+            Self::Ns3 | Self::Ns3Radio if Command::new("g++").arg("--version").output().is_err() => {
                 Some("there is no C++ compiler: apt-get install g++")
             }
             _ => None,
@@ -74,14 +82,16 @@ pub(crate) fn command(args: &[String]) -> Result<(), Failure> {
 }
 
 const OUT: &str = "ANABRANCH_COMPARE_OUT";
+const ONLY: &str = "ANABRANCH_COMPARE_ONLY";
+/// The tables of the radio comparison.
+const GROUPS: [&str; 7] = ["hop", "star", "hidden", "prr", "dcf", "dcf-hidden", "aodv"];
 
 /// Environment variables of the test, by name.
 type Variables = Vec<(&'static str, String)>;
 
 /// The reference and what its test reads; `None` if the arguments make no sense.
 fn read(args: &[String]) -> Option<(Reference, Variables)> {
-    let (reference, mut rest) = args.split_first()?;
-    let reference = Reference::named(reference)?;
+    let (reference, mut rest) = Reference::named(args)?;
     let mut size = "whole";
     let mut variables = Vec::new();
     while let Some((option, after)) = rest.split_first() {
@@ -95,9 +105,13 @@ fn read(args: &[String]) -> Option<(Reference, Variables)> {
             "--seconds" => "ANABRANCH_COMPARE_SECONDS",
             "--at-once" => "ANABRANCH_COMPARE_AT_ONCE",
             "--out" => OUT,
+            "--only" if reference == Reference::Ns3Radio => ONLY,
             _ => return None,
         };
-        if name != OUT && value.parse::<u32>().ok()? == 0 {
+        if name == ONLY && !GROUPS.contains(&value.as_str()) {
+            return None;
+        }
+        if ![OUT, ONLY].contains(&name) && value.parse::<u32>().ok()? == 0 {
             return None;
         }
         variables.push((name, value.clone()));
@@ -140,9 +154,20 @@ mod tests {
             let read = words(&[name, "--quick", "--runs", "2", "--out", "table.md"]);
             assert_eq!(read, Some((reference, expected.clone())));
         }
-        for bad in
-            [&[][..], &["bsd"], &["linux", "--runs"], &["linux", "--runs", "0"], &["linux", "quick", "1"]]
-        {
+        let star =
+            vec![(ONLY, "star".into()), (OUT, "radio.md".into()), ("ANABRANCH_COMPARE", "whole".into())];
+        let read = words(&["ns3", "radio", "--only", "star", "--out", "radio.md"]);
+        assert_eq!(read, Some((Reference::Ns3Radio, star)));
+        for bad in [
+            &[][..],
+            &["bsd"],
+            &["linux", "--runs"],
+            &["linux", "--runs", "0"],
+            &["linux", "quick", "1"],
+            &["linux", "radio"],
+            &["ns3", "--only", "star"],
+            &["ns3", "radio", "--only", "token-ring"],
+        ] {
             assert_eq!(words(bad), None, "{bad:?}");
         }
     }

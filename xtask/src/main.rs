@@ -4,7 +4,7 @@
 //! everything that tests and counts, [`python`] the Python package's part of it; [`chores`] starts the longer jobs and regenerates what is generated,
 //! and the benchmarks by a module of their own;
 //! [`slim`] measures the small programs, [`first_contact`] what a newcomer waits for, [`load`] repeats the suite on a busy machine,
-//! [`mutants`] tests the tests; [`compare`] holds our TCP against the kernel's;
+//! [`mutants`] tests the tests; [`compare`] holds our TCP against the kernel's and ns-3's, and our radios against ns-3's;
 //! [`book`] makes the book of `docs`, [`mod@reference`] its page about scenarios; [`cargo`] starts cargo, [`tools`] installs programs of others, [`failure`] is how a command
 //! fails. One dependency, a JSON reader, so that the first build of a fresh clone is short.
 
@@ -38,9 +38,9 @@ usage: cargo xtask <command>
   tidy                      the rules: floors, circles of imports, licences, what may not stand in a file
   fuzz [--seconds N]        every fuzz target for N seconds (default 60)
   campaign NAME [ARGS...]   a long campaign: docs/campaigns.md
-  compare linux|ns3 [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
-                            our TCP and the kernel's, or that of ns-3, over the same bottleneck: docs/validation.md; linux
-                            needs root, ns3 needs libns3-dev and g++
+  compare linux|ns3|ns3 radio [--only NAME] [--quick] [--runs N] [--seconds N] [--at-once N] [--out FILE]
+                            our TCP and the kernel's, or that of ns-3, over the same bottleneck; with `radio`, our radios
+                            and ns-3's: docs/validation.md; linux needs root, ns3 needs libns3-dev and g++
   mutants [--sample N] [--seed S] [PLACE...]
                             which faults no test finds: N mutants per place (default 40), of tcp, set, wire-set, secure
   packetdrill PATH...       packetdrill scripts, files or folders of them, against the TCP of `core`: docs/packetdrill.md

@@ -4,6 +4,7 @@
 
 mod kernel;
 mod ns3;
+mod radio;
 mod table;
 
 use std::env;
