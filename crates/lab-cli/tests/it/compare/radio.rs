@@ -91,7 +91,7 @@ impl Group {
         match self {
             Self::Hop | Self::Star | Self::Aodv => 60,
             Self::Hidden => 120,
-            Self::Prr => 500,
+            Self::Prr => 200,
             Self::Dcf => 20,
             Self::DcfHidden => 100,
         }
@@ -106,8 +106,8 @@ enum Rule {
     WholeCca,
     /// Ours waits for DIFS after frames in error.
     NoEifs,
-    /// Ours notices a frame 4 µs after its beginning, as ns-3 does.
-    FastCca,
+    /// Routes stay though the MAC gives packets up.
+    FixedRoutes,
 }
 
 /// A cell.
@@ -124,7 +124,7 @@ enum Scene {
     /// Senders at 90 m on both sides of the receiver, with `rate` frames per second each.
     DcfHidden { rate: f64, rts: bool, rule: Rule },
     /// A flow of `rate` packets per second from one end of a chain to the other.
-    Aodv { hops: u32, rate: u32 },
+    Aodv { hops: u32, rate: u32, rule: Rule },
 }
 
 /// What one run has measured.
@@ -143,7 +143,7 @@ impl fmt::Display for Scene {
             Rule::Default => "",
             Rule::WholeCca => "; ns-3 with a whole CCA",
             Rule::NoEifs => "; ours without EIFS",
-            Rule::FastCca => "; ours with a CCA of 4 µs",
+            Rule::FixedRoutes => "; routes that stay",
         };
         let plural = |n: u32| if n == 1 { "" } else { "s" };
         match *self {
@@ -157,7 +157,9 @@ impl fmt::Display for Scene {
             Self::DcfHidden { rate, rts, rule } => {
                 write!(f, "{}, {rate} frames/s each{}", access(rts), by(rule))
             }
-            Self::Aodv { hops, rate } => write!(f, "{hops} hop{}, {rate} packets/s", plural(hops)),
+            Self::Aodv { hops, rate, rule } => {
+                write!(f, "{hops} hop{}, {rate} packets/s{}", plural(hops), by(rule))
+            }
         }
     }
 }
@@ -217,12 +219,13 @@ impl Scene {
                 say("rts", rts.to_string());
                 scene("dcf", 2)
             }
-            Self::Aodv { hops, rate } => {
+            Self::Aodv { hops, rate, rule } => {
                 say("bytes", PACKET.to_string());
                 say("distance", SPACING.to_string());
                 say("sensed", "220".into());
                 say("rate", rate.to_string());
                 say("warmup", WARMUP.to_string());
+                say("fixed-routes", (rule == Rule::FixedRoutes).to_string());
                 scene("aodv", hops)
             }
         };
@@ -282,7 +285,7 @@ impl Scene {
                 traffic.run(&mut dcf, after(Duration::from_secs(seconds)), |_| {});
                 heard(&dcf)
             }
-            Self::Aodv { hops, rate } => chain(hops, rate, run, seconds),
+            Self::Aodv { hops, rate, rule } => chain(hops, rate, rule, run, seconds),
         };
         self.figures(Some(received as f64), Some(on_air as f64), seconds).expect("both are there")
     }
@@ -323,10 +326,9 @@ fn o_qpsk(exponent: f64) -> RadioConfig {
 fn dsss(rate: Rate, sensed: f64, rts: bool, rule: Rule) -> WifiConfig {
     let base = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(if rts { 0 } else { 2347 });
     let eifs = if rule == Rule::NoEifs { Eifs::Off } else { base.mac.eifs };
-    let unaware = if rule == Rule::FastCca { Duration::from_micros(4) } else { base.mac.unaware };
     WifiConfig {
         phy: wifi::PhyConfig { basic_rate: rate, ..base.phy },
-        mac: wifi::MacConfig { eifs, unaware, ..base.mac },
+        mac: wifi::MacConfig { eifs, ..base.mac },
         propagation: Thresholds {
             path_loss: PathLoss::FreeSpace,
             carrier_sense_range: sensed,
@@ -350,7 +352,7 @@ fn heard(dcf: &Dcf) -> (u64, u64) {
     (dcf.wifi.metrics(Station(0)).received, sent)
 }
 
-fn chain(hops: u32, rate: u32, run: u64, seconds: u64) -> (u64, u64) {
+fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64) {
     let config = NetworkConfig { ip: IpVersion::V4, ..NetworkConfig::default() };
     let mut builder = Builder::new(config, run, 0);
     let places: Vec<(NodeId, Position)> = (0..=hops)
@@ -361,7 +363,8 @@ fn chain(hops: u32, rate: u32, run: u64, seconds: u64) -> (u64, u64) {
         .collect();
     let wifi = dsss(Rate::Mbps2, 220.0, false, Rule::Default);
     builder.wifi(wifi, AdhocConfig { queue: 50, ..AdhocConfig::default() }, &places).expect("a radio");
-    for (node, _) in &places {
+    // Without AODV there are the shortest routes, for good.
+    for (node, _) in places.iter().filter(|_| rule != Rule::FixedRoutes) {
         builder.aodv(*node, aodv::Config::default()).expect("IPv4 on the air");
     }
     let (from, to) = (places[0].0, places[hops as usize].0);
@@ -413,8 +416,9 @@ fn whole() -> Vec<Scene> {
             rule: Rule::Default,
         }));
     }
-    for rate in [20, 400] {
-        cells.extend((1..=8).map(|hops| Scene::Aodv { hops, rate }));
+    cells.extend([false, true].map(|rts| Scene::Dcf { senders: 20, rts, rule: Rule::NoEifs }));
+    for (rate, rule, from) in [(20, Rule::Default, 1), (400, Rule::Default, 1), (400, Rule::FixedRoutes, 3)] {
+        cells.extend((from..=8).map(|hops| Scene::Aodv { hops, rate, rule }));
     }
     cells
 }
@@ -430,7 +434,7 @@ fn quick() -> Vec<Scene> {
         Scene::Dcf { senders: 5, rts: false, rule },
         Scene::Dcf { senders: 5, rts: true, rule },
         Scene::DcfHidden { rate: 20.0, rts: false, rule },
-        Scene::Aodv { hops: 3, rate: 20 },
+        Scene::Aodv { hops: 3, rate: 20, rule },
     ]
 }
 
@@ -641,7 +645,7 @@ fn our_side_of_the_radio_comparison_agrees_with_sums_by_hand() {
         let (closed, simulated) = (cell.closed_form().unwrap(), cell.simulate(1, 500));
         assert!((simulated.delivered - closed).abs() < 0.02, "{distance} m: {closed} and {simulated:?}");
     }
-    let chain = Scene::Aodv { hops: 2, rate: 20 }.simulate(1, 10);
+    let chain = Scene::Aodv { hops: 2, rate: 20, rule }.simulate(1, 10);
     assert!(chain.delivered > 19.0 && chain.on_air >= 2.0 * chain.delivered, "{chain:?}");
 }
 
