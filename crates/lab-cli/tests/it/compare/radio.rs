@@ -108,6 +108,18 @@ enum Rule {
     NoEifs,
     /// Routes stay though the MAC gives packets up.
     FixedRoutes,
+    /// Both of the last two.
+    FixedRoutesNoEifs,
+}
+
+impl Rule {
+    fn has_eifs(self) -> bool {
+        !matches!(self, Self::NoEifs | Self::FixedRoutesNoEifs)
+    }
+
+    fn has_fixed_routes(self) -> bool {
+        matches!(self, Self::FixedRoutes | Self::FixedRoutesNoEifs)
+    }
 }
 
 /// A cell.
@@ -122,7 +134,7 @@ enum Scene {
     /// Saturated senders on a circle of 20 m.
     Dcf { senders: u32, rts: bool, rule: Rule },
     /// Senders at 90 m on both sides of the receiver, with `rate` frames per second each.
-    DcfHidden { rate: f64, rts: bool, rule: Rule },
+    DcfHidden { rate: f64, rts: bool },
     /// A flow of `rate` packets per second from one end of a chain to the other.
     Aodv { hops: u32, rate: u32, rule: Rule },
 }
@@ -144,6 +156,7 @@ impl fmt::Display for Scene {
             Rule::WholeCca => "; ns-3 with a whole CCA",
             Rule::NoEifs => "; ours without EIFS",
             Rule::FixedRoutes => "; routes that stay",
+            Rule::FixedRoutesNoEifs => "; routes that stay, ours without EIFS",
         };
         let plural = |n: u32| if n == 1 { "" } else { "s" };
         match *self {
@@ -154,9 +167,7 @@ impl fmt::Display for Scene {
             Self::Dcf { senders, rts, rule } => {
                 write!(f, "{}, {senders} sender{}{}", access(rts), plural(senders), by(rule))
             }
-            Self::DcfHidden { rate, rts, rule } => {
-                write!(f, "{}, {rate} frames/s each{}", access(rts), by(rule))
-            }
+            Self::DcfHidden { rate, rts } => write!(f, "{}, {rate} frames/s each", access(rts)),
             Self::Aodv { hops, rate, rule } => {
                 write!(f, "{hops} hop{}, {rate} packets/s{}", plural(hops), by(rule))
             }
@@ -212,7 +223,7 @@ impl Scene {
                 say("rts", rts.to_string());
                 scene("dcf", senders)
             }
-            Self::DcfHidden { rate, rts, .. } => {
+            Self::DcfHidden { rate, rts } => {
                 say("bytes", MPDU.to_string());
                 say("distance", "90".into());
                 say("rate", rate.to_string());
@@ -225,7 +236,7 @@ impl Scene {
                 say("sensed", "220".into());
                 say("rate", rate.to_string());
                 say("warmup", WARMUP.to_string());
-                say("fixed-routes", (rule == Rule::FixedRoutes).to_string());
+                say("fixed-routes", rule.has_fixed_routes().to_string());
                 scene("aodv", hops)
             }
         };
@@ -277,9 +288,9 @@ impl Scene {
                 dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(seconds)));
                 heard(&dcf)
             }
-            Self::DcfHidden { rate, rts, rule } => {
+            Self::DcfHidden { rate, rts } => {
                 let places = [(0.0, 0.0), (-90.0, 0.0), (90.0, 0.0)];
-                let mut dcf = Dcf::new(dsss(Rate::Mbps2, 100.0, rts, rule), &places, run);
+                let mut dcf = Dcf::new(dsss(Rate::Mbps2, 100.0, rts, Rule::Default), &places, run);
                 let flow = |from| dcf::Flow { from, to: Some(0), mpdu_len: MPDU, rate };
                 let mut traffic = dcf::Traffic::new(&mut dcf, &[flow(1), flow(2)], run);
                 traffic.run(&mut dcf, after(Duration::from_secs(seconds)), |_| {});
@@ -325,7 +336,7 @@ fn o_qpsk(exponent: f64) -> RadioConfig {
 /// of all else.
 fn dsss(rate: Rate, sensed: f64, rts: bool, rule: Rule) -> WifiConfig {
     let base = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(if rts { 0 } else { 2347 });
-    let eifs = if rule == Rule::NoEifs { Eifs::Off } else { base.mac.eifs };
+    let eifs = if rule.has_eifs() { base.mac.eifs } else { Eifs::Off };
     WifiConfig {
         phy: wifi::PhyConfig { basic_rate: rate, ..base.phy },
         mac: wifi::MacConfig { eifs, ..base.mac },
@@ -361,10 +372,10 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
             (node, Position::new(SPACING * f64::from(i), 0.0))
         })
         .collect();
-    let wifi = dsss(Rate::Mbps2, 220.0, false, Rule::Default);
+    let wifi = dsss(Rate::Mbps2, 220.0, false, rule);
     builder.wifi(wifi, AdhocConfig { queue: 50, ..AdhocConfig::default() }, &places).expect("a radio");
     // Without AODV there are the shortest routes, for good.
-    for (node, _) in places.iter().filter(|_| rule != Rule::FixedRoutes) {
+    for (node, _) in places.iter().filter(|_| !rule.has_fixed_routes()) {
         builder.aodv(*node, aodv::Config::default()).expect("IPv4 on the air");
     }
     let (from, to) = (places[0].0, places[hops as usize].0);
@@ -410,11 +421,7 @@ fn whole() -> Vec<Scene> {
         cells.extend([1, 2, 5, 10, 20].map(|senders| Scene::Dcf { senders, rts, rule: Rule::Default }));
     }
     for rts in [false, true] {
-        cells.extend([10.0, 20.0, 40.0, 60.0].map(|rate| Scene::DcfHidden {
-            rate,
-            rts,
-            rule: Rule::Default,
-        }));
+        cells.extend([10.0, 20.0, 40.0, 60.0].map(|rate| Scene::DcfHidden { rate, rts }));
     }
     cells.extend([false, true].map(|rts| Scene::Dcf { senders: 20, rts, rule: Rule::NoEifs }));
     for (rate, rule, from) in [(20, Rule::Default, 1), (400, Rule::Default, 1), (400, Rule::FixedRoutes, 3)] {
@@ -433,7 +440,7 @@ fn quick() -> Vec<Scene> {
         Scene::Prr { distance: 170.0, psdu: 127 },
         Scene::Dcf { senders: 5, rts: false, rule },
         Scene::Dcf { senders: 5, rts: true, rule },
-        Scene::DcfHidden { rate: 20.0, rts: false, rule },
+        Scene::DcfHidden { rate: 20.0, rts: false },
         Scene::Aodv { hops: 3, rate: 20, rule },
     ]
 }
