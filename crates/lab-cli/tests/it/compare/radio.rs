@@ -424,7 +424,12 @@ fn whole() -> Vec<Scene> {
         cells.extend([10.0, 20.0, 40.0, 60.0].map(|rate| Scene::DcfHidden { rate, rts }));
     }
     cells.extend([false, true].map(|rts| Scene::Dcf { senders: 20, rts, rule: Rule::NoEifs }));
-    for (rate, rule, from) in [(20, Rule::Default, 1), (400, Rule::Default, 1), (400, Rule::FixedRoutes, 3)] {
+    for (rate, rule, from) in [
+        (20, Rule::Default, 1),
+        (400, Rule::Default, 1),
+        (400, Rule::FixedRoutes, 3),
+        (400, Rule::FixedRoutesNoEifs, 3),
+    ] {
         cells.extend((from..=8).map(|hops| Scene::Aodv { hops, rate, rule }));
     }
     cells
