@@ -30,6 +30,7 @@ mod etx;
 mod message;
 mod objective;
 mod offers;
+mod own_path;
 mod routes;
 mod solicit;
 mod trickle;
@@ -39,7 +40,7 @@ use alloc::vec::Vec;
 
 pub use message::{Dao, DaoAck, Dio, INFINITE_RANK, Metrics, NodeType, Output, Path, ShortAddress};
 pub use objective::Objective;
-pub use offers::OwnPath;
+pub use own_path::OwnPath;
 pub use routes::Route;
 
 use crate::time::{Duration, Instant};

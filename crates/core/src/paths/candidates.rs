@@ -6,7 +6,7 @@ use super::Config;
 use super::etx::{Neighbours, ONE};
 use super::message::{Dio, Metrics, Path, ShortAddress};
 use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST};
-use super::offers::OwnPath;
+use super::own_path::OwnPath;
 use crate::time::{Duration, Instant};
 
 /// Offers that a node remembers.
