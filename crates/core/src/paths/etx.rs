@@ -8,6 +8,10 @@ use crate::time::{Duration, Instant};
 /// An ETX of 1 (RFC 6551 section 4.3.2).
 pub(super) const ONE: u16 = 128;
 
+/// The least that counts as acknowledged: half a frame. A link on which all is lost so has an ETX of four times a frame's
+/// transmissions. Without a bound a neighbour that was away for long would cost more than MAX_PATH_COST when it is heard
+/// again, and a node without another path would never send to it and find out.
+const LEAST: u32 = UNIT / 2;
 /// Frames that the average reaches back: each new one has a sixteenth of the weight.
 const WINDOW_SHIFT: u32 = 4;
 /// One frame.
@@ -45,7 +49,7 @@ impl Estimate {
         // Four transmissions in a row without acknowledgement are rare on a link that works, so they weigh as much as all
         // that was before.
         self.sent = keep(self.sent) + u32::from(attempts) * UNIT;
-        self.acknowledged = (keep(self.acknowledged) + u32::from(acknowledged) * UNIT).max(1);
+        self.acknowledged = (keep(self.acknowledged) + u32::from(acknowledged) * UNIT).max(LEAST);
         self.frames = (self.frames + 1).min(MEASURED);
         self.failures = if acknowledged { 0 } else { self.failures.saturating_add(1) };
     }

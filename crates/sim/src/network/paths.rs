@@ -290,9 +290,11 @@ impl Network {
         let root = paths.root;
         let site = paths.routers.get_mut(at.index())?.as_mut()?;
         let (up, down) = (short_address(src), short_address(dst));
+        // Never straight back: two nodes that each take the other for the way out would pass a packet to and fro.
         let hop = |site: &Site, end, path, upward| {
             let hop = site.router.next_hop(end, path, upward)?;
-            Some((site.link(node_of(hop.to))?, hop.path_id))
+            let to = node_of(hop.to);
+            Some((site.link(to)?, hop.path_id)).filter(|_| Some(to) != from)
         };
         // A path that is not known here any more: the best takes its place, as long as there is one.
         let mut stale = None;

@@ -1,6 +1,7 @@
 //! What a scenario file says of paths over the radio.
 
 use anabranch_core::paths::{self, Objective};
+use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,10 +39,10 @@ pub struct PathsSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_switch_threshold: Option<u16>,
     /// Time between two probes of a link that could be used and is not; an eighth of it while the link is not measured;
-    /// 0 sends none.
+    /// 100 ms and more; 0 sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe_interval: Option<Span>,
-    /// Imin of the trickle timer.
+    /// Imin of the trickle timer, 1 ms and more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_min: Option<Span>,
     /// Doublings of Imin, 0 to 20.
@@ -53,17 +54,17 @@ pub struct PathsSection {
     /// Time within which a node without a path sends the first DIS, at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dis_delay: Option<Span>,
-    /// Time from the first DIS to the second, doubled after each; 0 sends none.
+    /// Time from the first DIS to the second, doubled after each, 100 ms and more; 0 sends none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dis_interval: Option<Span>,
     /// DAGMaxRankIncrease: how far the rank of a node may rise above its lowest before it gives its paths up; 0 is no
     /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rank_increase: Option<u16>,
-    /// How long a new path waits before it is told upstream.
+    /// How long a new path waits before it is told upstream, 1 ms and more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_delay: Option<Span>,
-    /// How long a DAO waits for its answer at first.
+    /// How long a DAO waits for its answer at first, 100 ms and more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dao_timeout: Option<Span>,
     /// DAOs for one path before it is given up, 1 and more.
@@ -95,23 +96,28 @@ impl PathsSection {
             Some(n) if range.contains(&n) => Ok(n),
             Some(n) => Err((key, format!("expected {} to {}, found {n}", range.start(), range.end()))),
         };
-        let span = |key, value: Option<Span>, default| match value {
+        // A radio sends a frame in milliseconds: shorter times are events without end.
+        let span = |key, value: Option<Span>, default, or_zero, least: Duration| match value {
             None => Ok(default),
-            Some(Span(span)) if span.is_zero() => Err((key, "expected more than nothing".to_owned())),
-            Some(Span(span)) => Ok(span),
+            Some(Span(span)) if span >= least || or_zero && span.is_zero() => Ok(span),
+            Some(Span(_)) => {
+                let least = least.as_millis();
+                Err((key, format!("expected {}{least} ms or more", if or_zero { "0 or " } else { "" })))
+            }
         };
+        let [short, long] = [1, 100].map(Duration::from_millis);
         Ok(paths::Config {
             max_paths: number("max_paths", self.max_paths, base.max_paths, 1..=15)?,
-            interval_min: span("interval_min", self.interval_min, base.interval_min)?,
+            interval_min: span("interval_min", self.interval_min, base.interval_min, false, short)?,
             doublings: number("doublings", self.doublings, base.doublings, 0..=20)?,
             redundancy: self.redundancy.unwrap_or(base.redundancy),
             dis_delay: self.dis_delay.map_or(base.dis_delay, |Span(span)| span),
-            dis_interval: self.dis_interval.map_or(base.dis_interval, |Span(span)| span),
+            dis_interval: span("dis_interval", self.dis_interval, base.dis_interval, true, long)?,
             parent_switch_threshold: self.parent_switch_threshold.unwrap_or(base.parent_switch_threshold),
-            probe_interval: self.probe_interval.map_or(base.probe_interval, |Span(span)| span),
+            probe_interval: span("probe_interval", self.probe_interval, base.probe_interval, true, long)?,
             max_rank_increase: self.max_rank_increase.unwrap_or(base.max_rank_increase),
-            dao_delay: span("dao_delay", self.dao_delay, base.dao_delay)?,
-            dao_timeout: span("dao_timeout", self.dao_timeout, base.dao_timeout)?,
+            dao_delay: span("dao_delay", self.dao_delay, base.dao_delay, false, short)?,
+            dao_timeout: span("dao_timeout", self.dao_timeout, base.dao_timeout, false, long)?,
             dao_tries: number("dao_tries", self.dao_tries, base.dao_tries, 1..=u8::MAX)?,
             ..base
         })

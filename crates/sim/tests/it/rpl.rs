@@ -87,6 +87,28 @@ fn a_row_recovers_from_a_reboot_within_seconds() {
     }
 }
 
+/// The root is away for minutes in a cell in which everyone hears everyone, and soon after the start, while little is known
+/// of any link. When it is back the nodes join again, whatever they have sent to it in vain.
+#[test]
+fn nodes_join_again_when_the_root_returns() {
+    for leaves in [1, 3, 5] {
+        let places: Vec<Position> =
+            (0..=leaves).map(|i| Position::new(10.0 * f64::from(i), f64::from(i % 2) * 5.0)).collect();
+        for (seed, (from, to)) in
+            (1..=10).zip([(15.0, 35.0), (15.0, 115.0), (35.0, 635.0)].into_iter().cycle())
+        {
+            let (mut builder, ids) =
+                network(seed, RadioConfig::o_qpsk(100.0), paths::Config::default(), &places);
+            builder.fault(at(from), Fault::NodeFails(ids[0], Failure::Silent));
+            builder.fault(at(to), Fault::NodeRecovers(ids[0]));
+            let last = ids[ids.len() - 1];
+            let sink = transfer(&mut builder, (last, ids[0]), 1000, at(to + 30.0), small());
+            let took = arrival(builder, sink, 1000, at(to + 30.0), 100.0);
+            assert!(took < 5.0, "{leaves} leaves, away from {from} to {to} s, seed {seed}: {took} s");
+        }
+    }
+}
+
 /// What 250 kbit/s O-QPSK does beyond the limits that the defaults put to it: links of every quality.
 fn graded() -> LogDistance {
     LogDistance { sensitivity_dbm: -100.5, preamble_sinr_db: -5.0, ..LogDistance::default() }

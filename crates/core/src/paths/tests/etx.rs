@@ -204,6 +204,26 @@ fn packets_avoid_a_link_that_fails() {
 }
 
 /// Only links that could make a better path, or that a path uses, are probed; often until they are measured, then rarely.
+/// However many frames were lost while the only parent was away, it is a parent as soon as it is heard again.
+#[test]
+fn a_parent_that_returns_is_a_parent_again() {
+    for objective in [Objective::Mrhof, Objective::Of0] {
+        for attempts in [1, 4, 8, 16] {
+            let mut node = node(Config { objective, ..Config::default() }, &[(256, 0, &[1])]);
+            for _ in 0..1000 {
+                node.note_transmissions(at(1), 1, attempts, false);
+                node.handle_link_change(at(1), 0);
+            }
+            node.handle_neighbour_lost(at(2), 1, 0);
+            assert_eq!(node.paths(), []);
+            node.handle_dio(at(100), 1, &offer(256, 0, &[1]), 0);
+            assert_eq!(parents(&node), [1], "{objective:?}, {attempts}");
+            measure(&mut node, at(101), 1, 1);
+            assert!(node.link_etx(1) < 130, "{}", node.link_etx(1));
+        }
+    }
+}
+
 #[test]
 fn links_that_could_be_better_are_probed() {
     // By way of 4 the path could not be better even over a perfect link.

@@ -357,7 +357,7 @@ fn errors_of_paths_have_a_place_and_a_hint() {
     );
     check_radio(
         with("[paths]\nroot = \"border\"\ninterval_min = \"0 s\""),
-        expect!["bad.toml:16:16: expected more than nothing"],
+        expect!["bad.toml:16:16: expected 1 ms or more"],
     );
     check_radio(
         with("[paths]\nroot = \"border\"\n[[route]]\nat = \"border\"\nto = \"sensor\"\nvia = \"relay1\""),
