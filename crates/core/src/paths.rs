@@ -249,8 +249,8 @@ impl Router {
         }
     }
 
-    /// A neighbour tells of a path.
-    pub fn handle_dio(&mut self, now: Instant, from: ShortAddress, dio: &Dio, random: u32) {
+    /// A neighbour tells of a path: all its neighbours, with its other paths, or this node only.
+    pub fn handle_dio(&mut self, now: Instant, from: ShortAddress, dio: &Dio, to_all: bool, random: u32) {
         if self.root {
             return;
         }
@@ -261,8 +261,10 @@ impl Router {
             self.counters.refused += 1;
             return;
         }
+        // Who had withdrawn itself and offers paths again may do so once more.
+        self.heard.retain(|(link, _)| link[..] != [from]);
         if self.config.objective.uses_etx() {
-            return self.handle_offer(now, from, dio, random);
+            return self.handle_offer(now, from, dio, to_all, random);
         }
         let step = objective::paper_step(&self.config, self.kind, dio.node_type);
         let changed = self.parent_rank(now, from, dio.rank, step, random);
@@ -290,11 +292,11 @@ impl Router {
     }
 
     /// A neighbour tells of a path, which is kept as a candidate whether or not it is chosen.
-    fn handle_offer(&mut self, now: Instant, from: ShortAddress, dio: &Dio, random: u32) {
-        self.candidates.set_rank(now, from, dio.rank);
+    fn handle_offer(&mut self, now: Instant, from: ShortAddress, dio: &Dio, to_all: bool, random: u32) {
+        self.candidates.set_rank((now, to_all), from, dio.rank, self.offers.paths());
         let sensible = self.sensible(&dio.path);
         if sensible {
-            self.candidates.hear(now, dio);
+            self.candidates.hear(now, dio, self.offers.paths());
         } else {
             self.counters.refused += 1;
         }
@@ -310,9 +312,9 @@ impl Router {
         }
         let unit = self.config.min_hop_rank_increase.max(1);
         let before = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
-        let count = self.offers.paths().len();
-        let limit = self.highest_rank();
-        let chosen = self.candidates.choose(&self.config, &self.neighbours, self.offers.paths(), limit);
+        let joins = self.offers.paths().is_empty();
+        let terms = (self.highest_rank(), self.announced.is_some());
+        let chosen = self.candidates.choose(&self.config, &self.neighbours, self.offers.paths(), terms);
         let (built, gone) = self.offers.adopt(&self.config, self.address, &self.candidates, &chosen);
         let paths_changed = built > 0 || !gone.is_empty();
         if self.offers.paths().is_empty() {
@@ -333,7 +335,9 @@ impl Router {
             self.begin_probes(now, random);
         }
         let after = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
-        if before.1 != after.1 || self.offers.paths().len() > count || self.has_moved() {
+        // RFC 6550 section 8.3. Where a path leads beyond the parent is no reason: in a large network that changes somewhere
+        // all the time.
+        if joins || before.1 != after.1 || self.has_moved() {
             self.trickle.reset(now, &self.config, random);
         }
         paths_changed || before != after
@@ -346,8 +350,11 @@ impl Router {
         else {
             return false;
         };
-        own.abs_diff(rank) >= self.config.min_hop_rank_increase
-            || self.etx(path).abs_diff(etx) >= self.config.parent_switch_threshold.max(ONE)
+        let config = &self.config;
+        let least = config.objective.hysteresis(config).max(config.min_hop_rank_increase.into());
+        u32::from(own.abs_diff(rank)) >= least
+            || config.objective == Objective::Mrhof
+                && self.etx(path).abs_diff(etx) >= config.parent_switch_threshold.max(ONE)
     }
 
     /// The link layer has sent a frame to a neighbour that many times, and the neighbour has acknowledged it or not. True
@@ -442,7 +449,7 @@ impl Router {
         };
         let state = |neighbour| {
             let known = self.neighbours.get(neighbour);
-            let urgent = known.is_none_or(|n| !n.estimate.is_measured() || n.estimate.is_failing());
+            let urgent = known.is_none_or(|n| n.estimate.is_urgent());
             (urgent, known.map_or(Instant::ZERO, |n| n.used), known.is_some_and(|n| n.reliable))
         };
         let offered = self.candidates.iter().filter(|c| useful(c.neighbour(), c.rank, c.etx));

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::Config;
 use super::etx::{Neighbours, ONE};
 use super::message::{Dio, Metrics, Path, ShortAddress};
-use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST};
+use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST, Objective};
 use super::own_path::OwnPath;
 use crate::time::{Duration, Instant};
 
@@ -15,8 +15,6 @@ const ROOM: usize = 64;
 const MISSED: u8 = 3;
 /// The time within which it tells of all of them.
 const ROUND: Duration = Duration::from_secs(4);
-/// Another path over the same parent replaces the present one if its cost is lower by this: a quarter of a transmission.
-const SAME_PARENT: u32 = 32;
 
 /// A neighbour's path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +34,11 @@ pub(super) struct Candidate {
 impl Candidate {
     pub(super) fn neighbour(&self) -> ShortAddress {
         self.path.first().copied().unwrap_or_default()
+    }
+
+    /// A path of the node's own rests on it.
+    fn is_used(&self, own: &[OwnPath]) -> bool {
+        own.iter().any(|path| path.nodes[1..] == self.path[..])
     }
 }
 
@@ -67,7 +70,7 @@ impl Candidates {
     }
 
     /// A neighbour tells of a path that the node can use.
-    pub(super) fn hear(&mut self, now: Instant, dio: &Dio) {
+    pub(super) fn hear(&mut self, now: Instant, dio: &Dio, own: &[OwnPath]) {
         // RFC 6719 section 3.5: without a metric the rank stands for it.
         let etx = dio.etx.unwrap_or(dio.rank);
         let heard = Candidate {
@@ -83,24 +86,35 @@ impl Candidates {
             Some(known) => *known = heard,
             None => {
                 if self.all.len() >= ROOM {
-                    let worst = (0..self.all.len()).max_by_key(|&at| self.all[at].etx);
-                    worst.into_iter().for_each(|at| drop(self.all.swap_remove(at)));
+                    let unused = (0..self.all.len()).filter(|&at| !self.all[at].is_used(own));
+                    let worst = unused.max_by_key(|&at| self.all[at].etx);
+                    match worst.filter(|&at| self.all[at].etx > etx) {
+                        Some(at) => drop(self.all.swap_remove(at)),
+                        None => return,
+                    }
                 }
                 self.all.push(heard);
             }
         }
     }
 
-    /// A neighbour announces its rank, with some path. Offers of its that it does not mention any more are forgotten.
-    pub(super) fn set_rank(&mut self, now: Instant, neighbour: ShortAddress, rank: u16) {
+    /// A neighbour announces its rank, with some path. Offers of its that it does not mention to all any more are forgotten.
+    /// One that a path of the node's own rests on stays until it is withdrawn: the nodes on it have it stored.
+    pub(super) fn set_rank(
+        &mut self,
+        (now, to_all): (Instant, bool),
+        neighbour: ShortAddress,
+        rank: u16,
+        own: &[OwnPath],
+    ) {
         for known in self.all.iter_mut().filter(|c| c.neighbour() == neighbour) {
             known.rank = rank;
-            if now.saturating_since(known.heard) >= ROUND {
-                known.missed += 1;
+            if to_all && now.saturating_since(known.heard) >= ROUND {
+                known.missed = known.missed.saturating_add(1);
                 known.heard = now;
             }
         }
-        self.all.retain(|c| c.missed < MISSED);
+        self.all.retain(|c| c.missed < MISSED || c.is_used(own));
     }
 
     /// A node has withdrawn a link of its own, or itself: see [`Dio`].
@@ -124,13 +138,15 @@ impl Candidates {
     }
 
     /// The offers that the node's paths should rest on: first that of the preferred parent, which RFC 6719 section 3.2.2
-    /// keeps unless another is better by the threshold; then others, whose neighbours rank below the node.
+    /// keeps unless another is better by the threshold; then others, whose neighbours rank below the node. As long as the node
+    /// has not announced itself, whatever is better is taken: several neighbours answer a DIS, and a node that heard of a
+    /// detour first would keep it.
     pub(super) fn choose(
         &self,
         config: &Config,
         neighbours: &Neighbours,
         own: &[OwnPath],
-        limit: u16,
+        (limit, announced): (u16, bool),
     ) -> Vec<Judged> {
         let objective = config.objective;
         let judge = |(at, offer): (usize, &Candidate)| {
@@ -138,20 +154,29 @@ impl Candidates {
             let rank = objective.rank(config, offer.rank, offer.etx, link);
             let cost = objective.cost(config, offer.rank, offer.etx, link);
             let judged = Judged { at, rank, cost, over: link > MAX_LINK_METRIC };
-            (cost <= MAX_PATH_COST && rank <= limit).then_some(judged)
+            let affordable = objective != Objective::Mrhof || cost <= MAX_PATH_COST;
+            (affordable && rank <= limit).then_some(judged)
         };
         let mut rest: Vec<Judged> = self.all.iter().enumerate().filter_map(judge).collect();
         let hysteresis = objective.hysteresis(config);
-        let Some(preferred) = self.preferred(&rest, own, hysteresis) else { return Vec::new() };
+        let threshold = if announced { hysteresis } else { 1 };
+        let Some(preferred) = self.preferred(&rest, own, threshold) else { return Vec::new() };
         let mut chosen = Vec::from([preferred]);
         let unit = config.min_hop_rank_increase.max(1);
-        let below = |judged: &Judged| self.all[judged.at].rank / unit < preferred.rank / unit;
-        rest.retain(|judged| judged.at != preferred.at && !judged.over && below(judged));
+        // Of a path that is there already the parent may have the same DAGRank: an ETX that wavers would end the path and
+        // bring it back again and again.
+        let fits = |judged: &Judged| {
+            let offer = &self.all[judged.at];
+            let (parent, node) = (offer.rank / unit, preferred.rank / unit);
+            let used = announced && offer.is_used(own);
+            parent < node && !judged.over || used && parent == node
+        };
+        rest.retain(|judged| judged.at != preferred.at && fits(judged));
         while chosen.len() < usize::from(config.max_paths) {
             let key = |judged: &Judged| {
                 let offer = &self.all[judged.at];
                 let shared = chosen.iter().any(|c| self.all[c.at].neighbour() == offer.neighbour());
-                let present = own.iter().any(|p| p.nodes[1..] == offer.path[..]);
+                let present = offer.is_used(own);
                 let malus = if shared { u32::from(ONE) } else { 0 };
                 (judged.cost + malus + if present { 0 } else { hysteresis }, judged.at)
             };
@@ -163,15 +188,12 @@ impl Candidates {
     }
 
     fn preferred(&self, judged: &[Judged], own: &[OwnPath], hysteresis: u32) -> Option<Judged> {
-        // Several neighbours answer a DIS. What nobody upstream knows of yet changes at no cost, and a node that heard of a
-        // detour first would keep it.
-        let hysteresis = if own.first().is_some_and(OwnPath::was_told) { hysteresis } else { 1 };
         let best = judged.iter().min_by_key(|j| (j.over, j.cost, self.all[j.at].path.len()))?;
         let present = own.first().and_then(|own| {
             let over_parent = |j: &&Judged| Some(self.all[j.at].neighbour()) == own.first_hop();
             let key = |j: &&Judged| {
                 let same = self.all[j.at].path[..] == own.nodes[1..];
-                (j.over, j.cost + if same { 0 } else { SAME_PARENT })
+                (j.over, j.cost + if same { 0 } else { hysteresis })
             };
             judged.iter().filter(over_parent).min_by_key(key)
         });

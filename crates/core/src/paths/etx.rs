@@ -18,9 +18,11 @@ const WINDOW_SHIFT: u32 = 4;
 const UNIT: u32 = 1 << 12;
 /// Frames in a row without acknowledgement after which a packet for elsewhere takes another path.
 const FAILING: u8 = 2;
+/// Frames in a row without acknowledgement after which a link is probed as rarely as any other.
+const HOPELESS: u8 = 8;
 /// On a link that has acknowledged nothing for this long a single one is enough: the neighbour may be gone.
 const SILENT: Duration = Duration::from_secs(10);
-/// Frames acknowledged from which on the estimate counts as measured.
+/// Frames from which on the estimate counts as measured.
 const MEASURED: u8 = 6;
 
 /// Transmissions and acknowledgements, of which older ones count ever less.
@@ -63,6 +65,12 @@ impl Estimate {
     /// Enough frames were sent to rely on it.
     pub(super) fn is_measured(&self) -> bool {
         self.frames >= MEASURED
+    }
+
+    /// Whether a probe tells much: of a link that is not measured, or that fails of late. One that has failed for long has no
+    /// claim before others.
+    pub(super) fn is_urgent(&self) -> bool {
+        !self.is_measured() || self.is_failing() && self.failures < HOPELESS
     }
 
     /// The last frames were all lost.

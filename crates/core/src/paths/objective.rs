@@ -50,9 +50,9 @@ impl Objective {
             // RFC 6719 section 3.3: the cost, and at least one step more than the parent.
             Self::Mrhof => etx.saturating_add(link).max(rank.saturating_add(unit)),
             // RFC 6552 section 4.1: (Rf * Sp + Sr) * MinHopRankIncrease with Rf 1 and Sr 0; Sp is 3 ETX - 2 as RFC 8180
-            // section 5.1.1 has it.
+            // section 5.1.1 has it, to the nearest step: one retransmission in many frames is none.
             Self::Of0 | Self::Paper => {
-                let step = (3 * u32::from(link)).div_ceil(u32::from(ONE)).saturating_sub(2);
+                let step = ((3 * u32::from(link) + u32::from(ONE / 2)) / u32::from(ONE)).saturating_sub(2);
                 let step = step.clamp(*STEPS_OF_RANK.start(), *STEPS_OF_RANK.end());
                 let increase = u16::try_from(step * u32::from(unit)).unwrap_or(u16::MAX);
                 rank.saturating_add(increase)
@@ -64,7 +64,8 @@ impl Objective {
     pub(super) fn hysteresis(self, config: &Config) -> u32 {
         match self {
             Self::Mrhof => config.parent_switch_threshold.max(1).into(),
-            Self::Of0 | Self::Paper => u32::from(config.min_hop_rank_increase.max(1)),
+            // Three steps are an ETX of 1. An ETX that wavers between two steps must not change parents.
+            Self::Of0 | Self::Paper => u32::from(config.min_hop_rank_increase.max(1)) * 3,
         }
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::Config;
 use super::candidates::{Candidates, Judged};
-use super::message::{Dio, Path, ShortAddress};
+use super::message::{Dio, ShortAddress};
 use super::own_path::OwnPath;
 
 /// What an offer has led to.
@@ -138,9 +138,9 @@ impl Offers {
         (built, gone)
     }
 
-    /// The nodes of the preferred parent's path.
-    pub(super) fn preferred(&self) -> Option<Path> {
-        self.paths.first().map(|path| path.nodes.clone())
+    /// The preferred parent.
+    pub(super) fn preferred(&self) -> Option<ShortAddress> {
+        self.paths.first()?.first_hop()
     }
 
     /// The node's rank: that by its preferred parent; with the paper's rule, by its best.

@@ -54,11 +54,11 @@ impl Net {
             match output {
                 Output::Dio(dio) => {
                     for n in heard {
-                        self.routers.get_mut(&n).unwrap().handle_dio(now, from, &dio, random);
+                        self.routers.get_mut(&n).unwrap().handle_dio(now, from, &dio, true, random);
                     }
                 }
                 Output::DioTo { to, dio } if heard.contains(&to) => {
-                    self.routers.get_mut(&to).unwrap().handle_dio(now, from, &dio, random);
+                    self.routers.get_mut(&to).unwrap().handle_dio(now, from, &dio, false, random);
                 }
                 Output::Dis { to } => {
                     for n in heard.into_iter().filter(|n| to.is_none_or(|to| to == *n)) {
@@ -308,11 +308,11 @@ fn nonsense_is_refused() {
         metrics: None,
         etx: None,
     };
-    two.handle_dio(now, 3, &dio(&[3, 2, 1]), 0);
-    two.handle_dio(now, 3, &dio(&[4, 1]), 0);
-    two.handle_dio(now, 3, &dio(&[3, 9, 9, 1]), 0);
-    two.handle_dio(now, 3, &dio(&(3..40).collect::<Vec<_>>()), 0);
-    two.handle_dio(now, 3, &dio(&[]), 0);
+    two.handle_dio(now, 3, &dio(&[3, 2, 1]), true, 0);
+    two.handle_dio(now, 3, &dio(&[4, 1]), true, 0);
+    two.handle_dio(now, 3, &dio(&[3, 9, 9, 1]), true, 0);
+    two.handle_dio(now, 3, &dio(&(3..40).collect::<Vec<_>>()), true, 0);
+    two.handle_dio(now, 3, &dio(&[]), true, 0);
     let dao = |path: &[u16], path_id| Dao { path_id, sequence: 0, withdrawn: false, path: path.into() };
     for bad in [
         dao(&[], 1),
@@ -392,7 +392,7 @@ fn a_node_without_a_path_asks_ever_more_rarely() {
     assert_eq!(waits, [4.5, 9.0, 18.0, 36.0, 72.0, 144.0, 288.0, 288.0, 288.0, 288.0, 288.0]);
     // Not with a path, and again without.
     let mut now = Instant::ZERO + Duration::from_secs(2000);
-    node.handle_dio(now, 2, &dio(320, &[2, 1]), 0);
+    node.handle_dio(now, 2, &dio(320, &[2, 1]), true, 0);
     assert_eq!(solicitations(&mut node, now + Duration::from_secs(10)), []);
     now += Duration::from_secs(10);
     node.handle_neighbour_lost(now, 2, 0);
@@ -423,16 +423,16 @@ fn a_node_that_reboots_joins_within_seconds() {
 fn a_parents_new_rank_is_taken_over() {
     let mut node = Router::node(Config::paper(), 3, NodeType::Ieee802154);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
+    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), true, 0);
     assert_eq!(node.paths()[0].rank, 576);
     node.handle_timeout(at(1), 0);
     outputs(&mut node);
-    node.handle_dio(at(600), 2, &dio(1088, &[2, 1]), 0);
+    node.handle_dio(at(600), 2, &dio(1088, &[2, 1]), true, 0);
     assert_eq!(node.paths()[0].rank, 1344);
     // Trickle has begun anew, so that nodes below learn of it.
     assert!(node.next_timeout().is_some_and(|due| due <= at(601) + Duration::from_millis(24)));
     // With a parent of lower rank, one that does not rank below the node any more is no parent.
-    node.handle_dio(at(700), 4, &dio(832, &[4, 5, 6, 1]), 0);
+    node.handle_dio(at(700), 4, &dio(832, &[4, 5, 6, 1]), true, 0);
     assert_eq!(node.paths().len(), 1, "2 ranks as high as the node by way of 4");
     assert_eq!((node.paths()[0].nodes[1], node.paths()[0].rank), (4, 1088));
 }
@@ -442,13 +442,13 @@ fn a_rank_that_rises_too_far_ends_all_paths() {
     let config = Config { max_rank_increase: 512, ..Config::paper() };
     let mut node = Router::node(config, 3, NodeType::Ieee802154);
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), 0);
+    node.handle_dio(at(0), 2, &dio(320, &[2, 1]), true, 0);
     // L is what was announced.
     node.handle_timeout(at(1), 0);
     assert!(outputs(&mut node).iter().any(|o| matches!(o, Output::Dio(dio) if dio.rank == 576)));
-    node.handle_dio(at(10), 2, &dio(832, &[2, 1]), 0);
+    node.handle_dio(at(10), 2, &dio(832, &[2, 1]), true, 0);
     assert_eq!(node.paths()[0].rank, 1088);
-    node.handle_dio(at(20), 2, &dio(833, &[2, 1]), 0);
+    node.handle_dio(at(20), 2, &dio(833, &[2, 1]), true, 0);
     assert_eq!(node.paths(), []);
     let said = outputs(&mut node);
     assert!(said.iter().any(|o| matches!(o, Output::Dio(d) if d.rank == INFINITE_RANK && d.path == [3])));
@@ -461,7 +461,7 @@ fn messages_of_lower_ranks_keep_a_node_silent() {
     // Ranks of the neighbours heard in one interval, and whether node 50 still speaks; k is 10.
     for (count, rank, speaks) in [(9, 320, true), (10, 320, false), (30, 576, true)] {
         let mut node = Router::node(Config::paper(), 50, NodeType::Ieee802154);
-        node.handle_dio(Instant::ZERO, 2, &dio(320, &[2, 1]), 0);
+        node.handle_dio(Instant::ZERO, 2, &dio(320, &[2, 1]), true, 0);
         // In the first interval paths are built; in the second nothing is new.
         for heard_at in [100, 1100] {
             let now = Instant::ZERO + Duration::from_millis(heard_at);
@@ -470,8 +470,8 @@ fn messages_of_lower_ranks_keep_a_node_silent() {
             }
             for from in 10..10 + count {
                 // Each tells of its two paths: that is one transmission.
-                node.handle_dio(now, from, &dio(rank, &[from, 1]), 0);
-                node.handle_dio(now, from, &dio(rank, &[from, 99, 1]), 0);
+                node.handle_dio(now, from, &dio(rank, &[from, 1]), true, 0);
+                node.handle_dio(now, from, &dio(rank, &[from, 99, 1]), true, 0);
             }
             outputs(&mut node);
         }

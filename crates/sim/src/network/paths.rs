@@ -170,7 +170,7 @@ impl Network {
         let to_all = to == NodeId::ALL_RPL_NODES;
         self.with_router(now, at, |router, random| match &message {
             control::Message::Dis => router.handle_dis(now, from, to_all, random),
-            control::Message::Dio(dio) => router.handle_dio(now, from, dio, random),
+            control::Message::Dio(dio) => router.handle_dio(now, from, dio, to_all, random),
             control::Message::Dao(dao) => router.handle_dao(now, from, dao),
             control::Message::DaoAck(ack) => router.handle_dao_ack(ack),
         });

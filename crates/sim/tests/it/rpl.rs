@@ -9,7 +9,7 @@ use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{LogDistance, Position, Radio, RadioConfig, Station};
 use anabranch_sim::random::Stream;
-use anabranch_sim::sim::{Builder, Fault};
+use anabranch_sim::sim::{Builder, Fault, Simulation};
 use anabranch_sim::world::Failure;
 
 fn at(seconds: f64) -> Instant {
@@ -107,6 +107,26 @@ fn nodes_join_again_when_the_root_returns() {
             assert!(took < 5.0, "{leaves} leaves, away from {from} to {to} s, seed {seed}: {took} s");
         }
     }
+}
+
+/// A large network settles: in the last third of half an hour hardly a node has reason to announce another path.
+#[test]
+fn a_large_mesh_settles() {
+    let mut random = Stream::new(1, 0, "rpl", "large");
+    let mut place = || Position::new(random.uniform() * 500.0, random.uniform() * 500.0);
+    let places: Vec<Position> = (0..150).map(|_| place()).collect();
+    let (builder, ids) = network(1, RadioConfig::o_qpsk(100.0), paths::Config::default(), &places);
+    let mut sim = builder.build();
+    let daos = |sim: &Simulation| -> u64 {
+        let network = &sim.world().network;
+        ids.iter().map(|&id| network.router(id).map_or(0, |router| router.counters().daos)).sum()
+    };
+    sim.run_until(at(1200.0));
+    let before = daos(&sim);
+    sim.run_until(at(1800.0));
+    let said = daos(&sim) - before;
+    println!("{before} DAOs in 20 minutes, {said} in the next ten");
+    assert!(said < 150, "{said} DAOs in ten minutes");
 }
 
 /// What 250 kbit/s O-QPSK does beyond the limits that the defaults put to it: links of every quality.

@@ -15,7 +15,7 @@ fn at(seconds: u64) -> Instant {
 fn node(config: Config, offers: &[(u16, u16, &[u16])]) -> Router {
     let mut node = Router::node(config, 9, NodeType::Ieee802154);
     for &(rank, etx, path) in offers {
-        node.handle_dio(at(0), path[0], &offer(rank, etx, path), 0);
+        node.handle_dio(at(0), path[0], &offer(rank, etx, path), true, 0);
     }
     node
 }
@@ -47,7 +47,7 @@ fn before_it_is_announced_a_path_gives_way_to_any_better_one() {
     let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (256, 0, &[1])]);
     assert_eq!(parents(&node), [1]);
     tell(&mut node);
-    node.handle_dio(at(2), 1, &offer(256, 191, &[1]), 0);
+    node.handle_dio(at(2), 1, &offer(256, 191, &[1]), true, 0);
     assert_eq!(parents(&node)[0], 1);
 }
 
@@ -106,11 +106,11 @@ fn a_parent_is_kept_unless_another_is_better_by_the_threshold() {
     assert_eq!(node.etx(&node.paths()[0]), 256);
     assert_eq!(node.paths()[0].rank, 768);
     measure(&mut node, at(1), 3, 1);
-    node.handle_dio(at(2), 3, &offer(512, 128, &[3, 1]), 0);
+    node.handle_dio(at(2), 3, &offer(512, 128, &[3, 1]), true, 0);
     assert_eq!(parents(&node), [2, 3]);
-    node.handle_dio(at(3), 2, &offer(512, 128 + 191, &[2, 1]), 0);
+    node.handle_dio(at(3), 2, &offer(512, 128 + 191, &[2, 1]), true, 0);
     assert_eq!(parents(&node), [2, 3]);
-    node.handle_dio(at(4), 2, &offer(512, 128 + 192, &[2, 1]), 0);
+    node.handle_dio(at(4), 2, &offer(512, 128 + 192, &[2, 1]), true, 0);
     assert_eq!(parents(&node), [3, 2]);
 }
 
@@ -144,7 +144,7 @@ fn a_rank_beyond_the_limit_is_no_choice() {
         node.handle_timeout(now, 0);
     }
     outputs(&mut node);
-    node.handle_dio(at(3), 1, &offer(513, 0, &[1]), 0);
+    node.handle_dio(at(3), 1, &offer(513, 0, &[1]), true, 0);
     assert_eq!(node.paths(), []);
     let said = outputs(&mut node);
     assert!(said.iter().any(|o| matches!(o, Output::Dio(d) if d.rank == INFINITE_RANK && d.path == [9])));
@@ -204,6 +204,43 @@ fn packets_avoid_a_link_that_fails() {
 }
 
 /// Only links that could make a better path, or that a path uses, are probed; often until they are measured, then rarely.
+/// A unicast DIO, as a probe is, tells of one path, and takes none of the others back.
+#[test]
+fn a_probe_takes_no_other_path_back() {
+    let mut node = node(Config::default(), &[(512, 128, &[2, 1]), (512, 256, &[2, 3, 1])]);
+    let both = parents(&node);
+    for second in [8, 16, 24, 32, 40] {
+        node.handle_dio(at(second), 2, &offer(512, 128, &[2, 1]), false, 0);
+    }
+    assert_eq!(parents(&node), both);
+}
+
+/// A node that has withdrawn itself, offered paths again and withdrawn itself once more is no parent.
+#[test]
+fn a_second_withdrawal_counts_too() {
+    let mut node = node(Config::default(), &[(512, 128, &[2, 1])]);
+    let gone = Dio { rank: INFINITE_RANK, ..offer(0, 0, &[2]) };
+    for second in [1, 4, 7] {
+        node.handle_dio(at(second), 2, &gone, true, 0);
+        assert_eq!(node.paths(), [], "after {second} s");
+        node.handle_dio(at(second + 1), 2, &offer(512, 128, &[2, 1]), true, 0);
+        assert_eq!(parents(&node), [2]);
+    }
+}
+
+/// Where the parent's own path leads is no reason to speak, and an ETX that wavers none to change it.
+#[test]
+fn another_tail_of_the_same_parent_is_no_news() {
+    let mut node = node(Config::default(), &[(512, 256, &[2, 3, 1])]);
+    tell(&mut node);
+    for second in 2..100u64 {
+        let tails: [&[u16]; 2] = [&[2, 3, 1], &[2, 4, 1]];
+        let tail = tails[(second % 2) as usize];
+        node.handle_dio(at(second), 2, &offer(512, 256 - 16 * (second % 5) as u16, tail), false, 0);
+        assert_eq!(node.paths()[0].nodes, [9, 2, 3, 1]);
+    }
+}
+
 /// However many frames were lost while the only parent was away, it is a parent as soon as it is heard again.
 #[test]
 fn a_parent_that_returns_is_a_parent_again() {
@@ -216,7 +253,7 @@ fn a_parent_that_returns_is_a_parent_again() {
             }
             node.handle_neighbour_lost(at(2), 1, 0);
             assert_eq!(node.paths(), []);
-            node.handle_dio(at(100), 1, &offer(256, 0, &[1]), 0);
+            node.handle_dio(at(100), 1, &offer(256, 0, &[1]), true, 0);
             assert_eq!(parents(&node), [1], "{objective:?}, {attempts}");
             measure(&mut node, at(101), 1, 1);
             assert!(node.link_etx(1) < 130, "{}", node.link_etx(1));
@@ -231,7 +268,7 @@ fn links_that_could_be_better_are_probed() {
         node(Config::default(), &[(256, 0, &[1]), (512, 128, &[2, 1]), (1024, 600, &[4, 6, 7, 1])]);
     measure(&mut node, at(0), 1, 3);
     node.set_reliable(5);
-    node.handle_dio(at(0), 5, &offer(512, 140, &[5, 1]), 0);
+    node.handle_dio(at(0), 5, &offer(512, 140, &[5, 1]), true, 0);
     outputs(&mut node);
     let mut probes = Vec::new();
     while let Some(now) = node.next_timeout().filter(|&due| due <= at(3600)) {
@@ -339,7 +376,7 @@ fn routers(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
             let mut node = Router::node(config, n, NodeType::Ieee802154);
             let from_relay = offer(512, 128, &[2, 1]);
             let (from, said) = if n < 100 { (1, offer(256, 0, &[1])) } else { (2, from_relay) };
-            node.handle_dio(begin, from, &said, word);
+            node.handle_dio(begin, from, &said, true, word);
             node
         };
         nodes.insert(n, node);
@@ -361,7 +398,7 @@ fn routers(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
                     sent.1 += f64::from(u8::from(n >= 100 && now >= begin));
                     let hears = |m: u16| if n == 1 { m > 1 && m < 100 } else { n < 100 && m >= 100 };
                     for (_, node) in nodes.iter_mut().filter(|(m, _)| hears(**m)) {
-                        node.handle_dio(now, n, &dio, 0);
+                        node.handle_dio(now, n, &dio, true, 0);
                     }
                 }
                 Output::Dao { dao, .. } => {
