@@ -104,20 +104,21 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
 
 /// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-deploy, for longer.
 fn deployed_faults(options: &[String]) -> Result<(), Failure> {
-    let mut command = cargo::command(&[
-        "test",
-        "--locked",
-        "--package",
-        "anabranch-deploy",
-        "--test",
-        "it",
-        "faults::",
-        "--",
-    ]);
-    command.arg("--nocapture").env("ANABRANCH_FAULTS_RUNS", "500");
-    for (name, value) in variables(options)? {
-        command.env(name, value.to_string());
-    }
+    longer(&[], "anabranch-deploy", "faults::", &[("ANABRANCH_FAULTS_RUNS", 500)], &variables(options)?)
+}
+
+/// The integration tests of a package whose names begin so, with the environment variables that make them long and those that the user
+/// has given, which come last.
+fn longer(
+    profile: &[&str],
+    package: &str,
+    tests: &str,
+    long: &[(&str, u64)],
+    given: &[(&str, u64)],
+) -> Result<(), Failure> {
+    let mut command = cargo::command(&["test", "--locked", "--package", package, "--test", "it"]);
+    command.args(profile).args([tests, "--", "--nocapture"]);
+    command.envs(long.iter().chain(given).map(|(name, value)| (*name, value.to_string())));
     cargo::run(command)
 }
 
@@ -130,50 +131,28 @@ fn deployed_goodput() -> Result<(), Failure> {
 
 /// `campaign sweep [--runs N] [--kills N] [--seed S]`: the test `sweep` of anabranch-lab-cli that kills, for longer.
 fn sweep(options: &[String]) -> Result<(), Failure> {
-    let mut command =
-        cargo::command(&["test", "--profile", "dist", "--locked", "--package", "anabranch-lab-cli"]);
-    command.args(["--test", "it", "sweep::killed", "--", "--nocapture"]);
-    command.env("ANABRANCH_SWEEP_RUNS", "10000").env("ANABRANCH_SWEEP_KILLS", "100");
     let known = [
         ("--runs", "ANABRANCH_SWEEP_RUNS"),
         ("--kills", "ANABRANCH_SWEEP_KILLS"),
         ("--seed", "ANABRANCH_SWEEP_SEED"),
     ];
-    for (name, value) in numbers(options, &known, "sweep takes `--runs N`, `--kills N` and `--seed S`")? {
-        command.env(name, value.to_string());
-    }
-    cargo::run(command)
+    let given = numbers(options, &known, "sweep takes `--runs N`, `--kills N` and `--seed S`")?;
+    let long = [("ANABRANCH_SWEEP_RUNS", 10_000), ("ANABRANCH_SWEEP_KILLS", 100)];
+    longer(&["--profile", "dist"], "anabranch-lab-cli", "sweep::killed", &long, &given)
 }
 
 /// `campaign aodv-loops [--runs N]`: the search for routing loops of anabranch-core, for longer.
 fn aodv_loops(options: &[String]) -> Result<(), Failure> {
-    let mut command = cargo::command(&["test", "--locked", "--package", "anabranch-core", "--test", "it"]);
-    command.args(["aodv_loops::no_loop", "--", "--nocapture"]).env("ANABRANCH_AODV_RUNS", "20000");
     let known = [("--runs", "ANABRANCH_AODV_RUNS")];
-    for (name, value) in numbers(options, &known, "aodv-loops takes `--runs N`")? {
-        command.env(name, value.to_string());
-    }
-    cargo::run(command)
+    let given = numbers(options, &known, "aodv-loops takes `--runs N`")?;
+    longer(&[], "anabranch-core", "aodv_loops::no_loop", &[("ANABRANCH_AODV_RUNS", 20_000)], &given)
 }
 
 /// `campaign rpl [--runs N]`: reboots, deaths and link quality in meshes, tests of anabranch-sim, for longer.
 fn rpl(options: &[String]) -> Result<(), Failure> {
-    let mut command = cargo::command(&[
-        "test",
-        "--profile",
-        "dist",
-        "--locked",
-        "--package",
-        "anabranch-sim",
-        "--test",
-        "it",
-    ]);
-    command.args(["rpl::", "--", "--nocapture"]).env("ANABRANCH_RPL_RUNS", "100");
     let known = [("--runs", "ANABRANCH_RPL_RUNS")];
-    for (name, value) in numbers(options, &known, "rpl takes `--runs N`")? {
-        command.env(name, value.to_string());
-    }
-    cargo::run(command)
+    let given = numbers(options, &known, "rpl takes `--runs N`")?;
+    longer(&["--profile", "dist"], "anabranch-sim", "rpl::", &[("ANABRANCH_RPL_RUNS", 100)], &given)
 }
 
 /// What the test of faults reads.

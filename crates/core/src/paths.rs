@@ -22,8 +22,9 @@
 //! * A DIO carries latency and throughput of its path (RFC 6551), so that a node knows the round-trip time of section VI
 //!   before it has sent anything. They are no reason for a choice of path, and none to speak.
 //!
-//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for, `offers` the node's own paths, `routes` what it stores for
-//! others.
+//! Code map: `message` is what is said, `trickle` when (RFC 6206), `solicit` when it is asked for; `candidates` is what neighbours
+//! offer, `objective` how that is compared, `etx` what is known of the links, `probe` how it is found out; `offers` the node's own
+//! paths, each an `own_path`; `routes` what it stores for others.
 
 mod candidates;
 mod etx;
@@ -31,6 +32,7 @@ mod message;
 mod objective;
 mod offers;
 mod own_path;
+mod probe;
 mod routes;
 mod solicit;
 mod trickle;
@@ -46,7 +48,7 @@ pub use routes::Route;
 use crate::time::{Duration, Instant};
 use candidates::Candidates;
 use etx::{Neighbours, ONE};
-use offers::{Change, Offers};
+use offers::Offers;
 use routes::Routes;
 use solicit::Solicit;
 use trickle::Trickle;
@@ -122,6 +124,11 @@ impl Config {
     pub fn paper() -> Self {
         Self { objective: Objective::Paper, min_hop_rank_increase: 64, ..Self::default() }
     }
+
+    /// DAGRank (RFC 6550 section 3.5.1): a rank in whole steps, by which parents and children are told apart.
+    fn dag_rank(&self, rank: u16) -> u16 {
+        rank / self.min_hop_rank_increase.max(1)
+    }
 }
 
 /// Where a packet goes next.
@@ -174,16 +181,12 @@ pub struct Router {
     sequence: u8,
     output: VecDeque<Output>,
     solicit: Solicit,
-    /// When a DIO of each neighbour was last counted as consistent.
-    counted: Vec<(ShortAddress, Instant)>,
     /// L of RFC 6550 section 8.2.2.4.
     lowest_rank: Option<u16>,
     /// Rank and ETX as last announced.
     announced: Option<(u16, u16)>,
     /// What was withdrawn of late.
     heard: Vec<(Path, Instant)>,
-    /// How good the links to parents are, as the owner has said.
-    links: Vec<(ShortAddress, Metrics)>,
     counters: Counters,
 }
 
@@ -214,11 +217,9 @@ impl Router {
             sequence: 0,
             output: VecDeque::new(),
             solicit: Solicit::default(),
-            counted: Vec::new(),
             lowest_rank: None,
             announced: None,
             heard: Vec::new(),
-            links: Vec::new(),
             counters: Counters::default(),
         }
     }
@@ -278,22 +279,29 @@ impl Router {
         }
         let limit = self.highest_rank();
         match self.offers.offer(&self.config, self.address, (step, limit), dio) {
-            Change::None if !changed => self.count_consistent(now, from, dio.rank),
-            Change::None => {}
-            Change::Built { replaced } => {
-                self.counters.built += 1;
-                self.counters.replaced += replaced.len() as u64;
-                replaced.into_iter().for_each(|old| self.unstore(old));
-                self.solicit.stop();
-                self.announce(now, random);
+            Some(replaced) => {
+                self.built(now, 1, replaced, random);
                 self.trickle.reset(now, &self.config, random);
             }
+            None if !changed => self.count_consistent(now, from, dio.rank),
+            None => {}
+        }
+    }
+
+    /// So many new paths have come, and these are gone for others.
+    fn built(&mut self, now: Instant, count: u64, replaced: Vec<OwnPath>, random: u32) {
+        self.counters.built += count;
+        self.counters.replaced += replaced.len() as u64;
+        replaced.into_iter().for_each(|old| self.unstore(old));
+        if count > 0 {
+            self.solicit.stop();
+            self.announce(now, random);
         }
     }
 
     /// A neighbour tells of a path, which is kept as a candidate whether or not it is chosen.
     fn handle_offer(&mut self, now: Instant, from: ShortAddress, dio: &Dio, to_all: bool, random: u32) {
-        self.candidates.set_rank((now, to_all), from, dio.rank, self.offers.paths());
+        self.candidates.set_rank(now, dio, to_all, self.offers.paths());
         let sensible = self.sensible(&dio.path);
         if sensible {
             self.candidates.hear(now, dio, self.offers.paths());
@@ -310,8 +318,10 @@ impl Router {
         if self.root || !self.config.objective.uses_etx() {
             return false;
         }
-        let unit = self.config.min_hop_rank_increase.max(1);
-        let before = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
+        let config = self.config;
+        let standing =
+            |offers: &Offers| (offers.rank().map(|rank| config.dag_rank(rank)), offers.preferred());
+        let before = standing(&self.offers);
         let joins = self.offers.paths().is_empty();
         let terms = (self.highest_rank(), self.announced.is_some());
         let chosen = self.candidates.choose(&self.config, &self.neighbours, self.offers.paths(), terms);
@@ -326,15 +336,11 @@ impl Router {
             }
             return paths_changed;
         }
-        self.counters.built += built;
-        self.counters.replaced += gone.len() as u64;
-        gone.into_iter().for_each(|old| self.unstore(old));
+        self.built(now, built, gone, random);
         if built > 0 {
-            self.solicit.stop();
-            self.announce(now, random);
             self.begin_probes(now, random);
         }
-        let after = (self.offers.rank().map(|rank| rank / unit), self.offers.preferred());
+        let after = standing(&self.offers);
         // RFC 6550 section 8.3. Where a path leads beyond the parent is no reason: in a large network that changes somewhere
         // all the time.
         if joins || before.1 != after.1 || self.has_moved() {
@@ -392,76 +398,6 @@ impl Router {
         self.neighbours.etx(neighbour)
     }
 
-    /// Probes begin when there is a path.
-    fn begin_probes(&mut self, now: Instant, random: u32) {
-        if self.probe.is_none() {
-            self.schedule_probe(now, true, random);
-        }
-    }
-
-    fn schedule_probe(&mut self, now: Instant, soon: bool, random: u32) {
-        let interval = self.config.probe_interval;
-        if interval.is_zero() || !self.config.objective.uses_etx() {
-            return;
-        }
-        let wait = if soon { interval / 8 } else { interval };
-        self.probe = Some(now + wait / 2 + wait.mul_ratio(u64::from(random), 1 << 32));
-    }
-
-    /// Sends a DIO over a link that is to be measured.
-    fn send_probe(&mut self, now: Instant, random: u32) {
-        self.probe = None;
-        if self.offers.paths().is_empty() {
-            return;
-        }
-        let target = self.probe_target(now);
-        if let (Some((to, _)), Some(dio)) = (target, self.dios().into_iter().next()) {
-            self.neighbours.entry(to).used = now;
-            self.counters.probes += 1;
-            self.output.push_back(Output::DioTo { to, dio });
-        }
-        self.schedule_probe(now, target.is_some_and(|(_, urgent)| urgent), random);
-    }
-
-    /// The neighbour whose link is to be probed, and whether others wait: one that is not measured yet or fails, or one
-    /// that nothing was sent to for an interval; of parents and of those that
-    /// would be if their link were perfect.
-    fn probe_target(&self, now: Instant) -> Option<(ShortAddress, bool)> {
-        let (objective, unit) = (self.config.objective, self.config.min_hop_rank_increase.max(1));
-        let own = self.offers.paths();
-        let own_rank = self.offers.rank()?;
-        let cost = |rank, etx, link| objective.cost(&self.config, rank, etx, link);
-        let present = |path: &OwnPath| {
-            cost(path.parent_rank, path.beyond_etx, path.first_hop().map_or(0, |n| self.neighbours.etx(n)))
-        };
-        let preferred = own.first().map(present)?;
-        // Of a path beside the preferred one the parent ranks below the node.
-        let beside = if own.len() < usize::from(self.config.max_paths) {
-            Some(u32::MAX)
-        } else {
-            own.iter().skip(1).map(present).max()
-        };
-        let useful = |neighbour, rank, etx| {
-            let best = cost(rank, etx, ONE);
-            own.iter().any(|p| p.first_hop() == Some(neighbour))
-                || best < preferred
-                || rank / unit < own_rank / unit && beside.is_some_and(|worst| best < worst)
-        };
-        let state = |neighbour| {
-            let known = self.neighbours.get(neighbour);
-            let urgent = known.is_none_or(|n| n.estimate.is_urgent());
-            (urgent, known.map_or(Instant::ZERO, |n| n.used), known.is_some_and(|n| n.reliable))
-        };
-        let offered = self.candidates.iter().filter(|c| useful(c.neighbour(), c.rank, c.etx));
-        let waiting = offered.filter_map(|c| {
-            let (urgent, used, reliable) = state(c.neighbour());
-            let idle = now.saturating_since(used);
-            let due = urgent || idle >= self.config.probe_interval;
-            (due && !reliable).then_some((!urgent, used, c.etx, c.neighbour()))
-        });
-        waiting.min().map(|(settled, _, _, neighbour)| (neighbour, !settled))
-    }
-
     /// A neighbour announces a rank. Paths through it take it over; those that the node must not keep are dropped. True if
     /// the parent set or the node's rank has changed.
     fn parent_rank(&mut self, now: Instant, from: ShortAddress, rank: u16, step: u16, random: u32) -> bool {
@@ -495,18 +431,16 @@ impl Router {
     /// RFC 6550 section 8.3: a DIO of a lesser DAGRank that changes nothing is consistent. A node sends one for each of its
     /// paths at a time; together they count as one transmission.
     fn count_consistent(&mut self, now: Instant, from: ShortAddress, rank: u16) {
-        let unit = self.config.min_hop_rank_increase.max(1);
-        if self.offers.rank().is_none_or(|own| rank / unit >= own / unit) {
+        if self.offers.rank().is_none_or(|own| self.config.dag_rank(rank) >= self.config.dag_rank(own)) {
             return;
         }
         // No node sends twice within Imin / 2.
         let least = self.config.interval_min / 2;
-        match self.counted.binary_search_by_key(&from, |(n, _)| *n) {
-            Ok(at) if now.saturating_since(self.counted[at].1) < least => return,
-            Ok(at) => self.counted[at].1 = now,
-            Err(at) => self.counted.insert(at, (from, now)),
+        let counted = &mut self.neighbours.entry(from).counted;
+        if counted.is_none_or(|at| now.saturating_since(at) >= least) {
+            *counted = Some(now);
+            self.trickle.heard_consistent();
         }
-        self.trickle.heard_consistent();
     }
 
     /// A link upstream is broken, or a node there has forgotten what it had stored.
@@ -767,18 +701,14 @@ impl Router {
 
     /// What the owner knows of the link to a neighbour. It may say so as often as that changes; nothing is sent for it.
     pub fn set_link(&mut self, neighbour: ShortAddress, metrics: Metrics) {
-        match self.links.binary_search_by_key(&neighbour, |(n, _)| *n) {
-            Ok(at) => self.links[at].1 = metrics,
-            Err(at) => self.links.insert(at, (neighbour, metrics)),
-        }
+        self.neighbours.entry(neighbour).metrics = Some(metrics);
     }
 
     /// How good one of the node's own paths is, if that is known of every link on it: of the first as it is now, of the others
     /// as of the parent's last DIO.
     pub fn metrics(&self, path: &OwnPath) -> Option<Metrics> {
         let first = path.first_hop()?;
-        let at = self.links.binary_search_by_key(&first, |(n, _)| *n).ok()?;
-        Some(path.beyond?.and(self.links[at].1))
+        Some(path.beyond?.and(self.neighbours.get(first)?.metrics?))
     }
 
     /// What is to be sent, until `None`.

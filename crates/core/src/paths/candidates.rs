@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::Config;
 use super::etx::{Neighbours, ONE};
-use super::message::{Dio, Metrics, Path, ShortAddress};
+use super::message::{Dio, Metrics, Path, ShortAddress, leads_over};
 use super::objective::{MAX_LINK_METRIC, MAX_PATH_COST, Objective};
 use super::own_path::OwnPath;
 use crate::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Candidate {
 
     /// A path of the node's own rests on it.
     fn is_used(&self, own: &[OwnPath]) -> bool {
-        own.iter().any(|path| path.nodes[1..] == self.path[..])
+        own.iter().any(|path| path.rests_on(&self.path))
     }
 }
 
@@ -52,6 +52,8 @@ pub(super) struct Judged {
     /// The first link is worse than MAX_LINK_METRIC.
     over: bool,
     cost: u32,
+    /// A path of the node's own rests on it.
+    used: bool,
 }
 
 /// All offers.
@@ -100,15 +102,9 @@ impl Candidates {
 
     /// A neighbour announces its rank, with some path. Offers of its that it does not mention to all any more are forgotten.
     /// One that a path of the node's own rests on stays until it is withdrawn: the nodes on it have it stored.
-    pub(super) fn set_rank(
-        &mut self,
-        (now, to_all): (Instant, bool),
-        neighbour: ShortAddress,
-        rank: u16,
-        own: &[OwnPath],
-    ) {
-        for known in self.all.iter_mut().filter(|c| c.neighbour() == neighbour) {
-            known.rank = rank;
+    pub(super) fn set_rank(&mut self, now: Instant, dio: &Dio, to_all: bool, own: &[OwnPath]) {
+        for known in self.all.iter_mut().filter(|c| c.path.first() == dio.path.first()) {
+            known.rank = dio.rank;
             if to_all && now.saturating_since(known.heard) >= ROUND {
                 known.missed = known.missed.saturating_add(1);
                 known.heard = now;
@@ -119,7 +115,7 @@ impl Candidates {
 
     /// A node has withdrawn a link of its own, or itself: see [`Dio`].
     pub(super) fn withdraw(&mut self, link: &[ShortAddress]) {
-        self.all.retain(|c| !c.path.windows(link.len().max(1)).any(|part| part == link));
+        self.all.retain(|c| !leads_over(&c.path, link));
     }
 
     /// A neighbour is gone.
@@ -153,7 +149,7 @@ impl Candidates {
             let link = neighbours.etx(offer.neighbour());
             let rank = objective.rank(config, offer.rank, offer.etx, link);
             let cost = objective.cost(config, offer.rank, offer.etx, link);
-            let judged = Judged { at, rank, cost, over: link > MAX_LINK_METRIC };
+            let judged = Judged { at, rank, cost, over: link > MAX_LINK_METRIC, used: offer.is_used(own) };
             let affordable = objective != Objective::Mrhof || cost <= MAX_PATH_COST;
             (affordable && rank <= limit).then_some(judged)
         };
@@ -162,23 +158,19 @@ impl Candidates {
         let threshold = if announced { hysteresis } else { 1 };
         let Some(preferred) = self.preferred(&rest, own, threshold) else { return Vec::new() };
         let mut chosen = Vec::from([preferred]);
-        let unit = config.min_hop_rank_increase.max(1);
         // Of a path that is there already the parent may have the same DAGRank: an ETX that wavers would end the path and
         // bring it back again and again.
         let fits = |judged: &Judged| {
-            let offer = &self.all[judged.at];
-            let (parent, node) = (offer.rank / unit, preferred.rank / unit);
-            let used = announced && offer.is_used(own);
-            parent < node && !judged.over || used && parent == node
+            let (parent, node) = (config.dag_rank(self.all[judged.at].rank), config.dag_rank(preferred.rank));
+            parent < node && !judged.over || announced && judged.used && parent == node
         };
         rest.retain(|judged| judged.at != preferred.at && fits(judged));
         while chosen.len() < usize::from(config.max_paths) {
             let key = |judged: &Judged| {
-                let offer = &self.all[judged.at];
-                let shared = chosen.iter().any(|c| self.all[c.at].neighbour() == offer.neighbour());
-                let present = offer.is_used(own);
+                let neighbour = self.all[judged.at].neighbour();
+                let shared = chosen.iter().any(|c| self.all[c.at].neighbour() == neighbour);
                 let malus = if shared { u32::from(ONE) } else { 0 };
-                (judged.cost + malus + if present { 0 } else { hysteresis }, judged.at)
+                (judged.cost + malus + if judged.used { 0 } else { hysteresis }, judged.at)
             };
             let Some(next) = (0..rest.len()).min_by_key(|&i| key(&rest[i])) else { break };
             let next = rest.swap_remove(next);
@@ -192,7 +184,7 @@ impl Candidates {
         let present = own.first().and_then(|own| {
             let over_parent = |j: &&Judged| Some(self.all[j.at].neighbour()) == own.first_hop();
             let key = |j: &&Judged| {
-                let same = self.all[j.at].path[..] == own.nodes[1..];
+                let same = own.rests_on(&self.all[j.at].path);
                 (j.over, j.cost + if same { 0 } else { hysteresis })
             };
             judged.iter().filter(over_parent).min_by_key(key)

@@ -1,8 +1,9 @@
-//! How often a frame goes on air for each that a neighbour acknowledges: ETX, as the link layer reports it.
+//! What a node knows of its neighbours; first of all how often a frame goes on air for each that a neighbour acknowledges: ETX,
+//! as the link layer reports it.
 
 use alloc::vec::Vec;
 
-use super::message::ShortAddress;
+use super::message::{Metrics, ShortAddress};
 use crate::time::{Duration, Instant};
 
 /// An ETX of 1 (RFC 6551 section 4.3.2).
@@ -92,13 +93,18 @@ pub(super) struct Neighbour {
     answered: Instant,
     /// The ETX when paths were last compared.
     compared: u16,
+    /// How good the link is, as the owner has said.
+    pub(super) metrics: Option<Metrics>,
+    /// When a DIO of its was last counted as consistent.
+    pub(super) counted: Option<Instant>,
 }
 
 impl Neighbour {
     fn new(address: ShortAddress) -> Self {
         let estimate = Estimate::default();
         let compared = estimate.etx();
-        Self { address, estimate, reliable: false, used: Instant::ZERO, answered: Instant::ZERO, compared }
+        let (used, answered) = (Instant::ZERO, Instant::ZERO);
+        Self { address, estimate, reliable: false, used, answered, compared, metrics: None, counted: None }
     }
 
     pub(super) fn etx(&self) -> u16 {
@@ -159,5 +165,6 @@ impl Neighbours {
     /// After a reboot only the cables are known.
     pub(super) fn forget(&mut self) {
         self.all.retain(|n| n.reliable);
+        self.all.iter_mut().for_each(|n| (n.metrics, n.counted) = (None, None));
     }
 }

@@ -10,6 +10,11 @@ pub type ShortAddress = u16;
 /// Nodes from the one that speaks of the path to the root, both included.
 pub type Path = Vec<ShortAddress>;
 
+/// The path leads over that link, or through that node if it names one only.
+pub(super) fn leads_over(path: &[ShortAddress], link: &[ShortAddress]) -> bool {
+    path.windows(link.len().max(1)).any(|part| part == link)
+}
+
 /// The rank of a node that is no way to the root (RFC 6550 section 17).
 pub const INFINITE_RANK: u16 = 0xffff;
 

@@ -4,17 +4,8 @@ use alloc::vec::Vec;
 
 use super::Config;
 use super::candidates::{Candidates, Judged};
-use super::message::{Dio, ShortAddress};
+use super::message::{Dio, ShortAddress, leads_over};
 use super::own_path::OwnPath;
-
-/// What an offer has led to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Change {
-    /// No path was built of it.
-    None,
-    /// A path was built.
-    Built { replaced: Vec<OwnPath> },
-}
 
 /// The paths.
 #[derive(Clone, Debug, Default)]
@@ -35,49 +26,38 @@ impl Offers {
         &mut self.paths
     }
 
-    /// A neighbour's path.
+    /// A neighbour's path. If it is worth one of the node's own, those that the new one replaced are returned.
     pub(super) fn offer(
         &mut self,
         config: &Config,
         address: ShortAddress,
         (step, limit): (u16, u16),
         dio: &Dio,
-    ) -> Change {
-        if let Some(own) = self.paths.iter_mut().find(|p| p.nodes[1..] == dio.path[..]) {
+    ) -> Option<Vec<OwnPath>> {
+        if let Some(own) = self.paths.iter_mut().find(|p| p.rests_on(&dio.path)) {
             own.beyond = dio.metrics;
-            return Change::None;
+            return None;
         }
         // RFC 6550 section 8.2.1: a parent's rank is below one's own, which is that by the best parent.
         let rank = dio.rank.saturating_add(step);
         if rank > limit || self.paths.iter().any(|p| dio.rank >= p.rank) {
-            return Change::None;
+            return None;
         }
-        let mut nodes = Vec::with_capacity(dio.path.len() + 1);
-        nodes.push(address);
-        nodes.extend_from_slice(&dio.path);
         let candidate = OwnPath {
-            id: 0,
             rank,
             parent_rank: dio.rank,
             multi_link: dio.multi_link,
-            confirmed: false,
             beyond: dio.metrics,
-            beyond_etx: 0,
-            due: None,
-            tries: 0,
-            sequence: 0,
-            nodes,
+            ..OwnPath::over(address, &dio.path)
         };
         // Who was a parent and is not above this node any more.
         let mut replaced = self.take(|own| own.parent_rank >= rank);
         if self.paths.len() >= usize::from(config.max_paths) {
-            match self.worst_beside(&candidate) {
-                Some(worst) => replaced.push(self.paths.remove(worst)),
-                None => return Change::None,
-            }
+            let worst = self.worst_beside(&candidate)?;
+            replaced.push(self.paths.remove(worst));
         }
         self.build(candidate, &replaced);
-        Change::Built { replaced }
+        Some(replaced)
     }
 
     /// A neighbour's rank, as its newest DIO says. Returned are the paths whose parent does not rank below the node any
@@ -105,22 +85,18 @@ impl Offers {
         chosen: &[Judged],
     ) -> (u64, Vec<OwnPath>) {
         let offer = |judged: &Judged| candidates.get(judged.at);
-        let gone = self.take(|own| !chosen.iter().any(|judged| offer(judged).path[..] == own.nodes[1..]));
+        let gone = self.take(|own| !chosen.iter().any(|judged| own.rests_on(&offer(judged).path)));
         let mut built = 0;
         let mut paths = Vec::with_capacity(chosen.len());
         for judged in chosen {
             let offer = offer(judged);
-            let known = self.paths.iter().position(|own| own.nodes[1..] == offer.path[..]);
+            let known = self.paths.iter().position(|own| own.rests_on(&offer.path));
             let mut path = match known {
                 Some(at) => self.paths.swap_remove(at),
                 None => {
                     built += 1;
-                    let mut nodes = Vec::with_capacity(offer.path.len() + 1);
-                    nodes.push(address);
-                    nodes.extend_from_slice(&offer.path);
-                    let taken = |id: u8| self.paths.iter().chain(&paths).chain(&gone).any(|p| p.id == id);
-                    let id = (1..=u8::MAX).find(|&id| !taken(id)).unwrap_or(1);
-                    OwnPath { id, nodes, ..OwnPath::default() }
+                    let id = free_id(self.paths.iter().chain(&paths).chain(&gone));
+                    OwnPath { id, ..OwnPath::over(address, &offer.path) }
                 }
             };
             path.rank = judged.rank;
@@ -164,9 +140,7 @@ impl Offers {
     }
 
     fn build(&mut self, mut path: OwnPath, replaced: &[OwnPath]) {
-        // A number is free again only when the old path is forgotten everywhere: not for the one that takes its place.
-        let taken = |id: u8| self.paths.iter().chain(replaced).any(|p| p.id == id);
-        path.id = (1..=u8::MAX).find(|&id| !taken(id)).unwrap_or(1);
+        path.id = free_id(self.paths.iter().chain(replaced));
         let key = |p: &OwnPath| (p.cost(), p.id);
         let at = self.paths.partition_point(|p| key(p) <= key(&path));
         self.paths.insert(at, path);
@@ -174,7 +148,7 @@ impl Offers {
 
     /// A node has withdrawn a link of its own, or itself: see [`Dio`].
     pub(super) fn withdraw(&mut self, link: &[ShortAddress]) -> Vec<OwnPath> {
-        self.take(|own| own.nodes[1..].windows(link.len().max(1)).any(|part| part == link))
+        self.take(|own| leads_over(&own.nodes[1..], link))
     }
 
     /// A neighbour is gone.
@@ -202,4 +176,10 @@ impl Offers {
             path.due = None;
         }
     }
+}
+
+/// A number that none of these paths has. It is free again only when the old path is forgotten everywhere: not for the one that
+/// takes its place.
+fn free_id<'a>(paths: impl Iterator<Item = &'a OwnPath> + Clone) -> u8 {
+    (1..=u8::MAX).find(|&id| paths.clone().all(|path| path.id != id)).unwrap_or(1)
 }

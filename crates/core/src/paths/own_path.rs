@@ -1,5 +1,7 @@
 //! A path of the node's own to the root.
 
+use alloc::vec::Vec;
+
 use super::message::{Metrics, Path, ShortAddress};
 use crate::time::Instant;
 
@@ -31,6 +33,19 @@ pub struct OwnPath {
 }
 
 impl OwnPath {
+    /// A path of `address` over an offer of a neighbour. It has no number yet.
+    pub(super) fn over(address: ShortAddress, offer: &[ShortAddress]) -> Self {
+        let mut nodes = Vec::with_capacity(offer.len() + 1);
+        nodes.push(address);
+        nodes.extend_from_slice(offer);
+        Self { nodes, ..Self::default() }
+    }
+
+    /// It was made of that offer.
+    pub(super) fn rests_on(&self, offer: &[ShortAddress]) -> bool {
+        self.nodes[1..] == *offer
+    }
+
     /// Links on it.
     pub fn hops(&self) -> u32 {
         self.nodes.len() as u32 - 1

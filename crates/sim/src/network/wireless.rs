@@ -427,8 +427,7 @@ impl Network {
             match effect {
                 Effect::Received { at, from, tag, .. } => self.piece_received(now, at.0, from.0, tag),
                 Effect::Done { station, outcome, tag, attempts } => {
-                    self.note_attempts(now, station.0, tag, outcome, attempts);
-                    self.piece_done(now, station.0, tag, outcome);
+                    self.piece_done(now, station.0, tag, outcome, attempts);
                 }
                 Effect::Frame { .. } => self.watch_frame(effect),
             }
@@ -485,48 +484,37 @@ impl Network {
         }
     }
 
-    /// The router learns what a frame to a neighbour has taken; one that found no free channel says nothing of the link.
-    fn note_attempts(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
-        if !matches!(outcome, Outcome::Acknowledged | Outcome::NoAck) {
-            return;
-        }
+    fn piece_done(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
         let Some(wireless) = &self.wireless else { return };
-        let current = wireless.interfaces[station as usize].current;
-        let link = current.filter(|c| c.number == (tag >> 32) as u32).and_then(|c| c.outbound.link);
-        if let Some(link) = link {
-            let ends = (wireless.stations.node(station), self.links[link.index()].to());
-            self.note_transmissions(now, ends, attempts, outcome == Outcome::Acknowledged);
-        }
-    }
-
-    fn piece_done(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome) {
-        let Some(wireless) = &mut self.wireless else { return };
         let config = wireless.config;
-        let interface = &mut wireless.interfaces[station as usize];
+        let node = wireless.stations.node(station);
         // What a node had when it died is gone already.
-        let Some(current) = interface.current.as_mut().filter(|c| c.number == (tag >> 32) as u32) else {
-            return;
-        };
+        let current = wireless.interfaces[station as usize].current;
+        let Some(current) = current.filter(|c| c.number == (tag >> 32) as u32) else { return };
         // What the outcome says about the link: a frame that was not sent, or not sent as often as it may be, says nothing.
         let evidence = match outcome {
             Outcome::Acknowledged | Outcome::Sent => Some(true),
             Outcome::NoAck => Some(false),
             Outcome::ChannelAccessFailure | Outcome::Down => None,
         };
+        let about = current.outbound.link.zip(evidence);
+        if let Some((link, good)) = about {
+            self.note_transmissions(now, (node, self.links[link.index()].to()), attempts, good);
+        }
         let good = evidence == Some(true);
-        if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
-            current.refused += 1;
+        let next = if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
+            Some(Current { refused: current.refused + 1, ..current })
+        } else if good && current.piece < current.last {
+            Some(Current { piece: current.piece + 1, refused: 0, ..current })
+        } else {
+            None
+        };
+        let Some(wireless) = &mut self.wireless else { return };
+        wireless.interface(station).current = next;
+        if next.is_some() {
             return self.send_piece(now, station);
         }
-        if good && current.piece < current.last {
-            current.piece += 1;
-            current.refused = 0;
-            return self.send_piece(now, station);
-        }
-        let current = *current;
-        interface.current = None;
-        let gone = current.outbound.link.zip(evidence);
-        let gone = gone.and_then(|(link, good)| self.note_outcome(now, station, link, good));
+        let gone = about.and_then(|(link, good)| self.note_outcome(now, station, link, good));
         let over = match current.outbound.datagram {
             Some(number) => self.fragment_done(now, station, number, good),
             None => true,
@@ -534,8 +522,7 @@ impl Network {
         if over {
             self.packet_done(now, current, good);
         }
-        if let (Some(gone), Some(wireless)) = (gone, &self.wireless) {
-            let node = wireless.stations.node(station);
+        if let Some(gone) = gone {
             self.neighbour_lost(now, node, gone);
         }
         self.serve(now, station);

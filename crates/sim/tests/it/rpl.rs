@@ -129,16 +129,12 @@ fn a_large_mesh_settles() {
     assert!(said < 150, "{said} DAOs in ten minutes");
 }
 
-/// What 250 kbit/s O-QPSK does beyond the limits that the defaults put to it: links of every quality.
-fn graded() -> LogDistance {
-    LogDistance { sensitivity_dbm: -100.5, preamble_sinr_db: -5.0, ..LogDistance::default() }
-}
-
 /// A relay midway beside a direct link of 76 m, on which hardly a frame gets through.
 #[test]
 fn a_good_relay_is_chosen_before_a_marginal_link() {
     let places = [0.0, 38.0, 76.0].map(|x| Position::new(x, 0.0));
-    let radio = RadioConfig::o_qpsk(100.0).with_log_distance(LogDistance { shadowing_db: 0.0, ..graded() });
+    let radio = RadioConfig::o_qpsk(100.0)
+        .with_log_distance(LogDistance { shadowing_db: 0.0, ..LogDistance::default() });
     for seed in 1..=3 {
         let (mut builder, ids) = network(seed, radio, paths::Config::default(), &places);
         let octets = 20_000;
@@ -312,7 +308,7 @@ fn chosen_paths(seed: u64) -> [u64; 3] {
     let side = 40.0 * (count as f64).sqrt();
     let places: Vec<Position> =
         (0..count).map(|_| Position::new(random.uniform() * side, random.uniform() * side)).collect();
-    let radio = RadioConfig::o_qpsk(100.0).with_log_distance(graded());
+    let radio = RadioConfig::o_qpsk(100.0).with_log_distance(LogDistance::default());
     let (builder, ids) = network(seed, radio, paths::Config::default(), &places);
     let mut sim = builder.build();
     sim.run_until(at(3600.0));
