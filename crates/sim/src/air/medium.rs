@@ -48,8 +48,9 @@ pub(crate) trait Witness {
     /// A frame has come through.
     fn received(&mut self, reception: Reception);
 
-    /// A signal with these marks has ended at a station that has not received it.
-    fn failed(&mut self, station: u32, marks: u8);
+    /// A signal has ended at a station that has not received it. `followed` is how long the receiver followed the frame before
+    /// interference spoiled it, all of it if only bits were wrong; `None` if it never did.
+    fn failed(&mut self, station: u32, followed: Option<Duration>);
 }
 
 /// Receptions are all that is of interest.
@@ -62,7 +63,7 @@ impl Witness for Vec<Reception> {
         self.push(reception);
     }
 
-    fn failed(&mut self, _: u32, _: u8) {}
+    fn failed(&mut self, _: u32, _: Option<Duration>) {}
 }
 
 /// What became of frames that did not come through.
@@ -106,8 +107,8 @@ struct Lock {
     end: Instant,
     /// Another signal has been there.
     disturbed: bool,
-    /// It cannot come through any more.
-    spoiled: bool,
+    /// Since when it cannot come through any more.
+    spoiled: Option<Instant>,
     /// Up to here the two sums are complete.
     since: Instant,
     /// Logarithm of the probability that no bit is wrong.
@@ -116,17 +117,20 @@ struct Lock {
     interference: f64,
 }
 
+impl Lock {
+    /// How long the receiver followed the frame, which ends at `now`, before interference spoiled it.
+    fn followed(&self, now: Instant) -> Duration {
+        self.spoiled.unwrap_or(now).saturating_since(self.begun)
+    }
+}
+
 /// What a signal leaves behind.
 struct Faded {
-    marks: u8,
     /// The receiver was locked on it.
     lock: Option<Lock>,
     /// The channel is clear now.
     turned: bool,
 }
-
-/// Mark of a signal that began while its receiver did not listen.
-pub(crate) const UNHEARD: u8 = 8;
 
 impl Medium {
     /// All stations listen.
@@ -149,8 +153,7 @@ impl Medium {
             let Hearer { station, marks, power } = self.neighbours.hearers[i];
             let receiver = &mut self.receivers[station as usize];
             receiver.settle(now, &self.rules);
-            let unheard = if receiver.open { 0 } else { UNHEARD };
-            let signal = Signal { from, marks: marks | unheard, power, end };
+            let signal = Signal { from, marks, power, end };
             receiver.disturb(now, &signal, &self.rules);
             receiver.signals.push(signal);
             if receiver.changed(now, &self.rules) {
@@ -168,12 +171,12 @@ impl Medium {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
             let receiver = &mut self.receivers[station as usize];
-            let Faded { marks, lock, turned } = receiver.fade(now, from, &self.rules);
+            let Faded { lock, turned } = receiver.fade(now, from, &self.rules);
             if turned {
                 witness.turned(station);
             }
             let Some(lock) = lock else {
-                witness.failed(station, marks);
+                witness.failed(station, None);
                 continue;
             };
             if !lock.wanted && !W::OVERHEARS {
@@ -185,7 +188,7 @@ impl Medium {
                 let (lqi, rssi_dbm) = if lock.wanted { self.rules.quality(now, &lock) } else { (0, None) };
                 witness.received(Reception { station, link, lqi, rssi_dbm });
             } else {
-                witness.failed(station, marks);
+                witness.failed(station, Some(lock.followed(now)));
             }
         }
     }
@@ -195,12 +198,12 @@ impl Medium {
         for link in self.neighbours.of(from) {
             let station = self.neighbours.hearers[link].station;
             let receiver = &mut self.receivers[station as usize];
-            let Faded { marks, lock, turned } = receiver.fade(now, from, &self.rules);
-            receiver.spoils.missed += u64::from(lock.is_some_and(|lock| lock.wanted));
+            let Faded { lock, turned } = receiver.fade(now, from, &self.rules);
+            receiver.spoils.missed += u64::from(lock.as_ref().is_some_and(|lock| lock.wanted));
             if turned {
                 witness.turned(station);
             }
-            witness.failed(station, marks);
+            witness.failed(station, lock.map(|lock| lock.followed(now)));
         }
     }
 
@@ -332,7 +335,7 @@ impl Receiver {
             Rules::Disk { survives, .. } => {
                 if signal.marks & INTERFERING != 0 && lock.power < survives * signal.power {
                     lock.disturbed = true;
-                    lock.spoiled = true;
+                    lock.spoiled.get_or_insert(now);
                 }
             }
             Rules::Sinr { rejects, .. } => {
@@ -340,7 +343,9 @@ impl Receiver {
                 if rejects > 0.0 {
                     let others = self.signals.iter().filter(|s| s.from != lock.from && s.end > now);
                     let interference = signal.power + others.map(|s| s.power).sum::<f64>();
-                    lock.spoiled |= lock.power < rejects * interference;
+                    if lock.power < rejects * interference {
+                        lock.spoiled.get_or_insert(now);
+                    }
                 }
             }
         }
@@ -399,7 +404,7 @@ impl Receiver {
             begun: now,
             end: signal.end,
             disturbed: disturbed && matches!(rules, Rules::Sinr { .. }),
-            spoiled,
+            spoiled: spoiled.then_some(now),
             since: now,
             ln_success: 0.0,
             interference: 0.0,
@@ -414,10 +419,12 @@ impl Receiver {
     fn fade(&mut self, now: Instant, from: u32, rules: &Rules) -> Faded {
         self.settle(now, rules);
         let at = self.signals.iter().position(|s| s.from == from);
-        let marks = at.map_or(0, |at| self.signals.swap_remove(at).marks);
+        if let Some(at) = at {
+            self.signals.swap_remove(at);
+        }
         let turned = self.changed(now, rules);
         let lock = self.lock.as_ref().is_some_and(|lock| lock.from == from);
-        Faded { marks, lock: if lock { self.lock.take() } else { None }, turned }
+        Faded { lock: if lock { self.lock.take() } else { None }, turned }
     }
 
     /// A frame has ended: whether it came through. Draws one number, whatever the answer.
@@ -425,7 +432,7 @@ impl Receiver {
         let draw = self.random.uniform();
         // Without bit errors it is 1, which need not be computed.
         let right = if lock.ln_success == 0.0 { 1.0 } else { exp(lock.ln_success) };
-        let through = !lock.spoiled && draw < (1.0 - loss) * right;
+        let through = lock.spoiled.is_none() && draw < (1.0 - loss) * right;
         if !through && lock.wanted {
             match lock.disturbed {
                 true => self.spoils.collisions += 1,

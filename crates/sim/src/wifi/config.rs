@@ -98,7 +98,8 @@ pub struct MacConfig {
 pub enum Eifs {
     /// None: as Bianchi's model has it.
     Off,
-    /// Frames from within range that have begun while it listened, and that it has not received.
+    /// Frames of which it has received the PLCP header, at which the PHY says PHY-RXSTART.indication, and not all the rest. Of
+    /// frames that begin together it has received none.
     #[default]
     Frames,
     /// All that it has sensed and not received. The wait is a NAV, and DIFS follows it: ns-2.

@@ -6,8 +6,7 @@ use super::energy::PowerState;
 use super::mac::{Alarm, Data, OnAir, Response, Stage};
 use super::phy::{ACK_LEN, CTS_LEN, FrameKind, RTS_LEN};
 use super::{AirFrame, Effect, Eifs, Outcome, Outgoing, ResponseTimeout, Station, Wifi};
-use crate::air::medium::{Reception, UNHEARD, Witness};
-use crate::air::propagation::DECODABLE;
+use crate::air::medium::{Reception, Witness};
 use crate::event::{Agenda, Event};
 
 /// What a frame that begins or ends does to those that hear it.
@@ -17,7 +16,7 @@ pub(super) struct Heard {
     turned: Vec<u32>,
     receptions: Vec<Reception>,
     /// Stations and marks of signals that were not received.
-    failures: Vec<(u32, u8)>,
+    failures: Vec<(u32, Option<Duration>)>,
 }
 
 impl Witness for Heard {
@@ -35,8 +34,8 @@ impl Witness for Heard {
     }
 
     #[inline]
-    fn failed(&mut self, station: u32, marks: u8) {
-        self.failures.push((station, marks));
+    fn failed(&mut self, station: u32, followed: Option<Duration>) {
+        self.failures.push((station, followed));
     }
 }
 
@@ -190,8 +189,8 @@ impl Wifi {
 
     /// Those that hear a frame take note of its end; `None` if it broke off.
     fn hear(&mut self, now: Instant, frame: Option<(u32, &OnAir)>, heard: &mut Heard, agenda: &mut Agenda) {
-        for (station, marks) in heard.failures.drain(..) {
-            self.miss(now, station, marks, agenda);
+        for (station, followed) in heard.failures.drain(..) {
+            self.miss(now, station, followed, agenda);
         }
         for reception in heard.receptions.drain(..) {
             let (from, on_air) = frame.expect("what breaks off is not received");
@@ -203,10 +202,10 @@ impl Wifi {
     }
 
     /// A signal has ended that a station has not received.
-    fn miss(&mut self, now: Instant, station: u32, marks: u8, agenda: &mut Agenda) {
+    fn miss(&mut self, now: Instant, station: u32, followed: Option<Duration>, agenda: &mut Agenda) {
         let in_error = match self.mac.eifs {
             Eifs::Off => false,
-            Eifs::Frames => marks & (DECODABLE | UNHEARD) == DECODABLE,
+            Eifs::Frames => followed.is_some_and(|time| time >= self.phy.plcp()),
             Eifs::Signals => true,
         };
         if in_error {

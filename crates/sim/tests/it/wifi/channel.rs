@@ -142,6 +142,38 @@ fn eifs_follows_a_frame_in_error() {
     }
 }
 
+/// PHY-RXSTART.indication comes with a good PLCP header; without it a station has only sensed that the channel was busy.
+#[test]
+fn eifs_needs_a_plcp_header() {
+    let gap = |eifs, places: &[(f64, f64)], second: u64| {
+        let base = short_sighted(100.0);
+        let mac = MacConfig { eifs, cw_min: 1, cw_max: 1, ..base.mac };
+        let mut dcf = Dcf::new(WifiConfig { mac, ..base }, places, 1);
+        dcf.wifi.show_frames();
+        let effects =
+            dcf.script(&[(1000, 0, None, 500), (1000 + second, 2, None, 500), (3000, 1, None, 100)]);
+        let frames = on_air(&effects);
+        assert_eq!([frames[0].3, frames[1].3, frames[2].3], [0, 2, 1]);
+        frames[2].0 - frames[1].1
+    };
+    for (second, eifs, wait) in [
+        (0, Eifs::Frames, 50),
+        (191, Eifs::Frames, 50),
+        (192, Eifs::Frames, 364),
+        (0, Eifs::Signals, 414),
+        (0, Eifs::Off, 50),
+    ] {
+        let gap = gap(eifs, &HIDDEN, second);
+        assert!(gap == wait || gap == wait + 20, "{eifs:?}, {second} µs apart: {gap}");
+    }
+    // 1 receives the frame of 0, which is close, in spite of that of 2, which ends later and which it never followed.
+    let captured = [(0.0, 0.0), (10.0, 0.0), (105.0, 0.0)];
+    for second in [0, 100, 1000] {
+        let gap = gap(Eifs::Frames, &captured, second);
+        assert!(gap == 50 || gap == 70, "{second} µs apart: {gap}");
+    }
+}
+
 #[test]
 fn a_good_frame_ends_eifs() {
     // 1 hears the collision of 0 and 2, then a good frame of 3; it waits for DIFS only.

@@ -44,31 +44,30 @@ fn with_eifs(config: WifiConfig, eifs: Eifs) -> WifiConfig {
     WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config }
 }
 
-/// Without EIFS, which the model does not have, within 3 % at all rates; issue 5 asks for 5 %.
+/// Within 3 % at all rates, with EIFS too: of frames that begin in one slot no station gets a PLCP header.
 #[test]
 fn saturation_is_that_of_bianchi() {
     for rate in [Rate::Mbps1, Rate::Mbps2, Rate::Mbps11] {
         for rts_threshold in [2347, 0] {
             for n in [1, 2, 5, 10, 20] {
                 let config = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(rts_threshold);
-                let off = deviation(with_eifs(config, Eifs::Off), n);
-                assert!(
-                    off.abs() < 0.03,
-                    "{rate:?}, RTS above {rts_threshold}, n = {n}: {:+.1} %",
-                    off * 100.0
-                );
+                for eifs in [Eifs::Off, Eifs::Frames] {
+                    let off = deviation(with_eifs(config, eifs), n) * 100.0;
+                    let cell = format!("{rate:?}, RTS above {rts_threshold}, n = {n}, {eifs:?}");
+                    assert!(off.abs() < 3.0, "{cell}: {off:+.1} %");
+                }
             }
         }
     }
 }
 
-/// EIFS makes a collision longer for those that did not collide, by 314 µs, which is most where frames are short.
+/// In ns-2 a collision is longer for those that did not collide, by 364 µs, which is most where frames are short.
 #[test]
-fn eifs_takes_its_share() {
+fn eifs_after_all_signals_takes_its_share() {
     let config = WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps11);
-    let (off, on) = (deviation(with_eifs(config, Eifs::Off), 20), deviation(config, 20));
-    assert!((-0.08..-0.03).contains(&on) && off > on + 0.03, "{on} with, {off} without");
-    let slow = deviation(WifiConfig::dsss(100.0).with_data_rate(Rate::Mbps1), 20);
+    let (off, on) = (deviation(config, 20), deviation(with_eifs(config, Eifs::Signals), 20));
+    assert!((-0.09..-0.03).contains(&on) && off > on + 0.03, "{on} with, {off} without");
+    let slow = deviation(with_eifs(config.with_data_rate(Rate::Mbps1), Eifs::Signals), 20);
     assert!(slow.abs() < 0.03, "{slow}");
 }
 
