@@ -322,7 +322,7 @@ fn uniform(state: &mut u32) -> f64 {
 }
 
 /// Leaves, intervals after the first four, and Imax in units of Imin.
-const LEAVES: u16 = 4;
+const LEAVES: u16 = 8;
 const INTERVALS: u64 = 40;
 const DOUBLINGS: u8 = 4;
 const IMAX: f64 = 16.0;
@@ -415,23 +415,25 @@ fn routers(relays: u16, k: u8, begins: &[f64], random: &mut u32) -> (f64, f64) {
 /// The number of DIOs follows RFC 6206 for each k and density.
 #[test]
 fn dios_follow_the_trickle_algorithm() {
-    const RUNS: usize = 24;
+    const RUNS: usize = 12;
     let mut random = 5;
     for relays in [5, 10, 20, 40] {
         for k in 1..=10 {
-            let (mut sent, mut expected) = ((0.0, 0.0), (0.0, 0.0));
+            let (mut sent, mut expected, mut squares) = ((0.0, 0.0), (0.0, 0.0), 0.0);
             for _ in 0..RUNS {
                 let begins: Vec<f64> = (0..=relays + LEAVES).map(|_| IMAX * uniform(&mut random)).collect();
-                let add = |sum: &mut (f64, f64), (all, leaves)| *sum = (sum.0 + all, sum.1 + leaves);
-                add(&mut sent, routers(relays, k, &begins, &mut random));
-                add(&mut expected, model(relays, k, &begins, &mut random));
+                let (ours, theirs) =
+                    (routers(relays, k, &begins, &mut random), model(relays, k, &begins, &mut random));
+                sent = (sent.0 + ours.0, sent.1 + ours.1);
+                expected = (expected.0 + theirs.0, expected.1 + theirs.1);
+                squares += (ours.1 - theirs.1).powi(2);
             }
             let case = std::format!("k {k}, {relays} neighbours: {sent:?} sent, {expected:?} expected");
             std::println!("{case}");
-            let within = |sent: f64, expected: f64| (sent / expected - 1.0).abs() < 0.05;
-            assert!(within(sent.0, expected.0), "{case}");
-            // A twentieth is more than chance where the number is large enough.
-            assert!(expected.1 < 2000.0 || within(sent.1, expected.1), "{case}");
+            assert!((sent.0 / expected.0 - 1.0).abs() < 0.05, "{case}");
+            // The leaves are those that suppression silences. They hear the same relays, so chance is judged by whole runs.
+            let chance = 3.0 * f64::sqrt(squares);
+            assert!((sent.1 - expected.1).abs() <= chance.max(0.05 * expected.1), "{case}, ±{chance:.0}");
         }
     }
 }
