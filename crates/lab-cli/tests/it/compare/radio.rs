@@ -13,7 +13,7 @@ use anabranch_sim::network::{AdhocConfig, Forwarding, NetworkConfig};
 use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_sim::radio::{CcaMode, LogDistance, Modulation, PhyConfig, RadioConfig};
 use anabranch_sim::sim::{Builder, Simulation};
-use anabranch_sim::wifi::{self, Eifs, PathLoss, Position, Rate, Station, Thresholds, WifiConfig};
+use anabranch_sim::wifi::{self, PathLoss, Position, Rate, Station, Thresholds, WifiConfig};
 use serde_json::Value;
 
 use super::ns3::{self, Program};
@@ -104,22 +104,10 @@ enum Rule {
     Default,
     /// ns-3's clear channel assessment observes all of its time.
     WholeCca,
-    /// Ours waits for DIFS after frames in error.
-    NoEifs,
     /// Routes stay though the MAC gives packets up.
     FixedRoutes,
-    /// Both of the last two.
-    FixedRoutesNoEifs,
-}
-
-impl Rule {
-    fn has_eifs(self) -> bool {
-        !matches!(self, Self::NoEifs | Self::FixedRoutesNoEifs)
-    }
-
-    fn has_fixed_routes(self) -> bool {
-        matches!(self, Self::FixedRoutes | Self::FixedRoutesNoEifs)
-    }
+    /// Our AODV keeps no blacklist.
+    NoBlacklist,
 }
 
 /// A cell.
@@ -132,7 +120,7 @@ enum Scene {
     /// One sender of broadcasts.
     Prr { distance: f64, psdu: u16 },
     /// Saturated senders on a circle of 20 m.
-    Dcf { senders: u32, rts: bool, rule: Rule },
+    Dcf { senders: u32, rts: bool },
     /// Senders at 90 m on both sides of the receiver, with `rate` frames per second each.
     DcfHidden { rate: f64, rts: bool },
     /// A flow of `rate` packets per second from one end of a chain to the other.
@@ -154,9 +142,8 @@ impl fmt::Display for Scene {
         let by = |rule: Rule| match rule {
             Rule::Default => "",
             Rule::WholeCca => "; ns-3 with a whole CCA",
-            Rule::NoEifs => "; ours without EIFS",
             Rule::FixedRoutes => "; routes that stay",
-            Rule::FixedRoutesNoEifs => "; routes that stay, ours without EIFS",
+            Rule::NoBlacklist => "; ours without the blacklist",
         };
         let plural = |n: u32| if n == 1 { "" } else { "s" };
         match *self {
@@ -164,8 +151,8 @@ impl fmt::Display for Scene {
             Self::Star { senders, rule, .. } => write!(f, "{senders} senders{}", by(rule)),
             Self::Hidden { other, rate } => write!(f, "18 m and {other} m, {rate} frames/s each"),
             Self::Prr { distance, psdu } => write!(f, "{distance} m, {psdu} bytes"),
-            Self::Dcf { senders, rts, rule } => {
-                write!(f, "{}, {senders} sender{}{}", access(rts), plural(senders), by(rule))
+            Self::Dcf { senders, rts } => {
+                write!(f, "{}, {senders} sender{}", access(rts), plural(senders))
             }
             Self::DcfHidden { rate, rts } => write!(f, "{}, {rate} frames/s each", access(rts)),
             Self::Aodv { hops, rate, rule } => {
@@ -236,7 +223,7 @@ impl Scene {
                 say("sensed", "220".into());
                 say("rate", rate.to_string());
                 say("warmup", WARMUP.to_string());
-                say("fixed-routes", rule.has_fixed_routes().to_string());
+                say("fixed-routes", (rule == Rule::FixedRoutes).to_string());
                 scene("aodv", hops)
             }
         };
@@ -281,16 +268,16 @@ impl Scene {
                 air.poisson(&[flow], run, after(Duration::from_secs(seconds)), |_| {});
                 counted(&air)
             }
-            Self::Dcf { senders, rts, rule } => {
+            Self::Dcf { senders, rts } => {
                 let mut dcf =
-                    Dcf::new(dsss(Rate::Mbps11, 100.0, rts, rule), &dcf::star(senders as usize, 20.0), run);
+                    Dcf::new(dsss(Rate::Mbps11, 100.0, rts), &dcf::star(senders as usize, 20.0), run);
                 let senders: Vec<u32> = (1..=senders).collect();
                 dcf.saturate(&senders, 0, MPDU, after(Duration::from_secs(seconds)));
                 heard(&dcf)
             }
             Self::DcfHidden { rate, rts } => {
                 let places = [(0.0, 0.0), (-90.0, 0.0), (90.0, 0.0)];
-                let mut dcf = Dcf::new(dsss(Rate::Mbps2, 100.0, rts, Rule::Default), &places, run);
+                let mut dcf = Dcf::new(dsss(Rate::Mbps2, 100.0, rts), &places, run);
                 let flow = |from| dcf::Flow { from, to: Some(0), mpdu_len: MPDU, rate };
                 let mut traffic = dcf::Traffic::new(&mut dcf, &[flow(1), flow(2)], run);
                 traffic.run(&mut dcf, after(Duration::from_secs(seconds)), |_| {});
@@ -334,12 +321,10 @@ fn o_qpsk(exponent: f64) -> RadioConfig {
 
 /// All frames at one rate; what is sensed so far is received within 100 m; a frame is received with ten times the power
 /// of all else.
-fn dsss(rate: Rate, sensed: f64, rts: bool, rule: Rule) -> WifiConfig {
+fn dsss(rate: Rate, sensed: f64, rts: bool) -> WifiConfig {
     let base = WifiConfig::dsss(100.0).with_data_rate(rate).with_rts_threshold(if rts { 0 } else { 2347 });
-    let eifs = if rule.has_eifs() { base.mac.eifs } else { Eifs::Off };
     WifiConfig {
         phy: wifi::PhyConfig { basic_rate: rate, ..base.phy },
-        mac: wifi::MacConfig { eifs, ..base.mac },
         propagation: Thresholds {
             path_loss: PathLoss::FreeSpace,
             carrier_sense_range: sensed,
@@ -372,11 +357,14 @@ fn chain(hops: u32, rate: u32, rule: Rule, run: u64, seconds: u64) -> (u64, u64)
             (node, Position::new(SPACING * f64::from(i), 0.0))
         })
         .collect();
-    let wifi = dsss(Rate::Mbps2, 220.0, false, rule);
+    let wifi = dsss(Rate::Mbps2, 220.0, false);
     builder.wifi(wifi, AdhocConfig { queue: 50, ..AdhocConfig::default() }, &places).expect("a radio");
     // Without AODV there are the shortest routes, for good.
-    for (node, _) in places.iter().filter(|_| !rule.has_fixed_routes()) {
-        builder.aodv(*node, aodv::Config::default()).expect("IPv4 on the air");
+    let default = aodv::Config::default();
+    let blacklist_timeout =
+        if rule == Rule::NoBlacklist { Duration::ZERO } else { default.blacklist_timeout };
+    for (node, _) in places.iter().filter(|_| rule != Rule::FixedRoutes) {
+        builder.aodv(*node, aodv::Config { blacklist_timeout, ..default }).expect("IPv4 on the air");
     }
     let (from, to) = (places[0].0, places[hops as usize].0);
     let sink = builder.app(to, after(Duration::ZERO), CbrSink::new(700));
@@ -418,17 +406,16 @@ fn whole() -> Vec<Scene> {
         );
     }
     for rts in [false, true] {
-        cells.extend([1, 2, 5, 10, 20].map(|senders| Scene::Dcf { senders, rts, rule: Rule::Default }));
+        cells.extend([1, 2, 5, 10, 20].map(|senders| Scene::Dcf { senders, rts }));
     }
     for rts in [false, true] {
         cells.extend([10.0, 20.0, 40.0, 60.0].map(|rate| Scene::DcfHidden { rate, rts }));
     }
-    cells.extend([false, true].map(|rts| Scene::Dcf { senders: 20, rts, rule: Rule::NoEifs }));
     for (rate, rule, from) in [
         (20, Rule::Default, 1),
         (400, Rule::Default, 1),
         (400, Rule::FixedRoutes, 3),
-        (400, Rule::FixedRoutesNoEifs, 3),
+        (400, Rule::NoBlacklist, 3),
     ] {
         cells.extend((from..=8).map(|hops| Scene::Aodv { hops, rate, rule }));
     }
@@ -443,8 +430,8 @@ fn quick() -> Vec<Scene> {
         Scene::Star { senders: 5, psdu: 127, rule },
         Scene::Hidden { other: 18.0, rate: 10.0 },
         Scene::Prr { distance: 170.0, psdu: 127 },
-        Scene::Dcf { senders: 5, rts: false, rule },
-        Scene::Dcf { senders: 5, rts: true, rule },
+        Scene::Dcf { senders: 5, rts: false },
+        Scene::Dcf { senders: 5, rts: true },
         Scene::DcfHidden { rate: 20.0, rts: false },
         Scene::Aodv { hops: 3, rate: 20, rule },
     ]
@@ -649,7 +636,7 @@ fn our_side_of_the_radio_comparison_agrees_with_sums_by_hand() {
     let by_hand = 1e6 / (1120 + 128 + 192 + 4256 + 192 + 352 + 640) as f64;
     assert!((hop.delivered / by_hand - 1.0).abs() < 0.005, "{hop:?}");
     // DIFS, a backoff of 15.5 slots, the frame, SIFS, the acknowledgement.
-    let dcf = Scene::Dcf { senders: 1, rts: false, rule }.simulate(1, 20);
+    let dcf = Scene::Dcf { senders: 1, rts: false }.simulate(1, 20);
     let by_hand = 1e6 / (50 + 310 + 192 + 748 + 10 + 192 + 11) as f64;
     assert!((dcf.delivered / by_hand - 1.0).abs() < 0.005, "{dcf:?}");
     for distance in [160.0, 180.0, 200.0] {
