@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anabranch_core::time::Duration;
 use anabranch_lab::plot::{Axis, Chart, Look, Point, Scale, Series};
 use anabranch_model::dcf::{self, Backoff, Exchange, Times};
-use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, WifiConfig};
+use anabranch_sim::wifi::{Rate, Station, WifiConfig};
 
 #[path = "../../sim/benches/support/dcf.rs"]
 mod air;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// n saturated senders at 11 Mbit/s around one receiver, simulated with EIFS and without, and by the model.
+/// n saturated senders at 11 Mbit/s around one receiver: by the standard, with the preset of ns-2, and by the model.
 fn saturation(effort: Effort) -> Chart {
     let stations = [1, 2, 3, 5, 7, 10, 15, 20];
     let mut series = Vec::new();
@@ -42,8 +42,9 @@ fn saturation(effort: Effort) -> Chart {
             points: stations.map(model).into(),
             look: Look::Marked,
         });
-        for (name, eifs) in [("no EIFS", Eifs::Off), ("EIFS", Eifs::Frames)] {
-            let config = WifiConfig { mac: MacConfig { eifs, ..config.mac }, ..config };
+        let ns2 = WifiConfig { initial_energy_j: None, ..WifiConfig::ns2(100.0) };
+        let ns2 = ns2.with_data_rate(Rate::Mbps11).with_rts_threshold(rts_threshold);
+        for (name, config) in [("standard", config), ("ns-2", ns2)] {
             let points =
                 stations.map(|n| point(f64::from(n), effort, |seed| saturated(config, n, seed, effort)));
             series.push(Series {

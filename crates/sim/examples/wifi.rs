@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anabranch_core::time::Duration;
 use anabranch_model::dcf::{self, Backoff, Exchange, ModelError, Times};
-use anabranch_sim::wifi::{Eifs, MacConfig, Rate, Station, StationMetrics, WifiConfig};
+use anabranch_sim::wifi::{Rate, Station, StationMetrics, WifiConfig};
 
 #[path = "../benches/support/dcf.rs"]
 mod air;
@@ -101,9 +101,9 @@ fn model(config: &WifiConfig, n: u32) -> Result<(f64, f64), ModelError> {
 fn saturated_senders(out: &mut impl Write, seconds: u64) -> io::Result<()> {
     writeln!(
         out,
-        "\n| rate | access | n | model, kbit/s | no EIFS | difference | EIFS | difference | ns-2 | p, model | p, no EIFS | p, EIFS |"
+        "\n| rate | access | n | model, kbit/s | simulated | difference | ns-2 | p, model | p, simulated |"
     )?;
-    writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
+    writeln!(out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
     for rate in [Rate::Mbps1, Rate::Mbps2, Rate::Mbps11] {
         for rts in [false, true] {
             for n in [1, 2, 5, 10, 20] {
@@ -111,17 +111,13 @@ fn saturated_senders(out: &mut impl Write, seconds: u64) -> io::Result<()> {
                 let with = |config: WifiConfig| config.with_data_rate(rate).with_rts_threshold(threshold);
                 let config = with(WifiConfig::dsss(100.0));
                 let (model, p) = model(&config, n).map_err(io::Error::other)?;
-                let mac = MacConfig { eifs: Eifs::Off, ..config.mac };
-                let (off, p_off) = saturated(WifiConfig { mac, ..config }, n, seconds);
-                let (on, p_on) = saturated(config, n, seconds);
+                let (simulated, p_simulated) = saturated(config, n, seconds);
                 let (ns2, _) = saturated(with(WifiConfig::ns2(100.0)), n, seconds);
-                let difference = |x: f64| (x / model - 1.0) * 100.0;
+                let difference = (simulated / model - 1.0) * 100.0;
                 writeln!(
                     out,
-                    "| {} | {access} | {n} | {model:.0} | {off:.0} | {:+.1} % | {on:.0} | {:+.1} % | {ns2:.0} | {p:.3} | {p_off:.3} | {p_on:.3} |",
+                    "| {} | {access} | {n} | {model:.0} | {simulated:.0} | {difference:+.1} % | {ns2:.0} | {p:.3} | {p_simulated:.3} |",
                     name(rate),
-                    difference(off),
-                    difference(on),
                 )?;
             }
         }
