@@ -21,7 +21,9 @@
 //! * The limits that the owner was told are together no more than [`Config::threshold`]: what shrinks is told first. A pool
 //!   that [`Tuner::set_threshold`] makes smaller is there as soon as buffers have drained.
 //! * A buffer is never told to be smaller than what is in it. It keeps its share until it has drained, and what was meant
-//!   for others waits: [`Assignment::target`] is where it goes, [`Assignment::limit`] what holds now.
+//!   for others waits: [`Assignment::target`] is where it goes, [`Assignment::limit`] what holds now. Until then it takes
+//!   nothing ([`Assignment::size`]), so that an application that always has more to send cannot keep others out.
+//! * What a peer does not read stays in the buffer, and is free for others only when the connection ends.
 //! * A target is at least one MSS. A limit is too, unless the pool is still full of others' octets.
 //! * No view makes anything panic: nonsense is ignored and counted in [`Counters`].
 //!

@@ -12,9 +12,18 @@ pub struct Assignment {
     pub id: ConnectionId,
     /// The size that was decided, octets, at least one MSS.
     pub target: u64,
-    /// The size that holds now, octets: the buffer takes no more. Above the target while the buffer holds more than that;
-    /// below while others do. It follows by further assignments.
+    /// What of the pool is the connection's now, octets. Above the target while the buffer holds more than that; below while
+    /// others do. It follows by further assignments.
     pub limit: u64,
+}
+
+impl Assignment {
+    /// Octets up to which the buffer is to be filled from now on. While it holds more than its target it takes nothing: an
+    /// application that writes as soon as there is room would otherwise fill it up to the limit again and again, and what was
+    /// meant for others would never be free.
+    pub fn size(&self) -> u64 {
+        self.target.min(self.limit)
+    }
 }
 
 /// The pool and all who have a part of it, by their numbers.

@@ -173,7 +173,7 @@ impl World {
             buffers.metrics.peak_limits = buffers.metrics.peak_limits.max(buffers.limits);
             let connection = buffer.connection;
             if let Some(entry) = self.hosts[node.index()].get(connection) {
-                entry.connection.set_send_buffer(u32::try_from(assignment.limit).unwrap_or(u32::MAX));
+                entry.connection.set_send_buffer(u32::try_from(assignment.size()).unwrap_or(u32::MAX));
                 self.touch(node, connection);
             }
         }

@@ -133,6 +133,70 @@ fn the_pool_is_never_exceeded_at_any_event() {
     }
 }
 
+/// Octets of the striped connection and of three single ones that arrive in 40 s, when all have been there for 10 s. Those
+/// that are `late` begin 10 s after the others, which have filled the pool by then.
+fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64; 4] {
+    let mut case = case(Config { threshold, policy, ..Config::default() }, 3);
+    let begins = |single: bool| if single == singles_are_late { 10.0 } else { 0.0 };
+    let mut sinks = vec![case.flow(80, begins(false), BOTH, Content::Endless).1];
+    for single in 0..3_u8 {
+        let paths = Interfaces::only(1 + single % 2);
+        sinks.push(case.flow(81 + u16::from(single), begins(true), paths, Content::Endless).1);
+    }
+    let host = case.host;
+    let mut sim = case.builder.build();
+    watched(&mut sim, host, 20.0);
+    let arrived = |sim: &Simulation, i: usize| sim.app::<Sink>(sinks[i]).bytes();
+    let before = [0, 1, 2, 3].map(|i| arrived(&sim, i));
+    watched(&mut sim, host, 60.0);
+    [0, 1, 2, 3].map(|i| arrived(&sim, i) - before[i])
+}
+
+/// A pool that others have filled is shared with those that come later, whatever the policy: each connection gets at least
+/// half of what it gets when it comes first. But for the paper's controller, which divides by bandwidth-delay products, that
+/// is at least half of what a fair share of the memory brings, too.
+#[test]
+fn late_joiners_get_their_share() {
+    for threshold in [4 * 1400, 20_000, 60_000, 500_000] {
+        let fair = shares(PolicyConfig::AtbtOriginal, threshold, false);
+        for policy in policies() {
+            let (late, early) = (shares(policy, threshold, true), shares(policy, threshold, false));
+            let is_paper = policy == PolicyConfig::Pid(PidConfig::paper());
+            for i in 0..4 {
+                let case = format!("{policy:?}, {threshold}: {late:?} late, {early:?} early, {fair:?} fair");
+                assert!(2 * late[i] >= early[i] && 2 * early[i] >= late[i], "{case}");
+                assert!(is_paper || 2 * late[i].min(early[i]) >= fair[i], "{case}");
+            }
+        }
+    }
+}
+
+/// Connections that come one after the other, when those before have filled the pool, share it.
+#[test]
+fn many_connections_share_a_pool() {
+    for policy in policies() {
+        for (count, segments) in [(2, 1), (2, 8), (16, 1), (16, 4), (64, 1), (64, 2)] {
+            let threshold = count * segments * 1400;
+            let mut case = case(Config { threshold, policy, ..Config::default() }, count);
+            let sinks: Vec<AppId> = (0..count)
+                .map(|i| case.flow(80 + i as u16, 0.3 * i as f64, Interfaces::only(1), Content::Endless).1)
+                .collect();
+            let host = case.host;
+            let mut sim = case.builder.build();
+            watched(&mut sim, host, 30.0);
+            let before: Vec<u64> = sinks.iter().map(|&sink| sim.app::<Sink>(sink).bytes()).collect();
+            watched(&mut sim, host, 90.0);
+            let arrived =
+                sinks.iter().zip(before).map(|(&sink, before)| sim.app::<Sink>(sink).bytes() - before);
+            let arrived: Vec<u64> = arrived.collect();
+            let mean = arrived.iter().sum::<u64>() / count;
+            let least = arrived.iter().min().expect("there are some");
+            println!("{policy:?} {count} {segments}: mean {mean} least {least}");
+            assert!(2 * least >= mean, "{policy:?}, {count} of {segments} segments: {arrived:?}");
+        }
+    }
+}
+
 /// An interface is gone for 10 s: every octet arrives, and at the end all memory is free again.
 #[test]
 fn a_handoff_loses_no_octet_and_no_memory() {
@@ -141,7 +205,7 @@ fn a_handoff_loses_no_octet_and_no_memory() {
     {
         let pool = Config { threshold: 300_000, policy, ..Config::default() };
         let mut case = case(pool, 9);
-        let octets = 4_000_000;
+        let octets = 6_000_000;
         let (striped, striped_sink) = case.flow(80, 0.0, BOTH, Content::Pattern(octets));
         let (single, single_sink) = case.flow(81, 2.0, Interfaces::only(1), Content::Pattern(500_000));
         case.gone(interface, 4.0, 14.0);
