@@ -10,6 +10,7 @@
 //! * [`PolicyConfig::Atbt`], automatic TCP buffer tuning as Figures 1 and 2 of the paper print it, and
 //!   [`PolicyConfig::AtbtOriginal`] as Semke, Mahdavi and Mathis have it, with one fair share for all;
 //! * [`PolicyConfig::RightSizing`], dynamic right-sizing (Fisk and Feng), on the sender's side;
+//! * [`PolicyConfig::Product`], twice the bandwidth-delay product;
 //! * [`PolicyConfig::Fixed`], the same for all.
 //!
 //! Order of calls: any [`Tuner::open`], [`Tuner::close`] and [`Tuner::handle_views`], then [`Tuner::poll_assignment`] until

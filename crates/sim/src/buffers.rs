@@ -5,12 +5,13 @@
 //! interfaces report, and carries out at once what is decided. What drains between two decisions is passed on when it has
 //! drained. Peaks are taken after everything that happens to a connection, so that no instant is missed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::sockbuf::{self, ConnectionId, Counters, FlowView, Kind, Tuner};
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
 use crate::packet::LinkId;
+use crate::random::Stream;
 use crate::stream::ConnId;
 
 /// How the send buffers of a node are kept within a pool.
@@ -24,13 +25,37 @@ pub struct BuffersConfig {
     pub reports: Reports,
 }
 
-/// What link layers tell of themselves (the paper's cross-layer communication).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What link layers tell of themselves (the paper's cross-layer communication, section 3.1: "Radio Network Feedback", or
+/// as the MAC layer monitors it).
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Reports {
-    /// Their rate of now; 0 while they are down.
+    /// Their rate at this moment; 0 while they are down.
     Rate,
+    /// Samples of that, late, inexact and incomplete.
+    Sampled(Sampling),
     /// Nothing.
     Nothing,
+}
+
+/// How link layers sample their rate. Sampling goes on while the node has connections.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sampling {
+    /// Time between two samples, above 0.
+    pub period: Duration,
+    /// Time from a sample to its use.
+    pub delay: Duration,
+    /// A sample is multiplied by a number drawn evenly from `1 - noise` to `1 + noise`, for each interface anew: 0 to 1.
+    pub noise: f64,
+    /// Probability that a sample is lost; the one before stays in use.
+    pub loss: f64,
+}
+
+/// The samples of one interface.
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    /// Bit/s, and from when on they are known.
+    coming: VecDeque<(Instant, f64)>,
+    known: Option<f64>,
 }
 
 /// What a pool has come to.
@@ -86,6 +111,11 @@ pub struct Buffers {
     pub(crate) limits: u64,
     pub(crate) held: u64,
     pub(crate) metrics: BufferMetrics,
+    /// Of each interface, in the order of the configuration.
+    samples: Vec<Samples>,
+    /// The next sample is an event already.
+    pub(crate) samples_due: bool,
+    random: Stream,
     history: Vec<Division>,
 }
 
@@ -100,10 +130,9 @@ pub(crate) struct Buffer {
 }
 
 impl Buffers {
-    pub(crate) fn new(config: BuffersConfig) -> Result<Self, sockbuf::ConfigError> {
+    pub(crate) fn new(config: BuffersConfig, random: Stream) -> Result<Self, sockbuf::ConfigError> {
         Ok(Self {
             tuner: Tuner::new(Instant::ZERO, config.tuner)?,
-            config,
             known: BTreeMap::new(),
             opened: 0,
             armed: None,
@@ -111,8 +140,34 @@ impl Buffers {
             limits: 0,
             held: 0,
             metrics: BufferMetrics::default(),
+            samples: vec![Samples::default(); config.interfaces.len()],
+            samples_due: false,
+            random,
+            config,
             history: Vec::new(),
         })
+    }
+
+    /// The link of an interface has this rate now, bit/s.
+    pub(crate) fn sample(&mut self, now: Instant, interface: usize, rate: f64, sampling: &Sampling) {
+        let factor = 1.0 + sampling.noise * (2.0 * self.random.uniform() - 1.0);
+        if !self.random.bernoulli(sampling.loss) {
+            self.samples[interface].coming.push_back((now + sampling.delay, rate * factor));
+        }
+    }
+
+    /// Samples that have come by now are in use.
+    pub(crate) fn receive_samples(&mut self, now: Instant) {
+        for samples in &mut self.samples {
+            while let Some((_, rate)) = samples.coming.pop_front_if(|(from, _)| *from <= now) {
+                samples.known = Some(rate);
+            }
+        }
+    }
+
+    /// The sample of an interface that is in use, bit/s.
+    pub(crate) fn known_rate(&self, interface: usize) -> Option<f64> {
+        self.samples[interface].known
     }
 
     /// Octets of the pool.

@@ -61,6 +61,8 @@ pub enum Event {
     Fragment(u32),
     /// The send buffers of a node may be due for a decision.
     Buffers(NodeId),
+    /// The link layers of a node's interfaces sample their rates.
+    Reports(NodeId),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -92,6 +94,7 @@ impl From<Event> for Packed {
             Event::Delayed(slot) => (12, slot, 0, 0),
             Event::Fragment(station) => (13, station, 0, 0),
             Event::Buffers(node) => (14, node.0, 0, 0),
+            Event::Reports(node) => (15, node.0, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -116,7 +119,8 @@ impl From<Packed> for Event {
             11 => Self::Aodv(NodeId(a)),
             12 => Self::Delayed(a),
             13 => Self::Fragment(a),
-            _ => Self::Buffers(NodeId(a)),
+            14 => Self::Buffers(NodeId(a)),
+            _ => Self::Reports(NodeId(a)),
         }
     }
 }
@@ -185,6 +189,7 @@ mod tests {
             Event::Delayed(u32::MAX),
             Event::Fragment(7),
             Event::Buffers(NodeId(3)),
+            Event::Reports(NodeId(2)),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -265,7 +265,8 @@ impl Builder {
     ///
     /// What of the configuration lies outside its range.
     pub fn buffers(&mut self, node: NodeId, config: BuffersConfig) -> Result<(), sockbuf::ConfigError> {
-        self.world.set_buffers(node, Buffers::new(config)?);
+        let random = self.world.stream(&format!("buffers {}", self.world.network.node_name(node)), "reports");
+        self.world.set_buffers(node, Buffers::new(config, random)?);
         Ok(())
     }
 
@@ -427,6 +428,7 @@ impl Simulation {
             Event::Delayed(slot) => self.world.network.handle_delayed(now, slot),
             Event::Fragment(station) => self.world.network.handle_fragments(now, station),
             Event::Buffers(node) => self.world.handle_buffers_timer(node),
+            Event::Reports(node) => self.world.sample_links(node),
         }
         self.settle();
         true

@@ -33,7 +33,10 @@ pub enum PolicyConfig {
     AtbtOriginal,
     /// Dynamic right-sizing: twice what was acknowledged within a round trip.
     RightSizing,
-    /// So many octets for each connection.
+    /// Twice the bandwidth-delay product of each connection by what link layers report, at most a max-min fair share: what the
+    /// paper's controller knows, without the controller.
+    Product,
+    /// This many octets for each connection.
     Fixed(u64),
 }
 
@@ -165,6 +168,7 @@ impl Config {
             PolicyConfig::Atbt
             | PolicyConfig::AtbtOriginal
             | PolicyConfig::RightSizing
+            | PolicyConfig::Product
             | PolicyConfig::Fixed(_) => Ok(()),
         }
     }

@@ -49,7 +49,21 @@ impl Policy for RightSizing {
     }
 }
 
-/// So many octets for each connection.
+/// Twice the bandwidth-delay product of each connection; twice the window as long as that is not known. The pool's max-min
+/// shares limit it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product;
+
+impl Policy for Product {
+    fn sizes(&mut self, host: &Host<'_>) -> Vec<u64> {
+        let size = |c: &Connection| {
+            c.product().map_or(c.window().saturating_mul(2), |product| (2.0 * product) as u64)
+        };
+        host.connections.iter().map(size).collect()
+    }
+}
+
+/// The same number of octets for each connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fixed(pub(super) u64);
 

@@ -9,7 +9,7 @@ use super::config::{Config, ConfigError, PolicyConfig};
 use super::manager::Manager;
 use super::policy::{Host, Policy};
 use super::pool::{Assignment, Pool};
-use super::sizing::{Fixed, RightSizing};
+use super::sizing::{Fixed, Product, RightSizing};
 use super::view::{Connection, ConnectionId, FlowView, Kind, View};
 use crate::time::Instant;
 
@@ -32,6 +32,7 @@ enum Chosen {
     Atbt(atbt::Printed),
     AtbtOriginal(atbt::Original),
     RightSizing(RightSizing),
+    Product(Product),
     Fixed(Fixed),
 }
 
@@ -101,6 +102,7 @@ impl Tuner {
             PolicyConfig::Atbt => Chosen::Atbt(atbt::Printed::default()),
             PolicyConfig::AtbtOriginal => Chosen::AtbtOriginal(atbt::Original::default()),
             PolicyConfig::RightSizing => Chosen::RightSizing(RightSizing::new(config.initial)),
+            PolicyConfig::Product => Chosen::Product(Product),
             PolicyConfig::Fixed(size) => Chosen::Fixed(Fixed(size)),
         };
         let pool = Pool { threshold: config.threshold, connections: Vec::new() };
@@ -260,6 +262,7 @@ impl Chosen {
             Self::Atbt(printed) => printed,
             Self::AtbtOriginal(original) => original,
             Self::RightSizing(sizing) => sizing,
+            Self::Product(product) => product,
             Self::Fixed(fixed) => fixed,
         }
     }

@@ -3,6 +3,7 @@
 use anabranch_core::mptcp::SchedulerKind;
 use anabranch_core::sockbuf::{self, Excess, Gains, PidConfig, PolicyConfig, SetPoint};
 use anabranch_core::time::Duration;
+use anabranch_sim::buffers::{Reports, Sampling};
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 
@@ -21,8 +22,21 @@ pub enum Tuner {
     AtbtOriginal,
     /// Dynamic right-sizing.
     RightSizing,
+    /// Twice the bandwidth-delay product by what link layers report.
+    Product,
     /// The same for each connection, always.
     Fixed,
+}
+
+/// What link layers report of their rates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reporting {
+    /// Their rate at each moment.
+    Exact,
+    /// Samples.
+    Sampled,
+    /// Nothing.
+    Off,
 }
 
 /// The constants of the controller.
@@ -65,7 +79,11 @@ pub struct Config {
     pub products: f64,
     pub excess: Excess,
     pub period: Duration,
-    pub reports: bool,
+    pub reports: Reporting,
+    pub report_period: Duration,
+    pub report_delay: Duration,
+    pub report_noise: f64,
+    pub report_loss: f64,
     /// Octets.
     pub fixed: u64,
     pub scheduler: SchedulerKind,
@@ -95,7 +113,7 @@ impl Config {
         let within = |key, least, most| real(key, settings.text(key), least, most);
         let this = Self {
             tuner: word("tuner", text("tuner"), TUNERS)?,
-            connections: count("connections", text("connections"), FLOWS, 16)?,
+            connections: count("connections", text("connections"), FLOWS, 64)?,
             memory: quantity::<Size>("memory", text("memory"))?.0,
             duration: span("duration")?,
             loss: probability("loss", text("loss"))?,
@@ -109,7 +127,11 @@ impl Config {
             products: within("products", 0.1, 100.0)?,
             excess: word("excess", text("excess"), EXCESSES)?,
             period: span("period")?,
-            reports: word("reports", text("reports"), SWITCH)?,
+            reports: word("reports", text("reports"), REPORTS)?,
+            report_period: span("report_period")?,
+            report_delay: span("report_delay")?,
+            report_noise: within("report_noise", 0.0, 1.0)?,
+            report_loss: within("report_loss", 0.0, 1.0)?,
             fixed: quantity::<Size>("fixed", text("fixed"))?.0,
             scheduler: word("scheduler", text("scheduler"), SCHEDULERS)?,
             queue: count("queue", text("queue"), 1, 10_000)? as u32,
@@ -134,6 +156,9 @@ impl Config {
         }
         if self.period < Duration::from_millis(10) {
             return against("period", "expected at least 10 ms".to_owned());
+        }
+        if self.report_period < Duration::from_millis(1) {
+            return against("report_period", "expected at least 1 ms".to_owned());
         }
         if self.handoff.is_some() && self.handoff_at + self.handoff_for >= self.duration {
             let message = format!("expected that the interface returns before the end, {end}");
@@ -173,9 +198,24 @@ impl Config {
             Tuner::Atbt => PolicyConfig::Atbt,
             Tuner::AtbtOriginal => PolicyConfig::AtbtOriginal,
             Tuner::RightSizing => PolicyConfig::RightSizing,
+            Tuner::Product => PolicyConfig::Product,
             Tuner::Fixed => PolicyConfig::Fixed(self.fixed),
         };
         sockbuf::Config { threshold: self.memory, period: self.period, initial: self.fixed, policy }
+    }
+
+    /// What link layers report.
+    pub(super) fn reporting(&self) -> Reports {
+        match self.reports {
+            Reporting::Exact => Reports::Rate,
+            Reporting::Sampled => Reports::Sampled(Sampling {
+                period: self.report_period,
+                delay: self.report_delay,
+                noise: self.report_noise,
+                loss: self.report_loss,
+            }),
+            Reporting::Off => Reports::Nothing,
+        }
     }
 
     /// How wireless links lose packets: on average `loss` of them, `burst` in a row.
@@ -212,7 +252,11 @@ impl Config {
             "products" => self.products.to_string(),
             "excess" => named(self.excess, EXCESSES),
             "period" => span(self.period),
-            "reports" => named(self.reports, SWITCH),
+            "reports" => named(self.reports, REPORTS),
+            "report_period" => span(self.report_period),
+            "report_delay" => span(self.report_delay),
+            "report_noise" => self.report_noise.to_string(),
+            "report_loss" => self.report_loss.to_string(),
             "fixed" => plain(&Size(self.fixed)),
             "scheduler" => named(self.scheduler, SCHEDULERS),
             "queue" => self.queue.to_string(),
@@ -255,6 +299,7 @@ pub(super) const TUNERS: &[(&str, Tuner)] = &[
     ("atbt", Tuner::Atbt),
     ("atbt-original", Tuner::AtbtOriginal),
     ("drs", Tuner::RightSizing),
+    ("product", Tuner::Product),
     ("fixed", Tuner::Fixed),
 ];
 const GAINS: &[(&str, Constants)] = &[("damped", Constants::Damped), ("paper", Constants::Paper)];
@@ -272,4 +317,5 @@ const HANDOFFS: &[(&str, Option<Interface>)] = &[
     ("geo", Some(Interface::Geo)),
     ("hsupa", Some(Interface::Hsupa)),
 ];
-const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
+const REPORTS: &[(&str, Reporting)] =
+    &[("on", Reporting::Exact), ("sampled", Reporting::Sampled), ("off", Reporting::Off)];

@@ -5,7 +5,7 @@ use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::cbr::{CbrConfig, CbrSink, CbrSource};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Interfaces, Sink};
-use anabranch_sim::buffers::{BuffersConfig, Reports};
+use anabranch_sim::buffers::BuffersConfig;
 use anabranch_sim::event::AppId;
 use anabranch_sim::link::{LinkConfig, QueueLimit};
 use anabranch_sim::network::{Forwarding, NetworkConfig};
@@ -109,8 +109,7 @@ impl Config {
         }
         builder.cable(gateway, fh, wired(10));
         let interfaces = cables.iter().enumerate().map(|(i, (up, _))| (i as u8 + 1, *up)).collect();
-        let reports = if self.reports { Reports::Rate } else { Reports::Nothing };
-        let pool = BuffersConfig { tuner: self.pool(), interfaces, reports };
+        let pool = BuffersConfig { tuner: self.pool(), interfaces, reports: self.reporting() };
         builder.buffers(mh, pool).map_err(|error| RunError::Scenario(error.to_string()))?;
         let steps = self.plan_rates(&mut builder, &cables, seed, run);
         self.plan_handoff(&mut builder, &cables);

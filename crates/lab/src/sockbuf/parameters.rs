@@ -8,14 +8,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     p(
         "tuner",
         "pid",
-        "pid, atbt, atbt-original, drs or fixed",
+        "pid, atbt, atbt-original, drs, product or fixed",
         "who divides the memory: the paper's controller, ATBT as the paper prints it or as its authors do, dynamic \
-         right-sizing, or nobody",
+         right-sizing, the reported bandwidth-delay products, or a fixed size for each",
     ),
     p(
         "connections",
         "4",
-        "3 to 16",
+        "3 to 64",
         "flows of the mobile host; the striped connection's three count as three (erratum B14)",
     ),
     p("memory", "2MB", "a size such as 2MB", "of all send buffers together: Table 1 has 2 MB and 100 MB"),
@@ -61,7 +61,16 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "in proportion to what the single connections share the rest",
     ),
     p("period", "0.5s", "a span such as 0.5s", "between two decisions"),
-    p("reports", "on", "on or off", "whether link layers report their rates"),
+    p(
+        "reports",
+        "on",
+        "on, sampled or off",
+        "what link layers report of their rates: at each moment, samples as the next four say, or nothing",
+    ),
+    p("report_period", "100ms", "a span such as 100ms", "between two samples of a link's rate"),
+    p("report_delay", "100ms", "a span such as 100ms", "from a sample to its use"),
+    p("report_noise", "0.1", "0 to 1", "a sample is wrong by up to this share, evenly distributed"),
+    p("report_loss", "0.05", "0 to 1", "probability that a sample is lost"),
     p(
         "fixed",
         "128kB",

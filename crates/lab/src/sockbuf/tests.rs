@@ -209,7 +209,11 @@ fn every_parameter_changes_something_or_is_refused() {
         "products=3",
         "excess=bandwidth",
         "period=200ms",
-        "reports=off",
+        "reports=sampled",
+        "report_period=50ms",
+        "report_delay=200ms",
+        "report_noise=0.2",
+        "report_loss=0.1",
         "fixed=64kB",
         "scheduler=blest",
         "queue=40",
@@ -227,7 +231,7 @@ fn every_parameter_changes_something_or_is_refused() {
     for bad in [
         "tuner=tcp",
         "connections=2",
-        "connections=17",
+        "connections=65",
         "memory=2900B",
         "memory=-1MB",
         "memory=NaN",
@@ -251,6 +255,9 @@ fn every_parameter_changes_something_or_is_refused() {
         "queue=0",
         "background=-1Mbit/s",
         "reports=maybe",
+        "report_period=0s",
+        "report_noise=2",
+        "report_loss=-1",
         "handoff=bluetooth",
     ] {
         assert!(grid(&Sockbuf, &[bad]).is_err(), "{bad}");

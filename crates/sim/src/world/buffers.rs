@@ -8,7 +8,7 @@ use super::World;
 use crate::buffers::{Buffer, Buffers, Reports};
 use crate::event::Event;
 use crate::network::Network;
-use crate::packet::NodeId;
+use crate::packet::{LinkId, NodeId};
 use crate::stream::ConnId;
 use crate::transport::Transport;
 
@@ -65,6 +65,10 @@ impl World {
                 entry.connection.set_send_buffer(0);
             }
             world.carry_out(node, buffers);
+            if matches!(buffers.config.reports, Reports::Sampled(_)) && !buffers.samples_due {
+                buffers.samples_due = true;
+                world.network.events.push(world.now(), Event::Reports(node));
+            }
             Ok(())
         })
         .unwrap_or(Ok(()))
@@ -121,6 +125,24 @@ impl World {
         });
     }
 
+    /// Link layers sample their rates, as long as there are connections.
+    pub(crate) fn sample_links(&mut self, node: NodeId) {
+        let now = self.now();
+        self.with_buffers(node, |world, buffers| {
+            buffers.samples_due = false;
+            let Reports::Sampled(sampling) = buffers.config.reports else { return };
+            if buffers.known.is_empty() {
+                return;
+            }
+            for at in 0..buffers.config.interfaces.len() {
+                let rate = rate(&world.network, buffers.config.interfaces[at].1);
+                buffers.sample(now, at, rate, &sampling);
+            }
+            buffers.samples_due = true;
+            world.network.events.push(now + sampling.period, Event::Reports(node));
+        });
+    }
+
     /// A decision may be due.
     pub(crate) fn handle_buffers_timer(&mut self, node: NodeId) {
         let now = self.now();
@@ -139,6 +161,7 @@ impl World {
     /// The tuner sees how all connections stand; if it is time, it decides.
     fn tell_all(&mut self, node: NodeId, buffers: &mut Buffers) {
         let now = self.now();
+        buffers.receive_samples(now);
         let host = &self.hosts[node.index()];
         let seen: Vec<Seen> = buffers
             .known
@@ -196,13 +219,18 @@ impl World {
 
 /// What the link layer of the interface where a path begins reports, bit/s.
 fn report(network: &Network, buffers: &Buffers, path: u8) -> Option<f64> {
-    let (_, link) = buffers.config.interfaces.iter().find(|(number, _)| *number == path)?;
-    let link = network.link(*link);
+    let at = buffers.config.interfaces.iter().position(|(number, _)| *number == path)?;
     match buffers.config.reports {
-        Reports::Rate if link.is_up() => Some(link.config().rate as f64),
-        Reports::Rate => Some(0.0),
+        Reports::Rate => Some(rate(network, buffers.config.interfaces[at].1)),
+        Reports::Sampled(_) => buffers.known_rate(at),
         Reports::Nothing => None,
     }
+}
+
+/// The rate of a link, bit/s; 0 while it is down.
+fn rate(network: &Network, link: LinkId) -> f64 {
+    let link = network.link(link);
+    if link.is_up() { link.config().rate as f64 } else { 0.0 }
 }
 
 fn see(id: ConnectionId, connection: &Transport, path: u8, report: impl Fn(u8) -> Option<f64>) -> Seen {

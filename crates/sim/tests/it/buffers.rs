@@ -5,7 +5,7 @@ use anabranch_core::sockbuf::{self, Config, PidConfig, PolicyConfig};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Interfaces, Outcome, Sink, pattern};
-use anabranch_sim::buffers::{BuffersConfig, Reports};
+use anabranch_sim::buffers::{BuffersConfig, Division, Reports, Sampling};
 use anabranch_sim::event::AppId;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossModel;
@@ -37,6 +37,10 @@ fn striped() -> mptcp::Config {
 
 /// 4 and 1 Mbit/s that lose one packet of a hundred, and far beyond them the other end.
 fn case(pool: Config, seed: u64) -> Case {
+    reporting(pool, seed, Reports::Rate)
+}
+
+fn reporting(pool: Config, seed: u64, reports: Reports) -> Case {
     let mut builder = Builder::new(NetworkConfig::default(), seed, 0);
     let host = builder.node("host", Forwarding::Off);
     let far = builder.node("far", Forwarding::Off);
@@ -59,7 +63,7 @@ fn case(pool: Config, seed: u64) -> Case {
     }
     builder.cable(gateway, far, LinkConfig::new(100_000_000, Duration::from_millis(1)));
     let interfaces = links.iter().enumerate().map(|(i, (up, _))| (i as u8 + 1, *up)).collect();
-    let config = BuffersConfig { tuner: pool, interfaces, reports: Reports::Rate };
+    let config = BuffersConfig { tuner: pool, interfaces, reports };
     builder.buffers(host, config).expect("a pool that can be");
     Case { builder, host, far, links }
 }
@@ -98,13 +102,14 @@ fn watched(sim: &mut Simulation, host: NodeId, until: f64) {
     assert!(peaks.peak_limits <= pool.threshold() && peaks.peak_held <= peaks.peak_limits, "{peaks:?}");
 }
 
-fn policies() -> [PolicyConfig; 6] {
+fn policies() -> [PolicyConfig; 7] {
     [
         PolicyConfig::Pid(PidConfig::paper()),
         Config::default().policy,
         PolicyConfig::Atbt,
         PolicyConfig::AtbtOriginal,
         PolicyConfig::RightSizing,
+        PolicyConfig::Product,
         PolicyConfig::Fixed(50_000),
     ]
 }
@@ -195,6 +200,45 @@ fn many_connections_share_a_pool() {
             assert!(2 * least >= mean, "{policy:?}, {count} of {segments} segments: {arrived:?}");
         }
     }
+}
+
+/// The decisions of 20 s, in which the first link has 0.5 Mbit/s instead of 4 from 10 s on.
+fn decisions(reports: Reports) -> Vec<Division> {
+    let mut case = reporting(Config::default(), 1, reports);
+    case.flow(80, 0.0, Interfaces::only(1), Content::Endless);
+    case.builder.fault(at(10.0), Fault::Rate(case.links[0].0, 500_000));
+    let (host, mut sim) = (case.host, case.builder.build());
+    watched(&mut sim, host, 20.0);
+    sim.world().buffers(host).expect("it has a pool").history().to_vec()
+}
+
+#[test]
+fn samples_of_a_rate_are_late_and_may_be_lost() {
+    let exact = Sampling { period: Duration::from_millis(10), delay: Duration::ZERO, noise: 0.0, loss: 0.0 };
+    let sampled = |sampling| decisions(Reports::Sampled(sampling));
+    // Of samples that all are lost there is nothing.
+    assert_eq!(sampled(Sampling { loss: 1.0, ..exact }), decisions(Reports::Nothing));
+    // Samples that are neither late nor wrong are the rate, but for the first decision, which is before any.
+    let (samples, rate) = (sampled(exact), decisions(Reports::Rate));
+    let product = |all: &[Division], time: f64| {
+        let decision = all.iter().rev().find(|d| d.at <= at(time)).expect("two a second");
+        decision.shares[0].product
+    };
+    for time in [5.0, 9.9, 10.6, 19.0] {
+        let ratio = product(&samples, time) / product(&rate, time);
+        assert!((0.8..1.25).contains(&ratio), "{time} s: {ratio}");
+    }
+    let late = sampled(Sampling { delay: Duration::from_millis(1700), ..exact });
+    let before = product(&late, 9.9);
+    assert!(product(&late, 11.6) > 0.5 * before && product(&late, 12.4) < 0.5 * before, "{before}");
+    // With half of them lost one of the last few is known all the same.
+    assert!(product(&sampled(Sampling { loss: 0.5, ..exact }), 10.6) < 0.5 * product(&samples, 9.9));
+    let noisy = sampled(Sampling { noise: 0.5, ..exact });
+    let steady = noisy.iter().filter(|d| (at(5.0)..at(9.9)).contains(&d.at));
+    let products: Vec<f64> = steady.map(|d| d.shares[0].product).collect();
+    let spread =
+        products.iter().copied().fold(0.0, f64::max) / products.iter().copied().fold(f64::MAX, f64::min);
+    assert!((1.5..4.0).contains(&spread), "{products:?}");
 }
 
 /// An interface is gone for 10 s: every octet arrives, and at the end all memory is free again.

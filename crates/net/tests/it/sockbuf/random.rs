@@ -39,6 +39,7 @@ fn the_budget_holds_whatever_happens() {
         PolicyConfig::Atbt,
         PolicyConfig::AtbtOriginal,
         PolicyConfig::RightSizing,
+        PolicyConfig::Product,
         PolicyConfig::Fixed(u64::MAX),
     ];
     let mut decisions = 0;
