@@ -61,6 +61,37 @@ impl Startup {
     }
 }
 
+/// Rounds in which a rate counts as what the path can carry (BBR's window of the bottleneck bandwidth,
+/// draft-ietf-ccwg-bbr section 5.5.1, has ten): it is forgotten after one to two times as many.
+const PEAK_ROUNDS: u32 = 8;
+
+/// The highest rate of late. A mean tells when a chunk arrives, but who gives a path only its mean never
+/// learns that it could carry more: each loss or pause of the sender lowers it further.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    round_end: u64,
+    rounds: u32,
+    previous: u64,
+    current: u64,
+}
+
+impl Peak {
+    fn acknowledged(&mut self, delivered: u64, delivered_before: u64, sample: u64) {
+        if delivered_before >= self.round_end {
+            self.round_end = delivered;
+            self.rounds += 1;
+            if self.rounds == PEAK_ROUNDS {
+                *self = Self { rounds: 0, previous: self.current, current: 0, ..*self };
+            }
+        }
+        self.current = self.current.max(sample);
+    }
+
+    fn rate(&self) -> u64 {
+        self.previous.max(self.current)
+    }
+}
+
 /// Delivery rate and latency of one session, from chunks written to chunks acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Estimate {
@@ -69,6 +100,7 @@ pub(super) struct Estimate {
     delivered_written: Instant,
     /// Octets per second.
     rate: Option<u64>,
+    peak: Peak,
     startup: Startup,
     latency: Option<Duration>,
     variation: Duration,
@@ -84,6 +116,7 @@ impl Estimate {
             delivered_at: now,
             delivered_written: now,
             rate: None,
+            peak: Peak::default(),
             startup: Startup::default(),
             latency: None,
             variation: Duration::ZERO,
@@ -100,6 +133,11 @@ impl Estimate {
     /// Octets per second, once measured.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
+    }
+
+    /// Octets per second that the path has carried at best of late; 0 before the first measurement.
+    pub(super) fn capacity(&self) -> u64 {
+        self.rate.map_or(0, |rate| rate.max(self.peak.rate()))
     }
 
     /// Smoothed time from writing a chunk to its acknowledgement, once measured.
@@ -134,9 +172,8 @@ impl Estimate {
     /// start.
     pub(super) fn enough(&self, spare: u64) -> u64 {
         let quarters = if self.startup.is_over() { 5 } else { 8 };
-        let pipe = self.rate.map_or(0, |rate| {
-            saturating_ratio(rate, self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000)
-        });
+        let pipe =
+            saturating_ratio(self.capacity(), self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000);
         pipe.saturating_add(spare)
     }
 
@@ -173,6 +210,7 @@ impl Estimate {
         let span = now.saturating_since(stamp.delivered_at).max(writing).max(Duration::from_micros(1));
         let sample = saturating_ratio(self.delivered - stamp.delivered, 1_000_000_000, span.as_nanos());
         self.fold_rate(sample, stamp.limited);
+        self.peak.acknowledged(self.delivered, stamp.delivered, sample);
         self.startup.acknowledged(
             self.delivered,
             stamp.delivered,

@@ -346,17 +346,26 @@ impl Receiver {
         self.consider_ack(now, stream);
     }
 
-    /// Puts octets in their place; false if they cannot be.
-    fn store(&mut self, now: Instant, offset: u64, octets: Bytes) -> bool {
-        let Some(transfer) = &mut self.transfer else { return false };
-        let length = octets.len() as u64;
-        transfer.news = now;
-        let Some(new) = transfer.reorder.insert(&mut self.waiting, offset, octets) else { return false };
-        self.counters.duplicate_octets += length - new;
-        self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
-        if self.config.holding == Holding::Pieces {
-            while let Some(effect) = self.pop_waiting() {
-                self.effects.push_back(effect);
+    /// Puts octets in their place; false if they cannot be. What was read at once may be more than the buffer holds:
+    /// what is in order leaves it before the rest comes in.
+    fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
+        let mut at = offset;
+        while !octets.is_empty() {
+            let Some(transfer) = &mut self.transfer else { return false };
+            transfer.news = now;
+            let length = octets.len().min(transfer.reorder.room_from(at));
+            if length == 0 {
+                return false;
+            }
+            let piece = octets.split_to(length);
+            let Some(new) = transfer.reorder.insert(&mut self.waiting, at, piece) else { return false };
+            at += length as u64;
+            self.counters.duplicate_octets += length as u64 - new;
+            self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
+            if self.config.holding == Holding::Pieces || !octets.is_empty() {
+                while let Some(effect) = self.pop_waiting() {
+                    self.effects.push_back(effect);
+                }
             }
         }
         true
@@ -373,7 +382,9 @@ impl Receiver {
             let sessions: Vec<StreamId> = self.sessions().map(|(stream, _)| stream).collect();
             return sessions.into_iter().for_each(|stream| self.acknowledge(stream));
         }
-        let (every, delay) = (u64::from(self.config.ack_every), self.config.ack_delay);
+        // Half of a small buffer: the sender waits for room while an acknowledgement does.
+        let every = u64::from(self.config.ack_every.min(self.config.buffer / 2));
+        let delay = self.config.ack_delay;
         let Some(Role::Session(session)) = self.streams.get_mut(&stream) else { return };
         let whole = session.pending > 0 && session.decoder.is_between_messages();
         // The first chunks tell the sender what the session is worth: it shall not wait for that.

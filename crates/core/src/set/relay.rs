@@ -432,17 +432,19 @@ impl Relay {
 }
 
 /// The window to offer the sender: the node's, less what the gateway holds for it or has on its way to it; at
-/// least one wired segment while that is less, or a node window below one segment would stop the session for
-/// good. A plain stream needs two, or each segment would wait for a time-out: the silly window avoidance of both
-/// ends (RFC 9293 sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is smaller than a segment and than half a
-/// window. A SET sender cuts chunks that fit.
+/// least two wired segments while that is less, or a node window below one segment would stop the session for
+/// good, and with one the wireless half would wait while the next comes. A plain stream would even wait for a
+/// time-out: the silly window avoidance of both ends (RFC 9293 sections 3.8.6.2.1 and 3.8.6.2.2) holds back what is
+/// smaller than a segment and than half a window. In the printed units the floor of a SET session is one.
 fn wired_window(config: &RelayConfig, plan: Option<Plan>, node_window: u32, held: u32) -> u32 {
     let window = node_window.min(config.buffer);
-    let window = match config.units {
-        WindowUnits::Octets => window,
-        WindowUnits::WiredSegments(segment) => window / segment.max(1) * segment.max(1),
+    let (window, floor) = match config.units {
+        WindowUnits::Octets => (window, 2),
+        WindowUnits::WiredSegments(segment) => {
+            let floor = if plan == Some(Plan::Split) { 2 } else { 1 };
+            (window / segment.max(1) * segment.max(1), floor)
+        }
     };
-    let floor = if plan == Some(Plan::Split) { 2 } else { 1 };
     window.max(config.segment.saturating_mul(floor)).saturating_sub(held)
 }
 
@@ -456,9 +458,9 @@ mod tests {
     fn the_nodes_window_is_carried_back_less_what_is_held() {
         let config = RelayConfig { segment: 1296, ..RelayConfig::default() };
         assert_eq!(wired_window(&config, SET, 10_000, 3_000), 7_000);
-        assert_eq!(wired_window(&config, SET, 100, 0), 1296, "one segment is the floor");
-        assert_eq!(wired_window(&config, Some(Plan::Split), 100, 0), 2592, "two for a plain stream");
-        assert_eq!(wired_window(&config, SET, 100, 1300), 0, "but not while a segment is held");
+        assert_eq!(wired_window(&config, SET, 100, 0), 2592, "two segments are the floor");
+        assert_eq!(wired_window(&config, Some(Plan::Split), 100, 0), 2592);
+        assert_eq!(wired_window(&config, SET, 100, 2600), 0, "but not while two are held");
         assert_eq!(wired_window(&config, SET, u32::MAX, 0), config.buffer);
     }
 

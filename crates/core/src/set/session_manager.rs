@@ -352,8 +352,10 @@ impl Sender {
         if self.waits_for_room() {
             return Instant::FAR_FUTURE;
         }
-        // A gateway may take long to pass on what it holds, and without SET nothing tells us that it does.
-        let patience = if self.config.plan == Plan::Stripe { 1 } else { 10 };
+        // A gateway may take long to pass on what it holds, and the node's answer long to come back: TCP on the
+        // wireless half may be waiting for its longest time-outs, and resets the session if it gives up.
+        let carries = self.sessions.iter().any(|s| s.state == State::Opened);
+        let patience = if self.config.plan == Plan::Stripe && !carries { 1 } else { 10 };
         self.progress + self.config.stall * patience
     }
 

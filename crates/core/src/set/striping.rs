@@ -5,6 +5,8 @@
 //! what is on its way, whichever policy chose.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
 use core::fmt;
 
 use crate::policy::Custom;
@@ -35,6 +37,8 @@ pub struct PathView {
     pub outstanding: u64,
     /// Octets per second that it delivers, once measured.
     pub rate: Option<u64>,
+    /// Octets per second that it has delivered at best of late; 0 before anything is measured.
+    pub capacity: u64,
     /// When the chunk would be acknowledged, from now, as far as one can tell.
     pub time_for_chunk: Duration,
     /// New chunks are welcome; a session under suspicion is seen, but gets none.
@@ -96,39 +100,54 @@ impl Striping for Window {
 }
 
 /// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it before the
-/// others together could deliver all that is left without it, and if what they deliver meanwhile fits the
-/// node's buffer behind the gap.
+/// others together could deliver all that is left without it, and if what faster ones send until it is
+/// acknowledged fits the node's buffer behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predictive;
 
 impl Striping for Predictive {
     fn choose(&mut self, paths: &[PathView], file: &FileView) -> Option<usize> {
-        let open = paths.iter().enumerate().filter(|(_, p)| p.usable && p.chunk > 0);
-        open.filter(|(i, p)| helps(*i, p, paths, file)).min_by_key(|(_, p)| p.time_for_chunk).map(|(i, _)| i)
+        let team = team(paths, file);
+        let open = team.iter().filter(|i| paths[**i].chunk > 0);
+        open.filter(|i| helps(**i, &team, paths, file)).min_by_key(|i| paths[**i].time_for_chunk).copied()
     }
 }
 
-fn helps(index: usize, path: &PathView, paths: &[PathView], file: &FileView) -> bool {
+/// The sessions that carry the file: the fastest, and of the others, from fast to slow, each whose chunk leaves
+/// room in the node's buffer for what faster ones send until it is acknowledged. A window that a slow session
+/// holds up costs a fast one more than the chunk brings.
+fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     // A session that has nothing on its way and takes nothing is no rival: its gateway may be dead.
     let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
-    let others = paths.iter().enumerate().filter(|(i, p)| *i != index && rival(p)).map(|(_, p)| p);
-    let (mut rate, mut outstanding, mut fastest) = (0u64, 0u64, Duration::MAX);
-    for other in others {
+    let mut team: Vec<usize> = (0..paths.len()).filter(|i| rival(&paths[*i])).collect();
+    team.sort_by_key(|i| Reverse(paths[*i].rate));
+    let mut faster = 0;
+    team.retain(|i| {
+        let path = &paths[*i];
+        let fits = fits(path.chunk, path.time_for_chunk, faster, file);
+        faster += if fits { path.capacity } else { 0 };
+        fits
+    });
+    team
+}
+
+/// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per second send
+/// behind it until it is acknowledged.
+pub(super) fn fits(chunk: u64, time_for_chunk: Duration, faster: u64, file: &FileView) -> bool {
+    let behind = octets(faster, time_for_chunk).min(file.unassigned);
+    behind == 0 || chunk + behind <= file.buffer
+}
+
+fn helps(index: usize, team: &[usize], paths: &[PathView], file: &FileView) -> bool {
+    let (mut rate, mut outstanding, mut earliest) = (0u64, 0u64, Duration::MAX);
+    for other in team.iter().filter(|i| **i != index).map(|i| &paths[*i]) {
         let Some(r) = other.rate else { continue };
         rate += r;
         outstanding += other.outstanding;
-        fastest = fastest.min(other.time_for_chunk);
-    }
-    if rate == 0 {
-        return true;
+        earliest = earliest.min(other.time_for_chunk);
     }
     // Somebody must go on: whoever is first.
-    if path.time_for_chunk <= fastest {
-        return true;
-    }
-    let without = seconds(file.unassigned + outstanding, rate).max(fastest);
-    let meanwhile = octets(rate, path.time_for_chunk).saturating_sub(outstanding);
-    path.time_for_chunk <= without && path.chunk + meanwhile <= file.buffer
+    rate == 0 || paths[index].time_for_chunk <= seconds(file.unassigned + outstanding, rate).max(earliest)
 }
 
 /// How long `octets` take at `rate` octets per second, more than 0.
@@ -151,6 +170,7 @@ mod tests {
             chunk: u64::from(room.min(1000)),
             outstanding,
             rate,
+            capacity: rate.unwrap_or(0),
             time_for_chunk: Duration::from_millis(ms),
             usable: true,
         }

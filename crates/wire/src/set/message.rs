@@ -116,7 +116,8 @@ pub struct Gateway {
 /// Node to sender: the request is granted (the paper's ACK), with the gateways that the node knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Accept {
-    /// Octets of the node's receive buffer: no chunk may end further than this past what is delivered.
+    /// Octets of the node's receive buffer: no octet may arrive further ahead than this of what is delivered by
+    /// then, to which what came before it on the same session counts.
     pub buffer: u64,
     /// The table, at most [`MAX_GATEWAYS`] rows.
     pub gateways: Vec<Gateway>,

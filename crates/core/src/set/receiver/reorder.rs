@@ -134,6 +134,11 @@ impl Reorder {
         self.arrived.as_slice().iter().copied().filter(|r| r.start > self.delivered)
     }
 
+    /// How many octets at `offset` the buffer has room for.
+    pub(super) fn room_from(&self, offset: u64) -> usize {
+        usize::try_from(self.popped.saturating_add(self.buffer).saturating_sub(offset)).unwrap_or(usize::MAX)
+    }
+
     /// Takes `octets` at `offset` and returns how many were new; `None`, and nothing taken, if they reach
     /// past the file or the buffer, or if they are one piece too many.
     pub(super) fn insert(&mut self, waiting: &mut Waiting, offset: u64, octets: Bytes) -> Option<u64> {

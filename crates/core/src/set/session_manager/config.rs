@@ -64,7 +64,8 @@ pub struct SenderConfig {
     /// again; 8 request times if that is more, up to five times this, and never less than four times what its
     /// chunks take. After four times that, it is closed, if another is alive.
     pub silence: Duration,
-    /// Nothing delivered for so long ends the transfer.
+    /// Nothing delivered for this long ends the transfer; ten times as long while a session is open, so that TCP on
+    /// the wireless half gives up first.
     pub stall: Duration,
     /// No answer to a request for so long, and it is made anew.
     pub request_timeout: Duration,

@@ -102,8 +102,13 @@ impl Sender {
     /// Gives a copy of a chunk to the session that would have it there first, if that is before the original by
     /// the margin. A session that has shown its rate is preferred to one that has not.
     fn copy(&mut self, now: Instant, held: &Held, margin: Margin) {
+        // Asked for every chunk on its way: most have nobody to carry a copy.
+        let spare = |s: &TcpManager| s.state == State::Opened && !s.suspect && s.status.room() > 0;
+        if !self.sessions.iter().enumerate().any(|(i, s)| held.carriers & bit(i) == 0 && spare(s)) {
+            return;
+        }
         let octets = held.end - held.start;
-        self.view_paths(octets);
+        self.view_paths(held.start, held.end);
         let views = self.views.iter().enumerate();
         let able = views.filter(|(i, v)| held.carriers & bit(*i) == 0 && v.usable && v.chunk >= octets);
         let best = able.min_by_key(|(_, v)| (v.rate.is_none(), v.time_for_chunk));
@@ -155,10 +160,13 @@ impl Sender {
     /// The chunks on their way that may have a copy more, first to last.
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
+        // One session that is too fast for the others waits for none that has yet to show what it is.
+        let alone = self.alone();
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
             for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
-                let remaining = Self::remaining(now, session, chunk);
-                let late = Self::is_late(now, chunk);
+                let unknown = alone && session.estimate.rate().is_none();
+                let remaining = if unknown { Duration::MAX } else { Self::remaining(now, session, chunk) };
+                let late = unknown || Self::is_late(now, chunk);
                 all.push(Held { start: chunk.start, end: chunk.end, remaining, late, carriers: bit(index) });
             }
         }

@@ -3,8 +3,8 @@
 use anabranch_wire::set::Plan;
 
 use super::{Sender, Start};
-use crate::set::striping::{FileView, PathView, StripingPolicy};
-use crate::set::tcp_manager::{State, TcpManager};
+use crate::set::striping::{self, FileView, PathView, StripingPolicy};
+use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::Instant;
 
 /// The most that a data header takes in either layout.
@@ -25,16 +25,11 @@ impl Sender {
         }
         self.pass_over_unopened(now);
         while let Some(next) = self.unassigned.next_from(0) {
-            // No octet may lie further ahead than the node's buffer reaches.
-            let end = next.end.min(self.delivered + self.buffer);
-            if next.start >= end {
-                break;
-            }
             if next.start > self.delivered + self.buffer / 2 {
                 // Somebody is late, and the others are running into the end of the node's buffer.
                 self.rescue_late(now);
             }
-            self.view_paths((end - next.start).min(self.grain()));
+            self.view_paths(next.start, next.end.min(next.start.saturating_add(self.grain())));
             let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
             let Some(index) = self.striping.choose(&self.views, &file) else { break };
             let end = next.start + self.views[index].chunk;
@@ -49,18 +44,53 @@ impl Sender {
         self.sessions[index].write(now, start, part, &mut self.effects);
     }
 
-    /// The largest chunk to cut now: half of a session's part of what is left.
+    /// The largest chunk to cut now: half of a session's part of what is left, and where several sessions share the
+    /// node's buffer, a quarter of that.
     fn grain(&self) -> u64 {
         match self.config.striping {
             StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
             StripingPolicy::Predictive => {
-                (self.unassigned.octets() / (2 * self.selected.max(1) as u64)).max(SMALLEST_CHUNK)
+                let part = self.unassigned.octets() / (2 * self.selected.max(1) as u64);
+                let shared = if self.alone() { u64::MAX } else { self.buffer / 4 };
+                part.min(shared).max(SMALLEST_CHUNK)
             }
         }
     }
 
-    /// Fills `self.views`: what each session would get of `available` octets.
-    pub(super) fn view_paths(&mut self, available: u64) {
+    /// Whether one session carries the file alone, since no other would get a chunk.
+    pub(super) fn alone(&self) -> bool {
+        let alive = || self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
+        let Some((fastest, leader)) = alive().max_by_key(|(_, s)| s.estimate.capacity()) else {
+            return false;
+        };
+        let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
+        let helps = |s: &TcpManager| {
+            let time = s.estimate.time_for(s.outstanding(), SMALLEST_CHUNK);
+            striping::fits(SMALLEST_CHUNK, time, leader.estimate.capacity(), &file)
+        };
+        self.waiting.is_empty() && !alive().any(|(i, s)| i != fastest && helps(s))
+    }
+
+    /// How far each session may write if the next octet to write is `start`.
+    fn reach(&self, start: u64) -> Reach {
+        let lacking = |c: &&Chunk| !self.acknowledged.covers(c.start, c.end);
+        let mut reach = Reach { buffer: self.buffer, first: start, carrier: usize::MAX, second: start };
+        for (index, session) in self.sessions.iter().enumerate() {
+            let Some(first) = session.chunks.iter().filter(lacking).map(|c| c.start).min() else { continue };
+            if first < reach.first {
+                reach = Reach { first, carrier: index, second: reach.first, ..reach };
+            } else {
+                reach.second = reach.second.min(first);
+            }
+        }
+        reach
+    }
+
+    /// Fills `self.views`: what each session would get of the octets from `start` to `end`.
+    pub(super) fn view_paths(&mut self, start: u64, end: u64) {
+        // Without this short cut every chunk would cost a look at all that are on their way.
+        let within = end <= self.delivered + self.buffer;
+        let reach = (!within).then(|| self.reach(start));
         let first_alive = self.sessions.iter().position(TcpManager::is_alive);
         // Whoever was established in the shortest time is the best guess before anything is measured.
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
@@ -79,6 +109,8 @@ impl Sender {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
                 StripingPolicy::Predictive => enough_for(session, Some(i) == fastest, config.spare_chunks),
             };
+            let end = reach.as_ref().map_or(end, |reach| end.min(reach.of(i)));
+            let available = end.saturating_sub(start);
             let chunk =
                 if usable && session.outstanding() < bound { chunk_for(session, available) } else { 0 };
             PathView {
@@ -86,6 +118,7 @@ impl Sender {
                 chunk,
                 outstanding: session.outstanding(),
                 rate: session.estimate.rate(),
+                capacity: session.estimate.capacity(),
                 time_for_chunk: session.estimate.time_for(session.outstanding(), chunk.max(1)),
                 usable,
             }
@@ -101,6 +134,27 @@ impl Sender {
         let length = self.file.length();
         self.unassigned.remove(0, length);
         session.write_plain(self.file.part(0, length), &mut self.effects);
+    }
+}
+
+/// How far sessions may write. No octet may reach the node further ahead of what it has delivered than its
+/// buffer is large; but a session delivers in order, so whatever the session itself carries is there by then.
+/// Only the first octet that another session carries counts.
+#[derive(Debug)]
+struct Reach {
+    buffer: u64,
+    /// The first octet that is on its way.
+    first: u64,
+    /// Whose it is.
+    carrier: usize,
+    /// The first octet on its way that any other session carries.
+    second: u64,
+}
+
+impl Reach {
+    /// One past the last octet that session `index` may write.
+    fn of(&self, index: usize) -> u64 {
+        self.buffer.saturating_add(if index == self.carrier { self.second } else { self.first })
     }
 }
 
