@@ -99,6 +99,9 @@ impl Striping for Window {
     }
 }
 
+/// The least that a chunk is cut to, octets, if as much is left: four segments of the smallest wireless connection.
+pub(super) const SMALLEST_CHUNK: u64 = 324;
+
 /// Earliest arrival, and only where it helps: a session gets the chunk if it would deliver it before the
 /// others together could deliver all that is left without it, and if what faster ones send until it is
 /// acknowledged fits the node's buffer behind it.
@@ -121,11 +124,16 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
     let mut team: Vec<usize> = (0..paths.len()).filter(|i| rival(&paths[*i])).collect();
     team.sort_by_key(|i| Reverse(paths[*i].rate));
-    let mut faster = 0;
+    // A session needs several chunks on its way to be worth its round trip: a small buffer feeds few. Those of which
+    // nothing is known yet show what they are with one chunk each.
+    let most = (file.buffer / (4 * SMALLEST_CHUNK)).max(1);
+    let (mut faster, mut members) = (0, 0);
     team.retain(|i| {
         let path = &paths[*i];
-        let fits = fits(path.chunk, path.time_for_chunk, faster, file);
+        let probes = path.rate.is_none() && path.outstanding == 0;
+        let fits = (members < most || probes) && fits(path.chunk, path.time_for_chunk, faster, file);
         faster += if fits { path.capacity } else { 0 };
+        members += u64::from(fits && !probes);
         fits
     });
     team

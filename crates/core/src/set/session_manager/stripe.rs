@@ -3,7 +3,7 @@
 use anabranch_wire::set::Plan;
 
 use super::{Sender, Start};
-use crate::set::striping::{self, FileView, PathView, StripingPolicy};
+use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPolicy};
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::Instant;
 
@@ -13,9 +13,6 @@ const HEADER: u64 = 24;
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
-/// Towards the end of the file chunks shrink, so that sessions can end together, down to so many octets: four
-/// segments of the smallest wireless connection.
-const SMALLEST_CHUNK: u64 = 324;
 
 impl Sender {
     /// Gives sessions what they may have until nobody may have more.
@@ -45,13 +42,13 @@ impl Sender {
     }
 
     /// The largest chunk to cut now: half of a session's part of what is left, and where several sessions share the
-    /// node's buffer, a quarter of that.
+    /// node's buffer, half of that. Towards the end of the file chunks shrink, so that sessions can end together.
     fn grain(&self) -> u64 {
         match self.config.striping {
             StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
             StripingPolicy::Predictive => {
                 let part = self.unassigned.octets() / (2 * self.selected.max(1) as u64);
-                let shared = if self.alone() { u64::MAX } else { self.buffer / 4 };
+                let shared = if self.alone() { u64::MAX } else { self.buffer / 2 };
                 part.min(shared).max(SMALLEST_CHUNK)
             }
         }
