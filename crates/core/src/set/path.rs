@@ -169,11 +169,12 @@ impl Estimate {
     /// Octets that keep the path busy with little queueing: what it carries in the shortest time that a chunk
     /// ever took, a quarter more, and `spare`. Late binding: what is not yet given can still go elsewhere. While
     /// the rate is still being found, twice that time's worth, so that it can double with every round as in slow
-    /// start.
-    pub(super) fn enough(&self, spare: u64) -> u64 {
+    /// start. A session that `leads` by far gets what it has carried at best: a pause that a slower one causes must not
+    /// teach it that it is slow. Among equals late binding is worth more.
+    pub(super) fn enough(&self, leads: bool, spare: u64) -> u64 {
+        let rate = if leads { self.capacity() } else { self.rate.unwrap_or(0) };
         let quarters = if self.startup.is_over() { 5 } else { 8 };
-        let pipe =
-            saturating_ratio(self.capacity(), self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000);
+        let pipe = saturating_ratio(rate, self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000);
         pipe.saturating_add(spare)
     }
 

@@ -56,16 +56,20 @@ impl Sender {
 
     /// Whether one session carries the file alone, since no other would get a chunk.
     pub(super) fn alone(&self) -> bool {
-        let alive = || self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
-        let Some((fastest, leader)) = alive().max_by_key(|(_, s)| s.estimate.capacity()) else {
-            return false;
-        };
+        let Some((fastest, leader)) = self.leader() else { return false };
         let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
         let helps = |s: &TcpManager| {
             let time = s.estimate.time_for(s.outstanding(), SMALLEST_CHUNK);
             striping::fits(SMALLEST_CHUNK, time, leader.estimate.capacity(), &file)
         };
-        self.waiting.is_empty() && !alive().any(|(i, s)| i != fastest && helps(s))
+        let mut others = self.sessions.iter().enumerate().filter(|(i, s)| s.is_alive() && *i != fastest);
+        self.waiting.is_empty() && !others.any(|(_, s)| helps(s))
+    }
+
+    /// The session that has carried most of late.
+    fn leader(&self) -> Option<(usize, &TcpManager)> {
+        let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
+        alive.max_by_key(|(_, s)| s.estimate.capacity())
     }
 
     /// How far each session may write if the next octet to write is `start`.
@@ -93,6 +97,11 @@ impl Sender {
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
+        let leader = self.leader().filter(|(leader, session)| {
+            let mut others = self.sessions.iter().enumerate().filter(|(i, s)| i != leader && s.is_alive());
+            others.all(|(_, s)| s.estimate.capacity() <= session.estimate.capacity() / 2)
+        });
+        let leader = leader.map(|(i, _)| i);
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
@@ -104,7 +113,9 @@ impl Sender {
             };
             let bound = match config.striping {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
-                StripingPolicy::Predictive => enough_for(session, Some(i) == fastest, config.spare_chunks),
+                StripingPolicy::Predictive => {
+                    enough_for(session, Some(i) == fastest, Some(i) == leader, config.spare_chunks)
+                }
             };
             let end = reach.as_ref().map_or(end, |reach| end.min(reach.of(i)));
             let available = end.saturating_sub(start);
@@ -157,10 +168,10 @@ impl Reach {
 
 /// Octets on its way at which a session gets no more. Before anything is known of it, the one established fastest
 /// may fill a window as TCP does; any other has to show with less what it is.
-fn enough_for(session: &TcpManager, fastest: bool, spare_chunks: u64) -> u64 {
+fn enough_for(session: &TcpManager, fastest: bool, leads: bool, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
-        (Some(_), _) => session.estimate.enough(spare_chunks * chunk),
+        (Some(_), _) => session.estimate.enough(leads, spare_chunks * chunk),
         (None, true) => FIRST_CHUNKS * chunk,
         (None, false) => PROBE_CHUNKS * chunk,
     }
