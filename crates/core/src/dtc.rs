@@ -82,9 +82,13 @@ pub enum LinkEvent {
 /// A forwarding node.
 ///
 /// At most [`Config::connections`] connections are kept. A new one displaces the one that has been silent
-/// for longest among those that have no locked segment; if all have, the new one is only forwarded. State
-/// begins with a SYN or with data, so that a node that comes late or has lost its state joins in; it ends
-/// after both FINs are acknowledged, with RST, or after [`Config::idle`].
+/// for longest, if that is at least a second. If none has been, the segments of the new one are cached like
+/// all others, but nothing is measured for it, held back or answered. State begins with a SYN or with
+/// data, so that a node that comes late or has lost its state joins in; it ends after both FINs are acknowledged, with
+/// RST, or after [`Config::idle`].
+///
+/// A segment whose numbers do not fit its connection is only forwarded ([`Counters::unacceptable`]): it may be stale or
+/// forged. It begins the connection anew once that has been silent for a second with nothing locked.
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
@@ -122,18 +126,22 @@ impl Node {
         self.counters.segments += 1;
         let (key, way) = Key::of(flow, segment);
         let Some(at) = self.admit(now, key, way, segment) else {
-            self.counters.stateless += 1;
+            self.counters.unacceptable += 1;
             return Verdict::Forward;
         };
+        let stateless = at == Table::STATELESS;
+        self.counters.stateless += u64::from(stateless);
         if segment.flags.contains(Flags::RST) {
-            self.forget(at);
-            self.counters.closed += 1;
+            if !stateless {
+                self.forget(at);
+                self.counters.closed += 1;
+            }
             return Verdict::Forward;
         }
         self.table.get_mut(at).last_seen = now;
         let mut options = segment.options;
         let syn = segment.flags.contains(Flags::SYN);
-        if syn {
+        if syn && !stateless {
             self.negotiate((at, way), segment, &mut options);
         }
         let mut fate = Fate::Pass;
@@ -162,25 +170,35 @@ impl Node {
         Verdict::Rewrite(options)
     }
 
-    /// The connection of a segment; a new one, if the segment can begin one and there is room.
+    /// The connection of a segment, a new one if the segment can begin one and there is room, or a blank state.
+    /// `None` if it claims to be of a connection that it does not fit.
     #[inline]
     fn admit(&mut self, now: Instant, key: Key, way: Way, segment: &Segment) -> Option<usize> {
-        let opens = segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
+        let reset = segment.flags.contains(Flags::RST);
         if let Some(at) = self.table.find(&key) {
-            if !opens || self.table.get(at).half(way).knows_syn(segment) {
+            let connection = self.table.get(at);
+            if connection.accepts(way, segment) {
                 return Some(at);
+            }
+            if reset || connection.is_live(now) || self.cache.locks(&key) {
+                return None;
             }
             // The same ends, but another connection.
             self.forget(at);
             self.counters.closed += 1;
         }
-        let joins = !segment.payload.is_empty() && segment.flags.contains(Flags::ACK);
-        if segment.flags.contains(Flags::RST) || !(opens || joins) {
-            return None;
+        let acks = segment.flags.contains(Flags::ACK);
+        let opens = segment.flags.contains(Flags::SYN) && !acks;
+        let joins = !segment.payload.is_empty() && acks;
+        if reset || !(opens || joins) {
+            return Some(self.table.find_or_blank(key, now));
         }
         if self.table.is_full() {
-            let oldest = self.table.stalest(|at| self.cache.locks(at))?;
-            self.forget(oldest);
+            // Beyond a second there is little to do for a connection but with its round trip; within, what is under way
+            // would lose its cache to whoever sends something.
+            let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
+            let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
+            self.table.remove(oldest);
             self.counters.evicted += 1;
         }
         self.sweep = self.sweep.min(now + self.config.idle);
@@ -188,8 +206,8 @@ impl Node {
     }
 
     fn forget(&mut self, at: usize) {
-        let moved = self.table.remove(at);
-        self.cache.forget(at, moved);
+        self.cache.forget(&self.table.get(at).key);
+        self.table.remove(at);
         if self.table.len() == 0 {
             self.sweep = Instant::FAR_FUTURE;
             self.ack_alarm = Instant::FAR_FUTURE;
@@ -200,8 +218,12 @@ impl Node {
     /// SACK-permitted offers it, and takes the option from what goes back.
     fn negotiate(&mut self, (at, way): (usize, Way), segment: &Segment, options: &mut Options) {
         let connection = self.table.get_mut(at);
+        // A SYN behind the handshake is a straggler, or forged.
+        let late = connection.half(way).is_answered();
         if segment.flags.contains(Flags::ACK) {
-            connection.sack_spoken = options.sack_permitted;
+            if !late {
+                connection.sack_spoken = options.sack_permitted;
+            }
             if connection.without_sack[way.back() as usize] {
                 options.sack_permitted = false;
             }
@@ -209,8 +231,10 @@ impl Node {
         }
         let offered = Options { sack_permitted: true, ..*options };
         let fits = offered.wire_len() <= ack::MAX_OPTIONS;
-        let offer = self.config.sack == SackForEnds::Add && !options.sack_permitted && fits;
-        connection.without_sack[way as usize] = offer;
+        let offered_before = connection.without_sack[way as usize];
+        let add = if late { offered_before } else { self.config.sack == SackForEnds::Add };
+        let offer = add && !options.sack_permitted && fits;
+        connection.without_sack[way as usize] = if late { offered_before } else { offer };
         if offer {
             *options = offered;
         }

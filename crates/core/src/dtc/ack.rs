@@ -6,6 +6,7 @@ use super::connection::{AckNews, Half};
 use super::data::Fate;
 use super::flow::Way;
 use super::sack::{Gaps, with_block};
+use super::table::Table;
 use super::{LinkEvent, Node};
 use crate::segment::{Flags, Options, SackBlock, Segment};
 use crate::time::{Duration, Instant};
@@ -17,6 +18,8 @@ struct Context {
     gaps: Gaps,
     /// It carries nothing but the acknowledgement.
     bare: bool,
+    /// It says something new beside what is missing.
+    tells: bool,
     /// The local time-out.
     rto: Duration,
     /// The guard of actions 3.2 and 3.3.
@@ -39,6 +42,11 @@ impl Node {
         options: &mut Options,
     ) -> Fate {
         let data_way = way.back();
+        let key = self.table.get(at).key;
+        if at == Table::STATELESS {
+            self.cache.acknowledged((&key, data_way), segment.ack);
+            return Fate::Pass;
+        }
         let connection = self.table.get_mut(at);
         let news = connection.half_mut(data_way).observe_ack(now, segment);
         self.counters.rtt_cancelled += u64::from(news.cancelled);
@@ -54,6 +62,8 @@ impl Node {
                 news,
                 gaps,
                 bare,
+                // Holding it back would keep that from the sender.
+                tells: news.advances || segment.flags.contains(Flags::ECE) || !segment.mptcp.is_empty(),
                 rto: self.local_rto(half, 0),
                 guard: self.config.guard.of(half.srtt().unwrap_or(self.config.initial_rto)),
                 asked_for: half.duplicates_suffice(),
@@ -61,7 +71,7 @@ impl Node {
             };
             // From the back: a place that is emptied is refilled with the last.
             for place in (0..self.cache.slots().len()).rev() {
-                if self.cache.slots()[place].is_of(at, data_way)
+                if self.cache.slots()[place].is_of((&key, data_way))
                     && self.one_place(place, segment, options, &mut context) == Fate::Hold
                 {
                     fate = Fate::Hold;
@@ -142,7 +152,7 @@ impl Node {
             return Fate::Pass;
         }
         let filled = context.gaps.filled_by(held);
-        let may_hold = context.bare && !context.news.advances && filled;
+        let may_hold = context.bare && !context.tells && filled;
         let since = *slot.holding_since.get_or_insert(context.now);
         if may_hold && context.now.saturating_since(since) < context.rto {
             // The sender hears nothing of this gap: it is the node's to close (erratum D12).

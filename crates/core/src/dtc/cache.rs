@@ -3,15 +3,15 @@
 use alloc::vec::Vec;
 
 use super::config::{Chance, Config, Displacement};
-use super::flow::Way;
-use crate::segment::{Segment, SeqNumber};
+use super::connection::LARGEST_FLIGHT;
+use super::flow::{Key, Way};
+use crate::segment::{Flags, Segment, SeqNumber};
 use crate::time::Instant;
 
 /// One place in the cache, taken.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
-    /// Index of the connection.
-    pub(super) connection: usize,
+    pub(super) key: Key,
     pub(super) way: Way,
     pub(super) lock: Lock,
     /// The node is to send it.
@@ -52,8 +52,20 @@ impl Slot {
     }
 
     #[inline]
-    pub(super) fn is_of(&self, connection: usize, way: Way) -> bool {
-        self.connection == connection && self.way == way
+    pub(super) fn is_of(&self, (key, way): (&Key, Way)) -> bool {
+        self.way == way && self.key == *key
+    }
+
+    /// Whether a segment within the range of this one says the same. If not, one of them is forged or of another
+    /// connection, and what an end sends must pass.
+    pub(super) fn agrees(&self, segment: &Segment) -> bool {
+        let ours = &self.segment;
+        let from = segment.seq.distance(ours.seq) as usize;
+        let has = |segment: &Segment, flag| segment.flags.contains(flag);
+        has(segment, Flags::SYN) == has(ours, Flags::SYN)
+            && has(segment, Flags::FIN) <= has(ours, Flags::FIN)
+            && segment.mptcp == ours.mptcp
+            && ours.payload.get(from..from + segment.payload.len()) == Some(&segment.payload[..])
     }
 
     /// The sender has sent it anew: the cached copy takes the newer timestamp. With the old one the receiver might
@@ -123,23 +135,15 @@ impl Cache {
 
     /// The place of that very segment, or of one that contains it.
     #[inline]
-    pub(super) fn find(&self, connection: usize, way: Way, segment: &Segment) -> Option<usize> {
+    pub(super) fn find(&self, flow: (&Key, Way), segment: &Segment) -> Option<usize> {
         let (seq, end) = (segment.seq, segment.seq_end());
-        self.slots
-            .iter()
-            .position(|s| s.seq().le(seq) && end.le(s.end()) && seq.lt(s.end()) && s.is_of(connection, way))
+        self.slots.iter().position(|s| s.seq().le(seq) && end.le(s.end()) && seq.lt(s.end()) && s.is_of(flow))
     }
 
     /// Where a segment goes (action 1): an empty place always; an open one by the draw, the one that was
     /// sent longest ago; a locked one only if the configuration lets a lower number displace it.
     #[inline]
-    pub(super) fn place(
-        &self,
-        config: &Config,
-        (connection, way): (usize, Way),
-        seq: SeqNumber,
-        draw: Draw,
-    ) -> Place {
+    pub(super) fn place(&self, config: &Config, flow: (&Key, Way), seq: SeqNumber, draw: Draw) -> Place {
         if self.slots.len() < self.capacity {
             return Place::Empty;
         }
@@ -147,7 +151,7 @@ impl Cache {
         if let Some((at, _)) = open.min_by_key(|(_, s)| s.sent_at) {
             return if draw.takes(config.cache_chance) { Place::Instead(at) } else { Place::None };
         }
-        let lower = |s: &Slot| s.is_of(connection, way) && seq.lt(s.seq());
+        let lower = |s: &Slot| s.is_of(flow) && seq.lt(s.seq());
         match config.displacement {
             Displacement::ByLower => self.slots.iter().position(lower).map_or(Place::None, Place::Instead),
             Displacement::Never => Place::None,
@@ -176,17 +180,27 @@ impl Cache {
         self.slots.swap_remove(at);
     }
 
-    /// A connection is gone, and another has taken its index.
-    pub(super) fn forget(&mut self, connection: usize, moved: usize) {
-        self.slots.retain(|s| s.connection != connection);
-        for slot in self.slots.iter_mut().filter(|s| s.connection == moved) {
-            slot.connection = connection;
-        }
+    /// A connection is over.
+    pub(super) fn forget(&mut self, key: &Key) {
+        self.slots.retain(|s| s.key != *key);
     }
 
     /// A connection has something locked.
-    pub(super) fn locks(&self, connection: usize) -> bool {
-        self.slots.iter().any(|s| s.connection == connection && s.is_locked())
+    pub(super) fn locks(&self, key: &Key) -> bool {
+        self.slots.iter().any(|s| s.key == *key && s.is_locked())
+    }
+
+    /// The receiver has everything below `ack`: what a node does for a connection without state.
+    pub(super) fn acknowledged(&mut self, flow: (&Key, Way), ack: SeqNumber) {
+        self.slots.retain(|s| !(s.is_of(flow) && (0..LARGEST_FLIGHT).contains(&ack.distance(s.end()))));
+    }
+
+    /// The place for a segment that the next hop has missed, if none is open. The link layer has not
+    /// reported on the one there, so that its turn comes as well. One that was repeated stays: two that
+    /// take each other's place would be repeated without end.
+    pub(super) fn unreported(&self) -> Place {
+        let waiting = self.slots.iter().enumerate().filter(|(_, s)| !s.pending && s.repeats == 0);
+        waiting.min_by_key(|(_, s)| s.sent_at).map_or(Place::None, |(at, _)| Place::Instead(at))
     }
 }
 

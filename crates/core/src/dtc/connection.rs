@@ -37,6 +37,32 @@ impl Connection {
         &mut self.halves[way as usize]
     }
 
+    /// It was heard of within the least retransmission time-out of its ends.
+    pub(super) fn is_live(&self, now: Instant) -> bool {
+        now.saturating_since(self.last_seen) < LATEST_STRAGGLER
+    }
+
+    /// The numbers of a segment fit what was seen of the connection: those of a stale or forged one must not change
+    /// its state (RFC 9293 section 3.10.7.4, RFC 5961 sections 3 to 5).
+    #[inline]
+    pub(super) fn accepts(&self, way: Way, segment: &Segment) -> bool {
+        let (forth, back) = (self.half(way), self.half(way.back()));
+        let acks = segment.flags.contains(Flags::ACK);
+        if segment.flags.contains(Flags::RST) {
+            // RFC 5961 section 3.2 wants RCV.NXT. Of that a node knows what was acknowledged, and what was sent last. An end
+            // that has said nothing refuses the connection (RFC 9293 section 3.10.7.3).
+            let of_data = forth.has(Half::HIGHEST_KNOWN) && segment.seq == forth.highest
+                || forth.has(Half::ACKED_KNOWN) && segment.seq == forth.acked;
+            let of_ack = back.knows_ack() && segment.seq == back.ack_seq;
+            let refuses = acks && !forth.has(Half::HIGHEST_KNOWN) && back.has(Half::HIGHEST_KNOWN);
+            return of_data || of_ack || refuses && segment.ack == back.highest;
+        }
+        if segment.flags.contains(Flags::SYN) && !acks {
+            return forth.knows_syn(segment);
+        }
+        forth.fits(segment.seq) && (!acks || back.fits(segment.ack) && back.accounts_for(segment.ack))
+    }
+
     /// Both ends have said their last word, and each has heard the other's.
     pub(super) fn is_over(&self) -> bool {
         self.halves.iter().all(|half| half.has(Half::FIN_ACKED))
@@ -65,7 +91,7 @@ pub(super) struct Half {
     /// Smoothed local round trip in microseconds; 0 is none yet.
     srtt: u32,
     sample_len: u16,
-    /// Window in the newest acknowledgement.
+    /// Window in the newest segment that acknowledges as much.
     ack_window: u16,
     flags: u16,
     /// Acknowledgements in a row that said the same.
@@ -112,6 +138,8 @@ impl Half {
     pub(super) const ACK_ARMED: u16 = 1 << 8;
     /// An acknowledgement without payload was forwarded: there is something to repeat.
     const ACK_KNOWN: u16 = 1 << 9;
+    /// It carries ECE.
+    const ECHOES: u16 = 1 << 10;
 
     #[inline]
     pub(super) const fn has(&self, flag: u16) -> bool {
@@ -139,10 +167,11 @@ impl Half {
     pub(super) fn observe_data(&mut self, now: Instant, segment: &Segment) -> (Arrival, bool) {
         let end = segment.seq_end();
         let syn = segment.flags.contains(Flags::SYN);
-        if segment.flags.contains(Flags::FIN) {
-            self.set(Self::FIN_SEEN, true);
-        }
+        let fin = segment.flags.contains(Flags::FIN);
         if self.has(Self::HIGHEST_KNOWN) && end.le(self.highest) {
+            if fin && end == self.highest {
+                self.set(Self::FIN_SEEN, true);
+            }
             // The end's own time-out is no part of the round trip; what a neighbour repeats is (section IV-C).
             let of_the_end = now.saturating_since(self.sample_at) >= LEAST_SYN_TIMEOUT;
             if syn && self.has(Self::SYN_SAMPLE) && of_the_end {
@@ -152,6 +181,8 @@ impl Half {
         }
         self.reordering = self.reordering.saturating_sub(1);
         self.highest = end;
+        // Nothing lies beyond a FIN: one that something does is none.
+        self.set(Self::FIN_SEEN, fin);
         self.advanced_at = now;
         self.set(Self::HIGHEST_KNOWN, true);
         if !self.has(Self::SAMPLING) {
@@ -195,7 +226,7 @@ impl Half {
             return news;
         }
         let first = !self.has(Self::ACKED_KNOWN);
-        let accountable = ack.le(self.highest);
+        let accountable = self.accounts_for(ack);
         let before = self.acked;
         if accountable && (first || ack.gt(self.acked)) {
             self.acked = ack;
@@ -205,12 +236,17 @@ impl Half {
             self.duplicates = 0;
             self.ack_repeats = 0;
             news.advances = true;
-        } else if accountable && ack == self.acked && bare {
+        } else if accountable && ack == self.acked {
             news.advances = segment.window != self.ack_window;
-            self.duplicates = self.duplicates.saturating_add(1);
+            self.duplicates = self.duplicates.saturating_add(u8::from(bare));
         }
         if ack.ge(self.acked) {
             self.answers = 0;
+            self.ack_window = segment.window;
+            if !bare && segment.seq_end().gt(self.ack_seq) {
+                // The receiver of a repetition would find it older than what it has (RFC 9293 section 3.10.7.4, PAWS).
+                self.set(Self::ACK_KNOWN | Self::ACK_PENDING | Self::ACK_ARMED, false);
+            }
         } else if now.saturating_since(self.ack_sent_at) >= LATEST_STRAGGLER {
             // Not overtaken, but of another connection than the state: nothing of it counts as acknowledged.
             self.acked = ack;
@@ -254,12 +290,13 @@ impl Half {
         if !self.has(Self::ACKED_KNOWN) || segment.ack != self.acked {
             return;
         }
+        // A copy without its options would be another message to Multipath TCP (RFC 8684 section 3.7).
+        self.set(Self::ACK_KNOWN, segment.mptcp.is_empty());
         self.ack_seq = segment.seq;
-        self.ack_window = segment.window;
+        self.set(Self::ECHOES, segment.flags.contains(Flags::ECE));
         self.set(Self::STAMPED, segment.options.timestamps.is_some());
         self.ack_stamps = segment.options.timestamps.unwrap_or_default();
         self.ack_sent_at = now;
-        self.set(Self::ACK_KNOWN, true);
     }
 
     /// There is an acknowledgement to repeat.
@@ -274,7 +311,7 @@ impl Half {
             dst_port,
             seq: self.ack_seq,
             ack: self.acked,
-            flags: Flags::ACK,
+            flags: if self.has(Self::ECHOES) { Flags::ACK.with(Flags::ECE) } else { Flags::ACK },
             window: self.ack_window,
             ..Segment::default()
         };
@@ -286,6 +323,23 @@ impl Half {
     #[inline]
     pub(super) fn is_acked(&self, end: SeqNumber) -> bool {
         self.has(Self::ACKED_KNOWN) && end.le(self.acked)
+    }
+
+    /// The number is no farther from what was seen than a flight of segments.
+    #[inline]
+    pub(super) fn fits(&self, seq: SeqNumber) -> bool {
+        !self.has(Self::HIGHEST_KNOWN) || self.highest.distance(seq).unsigned_abs() <= LARGEST_FLIGHT as u32
+    }
+
+    /// What was seen of the data is as much as that acknowledges.
+    #[inline]
+    fn accounts_for(&self, ack: SeqNumber) -> bool {
+        !self.has(Self::HIGHEST_KNOWN) || ack.le(self.highest)
+    }
+
+    /// The other end has acknowledged some of it.
+    pub(super) fn is_answered(&self) -> bool {
+        self.has(Self::ACKED_KNOWN)
     }
 
     /// Enough duplicates to call a segment lost: one, or three where segments overtake each other.
@@ -304,6 +358,8 @@ impl Half {
 const LEAST_SYN_TIMEOUT: Duration = Duration::from_secs(1);
 /// RFC 5681 section 3.2.
 const DUP_THRESH: u8 = 3;
+/// Octets that a sender has under way at most, as far as a node believes. A segment farther off is of another connection.
+pub(super) const LARGEST_FLIGHT: i32 = 1 << 20;
 /// An acknowledgement is overtaken by a newer one by less than this.
 const LATEST_STRAGGLER: Duration = Duration::from_secs(1);
 /// A SYN that so few octets have followed is still the same one.

@@ -5,8 +5,10 @@
 pub struct Counters {
     /// Segments handed in.
     pub segments: u64,
-    /// Segments of connections without state, only forwarded.
+    /// Segments of connections without state.
     pub stateless: u64,
+    /// Segments only forwarded, since their numbers do not fit their connection.
+    pub unacceptable: u64,
     /// Segments that went into the cache.
     pub cached: u64,
     /// Cached segments overwritten by others.

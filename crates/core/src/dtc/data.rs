@@ -5,6 +5,7 @@ use super::cache::{Draw, Lock, Place, Slot};
 use super::config::{AckCustody, Custody, FlyingStart, Suppression};
 use super::connection::{Arrival, Half};
 use super::flow::{Key, Way};
+use super::table::Table;
 use super::{FlowKey, LinkEvent, Node};
 use crate::segment::{Ecn, Flags, Options, SackBlocks, Segment};
 use crate::time::{Duration, Instant};
@@ -37,14 +38,18 @@ impl Node {
         if arrival == Arrival::Old && half.is_acked(segment.seq_end()) {
             return if syn || told == Fate::Tell { told } else { self.answer(now, (at, way), segment) };
         }
-        if let Some(place) = self.cache.find(at, way, segment) {
-            return self.seen_again(now, (at, way), place, (segment, told));
+        let key = self.table.get(at).key;
+        if let Some(place) = self.cache.find((&key, way), segment) {
+            if self.cache.slots()[place].agrees(segment) {
+                return self.seen_again(now, (at, way), place, (segment, told));
+            }
+            self.cache.clear(place);
         }
         if syn && self.config.flying_start == FlyingStart::Off {
             return Fate::Pass;
         }
         let draw = if syn { Draw::Always } else { Draw::Word(random) };
-        let place = self.cache.place(&self.config, (at, way), segment.seq, draw);
+        let place = self.cache.place(&self.config, (&key, way), segment.seq, draw);
         if place == Place::None {
             self.counters.not_cached += 1;
         } else {
@@ -71,7 +76,7 @@ impl Node {
         self.cache.put(
             place,
             Slot {
-                connection: at,
+                key: self.table.get(at).key,
                 way,
                 lock,
                 pending: false,
@@ -102,7 +107,8 @@ impl Node {
             Suppression::AfterRepetition => slot.repeated && since < srtt,
             Suppression::AfterTransmission { at_least } => since < srtt.max(at_least),
         };
-        if (held || slot.pending) && told != Fate::Tell {
+        // Without state the node cannot know what else the segment tells.
+        if (held || slot.pending) && told != Fate::Tell && at != Table::STATELESS {
             self.counters.data_held += 1;
             return Fate::Hold;
         }
@@ -139,8 +145,11 @@ impl Node {
     /// take `segment` into its cache, so it must be as it was sent, payload included; an acknowledgement needs its
     /// header and its length only.
     pub fn handle_link(&mut self, now: Instant, flow: FlowKey, segment: &Segment, event: LinkEvent) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
         let (key, way) = Key::of(flow, segment);
-        let Some(at) = self.table.find(&key) else { return };
+        let at = self.table.find_or_blank(key, now);
         if segment.seq_len() == 0 {
             self.link_reports_ack(now, (at, way.back()), segment, event);
             return;
@@ -150,7 +159,7 @@ impl Node {
             let cancelled = self.table.get_mut(at).half_mut(way).cancel_sample();
             self.counters.rtt_cancelled += u64::from(cancelled);
         }
-        let Some(place) = self.cache.find(at, way, segment) else {
+        let Some(place) = self.cache.find((&key, way), segment) else {
             if event == LinkEvent::TimedOut {
                 self.rescue(now, (at, way), segment);
             }
@@ -167,16 +176,23 @@ impl Node {
     /// Action 2 for a segment that only the link layer still holds: an open place takes it, since it is
     /// likelier to be missed than what is there.
     fn rescue(&mut self, now: Instant, (at, way): (usize, Way), segment: &Segment) {
+        let custody = self.config.custody == Custody::UntilLinkAck;
         let syn = segment.flags.contains(Flags::SYN);
-        if syn || self.table.get(at).half(way).is_acked(segment.seq_end()) {
+        let left = syn && !(custody && self.config.flying_start == FlyingStart::On);
+        let half = self.table.get(at).half(way);
+        if left || half.is_acked(segment.seq_end()) || !half.fits(segment.seq) {
             return;
         }
-        let place = self.cache.place(&self.config, (at, way), segment.seq, Draw::Always);
+        let key = self.table.get(at).key;
+        let mut place = self.cache.place(&self.config, (&key, way), segment.seq, Draw::Always);
+        if place == Place::None && custody {
+            place = self.cache.unreported();
+        }
         if place == Place::None {
             return;
         }
         self.store(now, (at, way), place, segment.clone());
-        let Some(place) = self.cache.find(at, way, segment) else { return };
+        let Some(place) = self.cache.find((&key, way), segment) else { return };
         match self.config.custody {
             Custody::OnSuspicion => self.suspect(now, place),
             Custody::UntilLinkAck => self.hand_on(place, LinkEvent::TimedOut),
@@ -203,7 +219,7 @@ impl Node {
         if slot.is_locked() {
             return;
         }
-        let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), 0);
+        let rto = self.local_rto(self.half_of(slot), 0);
         let slot = &mut self.cache.slots_mut()[place];
         slot.lock_until(now + rto);
         self.counters.locked += 1;
@@ -216,7 +232,7 @@ impl Node {
             if slot.deadline.is_none_or(|deadline| deadline > now) {
                 continue;
             }
-            let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), slot.repeats + 1);
+            let rto = self.local_rto(self.half_of(slot), slot.repeats + 1);
             let slot = &mut self.cache.slots_mut()[place];
             if slot.repeats >= self.config.max_repeats {
                 slot.release();
@@ -232,7 +248,7 @@ impl Node {
     /// The cached segment at `place` leaves the node once more.
     pub(super) fn repeat_from_cache(&mut self, now: Instant, place: usize) -> (FlowKey, Segment) {
         let slot = &self.cache.slots()[place];
-        let rto = self.local_rto(self.table.get(slot.connection).half(slot.way), slot.repeats);
+        let rto = self.local_rto(self.half_of(slot), slot.repeats);
         let slot = &mut self.cache.slots_mut()[place];
         slot.pending = false;
         if slot.is_locked() {
@@ -240,11 +256,16 @@ impl Node {
         }
         slot.repeated = true;
         slot.sent_at = now;
-        let connection = self.table.get_mut(slot.connection);
-        let cancelled = connection.half_mut(slot.way).cancel_sample();
+        let at = self.table.find_or_blank(slot.key, now);
+        let cancelled = self.table.get_mut(at).half_mut(slot.way).cancel_sample();
         self.counters.rtt_cancelled += u64::from(cancelled);
         self.counters.local_retransmissions += 1;
-        (connection.key.flow(slot.way), slot.segment.clone())
+        (slot.key.flow(slot.way), slot.segment.clone())
+    }
+
+    /// What is known of the data that a cached segment belongs to.
+    fn half_of(&self, slot: &Slot) -> &Half {
+        self.table.get(self.table.find(&slot.key).unwrap_or(Table::STATELESS)).half(slot.way)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which connection a segment belongs to.
 
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use crate::segment::Segment;
 
@@ -37,6 +37,9 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// No connection at all.
+    pub(super) const NONE: Self = Self { ends: [(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0); 2] };
+
     /// The connection and the direction.
     #[inline]
     pub(super) fn of(flow: FlowKey, segment: &Segment) -> (Self, Way) {

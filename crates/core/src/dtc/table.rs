@@ -12,11 +12,17 @@ pub(super) struct Table {
     tags: Vec<u32>,
     connections: Vec<Connection>,
     capacity: usize,
+    /// What stands for a connection without state, see [`Table::STATELESS`].
+    stateless: Connection,
 }
 
 impl Table {
+    /// The index of a connection that has no place: a blank state that is gone with the next one.
+    pub(super) const STATELESS: usize = usize::MAX;
+
     pub(super) fn new(capacity: usize) -> Self {
-        Self { tags: Vec::new(), connections: Vec::new(), capacity: capacity.max(1) }
+        let stateless = Connection::new(Key::NONE, Instant::ZERO);
+        Self { tags: Vec::new(), connections: Vec::new(), capacity: capacity.max(1), stateless }
     }
 
     #[inline]
@@ -43,12 +49,12 @@ impl Table {
 
     #[inline]
     pub(super) fn get(&self, at: usize) -> &Connection {
-        &self.connections[at]
+        self.connections.get(at).unwrap_or(&self.stateless)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, at: usize) -> &mut Connection {
-        &mut self.connections[at]
+        self.connections.get_mut(at).unwrap_or(&mut self.stateless)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Connection> {
@@ -62,17 +68,25 @@ impl Table {
         self.connections.len() - 1
     }
 
-    /// Forgets one; the index of the one that takes its place.
-    pub(super) fn remove(&mut self, at: usize) -> usize {
-        self.tags.swap_remove(at);
-        self.connections.swap_remove(at);
-        self.connections.len()
+    /// The index of a connection, or a blank state.
+    #[inline]
+    pub(super) fn find_or_blank(&mut self, key: Key, now: Instant) -> usize {
+        self.find(&key).unwrap_or_else(|| {
+            self.stateless = Connection::new(key, now);
+            Self::STATELESS
+        })
     }
 
-    /// The one silent for longest among those that `spare` does not protect.
-    pub(super) fn stalest(&self, spare: impl Fn(usize) -> bool) -> Option<usize> {
-        let candidates = self.connections.iter().enumerate().filter(|(at, _)| !spare(*at));
-        candidates.min_by_key(|(_, c)| c.last_seen).map(|(at, _)| at)
+    /// Forgets one; the last takes its index.
+    pub(super) fn remove(&mut self, at: usize) {
+        self.tags.swap_remove(at);
+        self.connections.swap_remove(at);
+    }
+
+    /// The one silent for longest.
+    pub(super) fn stalest(&self) -> Option<usize> {
+        let all = self.connections.iter().enumerate();
+        all.min_by_key(|(_, c)| c.last_seen).map(|(at, _)| at)
     }
 
     /// One that was silent for `idle`.

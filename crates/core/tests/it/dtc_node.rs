@@ -6,7 +6,9 @@ use anabranch_core::dtc::{
     AckCustody, Backoff, Chance, Config, Displacement, DuplicateAcks, FlowKey, LinkEvent, Node, SackForEnds,
     Transmit, Verdict,
 };
-use anabranch_core::segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps};
+use anabranch_core::segment::{
+    Dss, Flags, Options, SackBlock, SackBlocks, Segment, SeqNumber, Timestamps, WireDsn,
+};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_testkit::prng::Prng;
 use bytes::Bytes;
@@ -116,7 +118,7 @@ impl Bench {
     }
 
     fn hand(&mut self, segment: &Segment, random: u32) -> Verdict {
-        let flow = if segment.src_port == 1 { forth() } else { back() };
+        let flow = if segment.src_port == 2 { back() } else { forth() };
         self.node.handle_segment(ms(self.now), flow, segment, random)
     }
 
@@ -137,7 +139,7 @@ impl Bench {
     }
 
     fn report(&mut self, segment: &Segment, event: LinkEvent) {
-        let flow = if segment.src_port == 1 { forth() } else { back() };
+        let flow = if segment.src_port == 2 { back() } else { forth() };
         self.node.handle_link(ms(self.now), flow, segment, event);
     }
 
@@ -151,7 +153,7 @@ impl Bench {
     fn sent(&mut self) -> Vec<Segment> {
         std::iter::from_fn(|| self.node.poll_transmit(ms(self.now)))
             .map(|Transmit { flow, segment }| {
-                assert_eq!(flow, if segment.src_port == 1 { forth() } else { back() });
+                assert_eq!(flow, if segment.src_port == 2 { back() } else { forth() });
                 segment
             })
             .collect()
@@ -704,27 +706,201 @@ fn more_places_hold_more_segments() {
     assert_eq!(bench.sent(), []);
 }
 
-#[test]
-fn the_connection_silent_for_longest_makes_room_unless_it_has_something_locked() {
-    let mut bench = Bench::new(Config { connections: 2, cache_segments: 1, ..Config::paper() });
-    let of = |port: u16| Segment { src_port: port, ..data(1) };
-    let hand = |bench: &mut Bench, port| {
-        bench.wait(10);
-        bench.node.handle_segment(ms(bench.now), forth(), &of(port), UNLUCKY)
-    };
-    hand(&mut bench, 11);
-    bench.node.handle_link(ms(bench.now), forth(), &of(11), LinkEvent::TimedOut);
-    hand(&mut bench, 12);
-    hand(&mut bench, 13);
-    assert_eq!((bench.node.connections(), bench.node.counters().evicted), (2, 1));
-    hand(&mut bench, 11);
-    hand(&mut bench, 13);
-    assert_eq!(bench.node.counters().evicted, 1, "12 went, not 11");
+/// Another sender's segment of data.
+fn other(port: u16) -> Segment {
+    Segment { src_port: port, ..data(1) }
+}
 
-    let mut bench = Bench::new(Config { connections: 1, ..Config::improved() });
-    hand(&mut bench, 11);
-    hand(&mut bench, 12);
-    assert_eq!((bench.node.counters().evicted, bench.node.counters().stateless), (0, 1));
+impl Bench {
+    fn evicted_and_stateless(&self) -> (u64, u64) {
+        (self.node.counters().evicted, self.node.counters().stateless)
+    }
+}
+
+#[test]
+fn the_connection_silent_for_longest_makes_room_once_it_is_silent_for_a_second() {
+    let mut bench = Bench::new(Config { connections: 2, cache_segments: 1, ..Config::paper() });
+    bench.pass(other(11));
+    bench.report(&other(11), LinkEvent::TimedOut);
+    bench.pass(other(12));
+    for port in 13..100 {
+        bench.wait(10);
+        bench.pass(other(port));
+    }
+    assert_eq!(bench.evicted_and_stateless(), (0, 87), "nobody displaces what is live");
+    bench.pass(other(12));
+    bench.wait(130);
+    bench.pass(other(13));
+    assert_eq!((bench.node.connections(), bench.evicted_and_stateless()), (2, (1, 87)));
+    bench.pass(other(12));
+    bench.pass(other(13));
+    assert_eq!(bench.evicted_and_stateless(), (1, 87), "11 went, not 12");
+    // And what was locked of it is looked after all the same.
+    bench.wait(3000);
+    assert_eq!(bench.sent(), [other(11)]);
+}
+
+#[test]
+fn a_connection_without_room_for_its_state_has_its_segments_cached() {
+    let mut bench = Bench::new(Config { connections: 1, cache_segments: 1, ..Config::improved() });
+    bench.pass(other(11));
+    bench.report(&other(11), LinkEvent::Acknowledged);
+    bench.pass(other(12));
+    assert_eq!(bench.evicted_and_stateless(), (0, 1));
+    bench.report(&other(12), LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [other(12)]);
+    // Nothing of it is held back: what else it says is not known.
+    bench.pass(other(12));
+    // What the receiver has is not repeated.
+    let acks = Segment { dst_port: 12, ..ack(2, &[]) };
+    assert_eq!(bench.node.handle_segment(ms(bench.now), back(), &acks, LUCKY), Verdict::Forward);
+    bench.wait(60_000);
+    assert_eq!(bench.sent(), []);
+}
+
+/// One place and many connections: all that waits for its report does not keep out what is known to be lost.
+#[test]
+fn a_lost_segment_takes_the_place_of_one_that_the_link_still_has() {
+    let mut bench = Bench::new(Config { cache_segments: 1, ..Config::improved() });
+    let syn = Segment { src_port: 13, ..syn(true) };
+    for segment in [&other(11), &other(12), &syn] {
+        bench.pass(segment.clone());
+    }
+    for segment in [&other(12), &syn, &other(11)] {
+        bench.report(segment, LinkEvent::TimedOut);
+        assert_eq!(bench.sent(), std::slice::from_ref(segment));
+        bench.report(segment, LinkEvent::Acknowledged);
+    }
+    // Two that take turns would go on for ever: what was repeated stays until the link has it.
+    bench.pass(other(21));
+    bench.pass(other(22));
+    bench.report(&other(21), LinkEvent::TimedOut);
+    bench.report(&other(22), LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [other(21)]);
+    let taken: Vec<Segment> = (0..20)
+        .flat_map(|_| {
+            bench.report(&other(22), LinkEvent::TimedOut);
+            bench.report(&other(21), LinkEvent::TimedOut);
+            bench.sent()
+        })
+        .collect();
+    assert_eq!(taken, vec![other(21); 3]);
+}
+
+#[test]
+fn a_repeated_acknowledgement_keeps_what_it_said() {
+    let repeated = |of: &Segment, then: &[Segment]| {
+        let mut bench = Bench::established(Config::improved());
+        bench.pass(data(2));
+        bench.pass(of.clone());
+        for segment in then {
+            bench.pass(segment.clone());
+        }
+        bench.report(of, LinkEvent::TimedOut);
+        bench.wait(1000);
+        bench.sent().into_iter().filter(|s| s.payload.is_empty()).collect::<Vec<_>>()
+    };
+    let stamps = Some(Timestamps { value: 5, echo: 6 });
+    let echo = Segment {
+        flags: Flags::ACK.with(Flags::ECE),
+        options: Options { timestamps: stamps, ..Options::default() },
+        ..ack(3, &[])
+    };
+    assert_eq!(repeated(&echo, &[]), std::slice::from_ref(&echo));
+    // Data say the same, and later: a repetition would be older than what the receiver has.
+    let data = Segment { payload: Bytes::from_static(b"data"), ..ack(3, &[]) };
+    assert_eq!(repeated(&ack(3, &[]), &[data]), []);
+    // What a node would leave out means something.
+    let mut multipath = ack(3, &[]);
+    multipath.mptcp.set_dss(Dss::default().with_data_ack(WireDsn::Short(7)));
+    assert_eq!(repeated(&multipath, &[]), []);
+}
+
+/// What holds back an acknowledgement or data looks at what else they say.
+#[test]
+fn a_segment_that_says_something_new_passes() {
+    let config = Config { cache_segments: 4, ..Config::paper() };
+    let mut bench = Bench::established(config);
+    bench.pass(data(2));
+    bench.report(&data(2), LinkEvent::TimedOut);
+    bench.pass(data(3));
+    bench.wait(250);
+    bench.hold(ack(2, &[3]));
+    let echo = Segment { flags: Flags::ACK.with(Flags::ECE), ..ack(2, &[3]) };
+    assert_ne!(bench.hand(&echo, LUCKY), Verdict::Hold);
+
+    let mut bench = Bench::established(Config { cache_segments: 4, ..Config::improved() });
+    bench.pass(data(2));
+    bench.hold(data(2));
+    // The end sends something else in its place.
+    let changed = Segment { payload: Bytes::from(vec![9; MSS as usize]), ..data(2) };
+    bench.pass(changed.clone());
+    bench.report(&changed, LinkEvent::TimedOut);
+    assert_eq!(bench.sent(), [changed]);
+    // A window of the other direction.
+    let answer = Segment { payload: Bytes::from_static(&[7; 50]), ..ack(2, &[]) };
+    bench.pass(answer.clone());
+    bench.report(&answer, LinkEvent::Acknowledged);
+    bench.hold(answer.clone());
+    bench.pass(Segment { window: 299, ..answer });
+}
+
+/// Whatever claims to be of a connection and does not fit it: its state and its cache stay, and what its ends send
+/// passes (RFC 9293 section 3.10.7.4, RFC 5961).
+#[test]
+fn a_forged_or_stale_segment_changes_nothing() {
+    let far = [1 << 21, 1 << 30, 1 << 31, 3 << 30];
+    for config in [Config::paper(), Config::improved()] {
+        let mut forged = vec![
+            Segment { flags: Flags::RST, seq: at(2) + 1, ..ack(9, &[]) },
+            Segment {
+                flags: Flags::RST.with(Flags::ACK),
+                src_port: 1,
+                dst_port: 2,
+                seq: at(1),
+                ..ack(2, &[])
+            },
+            // Beyond what was sent, and with what could not be.
+            ack(4, &[]),
+            ack(4, &[2]),
+        ];
+        let fin = Flags::FIN.with(Flags::ACK);
+        for by in far {
+            let beyond = |segment: Segment| Segment { seq: segment.seq + by, ..segment };
+            let acks = |segment: Segment| Segment { ack: segment.ack + by, ..segment };
+            forged.extend([
+                beyond(Segment { flags: Flags::RST, payload: Bytes::new(), ..data(3) }),
+                beyond(Segment { flags: Flags::RST, ..ack(3, &[]) }),
+                beyond(syn(false)),
+                beyond(syn_ack(false)),
+                acks(syn_ack(false)),
+                beyond(data(3)),
+                beyond(Segment { flags: fin, ..data(3) }),
+                beyond(Segment { flags: fin, ..ack(2, &[]) }),
+                acks(ack(2, &[])),
+                acks(ack(2, &[3])),
+            ]);
+        }
+        let mut bench = Bench::established(config);
+        bench.pass(data(2));
+        bench.report(&data(2), LinkEvent::TimedOut);
+        bench.sent();
+        for segment in &forged {
+            bench.pass(segment.clone());
+            bench.report(segment, LinkEvent::TimedOut);
+        }
+        let counters = *bench.node.counters();
+        assert_eq!(counters.unacceptable, forged.len() as u64, "{counters:?}");
+        assert_eq!((counters.closed, bench.node.connections()), (0, 1));
+        assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(RTT)));
+        bench.wait(400);
+        assert_eq!(bench.sent(), [data(2)], "it is still locked");
+        bench.pass(ack(3, &[]));
+        bench.pass(data(3));
+        bench.wait(RTT);
+        bench.pass(ack(4, &[]));
+        assert_eq!(bench.node.counters().rtt_samples, counters.rtt_samples + 1);
+    }
 }
 
 #[test]
@@ -733,6 +909,17 @@ fn state_leaves_with_rst_with_both_fins_and_with_silence() {
     bench.pass(data(2));
     bench.report(&data(2), LinkEvent::TimedOut);
     bench.pass(Segment { flags: Flags::RST, payload: Bytes::new(), ..data(3) });
+    assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
+    // From an end that only acknowledges; and to an end whose SYN is refused (RFC 9293 section 3.10.7.3).
+    let mut bench = Bench::established(Config::paper());
+    bench.pass(Segment { flags: Flags::RST, ..ack(2, &[]) });
+    assert_eq!(bench.node.connections(), 0);
+    let mut bench = Bench::new(Config::paper());
+    bench.pass(syn(true));
+    let refuses = Segment { flags: Flags::RST.with(Flags::ACK), seq: SeqNumber(0), ..syn_ack(false) };
+    bench.pass(Segment { ack: refuses.ack + 1, ..refuses.clone() });
+    assert_eq!(bench.node.connections(), 1);
+    bench.pass(refuses);
     assert_eq!((bench.node.connections(), bench.node.next_timeout()), (0, None));
 
     let fin = Flags::FIN.with(Flags::ACK);
@@ -757,6 +944,11 @@ fn state_leaves_with_rst_with_both_fins_and_with_silence() {
 fn a_new_connection_between_the_same_ends_begins_anew() {
     let mut bench = Bench::established(Config::paper());
     bench.pass(data(2));
+    bench.wait(999);
+    bench.pass(Segment { seq: SeqNumber(ISN + (1 << 24)), ..syn(true) });
+    assert_eq!((bench.node.connections(), bench.node.counters().closed), (1, 0), "it may be forged");
+    assert_eq!(bench.node.local_rtt(forth(), &data(1)), Some(Duration::from_millis(RTT)));
+    bench.wait(1);
     bench.pass(Segment { seq: SeqNumber(ISN + (1 << 24)), ..syn(true) });
     assert_eq!((bench.node.connections(), bench.node.counters().closed), (1, 1));
     assert_eq!(bench.node.local_rtt(forth(), &data(1)), None);
@@ -815,7 +1007,11 @@ fn nonsense_is_survived() {
                     seen.push(segment);
                 }
                 2 => {
-                    let known = seen.get(prng.below(seen.len() as u64) as usize).unwrap_or(&segment);
+                    // The link layer reports on what it was given.
+                    let Some(known) = seen.last().map(|_| &seen[prng.below(seen.len() as u64) as usize])
+                    else {
+                        continue;
+                    };
                     let event = prng.pick(&[LinkEvent::Acknowledged, LinkEvent::TimedOut]);
                     node.handle_link(now, flow, known, event);
                 }
