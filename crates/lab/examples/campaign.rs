@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anabranch_core::tcp;
 use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::{bottleneck, chains, networks, paths};
+use anabranch_lab::campaign::{bottleneck, chains, crowds, networks, paths};
 use anabranch_testkit::rdca::{Faults, fault_run};
 
 const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|tcp-bottleneck \
@@ -179,6 +179,40 @@ fn dtc_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunE
         complete(|c| c.paper.took.is_some()),
         complete(|c| c.ours.took.is_some())
     );
+    let met = crowded_chains(options)?;
+    Ok(bad == 0 && met)
+}
+
+/// One connection to 200 over one chain, and what the nodes' memory is worth.
+fn crowded_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
+    let cases = crowds::campaign(options.seed, options.count.unwrap_or(2_000), |case| {
+        if !case.fine() {
+            println!("BAD {case:?}");
+        }
+    })?;
+    let mut fairness: Vec<f64> = cases.iter().map(|case| case.ours.jain).collect();
+    fairness.sort_by(f64::total_cmp);
+    let at = |share: f64| fairness.get((fairness.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+    let bad = cases.iter().filter(|case| !case.fine()).count();
+    println!(
+        "{} crowds, {bad} bad; Jain's index: median {:.3}, at least 0.85 in {}, least {:.3}; below that without caching by \
+         more than 0.02 in {}",
+        cases.len(),
+        at(0.5),
+        fairness.iter().filter(|jain| **jain >= 0.85).count(),
+        at(0.0),
+        cases.iter().filter(|case| case.ours.jain < case.plain.jain - 0.02).count()
+    );
+    for crowd in crowds::JUDGED {
+        println!("{crowd:?}");
+        for (connections, segments) in crowds::MEMORIES {
+            let c = crowd.with_memory(connections, segments, options.seed, options.runs)?;
+            println!(
+                "{connections} connections, {segments} segments: median {:.1} s, longest {:.1} s, Jain {:.3}",
+                c.median, c.longest, c.jain
+            );
+        }
+    }
     Ok(bad == 0)
 }
 
