@@ -19,6 +19,7 @@
 
 mod arrivals;
 mod config;
+mod crowd;
 mod deadlines;
 mod queue;
 mod rate;
@@ -34,8 +35,8 @@ mod trip;
 pub use anabranch_wire::rdca::{Incarnation, Message, Range, RefuseReason, Seq, StreamId};
 pub use config::{
     Acceleration, AfterNotice, Caution, Config, Drain, Growth, Guard, HandshakeRtt, Notice, ReceiveRate,
-    Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat, Standing,
-    StartPacing, TrendTest, Withhold,
+    Release, Retention, RttSource, SenderConfig, ShareReport, SinkConfig, SnackReaction, SnackRepeat,
+    Standing, StartPacing, TrendTest, Withhold,
 };
 pub use rate::Phase;
 pub use sender::{Outcome, Sender, SenderCounters, SenderEvent, SenderInfo, WriteError};

@@ -1,17 +1,19 @@
 //! RDCA over an in-memory datagram channel that loses, delays, reorders and duplicates, with a clock that jumps; and one
-//! random run in it, for tests and for the campaign `rdca-faults`.
+//! random run in it, for tests and for the campaigns `rdca-faults` and `rdca-steps`.
 
 mod faults;
+mod steps;
 
 use std::collections::BTreeMap;
 
 use anabranch_core::rdca::{Config, Incarnation, PeerId, Sender, SenderEvent, Seq, Sink, SinkEvent};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_wire::rdca::{Message, decode, encode};
+use anabranch_wire::rdca::{Message, TimeStamp, decode, encode};
 use bytes::Bytes;
 
 use crate::prng::Prng;
 pub use faults::{Faults, fault_run};
+pub use steps::{Case, Change, Judged, Steps, step_run};
 
 /// One direction of the channel. Chances are per mille.
 #[derive(Clone, Debug)]
@@ -77,6 +79,22 @@ impl Source {
     }
 }
 
+/// What a sender's time stamps are ahead of the sink's clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Skew {
+    /// Microseconds at the beginning.
+    pub offset: i64,
+    /// Microseconds more in each second.
+    pub ppm: i64,
+}
+
+impl Skew {
+    fn at(self, now: Instant) -> u32 {
+        let micros = now.as_nanos() as i64 / 1000;
+        (self.offset + micros * self.ppm / 1_000_000) as u32
+    }
+}
+
 /// Sees each datagram before it is sent, and may take it: `false` drops it.
 pub type Rule = Box<dyn FnMut(Instant, Way, &Message) -> bool>;
 
@@ -98,6 +116,8 @@ pub struct World {
     pub up: Link,
     /// From the sink.
     pub down: Link,
+    /// The senders' clocks, as far as time stamps show them.
+    pub skews: Vec<Skew>,
     /// A scripted fault.
     pub rule: Option<Rule>,
     /// All datagrams sent.
@@ -107,6 +127,8 @@ pub struct World {
     wire: BTreeMap<(Instant, u64), (Way, Bytes)>,
     count: u64,
     prng: Prng,
+    /// When each sender wants to be called.
+    due: Vec<Option<Instant>>,
 }
 
 impl World {
@@ -117,6 +139,8 @@ impl World {
             now: Instant::ZERO,
             senders: (0..sources.len()).map(sender).collect(),
             told: vec![Vec::new(); sources.len()],
+            skews: vec![Skew::default(); sources.len()],
+            due: vec![None; sources.len()],
             sources,
             sink: Sink::new(config.sink, 0x1000),
             events: Vec::new(),
@@ -134,13 +158,14 @@ impl World {
     /// Runs until `end`, or until `over` says so, or until nothing will ever happen.
     pub fn run(&mut self, end: Instant, mut over: impl FnMut(&Self) -> bool) {
         let mut turns = 0;
+        (0..self.senders.len()).for_each(|i| self.attend(i));
         loop {
             self.settle();
             if over(self) {
                 return;
             }
             let sources = self.sources.iter().zip(&self.senders).filter_map(|(source, _)| source.due());
-            let timers = self.senders.iter().filter_map(Sender::next_timeout).chain(self.sink.next_timeout());
+            let timers = self.due.iter().copied().flatten().chain(self.sink.next_timeout());
             let arrival = self.wire.first_key_value().map(|((at, _), _)| *at);
             let Some(next) = sources.chain(timers).chain(arrival).min() else { return };
             if next > end {
@@ -204,15 +229,27 @@ impl World {
             let (way, datagram) = entry.remove();
             match way {
                 Way::Up(i) => self.sink.handle_datagram(now, PeerId(i as u64), &datagram),
-                Way::Down(i) => self.senders[i].handle_datagram(now, &datagram),
+                Way::Down(i) => {
+                    let mut message = decode(&datagram).expect("what is sent can be read");
+                    let skew = self.skews[i].at(now);
+                    if let Some(time) = stamp(&mut message) {
+                        time.0 = time.0.wrapping_sub(skew);
+                    }
+                    self.senders[i].handle_message(now, &message);
+                    self.attend(i);
+                }
             }
             self.settle();
         }
         for i in 0..self.sources.len() {
-            if self.senders[i].next_timeout().is_some_and(|at| at <= now) {
+            let timeout = self.due[i].is_some_and(|at| at <= now);
+            if timeout {
                 self.senders[i].handle_timeout(now);
             }
-            self.offer(i);
+            if timeout || self.sources[i].due().is_some_and(|at| at <= now) {
+                self.offer(i);
+                self.attend(i);
+            }
         }
         if self.sink.next_timeout().is_some_and(|at| at <= now) {
             self.sink.handle_timeout(now);
@@ -237,17 +274,20 @@ impl World {
         }
     }
 
-    /// Carries out what the machines want now.
+    /// Carries out what a sender wants now.
+    fn attend(&mut self, i: usize) {
+        while let Some(message) = self.senders[i].poll_transmit(self.now) {
+            self.send(Way::Up(i), message);
+        }
+        while let Some(event) = self.senders[i].poll_event() {
+            self.told[i].push(event);
+        }
+        self.due[i] = self.senders[i].next_timeout();
+    }
+
+    /// Carries out what the sink wants now.
     fn settle(&mut self) {
         let now = self.now;
-        for i in 0..self.senders.len() {
-            while let Some(message) = self.senders[i].poll_transmit(now) {
-                self.send(Way::Up(i), message);
-            }
-            while let Some(event) = self.senders[i].poll_event() {
-                self.told[i].push(event);
-            }
-        }
         while let Some((peer, message)) = self.sink.poll_transmit(now) {
             self.send(Way::Down(peer.0 as usize), message);
         }
@@ -258,6 +298,10 @@ impl World {
 
     fn send(&mut self, way: Way, message: Message) {
         let now = self.now;
+        let mut message = message;
+        if let (Way::Up(i), Some(time)) = (way, stamp(&mut message)) {
+            time.0 = time.0.wrapping_add(self.skews[i].at(now));
+        }
         let passes = self.rule.as_mut().is_none_or(|rule| rule(now, way, &message));
         let mut octets = Vec::new();
         encode(&message, &mut octets);
@@ -286,6 +330,19 @@ impl World {
             self.count += 1;
             self.wire.insert((link.free + link.delay + jitter, self.count), (way, datagram.clone()));
         }
+    }
+}
+
+/// The reading of the sender's clock in a message.
+fn stamp(message: &mut Message) -> Option<&mut TimeStamp> {
+    match message {
+        Message::Request(request) => Some(&mut request.time),
+        Message::Data(data) => Some(&mut data.time),
+        Message::Probe(probe) => Some(&mut probe.time),
+        Message::Reply(reply) => Some(&mut reply.echo),
+        Message::Snack(snack) => Some(&mut snack.report.echo),
+        Message::Congestion(report) | Message::Confirm(report) => Some(&mut report.echo),
+        Message::Gone(_) | Message::Refuse(_) | Message::Reset(_) => None,
     }
 }
 

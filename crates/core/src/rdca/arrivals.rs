@@ -21,6 +21,12 @@ pub(super) struct Arrivals {
     lost: u16,
 }
 
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// A share of one.
 const WHOLE: u16 = 1 << 15;
 
@@ -42,6 +48,12 @@ impl Arrivals {
             self.len = (self.len + 1).min(WINDOW as u8);
         }
         self.last = Some((seq, now));
+    }
+
+    /// Any packet.
+    pub(super) fn came(&mut self, now: Instant) {
+        let seq = self.last.map_or(Seq(0), |(last, _)| last + 1);
+        self.arrived(now, seq);
     }
 
     /// Before a packet so many others were missed for the first time.

@@ -81,6 +81,8 @@ pub struct SenderConfig {
     pub least_rate: u32,
     /// How long a packet is kept at least after it was sent (erratum H11).
     pub retention: Retention,
+    /// Whether a packet may be let go without a word of the sink.
+    pub release: Release,
     /// A packet in so many asks to be confirmed; `None`: only the last one. 512 is 0.2 % of control load and bounds what is
     /// unknown after a restart, measures the round trip anew, and finds out a sink that is gone.
     pub confirm_every: Option<u32>,
@@ -132,6 +134,10 @@ pub struct Acceleration {
     pub after: Duration,
     /// So many times at most.
     pub doublings: u8,
+    /// In each second the rise is at first such a part of the rate after the last cut, instead of
+    /// [`SenderConfig::raise_step`], and at last half of the present rate: what fits one sender overruns a path that 200
+    /// share, and takes a minute where a path carries ten times as much as before.
+    pub part: Option<u16>,
 }
 
 /// For how long a reported loss withholds the rise.
@@ -139,7 +145,8 @@ pub struct Acceleration {
 pub enum Withhold {
     /// To the end of the interval of 10 ms (section 3.3.2).
     Interval,
-    /// One round trip, in which the sink could not have seen more; and acceleration begins anew.
+    /// One round trip, in which the sink could not have seen more, and acceleration begins anew, where packets wait; else as
+    /// [`Withhold::Interval`].
     RoundTrip,
 }
 
@@ -188,6 +195,19 @@ pub enum Drain {
     OwnPart,
 }
 
+/// Whether a packet that was kept for [`SenderConfig::retention`] may be let go when its place is needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Release {
+    /// It may: it is presumed to have arrived (section 3.4).
+    Presumed,
+    /// It may, unless a loss was reported within the last 512 packets.
+    WhenCalm,
+    /// It may not: the sink must have confirmed it, and is asked once in half a queue.
+    /// [`super::Sender::write`] refuses what has no place. Nothing is lost but what a sink that restarts has forgotten, for a
+    /// control packet each time.
+    Confirmed,
+}
+
 /// How long a packet is kept after it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
@@ -210,7 +230,7 @@ impl Default for SenderConfig {
             unsent_time: Some(Duration::from_millis(300)),
             start_pacing: StartPacing::Even,
             growth: Growth::WhenUsed,
-            acceleration: Some(Acceleration { after: Duration::from_secs(4), doublings: 3 }),
+            acceleration: Some(Acceleration { after: Duration::from_secs(1), doublings: 9, part: Some(32) }),
             withhold: Withhold::RoundTrip,
             snack: SnackReaction::WhenDelayed,
             notice: Notice::Plausible,
@@ -220,10 +240,11 @@ impl Default for SenderConfig {
                 from_percent: 85,
                 to_percent: 105,
                 slower: 32,
-                lasts: Duration::from_secs(60),
+                lasts: Duration::from_secs(5),
             }),
             headroom_percent: 125,
             drain: Drain::OwnPart,
+            release: Release::WhenCalm,
             handshake: HandshakeRtt::Own,
             ..Self::paper()
         }
@@ -258,6 +279,7 @@ impl SenderConfig {
             drain: Drain::Keep,
             least_rate: 300,
             retention: Retention::CORRECTED,
+            release: Release::Presumed,
             confirm_every: Some(512),
             tail_after: Duration::from_secs(1),
             least_wait: Duration::from_millis(200),
@@ -301,9 +323,9 @@ pub struct SinkConfig {
     pub initial_rtt: Duration,
     /// When a SNACK is repeated (erratum H12).
     pub repeat: SnackRepeat,
-    /// How fast two clocks may drift apart, millionths: the least trip time is let rise as fast. 200 is twice what cheap
-    /// quartz does.
-    pub drift_ppm: u32,
+    /// A packet has waited for what it took above the least trip time of this time and of as much before: 3 s. Notifications
+    /// empty a queue more often; routes that change, clocks that jump, and what clocks drift apart are no queue for longer.
+    pub least_span: Duration,
     /// A sender that was silent for so long is forgotten.
     pub idle: Duration,
     /// A stream that has ended is remembered for so long, to confirm it again.
@@ -343,6 +365,9 @@ pub enum ReceiveRate {
     Intervals,
     /// The same, less the share of packets that did not come at first.
     LessLosses,
+    /// The intervals between all packets that come, sent again or not: behind a full queue the intervals between two that follow
+    /// one another are those of the path already, and the share that was lost has nothing to do with it.
+    Arrivals,
 }
 
 /// Whether senders are told their share.
@@ -398,7 +423,7 @@ impl Default for SinkConfig {
             least_waiting: Duration::from_millis(30),
             least_waiting_intervals: 3,
             standing: Some(Standing { waiting: Duration::from_millis(100), percent: 70 }),
-            receive_rate: ReceiveRate::LessLosses,
+            receive_rate: ReceiveRate::Arrivals,
             share: ShareReport::Told,
             after_notice: AfterNotice::Forget,
             rtt: RttSource::BasePlusWaiting,
@@ -426,7 +451,7 @@ impl SinkConfig {
             rtt: RttSource::TwiceTripTime,
             initial_rtt: Duration::from_millis(400),
             repeat: SnackRepeat::RoundTrip,
-            drift_ppm: 200,
+            least_span: Duration::from_secs(3),
             idle: Duration::from_secs(300),
             linger: Duration::from_secs(60),
         }

@@ -105,7 +105,7 @@ impl RateControl {
 
     /// Carries out the growth up to `now`. Nothing is done in between: 100 timers a second would do the same.
     pub(super) fn grow(&mut self, now: Instant, config: &SenderConfig, limits: bool) {
-        let growth = config.growth;
+        let (growth, used) = (config.growth, self.used(config));
         match &mut self.state {
             State::Start { window, grows, used } => {
                 *used |= limits;
@@ -118,14 +118,16 @@ impl RateControl {
                 *grows += config.start_every.max(TICK) * steps;
                 *used = limits;
             }
-            State::Controlled(rise) => rise.advance(now, config),
+            // What cannot be used is no rate.
+            State::Controlled(rise) if growth == Growth::WhenUsed && rise.rate / 2 > used => rise.pause(now),
+            State::Controlled(rise) => rise.advance(now, config, self.rtt),
         }
     }
 
     /// The application had nothing to send until now: what was not used does not grow.
     pub(super) fn idle_until(&mut self, now: Instant, config: &SenderConfig) {
         if let (State::Controlled(rise), Growth::WhenUsed) = (&mut self.state, config.growth) {
-            rise.skip(now);
+            rise.pause(now);
         }
     }
 
@@ -135,7 +137,7 @@ impl RateControl {
         if config.growth == Growth::WhenUsed {
             match &mut self.state {
                 State::Start { grows, .. } => *grows = (*grows).max(now),
-                State::Controlled(rise) => rise.pause(now),
+                State::Controlled(rise) => rise.anew(now),
             }
         }
     }
@@ -208,7 +210,7 @@ impl RateControl {
             Phase::Controlled => {}
         }
         if let State::Controlled(rise) = &mut self.state {
-            rise.withhold(now, config, self.rtt);
+            rise.withhold(now, config, self.rtt, report.delayed);
         }
     }
 
@@ -224,6 +226,15 @@ impl RateControl {
         self.beware(used);
     }
 
+    /// The sink has said what each sender has: the start phase goes no higher.
+    pub(super) fn told(&mut self, now: Instant, config: &SenderConfig, report: &Report) {
+        if let (Phase::Start, Some(share)) = (self.phase(), rate_of(config, report.share))
+            && share < self.rate(config)
+        {
+            self.set(now, config, share);
+        }
+    }
+
     fn set(&mut self, now: Instant, config: &SenderConfig, rate: u32) {
         let rate = rate.max(config.least_rate.max(1));
         match &mut self.state {
@@ -236,6 +247,16 @@ impl RateControl {
         if let State::Controlled(rise) = &mut self.state {
             rise.beware(ceiling);
         }
+    }
+
+    /// When the last packet was sent, unless there was no path since.
+    pub(super) fn last_sent(&self) -> Option<Instant> {
+        self.sent.last
+    }
+
+    /// The average time between two packets, as far as it is known.
+    pub(super) fn pause(&self) -> Duration {
+        micros(self.sent.interval)
     }
 
     /// The sink's average round trip, microseconds; 0 if it knows none.
@@ -268,7 +289,7 @@ const MOST_RATE: u32 = 1_000_000_000;
 /// Packets that no window exceeds.
 const MOST_WINDOW: u64 = 65_535;
 /// Microseconds between two packets that no average exceeds.
-const MOST_INTERVAL: u32 = 10_000_000;
+const MOST_INTERVAL: u32 = 60_000_000;
 /// Whatever happens within this time after a cut of the rate is the same trouble.
 const ONE_TROUBLE: Duration = Duration::from_secs(1);
 /// No interval is shorter, whatever the configuration says: time must move on.

@@ -8,10 +8,11 @@ use alloc::collections::VecDeque;
 use anabranch_wire::rdca::{Incarnation, MAX_DATA_HEADER, Range, Ranges, RefuseReason, Seq, StreamId};
 use bytes::Bytes;
 
-use super::config::{Retention, SenderConfig};
+use super::config::{Release, Retention, SenderConfig};
 use super::queue::Queue;
 use super::rate::{Phase, RateControl};
 use super::told::Told;
+use super::trip::{Least, micros};
 use crate::time::{Duration, Instant};
 
 /// What a sender tells its owner, in order.
@@ -175,15 +176,16 @@ pub struct Sender {
     /// Everything before was delivered, says the sink.
     confirmed: Seq,
     rate: RateControl,
-    /// The least round trip measured on this clock, let rise slowly: routes change.
-    base_rtt: Option<Duration>,
+    /// The least round trip of late, measured on this clock.
+    round_trips: Least,
     next_send: Instant,
     /// When it was last asked for a packet: window and rate have allowed none until then.
     polled: Instant,
-    last_sent: Option<Instant>,
     /// Packets sent since the application was the limit.
     since_idle: u32,
     since_confirm: u32,
+    /// Packets sent since a loss was reported.
+    since_loss: u16,
     /// Packets that bear the measured round trip.
     tell_rtt: u8,
     hearing: Hearing,
@@ -210,12 +212,12 @@ impl Sender {
             queue: Queue::new(first, most_packets(&config)),
             confirmed: first,
             rate: RateControl::new(Instant::ZERO, &config, config.initial_rtt),
-            base_rtt: None,
+            round_trips: NO_ROUND_TRIP,
             next_send: Instant::ZERO,
             polled: Instant::ZERO,
-            last_sent: None,
             since_idle: 0,
             since_confirm: 0,
+            since_loss: u16::MAX,
             tell_rtt: 0,
             hearing: Hearing::Silent,
             probe_at: None,
@@ -335,6 +337,10 @@ impl Sender {
         self.rate.window(&self.config)
     }
 
+    fn base_rtt(&self) -> Option<Duration> {
+        u32::try_from(self.round_trips.get()).ok().map(micros)
+    }
+
     /// How long a packet is kept after it was sent (erratum H11).
     fn retention(&self) -> Duration {
         let Retention { half_rtts, intervals } = self.config.retention;
@@ -350,7 +356,27 @@ impl Sender {
         if self.queue.len() < most_packets(&self.config) {
             return Some(now);
         }
-        self.queue.releasable(self.retention())
+        self.queue.releasable(self.retention()).filter(|_| self.presumes())
+    }
+
+    /// What is not asked for has arrived.
+    fn presumes(&self) -> bool {
+        match self.config.release {
+            Release::Presumed => true,
+            Release::WhenCalm => self.since_loss >= CALM,
+            Release::Confirmed => false,
+        }
+    }
+
+    /// The queue will have no more room without a word of the sink.
+    fn needs_word(&self) -> bool {
+        let half = most_packets(&self.config) / 2;
+        !self.presumes() && self.queue.len() >= half && self.since_confirm as usize >= half
+    }
+
+    /// A longer pause than those of a steady stream.
+    fn tail_after(&self) -> Duration {
+        self.config.tail_after.max(self.rate.pause() * 2)
     }
 
     fn most_unsent(&self) -> usize {
@@ -405,5 +431,9 @@ fn most_packets(config: &SenderConfig) -> usize {
 const MOST_EVENTS: usize = 8;
 /// A pause that drains a queue, or a packet that is sent again, fills so many places at an application's own rate.
 const LEAST_UNSENT: u64 = 4;
+/// Nothing was measured.
+const NO_ROUND_TRIP: Least = Least::new(Instant::ZERO, i64::MAX);
+/// Packets without a loss after which what is not asked for is presumed to have arrived again.
+const CALM: u16 = 512;
 /// A probe waits at least so long: time must move on.
 const LEAST_PROBE: Duration = Duration::from_millis(10);

@@ -10,11 +10,12 @@ use anabranch_wire::rdca::{Data, Message, Refuse, RefuseReason, Reply, Request, 
 use bytes::Bytes;
 
 use super::config::{ShareReport, SinkConfig};
+use super::crowd::Crowd;
 use super::deadlines::Deadlines;
 use super::reorder::{Placed, Pool, Ready};
 use super::shares::{HELD_BACK, SILENT, Shares};
-use super::stream::Stream;
-use crate::time::Instant;
+use super::stream::{Common, Stream};
+use crate::time::{Duration, Instant};
 pub use event::{PeerId, SinkCounters, SinkEvent, StreamEnd};
 use peer::{Asked, Peer};
 
@@ -36,6 +37,7 @@ pub struct Sink {
     answers: VecDeque<(PeerId, Message)>,
     events: VecDeque<SinkEvent>,
     shares: Shares,
+    crowd: Crowd,
     counters: SinkCounters,
 }
 
@@ -55,6 +57,7 @@ impl Sink {
             answers: VecDeque::new(),
             events: VecDeque::new(),
             shares: Shares::default(),
+            crowd: Crowd::default(),
             counters: SinkCounters::default(),
         }
     }
@@ -101,7 +104,7 @@ impl Sink {
         *heard = now;
         match message {
             Message::Data(data) => {
-                let placed = stream.handle_data(now, &self.config, &mut self.pool, data);
+                let placed = stream.handle_data(now, &self.config, &mut self.pool, &mut self.crowd, data);
                 self.count(placed);
                 self.deliver(slot, matches!(placed, Placed::Next).then_some(data));
             }
@@ -121,6 +124,9 @@ impl Sink {
         if self.config.share == ShareReport::Told && self.shares.is_due(now) {
             self.count_shares(now);
         }
+        if self.config.share == ShareReport::Told && self.crowd.is_due(now) {
+            self.share(now, slot);
+        }
         self.attend(now, slot);
     }
 
@@ -139,11 +145,14 @@ impl Sink {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
-        let share = self.shares.interval();
+        let (share, waits) = (self.crowd.interval(now), self.crowd.waits());
+        let crowd = share > 0;
+        let share = if crowd { share } else { self.shares.interval() };
+        let common = Common { share, crowd, waits: waits && self.config.share == ShareReport::Told };
         while let Some(slot) = self.talkers.front().copied() {
             if let Some(peer) = &mut self.peers[slot]
                 && let Some(message) =
-                    peer.speak(now, &self.config, share, &mut self.pool, &mut self.counters)
+                    peer.speak(now, &self.config, common, &mut self.pool, &mut self.counters)
             {
                 return Some((peer.id, message));
             }
@@ -273,6 +282,7 @@ impl Sink {
         for Peer { stream, heard, .. } in self.peers.iter_mut().flatten() {
             let Some(stream) = stream else { continue };
             let carried = core::mem::take(&mut stream.carried);
+            stream.before = carried;
             let held_back = stream.held_back.is_some_and(|at| now.saturating_since(at) < HELD_BACK);
             if held_back && !stream.ended && now.saturating_since(*heard) < SILENT {
                 members += 1;
@@ -280,6 +290,24 @@ impl Sink {
             }
         }
         self.shares.close(now, members, packets);
+    }
+
+    /// The packets of all wait: those that bring more than their share are told. `slot` has brought the last.
+    fn share(&mut self, now: Instant, slot: usize) {
+        fn stream(peer: &Option<Peer>) -> Option<&Stream> {
+            peer.as_ref().and_then(|peer| peer.stream.as_ref()).filter(|stream| !stream.ended)
+        }
+        let Some(last) = stream(&self.peers[slot]) else { return };
+        let guard = last.rtt(&self.config) + LEAST_GUARD;
+        let carried = self.peers.iter().filter_map(stream).map(Stream::brought);
+        let Some(level) = self.crowd.share(now, guard, carried) else { return };
+        for slot in 0..self.peers.len() {
+            let Some(Peer { stream: Some(stream), .. }) = &mut self.peers[slot] else { continue };
+            if !stream.ended && u64::from(stream.brought()) * 1024 > level {
+                stream.notify(now, &self.config);
+                self.talk(slot);
+            }
+        }
     }
 
     fn count(&mut self, placed: Placed) {
@@ -369,5 +397,7 @@ impl Sink {
     }
 }
 
+/// All senders are looked at no more often.
+const LEAST_GUARD: Duration = Duration::from_millis(100);
 /// Answers to strangers that wait to be sent, at most.
 const MOST_ANSWERS: usize = 64;

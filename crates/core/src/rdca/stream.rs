@@ -4,6 +4,7 @@ use anabranch_wire::rdca::{Data, Incarnation, Probe, Range, Report, Seq, Snack, 
 
 use super::arrivals::Arrivals;
 use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
+use super::crowd::Crowd;
 use super::reorder::{Placed, Pool, Reorder};
 use super::trend::{Trend, WINDOW};
 use super::trip::{Trip, Trips, as_micros, micros, time_stamp};
@@ -21,8 +22,8 @@ pub(super) struct Stream {
     trips: Trips,
     trend: Trend,
     arrivals: Arrivals,
-    /// The round trip as the sender has measured it.
-    base_rtt: Option<Duration>,
+    /// The round trip as the sender has measured it, microseconds; 0: not known.
+    base_rtt: u32,
     /// The weighted average of twice the trip time (line 4), or of the waiting alone: what is added to the base.
     average: Option<Duration>,
     waiting: Duration,
@@ -31,11 +32,25 @@ pub(super) struct Stream {
     /// The last time stamp, and when it came.
     last_stamp: (TimeStamp, Instant),
     last_notice: Option<Instant>,
-    /// Packets since the senders' shares were last counted.
+    /// The interval then, microseconds.
+    said: u32,
+    /// Packets since the senders' shares were last counted, and in the period before.
     pub carried: u32,
+    pub before: u32,
     /// The last notification or SNACK.
     pub held_back: Option<Instant>,
     pub owes: Owes,
+}
+
+/// What is the same for all streams.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Common {
+    /// See [`Report`].
+    pub share: u32,
+    /// The share is that of a queue in which the packets of all stand: it, and no receive rate, is what a sender may have.
+    pub crowd: bool,
+    /// They stand there now.
+    pub waits: bool,
 }
 
 /// What the sink has to say.
@@ -55,16 +70,18 @@ impl Stream {
             packets: Reorder::new(first, config.reorder_packets),
             end: None,
             ended: false,
-            trips: Trips::default(),
+            trips: Trips::NONE,
             trend: Trend::new(),
             arrivals: Arrivals::new(),
-            base_rtt: None,
+            base_rtt: 0,
             average: None,
             waiting: Duration::ZERO,
             standing: 0,
             last_stamp: (TimeStamp(0), Instant::ZERO),
             last_notice: None,
+            said: u32::MAX,
             carried: 0,
+            before: 0,
             held_back: None,
             owes: Owes::default(),
         }
@@ -76,6 +93,7 @@ impl Stream {
         now: Instant,
         config: &SinkConfig,
         pool: &mut Pool,
+        crowd: &mut Crowd,
         data: &Data,
     ) -> Placed {
         let beyond = self.end.is_some_and(|end| !data.seq.lt(end));
@@ -84,7 +102,7 @@ impl Stream {
             return Placed::Known;
         }
         if let Some(rtt) = data.rtt {
-            self.base_rtt = Some(micros(rtt));
+            self.base_rtt = rtt;
         }
         // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
         let due = now + self.rtt(config) / 2;
@@ -101,33 +119,53 @@ impl Stream {
                 self.carried = self.carried.saturating_add(1);
                 if !data.repeated {
                     self.arrivals.missed(missed);
+                    crowd.missed(missed);
                 }
-                self.measure(now, config, data);
+                self.measure(now, config, crowd, data);
             }
         }
         placed
     }
 
-    fn measure(&mut self, now: Instant, config: &SinkConfig, data: &Data) {
+    fn measure(&mut self, now: Instant, config: &SinkConfig, crowd: &mut Crowd, data: &Data) {
         self.last_stamp = (data.time, now);
-        if data.repeated {
-            self.arrivals.interrupted();
-        } else {
-            self.arrivals.arrived(now, data.seq);
+        match config.receive_rate {
+            ReceiveRate::Arrivals => self.arrivals.came(now),
+            _ if data.repeated => self.arrivals.interrupted(),
+            _ => self.arrivals.arrived(now, data.seq),
         }
-        let trip = self.trips.observe(now, data.time, config.drift_ppm);
+        if self.trips.is_none() {
+            // What stands in a queue from the beginning knows no better: others do.
+            self.trips = Trips::new(now, data.time, crowd.waiting());
+        }
+        // A queue takes as long to become empty as it is deep.
+        let trip = self.trips.observe(now, data.time, config.least_span.max(self.waiting * 2));
         self.waiting = trip.waiting;
+        crowd.observe(now, trip.waiting, config.least_waiting);
         self.average(config, trip);
         let rises = self.trend.observe(trip.relative, config.trend);
         let waits = config.standing.is_some_and(|standing| trip.waiting >= standing.waiting);
         self.standing = if waits { self.standing.saturating_add(1) } else { 0 };
         let rises = rises && trip.waiting >= self.tolerated(config);
-        if (rises || self.stands()) && self.may_notify(now, config, trip) {
-            self.owes.congestion = true;
-            self.last_notice = Some(now);
-            if config.after_notice == AfterNotice::Forget {
-                self.trend.clear();
-            }
+        // Far less comes than was said: that was the rate of before, and the guard time is that of a queue.
+        let fell = self.stands() && u64::from(self.arrivals.average()) * 3 > u64::from(self.said) * 4;
+        if fell || (rises || self.stands()) && self.may_notify(now, config, trip) {
+            self.notify(now, config);
+        }
+    }
+
+    /// Packets of late.
+    pub(super) fn brought(&self) -> u32 {
+        self.before.saturating_add(self.carried)
+    }
+
+    /// There will be a notification.
+    pub(super) fn notify(&mut self, now: Instant, config: &SinkConfig) {
+        self.owes.congestion = true;
+        self.last_notice = Some(now);
+        self.said = self.arrivals.average();
+        if config.after_notice == AfterNotice::Forget {
+            self.trend.clear();
         }
     }
 
@@ -190,19 +228,19 @@ impl Stream {
     }
 
     /// What every word to the sender says.
-    pub(super) fn report(&mut self, now: Instant, config: &SinkConfig, share: u32) -> Report {
+    pub(super) fn report(&mut self, now: Instant, config: &SinkConfig, common: Common) -> Report {
         let (stamp, at) = self.last_stamp;
         let tolerated = self.tolerated(config).max(LEAST_DELAYED);
         let since = as_micros(now.saturating_since(at));
-        let interval = self.interval(config);
+        let interval = if common.crowd { 0 } else { self.interval(config) };
         Report {
             stream: self.id,
             next: self.packets.next(),
             echo: TimeStamp(stamp.0.wrapping_add(since)),
             interval,
             rtt: as_micros(self.rtt(config)),
-            share,
-            delayed: self.waiting >= tolerated,
+            share: common.share,
+            delayed: common.waits || self.waiting >= tolerated,
             complete: self.is_complete(),
         }
     }
@@ -210,7 +248,7 @@ impl Stream {
     /// The interval whose reciprocal is said to be the receive rate, microseconds; 0: not known.
     fn interval(&mut self, config: &SinkConfig) -> u32 {
         let interval = match config.receive_rate {
-            ReceiveRate::Intervals => self.arrivals.average(),
+            ReceiveRate::Intervals | ReceiveRate::Arrivals => self.arrivals.average(),
             ReceiveRate::LessLosses => self.arrivals.average_less_losses(),
         };
         match config.standing {
@@ -227,7 +265,7 @@ impl Stream {
         &mut self,
         now: Instant,
         config: &SinkConfig,
-        share: u32,
+        common: Common,
         pool: &mut Pool,
     ) -> Option<Snack> {
         if self.packets.due(pool)? > now {
@@ -243,24 +281,23 @@ impl Stream {
         let first = first.max(LEAST_REPEAT);
         let missing = self.packets.ask(pool, now, |asked| now + first * (1 << asked.min(MOST_DOUBLINGS)));
         self.held_back = Some(now);
-        Some(Snack { report: self.report(now, config, share), missing })
+        Some(Snack { report: self.report(now, config, common), missing })
     }
 
     /// The notification that is owed, if one is.
-    pub(super) fn congestion(&mut self, now: Instant, config: &SinkConfig, share: u32) -> Option<Report> {
+    pub(super) fn congestion(&mut self, now: Instant, config: &SinkConfig, common: Common) -> Option<Report> {
         core::mem::take(&mut self.owes.congestion).then(|| {
             self.held_back = Some(now);
-            self.report(now, config, share)
+            self.report(now, config, common)
         })
     }
 
-    fn rtt(&self, config: &SinkConfig) -> Duration {
+    pub(super) fn rtt(&self, config: &SinkConfig) -> Duration {
+        let base = if self.base_rtt == 0 { config.initial_rtt } else { micros(self.base_rtt) };
         match (config.rtt, self.average) {
-            (_, None) => self.base_rtt.unwrap_or(config.initial_rtt),
+            (_, None) => base,
             (RttSource::TwiceTripTime, Some(average)) => average,
-            (RttSource::BasePlusWaiting, Some(waiting)) => {
-                self.base_rtt.unwrap_or(config.initial_rtt) + waiting
-            }
+            (RttSource::BasePlusWaiting, Some(waiting)) => base + waiting,
         }
     }
 
@@ -271,7 +308,7 @@ impl Stream {
 }
 
 /// A sender of few packets has long intervals, and a queue of others before it all the same.
-const MOST_TOLERATED: Duration = Duration::from_millis(100);
+pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
 /// Less waiting than this is never called a delay.
 const LEAST_DELAYED: Duration = Duration::from_millis(1);
 /// A SNACK is never repeated sooner: time must move on, whatever the clocks say.

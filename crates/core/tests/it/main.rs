@@ -20,6 +20,7 @@ mod rdca_allocations;
 mod rdca_faults;
 mod rdca_rates;
 mod rdca_scenarios;
+mod rdca_steps;
 mod rdca_trend;
 mod set;
 mod tcp_bbr;

@@ -265,7 +265,7 @@ fn a_reported_loss_withholds_the_rise() {
 
 #[test]
 fn the_rise_accelerates_while_nothing_speaks_against_it() {
-    let acceleration = Some(Acceleration { after: Duration::from_secs(4), doublings: 2 });
+    let acceleration = Some(Acceleration { after: Duration::from_secs(4), doublings: 2, part: None });
     let mut sender =
         open(SenderConfig { acceleration, growth: Growth::Always, ..patient(SenderConfig::default()) });
     sender.handle_message(at(1_000), &Message::Congestion(report(0, at(1_000))));

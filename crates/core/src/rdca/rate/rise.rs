@@ -9,6 +9,8 @@ use crate::time::{Duration, Instant};
 pub(super) struct Rise {
     /// Octets per second.
     pub rate: u32,
+    /// The rate after the last cut.
+    from: u32,
     /// Up to when it has risen.
     raised: Instant,
     /// Since when nothing speaks against it.
@@ -29,7 +31,7 @@ struct Stretch {
 impl Rise {
     /// From `rate` on.
     pub(super) const fn new(now: Instant, rate: u32) -> Self {
-        Self { rate, raised: now, calm: now, ceiling: 0 }
+        Self { rate, from: rate, raised: now, calm: now, ceiling: 0 }
     }
 
     /// A new rate; the ceiling stays.
@@ -47,34 +49,35 @@ impl Rise {
         now.saturating_since(self.calm)
     }
 
-    /// A loss was reported.
-    pub(super) fn withhold(&mut self, now: Instant, config: &SenderConfig, rtt: Duration) {
+    /// A loss was reported, of packets that wait or not.
+    pub(super) fn withhold(&mut self, now: Instant, config: &SenderConfig, rtt: Duration, delayed: bool) {
         match config.withhold {
-            Withhold::Interval => self.raised += config.raise_every,
-            Withhold::RoundTrip => {
+            Withhold::RoundTrip if delayed => {
                 self.raised = self.raised.max(now + rtt);
                 self.calm = now;
             }
+            Withhold::Interval | Withhold::RoundTrip => self.raised += config.raise_every,
         }
     }
 
-    /// The rate was not used until now, and does not rise for it.
-    pub(super) fn skip(&mut self, now: Instant) {
+    /// The rate was not used until now: it does not rise for it, and that was no calm.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.calm += now.saturating_since(self.raised);
         self.raised = self.raised.max(now);
     }
 
-    /// The same, where nothing could be sent: that was no calm either.
-    pub(super) fn pause(&mut self, now: Instant) {
-        self.calm += now.saturating_since(self.raised);
-        self.skip(now);
+    /// The same, where nothing could be sent: nobody knows what the network carries by now.
+    pub(super) fn anew(&mut self, now: Instant) {
+        self.pause(now);
+        self.calm = now;
     }
 
     /// The rise up to `now`, one stretch after the other.
-    pub(super) fn advance(&mut self, now: Instant, config: &SenderConfig) {
+    pub(super) fn advance(&mut self, now: Instant, config: &SenderConfig, rtt: Duration) {
         let doublings = config.acceleration.map_or(0, |acceleration| acceleration.doublings);
         // A turn for each stage, for what is slower, before and after it, and for a rest.
         for _ in 0..u64::from(doublings) + 5 {
-            let Stretch { every, step, ends, below } = self.stretch(config);
+            let Stretch { every, step, ends, below } = self.stretch(config, rtt);
             if now < self.raised + every {
                 return;
             }
@@ -86,8 +89,7 @@ impl Rise {
         }
     }
 
-    fn stretch(&self, config: &SenderConfig) -> Stretch {
-        let every = config.raise_every.max(TICK);
+    fn stretch(&self, config: &SenderConfig, rtt: Duration) -> Stretch {
         let rate = u64::from(self.rate);
         let mut below = u64::MAX;
         if let Some(caution) = config.caution {
@@ -97,15 +99,32 @@ impl Rise {
             if self.raised < ends && rate < low {
                 below = low;
             } else if self.raised < ends && rate < high {
+                let (every, step) = self.speed(config, 0);
                 let every = every * u64::from(caution.slower.max(1));
-                return Stretch { every, step: u64::from(config.raise_step), ends, below: high };
+                return Stretch { every, step, ends, below: high };
             }
         }
-        let Acceleration { after, doublings } =
-            config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0 });
-        let (after, last) = (after.max(TICK), u64::from(doublings.min(16)));
+        let Acceleration { after, doublings, .. } =
+            config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0, part: None });
+        // What a rise has done is known a round trip later. The paper's interval is the same for all.
+        let (after, last) = (after.max(rtt).max(TICK), u64::from(doublings.min(16)));
         let stage = intervals(self.raised, self.calm, after).min(last);
         let ends = if stage < last { self.calm + after * (stage + 1) } else { Instant::FAR_FUTURE };
-        Stretch { every, step: u64::from(config.raise_step) << stage, ends, below }
+        let (every, step) = self.speed(config, stage);
+        Stretch { every, step, ends, below }
+    }
+
+    /// How many octets per second the rate rises in how long.
+    fn speed(&self, config: &SenderConfig, stage: u64) -> (Duration, u64) {
+        let every = config.raise_every.max(TICK);
+        match config.acceleration.and_then(|acceleration| acceleration.part) {
+            None => (every, u64::from(config.raise_step) << stage),
+            Some(part) => {
+                let second = (u64::from(self.from) << stage) / u64::from(part.max(1));
+                let second = second.min(u64::from(self.rate) / 2).max(1);
+                let step = (second * every.as_nanos() / 1_000_000_000).max(1);
+                (Duration::from_nanos(step * 1_000_000_000 / second), step)
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 use anabranch_wire::rdca::{Ranges, Seq};
 
 use super::*;
+use crate::rdca::config::Caution;
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
@@ -67,9 +68,11 @@ fn nothing_rises_while_nothing_can_be_sent() {
     assert!(control.rate(&config) <= before + 80, "{before} {}", control.rate(&config));
 }
 
-/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second.
+/// The rate some seconds after a SNACK, with a rise of 100 octets a second each second, and caution for a minute.
 fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
-    let config = SenderConfig { acceleration: None, ..SenderConfig::default() };
+    let ours = SenderConfig::default();
+    let caution = ours.caution.map(|caution| Caution { lasts: Duration::from_secs(60), ..caution });
+    let config = SenderConfig { acceleration: None, caution, ..ours };
     let mut control = at_ten_a_second(&config);
     control.lost(at(4000), &config, snack, false);
     control.grow(at(4000 + 1000 * seconds), &config, true);

@@ -6,11 +6,11 @@ use anabranch_wire::rdca::{
 };
 use bytes::Bytes;
 
-use super::{Closing, Hearing, Outcome, Sender, SenderEvent, State};
+use super::{Closing, Hearing, NO_ROUND_TRIP, Outcome, Sender, SenderEvent, State};
 use crate::rdca::config::{Drain, HandshakeRtt};
 use crate::rdca::rate::RateControl;
 use crate::rdca::trend::WINDOW;
-use crate::rdca::trip::{micros, time_stamp};
+use crate::rdca::trip::{as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
 impl Sender {
@@ -36,7 +36,7 @@ impl Sender {
                 self.set_rtt(now, report);
                 self.rate.notified(now, &self.config, report, self.is_application_limited());
                 self.handle_report(now, report);
-                self.drain(now);
+                self.drain(now, report.echo);
                 true
             }
             (Message::Confirm(report), State::Open(stream)) if report.stream == stream => {
@@ -58,14 +58,14 @@ impl Sender {
         if reply.incarnation != self.incarnation {
             return false;
         }
-        self.measure(now, reply.echo, false);
+        self.measure(now, reply.echo, None);
         let rtt = match self.config.handshake {
-            HandshakeRtt::Own => self.base_rtt,
+            HandshakeRtt::Own => self.base_rtt(),
             HandshakeRtt::Sink => Some(micros(reply.rtt)).filter(|rtt| !rtt.is_zero()),
         };
         self.rate = RateControl::new(now, &self.config, rtt.unwrap_or(self.config.initial_rtt));
         self.state = State::Open(reply.stream);
-        (self.next_send, self.last_sent) = (now, None);
+        self.next_send = now;
         (self.since_idle, self.since_confirm, self.tell_rtt) = (0, 0, TELL_RTT);
         if self.config.handshake == HandshakeRtt::Own {
             // The request may have waited until a route was found. The first packet asks for an answer, which measures
@@ -108,7 +108,7 @@ impl Sender {
         self.confirmed = sent;
         self.told.clear();
         self.gone = Ranges::EMPTY;
-        (self.probe_at, self.word.probe, self.base_rtt) = (None, false, None);
+        (self.probe_at, self.word.probe, self.round_trips) = (None, false, NO_ROUND_TRIP);
         self.incarnation = Incarnation(self.incarnation.0.wrapping_add(1));
         self.state = State::Opening { due: now, tries: 0 };
     }
@@ -116,10 +116,11 @@ impl Sender {
     fn handle_snack(&mut self, now: Instant, snack: &Snack) {
         let report = &snack.report;
         self.counters.snacks += 1;
+        self.since_loss = 0;
         self.set_rtt(now, report);
         self.rate.lost(now, &self.config, snack, self.is_application_limited());
         self.handle_report(now, report);
-        let on_its_way = self.base_rtt.unwrap_or(Duration::ZERO);
+        let on_its_way = self.base_rtt().unwrap_or(Duration::ZERO);
         self.gone = Ranges::EMPTY;
         for range in snack.missing.as_slice() {
             self.queue.want(*range, now, on_its_way);
@@ -139,8 +140,11 @@ impl Sender {
             self.counters.strange += 1;
             return;
         }
-        self.measure(now, report.echo, report.delayed);
-        self.next_send = self.next_send.min(now + self.rate.spacing(&self.config));
+        self.rate.told(now, &self.config, report);
+        self.measure(now, report.echo, report.delayed.then_some(report.rtt));
+        if !report.delayed {
+            self.next_send = self.next_send.min(now + self.rate.spacing(&self.config));
+        }
         if self.confirmed.lt(report.next) {
             self.confirmed = report.next;
             self.queue.confirm(report.next);
@@ -160,15 +164,18 @@ impl Sender {
         if closing && report.complete && all_there {
             return self.finish(Outcome::Complete);
         }
-        let wait = if closing { self.answer_wait() } else { self.config.tail_after };
+        let wait = if closing { self.answer_wait() } else { self.tail_after() };
         self.probe_at = (closing || !all_there).then_some(now + wait);
     }
 
     /// Pauses for as long as packets wait on the way.
-    fn drain(&mut self, now: Instant) {
-        if let (Drain::OwnPart, Some(base)) = (self.config.drain, self.base_rtt) {
-            let waiting = (self.rate.rtt - base).min(LONGEST_PAUSE);
-            self.next_send = self.next_send.max(now + waiting);
+    fn drain(&mut self, now: Instant, echo: TimeStamp) {
+        if let (Drain::OwnPart, Some(base)) = (self.config.drain, self.base_rtt()) {
+            let last = micros(time_stamp(now).since(echo).max(0).unsigned_abs());
+            let waiting = (self.rate.rtt.max(last) - base).min(LONGEST_PAUSE);
+            // Senders that are told together must not go on together.
+            let phase = self.next_send.saturating_since(now).min(self.rate.spacing(&self.config));
+            self.next_send = self.next_send.max(now + waiting + phase);
         }
     }
 
@@ -180,17 +187,17 @@ impl Sender {
         self.rate.set_rtt(if own { report.rtt.min(sample.unsigned_abs()) } else { report.rtt });
     }
 
-    /// A round trip on this clock alone.
-    fn measure(&mut self, now: Instant, echo: TimeStamp, delayed: bool) {
+    /// A round trip on this clock alone. What packets wait is no part of the base: `delayed` is the round trip with it by the
+    /// sink, which knows the base that it was told.
+    fn measure(&mut self, now: Instant, echo: TimeStamp, delayed: Option<u32>) {
         let sample = time_stamp(now).since(echo);
         if sample <= 0 {
             return;
         }
         let sample = micros(sample.unsigned_abs()).min(LONGEST_RTT);
-        // A route may have become longer; but what packets wait is no part of the base.
-        let rise = if delayed { 0 } else { 1 };
-        let base = self.base_rtt.map_or(sample, |base| sample.min(base + base / 16 * rise));
-        self.base_rtt = Some(base);
+        let waiting = delayed.zip(self.base_rtt()).map_or(Duration::ZERO, |(rtt, base)| micros(rtt) - base);
+        let sample = i64::from(as_micros(sample - waiting)).max(1);
+        self.round_trips.observe(now, sample, ROUTE);
         self.tell_rtt = self.tell_rtt.max(1);
     }
 
@@ -203,6 +210,8 @@ impl Sender {
 /// Packets at the beginning that bear the round trip: so many are not all lost.
 const TELL_RTT: u8 = 4;
 /// No queue is drained for longer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// A route is what was measured within this time and as much before.
+const ROUTE: Duration = Duration::from_secs(4);
 /// No round trip is longer: an echo may be anything.
 const LONGEST_RTT: Duration = Duration::from_secs(60);

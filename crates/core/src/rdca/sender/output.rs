@@ -123,6 +123,7 @@ impl Sender {
         } else {
             self.counters.packets += 1;
             self.since_idle = self.since_idle.saturating_add(1);
+            self.since_loss = self.since_loss.saturating_add(1);
         }
         self.tell_room(now);
         Some(Message::Data(Data {
@@ -137,13 +138,14 @@ impl Sender {
         }))
     }
 
-    /// The last packet asks, the last repetition, one in [`crate::rdca::SenderConfig::confirm_every`], and a lone one: it
-    /// would be asked for by a probe.
+    /// The last packet asks, the last repetition, one in [`crate::rdca::SenderConfig::confirm_every`], a lone one, which
+    /// would be asked for by a probe, and one in half a queue that only the sink's word empties.
     fn asks_to_confirm(&mut self, now: Instant, last: bool, last_repetition: bool) -> bool {
         self.since_confirm = self.since_confirm.saturating_add(1);
         let regular = self.config.confirm_every.is_some_and(|every| self.since_confirm >= every);
-        let lone = self.last_sent.is_some_and(|at| now.saturating_since(at) >= self.config.tail_after);
-        let confirm = last || last_repetition && self.closing == Closing::Yes || regular || lone;
+        let lone = self.rate.last_sent().is_some_and(|at| now.saturating_since(at) >= self.tail_after());
+        let confirm =
+            last || last_repetition && self.closing == Closing::Yes || regular || lone || self.needs_word();
         if confirm {
             self.since_confirm = 0;
         }
@@ -153,7 +155,7 @@ impl Sender {
     fn rtt_to_tell(&mut self, confirm: bool) -> Option<u32> {
         let tells = self.tell_rtt > 0 || confirm;
         self.tell_rtt = self.tell_rtt.saturating_sub(1);
-        self.base_rtt.filter(|_| tells).map(as_micros)
+        self.base_rtt().filter(|_| tells).map(as_micros)
     }
 
     /// When the next packet may go: one interval after this one was allowed, if that was less than an interval ago.
@@ -166,7 +168,6 @@ impl Sender {
         } else {
             now + spacing
         };
-        self.last_sent = Some(now);
         self.rate.sends(now);
     }
 
@@ -176,7 +177,7 @@ impl Sender {
                 self.hearing = Hearing::Awaiting;
                 self.probe_at = Some(now + self.answer_wait());
             }
-            Hearing::Silent => self.probe_at = Some(now + self.config.tail_after.max(LEAST_PROBE)),
+            Hearing::Silent => self.probe_at = Some(now + self.tail_after().max(LEAST_PROBE)),
             Hearing::Awaiting | Hearing::Standby => {}
         }
     }

@@ -5,7 +5,7 @@ use anabranch_wire::rdca::{Incarnation, Message, Reply, Seq, StreamId};
 use super::event::{PeerId, SinkCounters};
 use crate::rdca::config::SinkConfig;
 use crate::rdca::reorder::Pool;
-use crate::rdca::stream::Stream;
+use crate::rdca::stream::{Common, Stream};
 use crate::time::{Duration, Instant};
 
 /// A stream that was asked for, until data comes on it.
@@ -51,7 +51,7 @@ impl Peer {
         &mut self,
         now: Instant,
         config: &SinkConfig,
-        share: u32,
+        common: Common,
         pool: &mut Pool,
         counters: &mut SinkCounters,
     ) -> Option<Message> {
@@ -61,19 +61,19 @@ impl Peer {
         }
         let stream = self.stream.as_mut()?;
         // A SNACK confirms, too, and a notification does. Whoever asked is answered by the first of them.
-        if let Some(snack) = stream.snack(now, config, share, pool) {
+        if let Some(snack) = stream.snack(now, config, common, pool) {
             counters.snacks += 1;
             stream.owes.confirm = false;
             return Some(Message::Snack(snack));
         }
-        if let Some(report) = stream.congestion(now, config, share) {
+        if let Some(report) = stream.congestion(now, config, common) {
             counters.congestions += 1;
             stream.owes.confirm = false;
             return Some(Message::Congestion(report));
         }
         if core::mem::take(&mut stream.owes.confirm) {
             counters.confirms += 1;
-            return Some(Message::Confirm(stream.report(now, config, share)));
+            return Some(Message::Confirm(stream.report(now, config, common)));
         }
         None
     }
