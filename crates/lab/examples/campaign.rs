@@ -3,12 +3,13 @@
 
 use std::process::ExitCode;
 
-use anabranch_core::tcp;
+use anabranch_core::{rdca, tcp};
 use anabranch_lab::campaign::faults::{self, Left};
 use anabranch_lab::campaign::{bottleneck, chains, crowds, networks, paths};
-use anabranch_testkit::rdca::{Faults, fault_run};
+use anabranch_testkit::rdca::{Case, Faults, fault_run, step_run};
+use rayon::prelude::*;
 
-const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|tcp-bottleneck \
+const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|rdca-steps|tcp-bottleneck \
                      [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         "mptcp-paths" => Ok(mptcp_paths(&options)),
         "tcp-bottleneck" => Ok(tcp_bottleneck()),
         "rdca-faults" => Ok(rdca_faults(&options)),
+        "rdca-steps" => Ok(rdca_steps(&options)),
         _ => return usage(),
     };
     match result {
@@ -134,6 +136,46 @@ fn mptcp_paths(options: &Options) -> bool {
     let (median, worst) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
     println!("{good} of {} at most 1.02; worst {worst:.3}, median {median:.3}", ratios.len());
     good == ratios.len()
+}
+
+/// At least 0.85 of the capacity and a Jain index of 0.9 from 10 s after each step on, and nothing is let go unconfirmed.
+fn rdca_steps(options: &Options) -> bool {
+    let count = options.count.unwrap_or(500);
+    let good = (0..count).into_par_iter().map(|number| {
+        let seed = options.seed << 32 | number;
+        let case = Case::random(seed, 200);
+        let mut config = rdca::Config::default();
+        // Room for the greatest rate times the longest round trip, twice.
+        config.sender.queue_packets = 512;
+        config.sink.reorder_packets = 512;
+        config.sender.release = rdca::Release::Confirmed;
+        let steps = step_run(&case, config, seed);
+        let (utilisation, jain) = steps.worst();
+        let good = utilisation >= 0.85 && jain >= 0.9 && steps.gone == 0;
+        println!(
+            "{number:4} {:3} senders, {:.0} of {:.0} packets/s, queue {}, {} ms, loss {:.1} %: utilisation {utilisation:.3}, \
+             Jain {jain:.3}, {} gone, {} overflows, control {:.3} {}",
+            case.joins.len(),
+            case.offered * case.joins.len() as f64,
+            case.capacity,
+            case.queue,
+            case.delay.as_millis(),
+            case.loss as f64 / 10.0,
+            steps.gone,
+            steps.overflows,
+            steps.control,
+            if good { "" } else { "BAD" }
+        );
+        if !good {
+            for judged in &steps.judged {
+                println!("     {number} {:.3} {:.3} after {:?}", judged.utilisation, judged.jain, judged.change);
+            }
+        }
+        good
+    });
+    let good = good.filter(|good| *good).count() as u64;
+    println!("{good} of {count} have it after every step");
+    good == count
 }
 
 /// Every packet that was taken arrives once and in order, or its application is told.
