@@ -5,10 +5,11 @@
 //! it, the path is busy, what comes is what it carries, and all of them have to share that.
 
 use super::arrivals::Arrivals;
-use super::stream::MOST_TOLERATED;
 use super::trip::micros;
 use crate::time::{Duration, Instant};
 
+/// A sender of few packets has long intervals, and a queue of others before it all the same.
+pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
 /// So many packets one after the other.
 const RUN: u32 = 16;
 /// The least that is waited is that of so many at most.

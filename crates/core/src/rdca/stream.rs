@@ -4,7 +4,7 @@ use anabranch_wire::rdca::{Data, Incarnation, Probe, Range, Report, Seq, Snack, 
 
 use super::arrivals::Arrivals;
 use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, SnackRepeat};
-use super::crowd::Crowd;
+use super::crowd::{Crowd, MOST_TOLERATED};
 use super::reorder::{Placed, Pool, Reorder};
 use super::trend::{Trend, WINDOW};
 use super::trip::{Trip, Trips, as_micros, micros, time_stamp};
@@ -307,8 +307,6 @@ impl Stream {
     }
 }
 
-/// A sender of few packets has long intervals, and a queue of others before it all the same.
-pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
 /// Less waiting than this is never called a delay.
 const LEAST_DELAYED: Duration = Duration::from_millis(1);
 /// A SNACK is never repeated sooner: time must move on, whatever the clocks say.
