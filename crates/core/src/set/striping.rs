@@ -124,9 +124,9 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
     let rival = |p: &PathView| p.usable && (p.outstanding > 0 || p.chunk > 0);
     let mut team: Vec<usize> = (0..paths.len()).filter(|i| rival(&paths[*i])).collect();
     team.sort_by_key(|i| Reverse(paths[*i].rate));
-    // A session needs several chunks on its way to be worth its round trip: a small buffer feeds few. Those of which
+    // A session needs a chunk on its way while the one before is acknowledged: a small buffer feeds few. Those of which
     // nothing is known yet show what they are with one chunk each.
-    let most = (file.buffer / (4 * SMALLEST_CHUNK)).max(1);
+    let most = (file.buffer / (2 * SMALLEST_CHUNK)).max(1);
     let (mut faster, mut members) = (0, 0);
     team.retain(|i| {
         let path = &paths[*i];
