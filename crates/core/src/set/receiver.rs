@@ -170,6 +170,8 @@ pub struct Receiver {
     freed: Instant,
     next_stream: u32,
     effects: VecDeque<Effect>,
+    /// Octets in order that had to leave a ring before the rest of what was read with them came in.
+    made_room: VecDeque<Bytes>,
     counters: ReceiverCounters,
 }
 
@@ -192,6 +194,7 @@ impl Receiver {
             freed: Instant::ZERO,
             next_stream: 0,
             effects: VecDeque::new(),
+            made_room: VecDeque::new(),
             counters: ReceiverCounters::default(),
         }
     }
@@ -246,8 +249,9 @@ impl Receiver {
 
     /// The next thing that the driver shall do.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        // What a ring holds goes out before whatever was said of it.
-        self.pop_waiting().or_else(|| self.effects.pop_front())
+        // What a ring holds goes out before whatever was said of it, and what had to leave it before that first of all.
+        let made_room = self.made_room.pop_front().map(|octets| Effect::Deliver { octets });
+        made_room.or_else(|| self.pop_waiting()).or_else(|| self.effects.pop_front())
     }
 
     /// The present transfer and the octets of it delivered in order.
@@ -351,18 +355,21 @@ impl Receiver {
     fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
         let mut at = offset;
         while !octets.is_empty() {
-            let Some(transfer) = &mut self.transfer else { return false };
-            transfer.news = now;
-            let length = octets.len().min(transfer.reorder.room_from(at));
-            if length == 0 {
-                return false;
+            let room = |this: &Self| this.transfer.as_ref().map_or(0, |t| t.reorder.room_from(at));
+            if room(self) < octets.len() {
+                while let Some(octets) = self.pop_octets() {
+                    self.made_room.push_back(octets);
+                }
             }
+            let length = octets.len().min(room(self));
+            let Some(transfer) = self.transfer.as_mut().filter(|_| length > 0) else { return false };
+            transfer.news = now;
             let piece = octets.split_to(length);
             let Some(new) = transfer.reorder.insert(&mut self.waiting, at, piece) else { return false };
             at += length as u64;
             self.counters.duplicate_octets += length as u64 - new;
             self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
-            if self.config.holding == Holding::Pieces || !octets.is_empty() {
+            if self.config.holding == Holding::Pieces {
                 while let Some(effect) = self.pop_waiting() {
                     self.effects.push_back(effect);
                 }
@@ -372,8 +379,11 @@ impl Receiver {
     }
 
     fn pop_waiting(&mut self) -> Option<Effect> {
-        let octets = self.transfer.as_mut()?.reorder.pop(&mut self.waiting)?;
-        Some(Effect::Deliver { octets })
+        Some(Effect::Deliver { octets: self.pop_octets()? })
+    }
+
+    fn pop_octets(&mut self) -> Option<Bytes> {
+        self.transfer.as_mut()?.reorder.pop(&mut self.waiting)
     }
 
     fn consider_ack(&mut self, now: Instant, stream: StreamId) {

@@ -48,3 +48,48 @@ fn section_4_4_shares_follow_what_each_session_delivers() {
     }
     assert_eq!((later[&good], later[&poor]), (48_000, 16_000));
 }
+
+/// Reads that are longer than the buffer, of two sessions and with the driver slow to ask: the octets come out in order, however
+/// they are held.
+#[test]
+fn what_is_read_at_once_may_be_longer_than_the_buffer() {
+    let file: Vec<u8> = (0..5000_u32).map(|i| (i * 7 + i / 256) as u8).collect();
+    for holding in [Holding::Pieces, Holding::Ring] {
+        for buffer in [1, 2, 7, 81, 500, 1500] {
+            for polls_after in 1..4 {
+                let config = ReceiverConfig { buffer, holding, ..ReceiverConfig::default() };
+                let mut node = Receiver::new(config);
+                let transfer = TransferId(7);
+                let request =
+                    Request { version: VERSION, transfer, length: 5000, plan: Plan::Stripe, file: None };
+                say(&mut node, &Message::Request(request), &[]);
+                let join =
+                    |session| Message::Join(Join { transfer, session, sessions: 2, plan: Plan::Stripe });
+                let streams = [0, 1].map(|session| say(&mut node, &join(session), &[]));
+                let (mut at, mut read, mut delivered) = (0, 0, Vec::new());
+                let mut take = |node: &mut Receiver| {
+                    while let Some(effect) = node.poll_effect() {
+                        if let Effect::Deliver { octets } = effect {
+                            delivered.extend_from_slice(&octets);
+                        }
+                    }
+                };
+                while at < file.len() {
+                    let length = [1, 300, 2, 40, 1000][read % 5].min(file.len() - at);
+                    let said = chunk(at as u64, &file[at..at + length]);
+                    node.handle_stream(Instant::ZERO, streams[read % 2], StreamEvent::Data(said.into()));
+                    (at, read) = (at + length, read + 1);
+                    if read % polls_after == 0 {
+                        take(&mut node);
+                    }
+                }
+                take(&mut node);
+                assert!(
+                    delivered == file,
+                    "{holding:?}, buffer {buffer}, {polls_after}: {}",
+                    delivered.len()
+                );
+            }
+        }
+    }
+}
