@@ -170,8 +170,6 @@ pub struct Receiver {
     freed: Instant,
     next_stream: u32,
     effects: VecDeque<Effect>,
-    /// Octets in order that had to leave a ring before the rest of what was read with them came in.
-    made_room: VecDeque<Bytes>,
     counters: ReceiverCounters,
 }
 
@@ -194,7 +192,6 @@ impl Receiver {
             freed: Instant::ZERO,
             next_stream: 0,
             effects: VecDeque::new(),
-            made_room: VecDeque::new(),
             counters: ReceiverCounters::default(),
         }
     }
@@ -250,8 +247,10 @@ impl Receiver {
     /// The next thing that the driver shall do.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         // What a ring holds goes out before whatever was said of it, and what had to leave it before that first of all.
-        let made_room = self.made_room.pop_front().map(|octets| Effect::Deliver { octets });
-        made_room.or_else(|| self.pop_waiting()).or_else(|| self.effects.pop_front())
+        match self.effects.front() {
+            Some(Effect::Deliver { .. }) => self.effects.pop_front(),
+            _ => self.pop_waiting().or_else(|| self.effects.pop_front()),
+        }
     }
 
     /// The present transfer and the octets of it delivered in order.
@@ -357,8 +356,11 @@ impl Receiver {
         while !octets.is_empty() {
             let room = |this: &Self| this.transfer.as_ref().map_or(0, |t| t.reorder.room_from(at));
             if room(self) < octets.len() {
-                while let Some(octets) = self.pop_octets() {
-                    self.made_room.push_back(octets);
+                let is_deliver = |effect: &Effect| matches!(effect, Effect::Deliver { .. });
+                let mut place = self.effects.iter().take_while(|effect| is_deliver(effect)).count();
+                while let Some(effect) = self.pop_waiting() {
+                    self.effects.insert(place, effect);
+                    place += 1;
                 }
             }
             let length = octets.len().min(room(self));
@@ -379,11 +381,8 @@ impl Receiver {
     }
 
     fn pop_waiting(&mut self) -> Option<Effect> {
-        Some(Effect::Deliver { octets: self.pop_octets()? })
-    }
-
-    fn pop_octets(&mut self) -> Option<Bytes> {
-        self.transfer.as_mut()?.reorder.pop(&mut self.waiting)
+        let octets = self.transfer.as_mut()?.reorder.pop(&mut self.waiting)?;
+        Some(Effect::Deliver { octets })
     }
 
     fn consider_ack(&mut self, now: Instant, stream: StreamId) {
