@@ -194,8 +194,8 @@ impl Node {
             return Some(self.table.find_or_blank(key, now));
         }
         if self.table.is_full() {
-            // Beyond a second there is little to do for a connection but with its round trip; within, what is under way
-            // would lose its cache to whoever sends something.
+            // A connection that was silent for a second has little under way that a cache could repeat. Evicting a live one
+            // would let any sender of one segment take the cached segments of another connection.
             let oldest = self.table.stalest().filter(|at| !self.table.get(*at).is_live(now));
             let Some(oldest) = oldest else { return Some(self.table.find_or_blank(key, now)) };
             self.table.remove(oldest);

@@ -288,7 +288,7 @@ impl Router {
         }
     }
 
-    /// So many new paths have come, and these are gone for others.
+    /// Registers `count` new paths, and the paths that they replaced.
     fn built(&mut self, now: Instant, count: u64, replaced: Vec<OwnPath>, random: u32) {
         self.counters.built += count;
         self.counters.replaced += replaced.len() as u64;

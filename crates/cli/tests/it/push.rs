@@ -110,7 +110,7 @@ fn the_json_has_the_documented_fields() {
         "goodput_bit_per_s",
         "gateways",
         "compare",
-        // Not in issue 2's list: how far a transfer got that failed.
+        // How far a failed transfer got.
         "delivered_bytes",
         // What a push that was interrupted does not send again.
         "resumed_from",

@@ -1,4 +1,4 @@
-//! So many in any second (RFC 3561 sections 6.3 and 6.11).
+//! Rate limits: at most N messages in any second (RFC 3561 sections 6.3 and 6.11).
 
 use alloc::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Probes: unicast DIOs over links that could be used, or are and carry nothing, so that their ETX is known.
+//! Probes: unicast DIOs that measure the ETX of links that carry no data.
 
 use super::etx::ONE;
 use super::own_path::OwnPath;

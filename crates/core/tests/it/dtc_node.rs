@@ -727,15 +727,15 @@ fn the_connection_silent_for_longest_makes_room_once_it_is_silent_for_a_second()
         bench.wait(10);
         bench.pass(other(port));
     }
-    assert_eq!(bench.evicted_and_stateless(), (0, 87), "nobody displaces what is live");
+    assert_eq!(bench.evicted_and_stateless(), (0, 87), "a live connection is not evicted");
     bench.pass(other(12));
     bench.wait(130);
     bench.pass(other(13));
     assert_eq!((bench.node.connections(), bench.evicted_and_stateless()), (2, (1, 87)));
     bench.pass(other(12));
     bench.pass(other(13));
-    assert_eq!(bench.evicted_and_stateless(), (1, 87), "11 went, not 12");
-    // And what was locked of it is looked after all the same.
+    assert_eq!(bench.evicted_and_stateless(), (1, 87), "11 is evicted, not 12");
+    // The segment that was locked for 11 is repeated all the same.
     bench.wait(3000);
     assert_eq!(bench.sent(), [other(11)]);
 }
@@ -749,9 +749,9 @@ fn a_connection_without_room_for_its_state_has_its_segments_cached() {
     assert_eq!(bench.evicted_and_stateless(), (0, 1));
     bench.report(&other(12), LinkEvent::TimedOut);
     assert_eq!(bench.sent(), [other(12)]);
-    // Nothing of it is held back: what else it says is not known.
+    // No segment of it is held back: its state is not known.
     bench.pass(other(12));
-    // What the receiver has is not repeated.
+    // A segment that the receiver has is not repeated.
     let acks = Segment { dst_port: 12, ..ack(2, &[]) };
     assert_eq!(bench.node.handle_segment(ms(bench.now), back(), &acks, LUCKY), Verdict::Forward);
     bench.wait(60_000);

@@ -156,7 +156,7 @@ impl Crowd {
         Ok(Completions { median, longest, jain: jain(&rates).unwrap_or(0.0) })
     }
 
-    /// The mean of some runs with a memory for so many connections and segments.
+    /// The mean of several runs with memory for this number of connections and segments.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Issue 7, point 2: what SET brings through three gateways against what three plain TCP connections bring over the same
-//! paths at once, against the best of them alone, and against Linux's MPTCP; one after the other in one run.
+//! Goodput of SET through three gateways, of three plain TCP connections over the same paths at once, of the best of them
+//! alone, and of Linux's MPTCP, one after the other in one run.
 //!
 //! The limits of the issue are held by `cargo xtask campaign deployed-goodput`, on a machine that has nothing else to do: what runs
 //! beside it takes more from programs than from the kernel's own TCP. As a test it is shorter, and wants half of them.

@@ -1,4 +1,4 @@
-//! Issue 6, point 4: three paths of 50, 20 and 5 Mbit/s, one striped connection, and 2 MB.
+//! Three paths of 50, 20 and 5 Mbit/s, one striped connection, and 2 MB.
 
 use std::fmt;
 use std::net::{TcpListener, TcpStream};

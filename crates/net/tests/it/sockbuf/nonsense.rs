@@ -1,4 +1,4 @@
-//! Issue 6, point 5: nonsense gets a clear error, or is ignored and counted, and nothing hangs.
+//! Bad input gets a clear error, or is ignored and counted, and nothing hangs.
 
 use std::fs::File;
 use std::io::Write;
