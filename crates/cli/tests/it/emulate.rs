@@ -108,7 +108,8 @@ fn an_echo_over_three_hops_of_10_ms_takes_60_ms() {
             assert_eq!((&traffic["bad"], &traffic["refused"]), (&0.into(), &0.into()), "{report}");
             assert!(traffic["packets_out"].as_u64() >= Some(10), "{report}");
         }
-        assert!(report["lag"]["batches"].as_u64() >= Some(60), "{report}");
+        // One for each echo; a busy machine has several packets in one batch.
+        assert!(report["lag"]["batches"].as_u64() >= Some(10), "{report}");
         assert!(report["lag"]["max_s"].as_f64() > Some(0.0), "{report}");
     }
 }

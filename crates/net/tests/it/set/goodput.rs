@@ -7,7 +7,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -67,10 +67,38 @@ fn three_unequal_gateways_carry_what_three_connections_carry_where_packets_are_l
     compare("sl", &paths, &Limits { sum: 0.90, best: Some(0.98), mptcp: None });
 }
 
+/// 1 Gbit/s beside 1 Mbit/s: the slow gateway may cost at most a twentieth of the time that the fast one takes alone.
+#[test]
+fn a_slow_gateway_takes_no_time_from_a_fast_one() {
+    let _guard = alone();
+    let slow = Path { kbit_per_s: 1_000, delay: Duration::from_millis(40), queue: 12_500, loss: 0 };
+    let Some(paths) = Paths::open("sg", &[path(1_000_000, 2, 0), slow]) else { return };
+    let octets = if is_campaign() { 200 << 20 } else { 20 << 20 };
+    let limit = if is_campaign() { 1.05 } else { 2.0 };
+    let mut attempts = Vec::new();
+    while attempts.len() < 4 {
+        let (fast, _) = set(&paths, 1, octets);
+        let (both, shares) = set(&paths, 2, octets);
+        println!(
+            "sg: {octets} bytes: {fast:.2} s through the fast gateway, {both:.2} s through both, {shares:?}"
+        );
+        if both <= fast * limit {
+            return;
+        }
+        attempts.push((fast, both));
+    }
+    panic!("seconds through the fast gateway and through both, limit {limit}: {attempts:?}");
+}
+
+/// Other tests of goodput wait until this guard is dropped.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What else runs on this machine can only take from either: the best of some attempts counts.
 fn compare(name: &str, paths: &[Path], limits: &Limits) {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = alone();
     let Some(paths) = Paths::open(name, paths) else { return };
     let mptcp = limits.mptcp.filter(|_| paths.announce());
     let mbit = |octets: u64, seconds: f64| octets as f64 * 8e-6 / seconds;
@@ -81,7 +109,7 @@ fn compare(name: &str, paths: &[Path], limits: &Limits) {
         let sum = mbit(octets, span().as_secs_f64());
         let best = limits.best.map(|least| (least, mbit(plain(&paths, 1)[0], span().as_secs_f64())));
         let mptcp = mptcp.map(|least| (least, mbit(octets, multipath(&paths, octets))));
-        let (seconds, shares) = set(&paths, octets as usize);
+        let (seconds, shares) = set(&paths, paths.addresses().count(), octets as usize);
         let ours = mbit(octets, seconds);
         let others = [Some((limits.sum, sum)), best, mptcp];
         let parts = others.map(|other| other.map(|(least, rate)| (least, rate, ours / rate)));
@@ -197,14 +225,14 @@ fn multipath(paths: &Paths, octets: u64) -> f64 {
     })
 }
 
-/// How long a file of so many octets takes, and what each gateway was given of it.
-fn set(paths: &Paths, octets: usize) -> (f64, Vec<(u64, u32)>) {
+/// Seconds that a file of `octets` bytes takes through the gateways of the first `gateways` paths, and each gateway's part of it.
+fn set(paths: &Paths, gateways: usize, octets: usize) -> (f64, Vec<(u64, u32)>) {
     let (tell, told) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     thread::scope(|scope| {
         let far = scope.spawn(|| {
             paths.far(|| {
-                let addresses: Vec<IpAddr> = paths.addresses().map(IpAddr::V4).collect();
+                let addresses: Vec<IpAddr> = paths.addresses().take(gateways).map(IpAddr::V4).collect();
                 on_one_thread(async {
                     let start = |ip: &IpAddr| {
                         let rule = "10.77.0.0/16:1-65535".parse().expect("a rule");
