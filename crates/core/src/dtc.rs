@@ -85,10 +85,11 @@ pub enum LinkEvent {
 /// for longest, if that is at least a second. If none has been, the segments of the new one are cached like
 /// all others, but nothing is measured for it, held back or answered. State begins with a SYN or with
 /// data, so that a node that comes late or has lost its state joins in; it ends after both FINs are acknowledged, with
-/// RST, or after [`Config::idle`].
+/// RST, or after [`Config::idle`]. Cached segments of a connection without state end with the next SYN between the same ends,
+/// or after [`Config::idle`].
 ///
 /// A segment whose numbers do not fit its connection is only forwarded ([`Counters::unacceptable`]): it may be stale or
-/// forged. It begins the connection anew once that has been silent for a second with nothing locked.
+/// forged. An acknowledgement of more than was seen frees the cached segments below it. Such a segment begins the connection anew once that has been silent for a second with nothing locked.
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
@@ -127,6 +128,7 @@ impl Node {
         let (key, way) = Key::of(flow, segment);
         let Some(at) = self.admit(now, key, way, segment) else {
             self.counters.unacceptable += 1;
+            self.acknowledged_beyond(&key, way, segment);
             return Verdict::Forward;
         };
         let stateless = at == Table::STATELESS;
@@ -190,6 +192,9 @@ impl Node {
         let acks = segment.flags.contains(Flags::ACK);
         let opens = segment.flags.contains(Flags::SYN) && !acks;
         let joins = !segment.payload.is_empty() && acks;
+        if opens {
+            self.cache.forget_former(&key, segment.seq);
+        }
         if reset || !(opens || joins) {
             return Some(self.table.find_or_blank(key, now));
         }
@@ -205,12 +210,26 @@ impl Node {
         Some(self.table.insert(Connection::new(key, now)))
     }
 
+    /// An acknowledgement of data that took another route, as after a change of routes, does not fit the state. The receiver
+    /// has the cached segments below it all the same. A forged one costs cached copies, nothing else.
+    fn acknowledged_beyond(&mut self, key: &Key, way: Way, segment: &Segment) {
+        let plain = segment.flags.without(Flags::SYN.with(Flags::RST)) == segment.flags;
+        if plain
+            && segment.flags.contains(Flags::ACK)
+            && self.table.find(key).is_some_and(|at| self.table.get(at).half(way).fits(segment.seq))
+        {
+            self.cache.acknowledged((key, way.back()), segment.ack);
+        }
+    }
+
     fn forget(&mut self, at: usize) {
         self.cache.forget(&self.table.get(at).key);
         self.table.remove(at);
         if self.table.len() == 0 {
-            self.sweep = Instant::FAR_FUTURE;
             self.ack_alarm = Instant::FAR_FUTURE;
+        }
+        if self.table.len() == 0 && self.cache.slots().is_empty() {
+            self.sweep = Instant::FAR_FUTURE;
         }
     }
 
@@ -270,7 +289,9 @@ impl Node {
             self.forget(at);
             self.counters.expired += 1;
         }
-        let oldest = self.table.iter().map(|c| c.last_seen).min();
+        self.cache.expire(now, self.config.idle);
+        let cached = self.cache.slots().iter().map(|slot| if slot.is_locked() { now } else { slot.sent_at });
+        let oldest = self.table.iter().map(|c| c.last_seen).chain(cached).min();
         self.sweep = oldest.map_or(Instant::FAR_FUTURE, |seen| seen + self.config.idle);
     }
 

@@ -6,7 +6,7 @@ use super::config::{Chance, Config, Displacement};
 use super::connection::LARGEST_FLIGHT;
 use super::flow::{Key, Way};
 use crate::segment::{Flags, Segment, SeqNumber};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// One place in the cache, taken.
 #[derive(Clone, Debug)]
@@ -183,6 +183,17 @@ impl Cache {
     /// A connection is over.
     pub(super) fn forget(&mut self, key: &Key) {
         self.slots.retain(|s| s.key != *key);
+    }
+
+    /// A SYN begins a connection. Segments of a former one between the same ends are not part of it, whatever their numbers.
+    pub(super) fn forget_former(&mut self, key: &Key, isn: SeqNumber) {
+        self.slots.retain(|s| s.key != *key || s.segment.flags.contains(Flags::SYN) && s.seq() == isn);
+    }
+
+    /// Segments that were not sent for `idle` are of connections that are over, or that have no state to expire. A locked
+    /// one has a timer of its own.
+    pub(super) fn expire(&mut self, now: Instant, idle: Duration) {
+        self.slots.retain(|s| s.is_locked() || now.saturating_since(s.sent_at) < idle);
     }
 
     /// A connection has something locked.

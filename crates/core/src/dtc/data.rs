@@ -70,6 +70,7 @@ impl Node {
         let deadline = (syn || self.config.custody == Custody::UntilLinkAck)
             .then(|| now + self.local_rto(self.table.get(at).half(way), 0));
         let lock = if deadline.is_some() { Lock::Locked } else { Lock::Open };
+        self.sweep = self.sweep.min(now + self.config.idle);
         self.counters.cached += 1;
         self.counters.locked += u64::from(deadline.is_some());
         self.counters.displaced += u64::from(matches!(place, Place::Instead(_)));
