@@ -18,6 +18,8 @@ const LONGEST: u32 = 64;
 const LEFT: u64 = 95;
 /// A share is as good for so long: the path may carry more by then.
 const GOOD: Duration = Duration::from_secs(10);
+/// Packets of one gap that count as lost at most.
+const MOST_OF_GAP: u32 = 3;
 /// A share of one.
 const WHOLE: u16 = 1 << 15;
 /// No channel loses such a share, and a queue that is never empty looks like a longer way.
@@ -53,9 +55,10 @@ impl Crowd {
         }
     }
 
-    /// Before a packet that was sent for the first time so many others were missed.
+    /// A packet arrived that was sent for the first time, and `packets` of the same sender before it are missing. A long gap is
+    /// the outage of that sender's own hop: a full queue drops packets of all senders in turn.
     pub(super) fn missed(&mut self, packets: u32) {
-        for _ in 0..packets.min(RUN) {
+        for _ in 0..packets.min(MOST_OF_GAP) {
             self.lost += (WHOLE - self.lost) / 64;
         }
         self.lost -= self.lost / 64;

@@ -297,8 +297,13 @@ impl Sink {
         fn stream(peer: &Option<Peer>) -> Option<&Stream> {
             peer.as_ref().and_then(|peer| peer.stream.as_ref()).filter(|stream| !stream.ended)
         }
-        let Some(last) = stream(&self.peers[slot]) else { return };
-        let guard = last.rtt(&self.config) + LEAST_GUARD;
+        if stream(&self.peers[slot]).is_none() {
+            return;
+        }
+        // The median: a single sender that reports a wrong round trip does not decide for all.
+        let mut trips: Vec<_> = self.peers.iter().filter_map(stream).map(|s| s.rtt(&self.config)).collect();
+        let middle = trips.len() / 2;
+        let guard = *trips.select_nth_unstable(middle).1 + LEAST_GUARD;
         let carried = self.peers.iter().filter_map(stream).map(Stream::brought);
         let Some(level) = self.crowd.share(now, guard, carried) else { return };
         for slot in 0..self.peers.len() {

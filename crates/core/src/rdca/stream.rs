@@ -7,7 +7,7 @@ use super::config::{AfterNotice, Guard, ReceiveRate, RttSource, SinkConfig, Snac
 use super::crowd::{Crowd, MOST_TOLERATED};
 use super::reorder::{Placed, Pool, Reorder};
 use super::trend::{Trend, WINDOW};
-use super::trip::{Trip, Trips, as_micros, micros, time_stamp};
+use super::trip::{LONGEST_RTT, Trip, Trips, as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
 /// One stream.
@@ -102,7 +102,7 @@ impl Stream {
             return Placed::Known;
         }
         if let Some(rtt) = data.rtt {
-            self.base_rtt = rtt;
+            self.base_rtt = rtt.min(as_micros(LONGEST_RTT));
         }
         // The request waits half a round trip, for a packet that was only overtaken (section 3.4).
         let due = now + self.rtt(config) / 2;

@@ -67,6 +67,8 @@ impl Least {
 pub(super) struct Trips {
     first: i32,
     last: i32,
+    /// When the last packet arrived.
+    came: Instant,
     /// The last trip time less the first one, microseconds; more than 32 bits, since the clocks drift.
     relative: i64,
     /// The least of those.
@@ -75,8 +77,13 @@ pub(super) struct Trips {
 
 impl Trips {
     /// No packet came yet.
-    pub(super) const NONE: Self =
-        Self { first: 0, last: 0, relative: 0, least: Least::new(Instant::ZERO, i64::MAX) };
+    pub(super) const NONE: Self = Self {
+        first: 0,
+        last: 0,
+        came: Instant::ZERO,
+        relative: 0,
+        least: Least::new(Instant::ZERO, i64::MAX),
+    };
 
     pub(super) fn is_none(&self) -> bool {
         self.least.get() == i64::MAX
@@ -85,13 +92,21 @@ impl Trips {
     /// The first packet, which was sent at `sent` and has waited for `waiting` already.
     pub(super) fn new(now: Instant, sent: TimeStamp, waiting: Duration) -> Self {
         let first = time_stamp(now).since(sent);
-        Self { first, last: first, relative: 0, least: Least::new(now, -i64::from(as_micros(waiting))) }
+        let least = Least::new(now, -i64::from(as_micros(waiting)));
+        Self { first, last: first, came: now, relative: 0, least }
     }
 
     pub(super) fn observe(&mut self, now: Instant, sent: TimeStamp, span: Duration) -> Trip {
         let trip = time_stamp(now).since(sent);
-        self.relative += i64::from(trip.wrapping_sub(self.last));
-        self.last = trip;
+        let rise = trip.wrapping_sub(self.last);
+        // A packet cannot wait longer than the one before by more than the time between their arrivals. The sender's clock was
+        // set back instead, and a step taken for a queue would last: the least trip time is kept for longer behind a long queue.
+        if i64::from(rise) > i64::from(as_micros(now.saturating_since(self.came))) + OVERTAKEN {
+            self.first = self.first.wrapping_add(rise);
+        } else {
+            self.relative += i64::from(rise);
+        }
+        (self.last, self.came) = (trip, now);
         let least = self.least.observe(now, self.relative, span);
         Trip {
             relative: self.relative.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
@@ -100,6 +115,11 @@ impl Trips {
         }
     }
 }
+
+/// No round trip is longer: a datagram may claim any.
+pub(super) const LONGEST_RTT: Duration = Duration::from_secs(60);
+/// Microseconds by which one packet of a sender overtakes another at most.
+const OVERTAKEN: i64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

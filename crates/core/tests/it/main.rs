@@ -18,6 +18,7 @@ mod mptcp_transfer;
 mod mptcp_world;
 mod rdca_allocations;
 mod rdca_faults;
+mod rdca_neighbours;
 mod rdca_rates;
 mod rdca_scenarios;
 mod rdca_steps;

@@ -15,7 +15,7 @@ pub(super) struct Heard {
     /// Stations at which the channel has become busy, or clear.
     turned: Vec<u32>,
     receptions: Vec<Reception>,
-    /// Stations and marks of signals that were not received.
+    /// Stations that have not received a signal, and how long they followed it: see [`Witness::failed`].
     failures: Vec<(u32, Option<Duration>)>,
 }
 

@@ -10,7 +10,7 @@ use super::{Closing, Hearing, NO_ROUND_TRIP, Outcome, Sender, SenderEvent, State
 use crate::rdca::config::{Drain, HandshakeRtt};
 use crate::rdca::rate::RateControl;
 use crate::rdca::trend::WINDOW;
-use crate::rdca::trip::{as_micros, micros, time_stamp};
+use crate::rdca::trip::{LONGEST_RTT, as_micros, micros, time_stamp};
 use crate::time::{Duration, Instant};
 
 impl Sender {
@@ -213,5 +213,3 @@ const TELL_RTT: u8 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// A route is what was measured within this time and as much before.
 const ROUTE: Duration = Duration::from_secs(4);
-/// No round trip is longer: an echo may be anything.
-const LONGEST_RTT: Duration = Duration::from_secs(60);
