@@ -184,6 +184,15 @@ impl Transport {
         }
     }
 
+    /// All that was written is acknowledged, and no more can be written. Of a multipath connection that is not known before it is
+    /// over.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => matches!(connection.state(), State::FinWait2 | State::TimeWait),
+            Self::Multipath(connection) => connection.is_over(),
+        }
+    }
+
     /// There is no route to the peer. Subflows of a multipath connection do not heed it: there may be other paths.
     pub(crate) fn handle_route_failure(&mut self, now: Instant) {
         match self {

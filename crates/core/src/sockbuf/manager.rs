@@ -1,6 +1,7 @@
 //! The resource manager (Figure 5, errata B1 to B3, B7, B17).
 
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
@@ -8,7 +9,7 @@ use super::config::{Allocation, PidConfig, SetPoint};
 use super::monitor::{Agent, weight};
 use super::pid::Controller;
 use super::policy::{Host, Policy};
-use super::share::divide;
+use super::share::{divide, fit};
 use super::view::{Connection, ConnectionId, Kind};
 
 /// The paper's policy. Several striped connections each have a controller, and take what is unused in the order of their
@@ -60,28 +61,31 @@ impl Manager {
         let mut sizes: Vec<u64> = host.connections.iter().map(|c| c.target).collect();
         // What nobody has is unused, too.
         let mut available = self.unused(host) + host.threshold.saturating_sub(sizes.iter().sum()) as f64;
-        // What no striped connection may take: one segment for each single one, and what other striped ones have.
-        let floor = |c: &Connection| u64::from(c.mss);
+        // What no other connection may take: one segment for each, and its guaranteed part of the pool.
+        let least: Vec<u64> = host.connections.iter().map(|c| u64::from(c.mss)).collect();
+        let part = self.config.guarantee * host.threshold as f64 / sizes.len().max(1) as f64;
+        let floors = fit(&vec![part as u64; sizes.len()], &least, host.threshold);
         let (single, striped): (Vec<usize>, Vec<usize>) =
             (0..sizes.len()).partition(|i| host.connections[*i].kind == Kind::Single);
-        let floors: u64 = single.iter().map(|i| floor(&host.connections[*i])).sum();
+        let kept: u64 = single.iter().map(|i| floors[*i]).sum();
         for i in &striped {
             let connection = &host.connections[*i];
-            let others: u64 = striped.iter().filter(|other| *other != i).map(|other| sizes[*other]).sum();
+            let others =
+                striped.iter().filter(|other| *other != i).map(|other| sizes[*other].max(floors[*other]));
             let size = sizes[*i] as f64;
             // min(output, AvailableSpace), which is also what makes a buffer in excess smaller (errata B1, B17).
-            let most = (host.threshold.saturating_sub(floors + others) as f64).min(size + available);
-            let range = floor(connection) as f64..=most;
+            let most = host.threshold.saturating_sub(kept + others.sum::<u64>()) as f64;
+            let range = least[*i] as f64..=most.min((size + available).max(floors[*i] as f64));
             let Some(next) = self.control(connection, sizes[*i], range) else { continue };
             available -= (next - size).max(0.0);
             sizes[*i] = (next + 0.5) as u64;
         }
         // Line 10 with the striped connection's new size (erratum B2).
         let rest = host.threshold.saturating_sub(striped.iter().map(|i| sizes[*i]).sum());
-        let least: Vec<u64> = single.iter().map(|i| floor(&host.connections[*i])).collect();
+        let floors: Vec<u64> = single.iter().map(|i| floors[*i]).collect();
         let weights: Vec<f64> =
             single.iter().map(|i| weight(&host.connections[*i], self.config.excess)).collect();
-        for (i, size) in single.iter().zip(divide(rest.max(floors), &weights, &least)) {
+        for (i, size) in single.iter().zip(divide(rest.max(kept), &weights, &floors)) {
             sizes[*i] = size;
         }
         sizes

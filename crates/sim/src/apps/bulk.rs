@@ -42,16 +42,18 @@ pub enum Content {
     Pattern(u64),
     /// [`pattern`], without end.
     Endless,
+    /// [`pattern`], as much as the connection takes by then.
+    Until(Instant),
     /// These octets.
     Data(Bytes),
 }
 
 impl Content {
-    /// How many octets; `None` without end.
+    /// Number of octets; `None` if that is not known before.
     pub fn octets(&self) -> Option<u64> {
         match self {
             Self::Pattern(n) => Some(*n),
-            Self::Endless => None,
+            Self::Endless | Self::Until(_) => None,
             Self::Data(data) => Some(data.len() as u64),
         }
     }
@@ -224,7 +226,7 @@ impl BulkSender {
         while self.written < total {
             let mut data = match &self.config.content {
                 Content::Data(data) => data.slice(self.written as usize..),
-                Content::Pattern(_) | Content::Endless => {
+                Content::Pattern(_) | Content::Endless | Content::Until(_) => {
                     let at = self.written as usize % PATTERN_LEN;
                     let left = usize::try_from(total - self.written).unwrap_or(usize::MAX);
                     Bytes::from_static(&PATTERN[at..at + left.min(PATTERN_LEN - at)])
@@ -243,7 +245,16 @@ impl App for BulkSender {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         *self = Self::new(self.config.clone());
         self.started = Some(ctx.now());
+        if let Content::Until(end) = self.config.content {
+            ctx.set_timer(Some(end));
+        }
         self.connect(ctx);
+    }
+
+    fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
+        if let Some(id) = self.id {
+            ctx.close(id);
+        }
     }
 
     fn on_stream(&mut self, ctx: &mut Ctx<'_>, id: ConnId, event: StreamEvent) {
@@ -331,6 +342,7 @@ pub struct Sink {
     port: u16,
     transport: TransportConfig,
     keep: Keep,
+    until: Instant,
     /// One for every connection accepted, in order.
     pub transfers: Vec<Transfer>,
 }
@@ -338,7 +350,13 @@ pub struct Sink {
 impl Sink {
     /// A sink that counts.
     pub fn new(port: u16, transport: impl Into<TransportConfig>) -> Self {
-        Self { port, transport: transport.into(), keep: Keep::Nothing, transfers: Vec::new() }
+        let transport = transport.into();
+        Self { port, transport, keep: Keep::Nothing, until: Instant::FAR_FUTURE, transfers: Vec::new() }
+    }
+
+    /// A sink that counts, and reads nothing from `until` on.
+    pub fn reading_until(until: Instant, port: u16, transport: impl Into<TransportConfig>) -> Self {
+        Self { until, ..Self::new(port, transport) }
     }
 
     /// A sink that keeps all it reads.
@@ -352,6 +370,9 @@ impl Sink {
     }
 
     fn drain(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
+        if ctx.now() >= self.until {
+            return;
+        }
         // The newest connection is the likely one.
         let Some(transfer) = self.transfers.iter_mut().rev().find(|t| t.id == id) else { return };
         while let Some(data) = ctx.read(id, usize::MAX) {

@@ -77,14 +77,19 @@ impl World {
     /// A connection is gone, with all that was in its buffer.
     pub(crate) fn close_buffer(&mut self, node: NodeId, connection: ConnId) {
         self.with_buffers(node, |world, buffers| {
-            let Some(id) = buffers.find(connection) else { return };
-            if let Some(buffer) = buffers.known.remove(&id) {
-                buffers.held -= buffer.held;
-                buffers.limits -= buffer.limit;
+            if let Some(id) = buffers.find(connection) {
+                world.release_buffer(node, buffers, id);
             }
-            buffers.tuner.close(id);
-            world.carry_out(node, buffers);
         });
+    }
+
+    fn release_buffer(&mut self, node: NodeId, buffers: &mut Buffers, id: ConnectionId) {
+        if let Some(buffer) = buffers.known.remove(&id) {
+            buffers.held -= buffer.held;
+            buffers.limits -= buffer.limit;
+        }
+        buffers.tuner.close(id);
+        self.carry_out(node, buffers);
     }
 
     /// All connections of a node are gone.
@@ -108,6 +113,11 @@ impl World {
         self.with_buffers(node, |world, buffers| {
             let Some(id) = buffers.find(connection) else { return };
             let Some(entry) = world.hosts[node.index()].peek(connection) else { return };
+            if entry.connection.has_sent_all() {
+                // In TIME-WAIT it would keep its part of the pool from others for minutes.
+                world.release_buffer(node, buffers, id);
+                return;
+            }
             let held = entry.connection.buffered();
             buffers.note(id, held);
             // When a decision is due at this instant, it looks at all of them.

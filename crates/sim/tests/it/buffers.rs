@@ -323,6 +323,24 @@ fn a_connection_without_room_for_a_segment_is_refused() {
     assert_eq!(sim.world().buffers(host).expect("it has a pool").metrics().refused, 1);
 }
 
+/// What is in TIME-WAIT, or waits for its peer to close, has sent all, and keeps no memory from others.
+#[test]
+fn a_connection_that_has_sent_all_leaves_its_memory() {
+    let mut case = case(Config { threshold: 3_000, ..Config::default() }, 6);
+    let senders: Vec<AppId> = (0..6_u8)
+        .map(|i| {
+            case.flow(80 + u16::from(i), 3.0 * f64::from(i), Interfaces::only(1), Content::Pattern(10_000)).0
+        })
+        .collect();
+    let (host, mut sim) = (case.host, case.builder.build());
+    watched(&mut sim, host, 25.0);
+    for sender in senders {
+        assert_eq!(sim.app::<BulkSender>(sender).outcome, Outcome::Done);
+    }
+    let pool = sim.world().buffers(host).expect("it has a pool");
+    assert_eq!((pool.now(), pool.metrics().refused), ((0, 0), 0));
+}
+
 #[test]
 fn a_pool_of_nothing_is_refused() {
     let mut builder = Builder::new(NetworkConfig::default(), 1, 0);

@@ -1,5 +1,6 @@
 //! What each policy decides, by numbers.
 
+use std::format;
 use std::vec;
 use std::vec::Vec;
 
@@ -59,6 +60,34 @@ fn errata_b1_b2_it_takes_what_it_asks_for_if_that_is_unused_and_the_rest_is_divi
     owner.cycle(&[(0, 0, striped()), (1, first, vec![flow(3.0, 50)]), (2, second, vec![flow(1.0, 50)])]);
     assert_eq!(owner.targets()[0], still);
     assert!(owner.targets().iter().sum::<u64>() == 1_000_000);
+}
+
+/// All buffers are always full. The links of the striped connection are gone for a while, and single connections take what it
+/// leaves; their bandwidths differ a thousandfold.
+#[test]
+fn each_connection_can_count_on_half_of_an_equal_share() {
+    for count in [2, 4, 16, 64] {
+        for segments in [1, 2, 4, 100] {
+            let pool = u64::from(MSS) * u64::from(count) * segments;
+            let half = (pool / u64::from(2 * count)).max(u64::from(MSS));
+            let mut owner = Owner::new(pool, Config::default().policy);
+            owner.open(0, Kind::Striped, MSS);
+            (1..count).for_each(|single| owner.open(single, Kind::Single, MSS));
+            for cycle in 0..400 {
+                let is_gone = (100..150).contains(&cycle);
+                let links = if is_gone { vec![flow(0.0, 20)] } else { striped() };
+                let single = |n: u32| vec![flow(if n.is_multiple_of(2) { 10.0 } else { 0.01 }, 50)];
+                let targets = owner.targets();
+                let flows = (0..count).map(|n| if n == 0 { links.clone() } else { single(n) });
+                let views: Vec<_> = flows.zip(&targets).zip(0..).map(|((f, t), n)| (n, *t, f)).collect();
+                owner.cycle(&views);
+                let targets = owner.targets();
+                let case = format!("{count} connections, {segments} segments, cycle {cycle}: {targets:?}");
+                assert!(targets[1..].iter().all(|target| *target + 1 >= half), "{case}");
+                assert!(cycle < 399 || targets[0] + 1 >= half, "{case}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -32,6 +32,8 @@ fn configurations() {
     );
     let products = "the set-point must be more than 0 and at most 1000 bandwidth-delay products, not inf";
     assert_eq!(with(|pid| pid.products = f64::INFINITY), products);
+    let guarantee = "the guarantee must be 0 to 1 of an equal share, not 1.5";
+    assert_eq!(with(|pid| pid.guarantee = 1.5), guarantee);
     assert_eq!(with(|pid| pid.beta = 0.0), "the weight beta must be more than 0 and at most 1, not 0");
 }
 
