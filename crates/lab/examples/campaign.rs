@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anabranch_core::{rdca, tcp};
 use anabranch_lab::campaign::faults::{self, Left};
-use anabranch_lab::campaign::{bottleneck, chains, crowds, networks, paths};
+use anabranch_lab::campaign::{bottleneck, buffers, chains, crowds, networks, paths};
 use anabranch_testkit::rdca::{Case, Faults, fault_run, step_run};
 use rayon::prelude::*;
 
-const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|rdca-steps|tcp-bottleneck \
+const USAGE: &str = "usage: campaign set-random-networks|set-faults|dtc-chains|mptcp-paths|rdca-faults|rdca-steps|sockbuf-reports|tcp-bottleneck \
                      [--count N] [--runs N] [--seed S]";
 
 fn main() -> ExitCode {
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         "mptcp-paths" => Ok(mptcp_paths(&options)),
         "tcp-bottleneck" => Ok(tcp_bottleneck()),
         "rdca-faults" => Ok(rdca_faults(&options)),
+        "sockbuf-reports" => sockbuf_reports(&options),
         "rdca-steps" => Ok(rdca_steps(&options)),
         _ => return usage(),
     };
@@ -256,6 +257,37 @@ fn crowded_chains(options: &Options) -> Result<bool, anabranch_lab::experiment::
         }
     }
     Ok(bad == 0)
+}
+
+/// Each connection has half of its fair share, and all together have no more than the memory.
+fn sockbuf_reports(options: &Options) -> Result<bool, anabranch_lab::experiment::RunError> {
+    let cells = buffers::Cell::all(&buffers::Information::all(), &[2, 4, 16, 64], &[1, 4, 16, 512]);
+    let cells = &cells[..options.count.map_or(cells.len(), |count| (count as usize).min(cells.len()))];
+    let cases = buffers::campaign(cells, options.seed, options.runs, |case| {
+        let buffers::Case { cell, throughput, fair, shares, within } = case;
+        println!(
+            "{:?} {:?} {:?} {} connections, {} segments: {:.3} of {:.3} Mbit/s, striped {:.2}, least {:.2}{}{}",
+            cell.divider,
+            cell.information,
+            cell.event,
+            cell.connections,
+            cell.segments,
+            throughput / 1e6,
+            fair / 1e6,
+            shares[0],
+            case.least(),
+            if *within { "" } else { ", above the memory" },
+            match (case.fine(), case.is_full()) {
+                (false, _) => " BAD",
+                (true, true) => " full links",
+                (true, false) => "",
+            }
+        );
+    })?;
+    let (printed, ours): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.cell.divider.is_printed());
+    let bad = |cases: &[&buffers::Case]| cases.iter().filter(|case| !case.fine()).count();
+    println!("{} cells of {} bad; as printed {} of {}", bad(&ours), ours.len(), bad(&printed), printed.len());
+    Ok(bad(&ours) == 0)
 }
 
 /// Utilisation, time-outs, retransmissions and fairness of TCP over one bottleneck, at 10 and 100 Mbit/s.

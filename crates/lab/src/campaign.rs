@@ -3,6 +3,7 @@
 //! what distributed TCP caching must, and [`paths`] multipath TCP. What RDCA must needs no network: `anabranch_testkit::rdca`.
 
 pub mod bottleneck;
+pub mod buffers;
 pub mod chains;
 pub mod closed_forms;
 pub mod crowds;

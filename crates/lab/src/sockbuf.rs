@@ -16,7 +16,7 @@ pub mod response;
 pub mod settings;
 pub mod tables;
 
-pub use config::{Config, Constants, Interface, Tuner};
+pub use config::{Config, Constants, Interface, Reporting, Tuner};
 
 use anabranch_sim::apps::Content;
 

@@ -2,7 +2,7 @@
 
 use super::bottleneck::{self, Cell, Grid};
 use super::faults::{self, Left};
-use super::{chains, crowds, networks, paths};
+use super::{buffers, chains, crowds, networks, paths};
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 
 /// Cells of the grid that miss a limit, in ms, bandwidth-delay products and flows, and why:
@@ -116,6 +116,18 @@ fn caching_nodes_serve_more_connections_than_they_remember() {
     for (connections, fairness) in [(16, 0.92), (128, 0.97)] {
         let outcome = crowds::JUDGED[0].with_memory(connections, 1, 1, 3).expect("a chain");
         assert!(outcome.median < 70.0 && outcome.jain > fairness, "{connections}: {outcome:?}");
+    }
+}
+
+/// Four segments of memory for each connection; reports are late, wrong and lost; connections come and go, and a peer does not
+/// read. The paper's controller without a guarantee and ATBT as printed (erratum B10) starve connections: docs/sockbuf.md.
+#[test]
+fn send_buffers_starve_no_connection_and_keep_to_the_memory() {
+    let worst = buffers::Information::Sampled { delay: 500, loss: 0.2, noise: 0.2 };
+    let cells = buffers::Cell::all(&[worst], &[4, 16], &[4]);
+    for case in buffers::campaign(&cells, 1, 1, |_| {}).expect("networks that the simulator takes") {
+        let is_printed = case.cell.divider.is_printed();
+        assert!(case.within && (is_printed || case.fine()), "{case:?}");
     }
 }
 

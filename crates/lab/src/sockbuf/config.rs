@@ -78,6 +78,7 @@ pub struct Config {
     pub set_point: SetPoint,
     pub products: f64,
     pub excess: Excess,
+    pub guarantee: f64,
     pub period: Duration,
     pub reports: Reporting,
     pub report_period: Duration,
@@ -90,6 +91,8 @@ pub struct Config {
     pub queue: u32,
     /// Bit/s.
     pub background: Option<u64>,
+    pub churn: Option<Duration>,
+    pub stalled: usize,
     pub handoff: Option<Interface>,
     pub handoff_at: Duration,
     pub handoff_for: Duration,
@@ -126,6 +129,7 @@ impl Config {
             set_point: word("set_point", text("set_point"), SET_POINTS)?,
             products: within("products", 0.1, 100.0)?,
             excess: word("excess", text("excess"), EXCESSES)?,
+            guarantee: within("guarantee", 0.0, 1.0)?,
             period: span("period")?,
             reports: word("reports", text("reports"), REPORTS)?,
             report_period: span("report_period")?,
@@ -137,6 +141,8 @@ impl Config {
             queue: count("queue", text("queue"), 1, 10_000)? as u32,
             background: Some(quantity::<RateOrNone>("background", text("background"))?.0)
                 .filter(|rate| *rate > 0),
+            churn: Some(span("churn")?).filter(|churn| !churn.is_zero()),
+            stalled: count("stalled", text("stalled"), 0, 64)?,
             handoff: word("handoff", text("handoff"), HANDOFFS)?,
             handoff_at: span("handoff_at")?,
             handoff_for: span("handoff_for")?,
@@ -159,6 +165,13 @@ impl Config {
         }
         if self.report_period < Duration::from_millis(1) {
             return against("report_period", "expected at least 1 ms".to_owned());
+        }
+        if self.churn.is_some_and(|churn| churn < Duration::from_secs(1)) {
+            return against("churn", "expected at least 1 s, or 0s for none".to_owned());
+        }
+        if self.stalled > self.singles() {
+            let message = format!("expected at most the number of single connections, {}", self.singles());
+            return against("stalled", message);
         }
         if self.handoff.is_some() && self.handoff_at + self.handoff_for >= self.duration {
             let message = format!("expected that the interface returns before the end, {end}");
@@ -193,6 +206,7 @@ impl Config {
                 set_point: self.set_point,
                 products: self.products,
                 excess: self.excess,
+                guarantee: self.guarantee,
                 ..PidConfig::paper()
             }),
             Tuner::Atbt => PolicyConfig::Atbt,
@@ -251,6 +265,7 @@ impl Config {
             "set_point" => named(self.set_point, SET_POINTS),
             "products" => self.products.to_string(),
             "excess" => named(self.excess, EXCESSES),
+            "guarantee" => self.guarantee.to_string(),
             "period" => span(self.period),
             "reports" => named(self.reports, REPORTS),
             "report_period" => span(self.report_period),
@@ -261,6 +276,8 @@ impl Config {
             "scheduler" => named(self.scheduler, SCHEDULERS),
             "queue" => self.queue.to_string(),
             "background" => self.background.map_or("0bit/s".to_owned(), |rate| plain(&Rate(rate))),
+            "churn" => span(self.churn.unwrap_or_default()),
+            "stalled" => self.stalled.to_string(),
             "handoff" => named(self.handoff, HANDOFFS),
             "handoff_at" => span(self.handoff_at),
             "handoff_for" => span(self.handoff_for),

@@ -116,9 +116,14 @@ impl Outcome {
         self.rate(&self.received)
     }
 
+    /// Bit/s of each single connection that were read at the other end.
+    pub fn single_rates(&self) -> impl Iterator<Item = f64> {
+        self.singles.iter().map(|octets| self.rate(octets))
+    }
+
     /// Bit/s of all single connections that were read at the other end; `None` without any.
     pub fn single(&self) -> Option<f64> {
-        (!self.singles.is_empty()).then(|| self.singles.iter().map(|octets| self.rate(octets)).sum())
+        (!self.singles.is_empty()).then(|| self.single_rates().sum())
     }
 
     /// The striped connection's part of each decision.
@@ -142,9 +147,8 @@ impl Outcome {
 
     /// Jain's index over the flows: each single connection, and a third of the striped one three times.
     pub fn fairness(&self) -> f64 {
-        let singles = self.singles.iter().map(|octets| self.rate(octets));
         let third = self.striped_received() / FLOWS as f64;
-        let rates: Vec<f64> = singles.chain([third; FLOWS]).collect();
+        let rates: Vec<f64> = self.single_rates().chain([third; FLOWS]).collect();
         jain(&rates).unwrap_or(1.0)
     }
 

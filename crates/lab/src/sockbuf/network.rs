@@ -118,16 +118,30 @@ impl Config {
         let striped = add_flow(&mut builder, (mh, fh, PORT), Instant::ZERO, all, self.striped(), content);
         let singles = (0..self.singles()).map(|i| {
             let interface = SINGLE_INTERFACES[i % SINGLE_INTERFACES.len()];
-            let only = Interfaces::only(interface as u8 + 1);
             let port = PORT + 1 + i as u16;
-            add_flow(
-                &mut builder,
-                (mh, fh, port),
-                Instant::ZERO + self.single_at,
-                only,
-                self.tcp(),
-                Content::Endless,
-            )
+            let sink = if i < self.singles() - self.stalled {
+                Sink::new(port, self.tcp())
+            } else {
+                let tcp = tcp::Config { receive_buffer: STALLED_BUFFER, ..self.tcp() };
+                Sink::reading_until(Instant::ZERO + self.single_at + STALLED_AFTER, port, tcp)
+            };
+            let sink = builder.app(fh, Instant::ZERO, sink);
+            let mut config = BulkSenderConfig::new(fh, port, Content::Endless, self.tcp());
+            config.paths.interfaces = Interfaces::only(interface as u8 + 1);
+            let mut at = Instant::ZERO + self.single_at;
+            let Some(churn) = self.churn else {
+                return Flow { source: builder.app(mh, at, BulkSender::new(config)), sink };
+            };
+            if i % 2 == 1 {
+                at += churn;
+            }
+            let mut source = None;
+            while at < Instant::ZERO + self.duration || source.is_none() {
+                config.content = Content::Until(at + churn);
+                source = Some(builder.app(mh, at, BulkSender::new(config.clone())));
+                at += churn * 2;
+            }
+            Flow { source: source.expect("at least one"), sink }
         });
         let singles = singles.collect();
         Ok(Network { sim: builder.build(), host: mh, striped, singles, steps })
@@ -232,6 +246,10 @@ fn wired(delay_ms: u64) -> LinkConfig {
 }
 
 const PORT: u16 = 5_001;
+/// Octets of the receive buffer of a peer that stops reading: a host of 2008 without scaling.
+const STALLED_BUFFER: u32 = 65_535;
+/// How long such a peer reads.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
 /// Octets of a background datagram.
 const DATAGRAM: u16 = 1000;
 /// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).

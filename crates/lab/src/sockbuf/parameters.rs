@@ -60,6 +60,13 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "product or bandwidth",
         "in proportion to what the single connections share the rest",
     ),
+    p(
+        "guarantee",
+        "0",
+        "0 to 1",
+        "with tuner=pid, the part of an equal share of the memory that each connection can count on: the paper has none, \
+         the library 0.6",
+    ),
     p("period", "0.5s", "a span such as 0.5s", "between two decisions"),
     p(
         "reports",
@@ -89,6 +96,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "5Mbit/s",
         "a rate such as 5Mbit/s, or 0bit/s",
         "of each of the two UDP flows f11 and f12; 0: no background, no TCP either",
+    ),
+    p(
+        "churn",
+        "0s",
+        "a span such as 5s",
+        "single connections come and go: one is there for this long, and away for as long; 0: they stay",
+    ),
+    p(
+        "stalled",
+        "0",
+        "0 to the number of single connections",
+        "single connections whose peers stop reading after the first 10 s; they have receive buffers of 64 kB",
     ),
     p("handoff", "none", "none, wlan, geo or hsupa", "the interface that is gone for a while"),
     p("handoff_at", "200s", "a span such as 200s", "when it goes"),

@@ -208,6 +208,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "set_point=slowest",
         "products=3",
         "excess=bandwidth",
+        "guarantee=0.5",
         "period=200ms",
         "reports=sampled",
         "report_period=50ms",
@@ -218,6 +219,8 @@ fn every_parameter_changes_something_or_is_refused() {
         "scheduler=blest",
         "queue=40",
         "background=1Mbit/s",
+        "churn=3s",
+        "stalled=1",
         "handoff=geo",
         "handoff_at=20s",
         "handoff_for=5s",
@@ -250,6 +253,7 @@ fn every_parameter_changes_something_or_is_refused() {
         "gain_factor=-1",
         "gain_factor=NaN",
         "products=inf",
+        "guarantee=2",
         "period=0s",
         "fixed=many",
         "queue=0",
@@ -258,6 +262,8 @@ fn every_parameter_changes_something_or_is_refused() {
         "report_period=0s",
         "report_noise=2",
         "report_loss=-1",
+        "churn=10ms",
+        "stalled=2",
         "handoff=bluetooth",
     ] {
         assert!(grid(&Sockbuf, &[bad]).is_err(), "{bad}");
