@@ -13,6 +13,9 @@ const HEADER: u64 = 24;
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
+/// One in so many octets of what is left may be on a leading session's way beyond what its path needs; of several
+/// selected, each of which may turn out to lead, only the square of their number less.
+const LATE_PART: u64 = 8;
 
 impl Sender {
     /// Gives sessions what they may have until nobody may have more.
@@ -102,6 +105,7 @@ impl Sender {
             others.all(|(_, s)| s.estimate.capacity() <= session.estimate.capacity() / 2)
         });
         let leader = leader.map(|(i, _)| i);
+        let plenty = self.plenty();
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
@@ -114,7 +118,9 @@ impl Sender {
             let bound = match config.striping {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
                 StripingPolicy::Predictive => {
-                    enough_for(session, Some(i) == fastest, Some(i) == leader, config.spare_chunks)
+                    let enough =
+                        enough_for(session, Some(i) == fastest, Some(i) == leader, config.spare_chunks);
+                    if Some(i) == leader { enough.max(plenty) } else { enough }
                 }
             };
             let end = reach.as_ref().map_or(end, |reach| end.min(reach.of(i)));
@@ -131,6 +137,15 @@ impl Sender {
                 usable,
             }
         }));
+    }
+
+    /// Octets that a session which leads by far may have on its way however little fills its path: the node's buffer,
+    /// but no more than a small part of what is left, so that sessions still end together. A gateway that has nothing
+    /// to send until the next chunks come sends those in a burst. Its queue drops some, and its TCP, which had little in
+    /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
+    fn plenty(&self) -> u64 {
+        let selected = self.selected.max(1) as u64;
+        (self.unassigned.octets() / (LATE_PART * selected * selected)).min(self.buffer)
     }
 
     /// A plain split connection gets the whole file at once.

@@ -68,15 +68,29 @@ fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f
 
 #[test]
 fn a_slow_gateway_does_not_hold_up_a_fast_one() {
-    for (fast, slow, buffer) in
-        [(2_000_000, 256_000, 64_000), (3_000_000, 256_000, 64_000), (5_000_000, 256_000, 64_000)]
-    {
+    let usual = [2_000_000, 3_000_000, 5_000_000, 10_000_000].map(|fast| (fast, 256_000, 1.02));
+    // Beyond, which burst the fast gateway's queue drops is worth more than what the slow one carries.
+    let wide = [(10_000_000, 10_000, 1.10), (50_000_000, 256_000, 1.10), (100_000_000, 100_000, 1.10)];
+    for (fast, slow, limit) in usual.into_iter().chain(wide) {
         let paths = [fast, slow].map(|rate| path(rate, 25, 0.0));
-        let (together, alone, split) = against_each(&paths, 3_000_000, buffer);
-        assert!(together <= 1.02 * alone, "{fast} {slow} {buffer}: {together:.2} s, alone {alone:.2} s");
-        // Late binding keeps SET's own TCP shorter than a plain stream's, through one gateway too.
-        assert!(together <= 1.20 * split, "{fast} {slow} {buffer}: {together:.2} s, split {split:.2} s");
+        let (together, alone, split) = against_each(&paths, 3_000_000, 64_000);
+        let what = format!("{fast} {slow}: {together:.2} s");
+        assert!(together <= limit * alone, "{what}, alone {alone:.2} s");
+        assert!(together <= 1.10 * split, "{what}, split {split:.2} s");
     }
+}
+
+/// A gateway's TCP that had nothing to send until the next chunks came lost bursts of them, and took its path for a slow
+/// one: 1.74 times as long as split TCP at 10 Mbit/s.
+#[test]
+fn a_long_file_fills_a_fast_path_as_a_plain_stream_does() {
+    for rate in [5_000_000, 10_000_000, 20_000_000, 50_000_000, 100_000_000] {
+        let (_, alone, split) = against_each(&[path(rate, 25, 0.0)], 3_000_000, 64_000);
+        assert!(alone <= 1.02 * split, "{rate}: {alone:.2} s, split {split:.2} s");
+    }
+    let both = [path(10_000_000, 25, 0.0); 2];
+    let (together, _, split) = against_each(&both, 3_000_000, 64_000);
+    assert!(together <= 1.10 * split, "{together:.2} s, split {split:.2} s");
 }
 
 #[test]
