@@ -7,25 +7,20 @@ use anabranch_wire::set::{Energy, Gateway};
 /// The gateways to open sessions through, the primary first: as many as there are, but no more than `at_most`,
 /// and one even if that is 0.
 ///
-/// Fewest hops first (ties: the lower id). A gateway is passed over if all its neighbours are depleted, and
-/// if its route to the node would share a first hop with one already chosen; with one neighbour that is the
-/// neighbour, with several the gateway may take any that is not yet used. A gateway one hop away needs no
-/// neighbour. Where that leaves none, the nearest is taken all the same: a poor path beats no path.
+/// Fewest hops first; among equals those with much energy, then in the table's order. A gateway two or more hops away needs a
+/// first hop: a neighbour that is not depleted and that no gateway before it needs. The table does not say which
+/// neighbour a gateway routes through and no message tells it, so this holds if the gateways use different ones where
+/// they can. A gateway one hop away, or one that names no neighbour, needs none. Where that leaves no gateway, the
+/// first is taken all the same: a poor path beats no path.
 pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     let mut by_distance: Vec<&Gateway> = table.iter().collect();
-    by_distance.sort_by_key(|g| (g.hops, g.id));
+    by_distance.sort_by_key(|g| (g.hops, g.energy == Energy::Low));
 
-    let mut first_hops: Vec<u16> = Vec::new();
+    let mut first_hops: Vec<(u16, &Gateway)> = Vec::new();
     let mut chosen: Vec<Gateway> = Vec::new();
     for gateway in &by_distance {
-        if gateway.hops <= 1 || gateway.neighbours.is_empty() {
-            chosen.push((*gateway).clone());
-            continue;
-        }
-        let free =
-            gateway.neighbours.iter().find(|n| n.energy == Energy::High && !first_hops.contains(&n.id));
-        if let Some(neighbour) = free {
-            first_hops.push(neighbour.id);
+        let needs_none = gateway.hops <= 1 || gateway.neighbours.is_empty();
+        if needs_none || assign(gateway, &mut first_hops, &mut Vec::new()) {
             chosen.push((*gateway).clone());
         }
     }
@@ -34,6 +29,24 @@ pub fn select(table: &[Gateway], at_most: usize) -> Vec<Gateway> {
     }
     chosen.truncate(at_most.max(1));
     chosen
+}
+
+/// Gives `gateway` a first hop of its own, for which others may have to take another of theirs (an augmenting path of
+/// the matching); false if there is none. Neighbours in `seen` have been tried.
+fn assign<'g>(gateway: &'g Gateway, first_hops: &mut Vec<(u16, &'g Gateway)>, seen: &mut Vec<u16>) -> bool {
+    for neighbour in gateway.neighbours.iter().filter(|n| n.energy == Energy::High) {
+        if seen.contains(&neighbour.id) {
+            continue;
+        }
+        seen.push(neighbour.id);
+        match first_hops.iter().position(|(id, _)| *id == neighbour.id) {
+            None => first_hops.push((neighbour.id, gateway)),
+            Some(taken) if assign(first_hops[taken].1, first_hops, seen) => first_hops[taken].1 = gateway,
+            Some(_) => continue,
+        }
+        return true;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -79,6 +92,28 @@ mod tests {
             gateway(4, 2, &[(7, Energy::Low), (8, Energy::Low)]),
         ];
         assert_eq!(ids(&select(&table, 9)), [1, 3]);
+    }
+
+    #[test]
+    fn a_first_hop_is_left_to_a_gateway_that_has_no_other() {
+        let of = |id, hops: &[u16]| {
+            gateway(id, 2, &hops.iter().map(|&hop| (hop, Energy::High)).collect::<Vec<_>>())
+        };
+        assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1])], 9)), [1, 2]);
+        assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1, 3]), of(3, &[1])], 9)), [1, 2, 3]);
+        assert_eq!(ids(&select(&[of(1, &[1, 2]), of(2, &[1, 2]), of(3, &[2])], 9)), [1, 2]);
+        // A ring, in which each has to give way to the next, as large as a table may be.
+        let ring: Vec<Gateway> = (1..=15).map(|id| of(id, &[id, id % 15 + 1])).collect();
+        assert_eq!(select(&ring, 99).len(), 15);
+        let chain: Vec<Gateway> = (1..=15).map(|id| of(id, &[16 - id, 17 - id])).collect();
+        assert_eq!(select(&chain, 99).len(), 15);
+    }
+
+    #[test]
+    fn among_equally_near_gateways_one_with_much_energy_is_primary() {
+        let tired = Gateway { energy: Energy::Low, ..gateway(1, 1, &[]) };
+        let table = vec![tired, gateway(2, 1, &[]), gateway(3, 2, &[(1, Energy::High)])];
+        assert_eq!(ids(&select(&table, 9)), [2, 1, 3]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use anabranch_core::set::MAX_GATEWAYS;
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::scenario::file::FailureName;
@@ -133,7 +134,7 @@ impl Config {
     /// The first that cannot be.
     pub fn understand(settings: &Settings) -> Understood<Self> {
         let read = Reader { settings, gateways: 1 };
-        let gateways = read.count("gateways", 1, 15)?;
+        let gateways = read.count("gateways", 1, MAX_GATEWAYS)?;
         let read = Reader { gateways, ..read };
         let this = Self {
             scheme: read.word("scheme", SCHEMES)?,

@@ -172,6 +172,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         &["gatways=2"][..],
         &["gateways=0"],
         &["gateways=two"],
+        &["gateways=16"],
         &["wireless_rate=-5kbit/s"],
         &["wireless_rate=256kbps"],
         &["wireless_rate=0bit/s"],
@@ -199,6 +200,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         --set gatways: unknown key `gatways` (did you mean `gateways`?)
         --set gateways=0: expected a whole number in 1..=15 ()
         --set gateways=two: expected a whole number in 1..=15 ()
+        --set gateways=16: expected a whole number in 1..=15 ()
         --set wireless_rate=-5kbit/s: `-5kbit/s` is negative (leave out the sign: no quantity is negative)
         --set wireless_rate=256kbps: unknown unit `kbps`, expected one of `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` (did you mean `kbit/s`?)
         --set wireless_rate=0bit/s: `0bit/s` is zero (to stop a link, take it down with an `[[event]]`)

@@ -274,6 +274,26 @@ fn overrides_reach_everything() {
 }
 
 #[test]
+fn more_gateways_than_a_table_has_room_for_are_refused() {
+    let with = |gateways: usize| {
+        let more = (3..=gateways).map(|i| {
+            let link = "rate = \"1 Mbit/s\"\ndelay = \"10 ms\"\n";
+            format!(
+                "[[node]]\nname = \"gw{i}\"\nkind = \"gateway\"\n[[link]]\nfrom = \"cn\"\nto = \"gw{i}\"\n{link}\
+                 [[link]]\nfrom = \"gw{i}\"\nto = \"sn\"\n{link}"
+            )
+        });
+        Source::new("many.toml", format!("{GOOD}{}", more.collect::<String>()))
+    };
+    assert!(with(15).set("transfer.update.gateways=3").scenario().is_ok());
+    assert!(with(16).scenario().is_ok(), "two of them are named");
+    expect![[r#"
+        --set transfer.update.gateways=3: 16 gateways: the table that the node sends has room for 15
+          hint: name at most 15 of them: gateways = ["...", ...]"#]]
+    .assert_eq(&with(16).set("transfer.update.gateways=3").scenario().unwrap_err().to_string());
+}
+
+#[test]
 fn a_sweep_is_every_combination() {
     let text = format!("{GOOD}\n[sweep]\n\"link.*.mtu\" = [1280, 1500]\n\"network.ip\" = [4, 6]\n");
     let points = Source::new("sweep.toml", text).points().unwrap();

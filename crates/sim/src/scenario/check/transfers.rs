@@ -1,6 +1,6 @@
 //! Checks of what is carried.
 
-use anabranch_core::set::Plan;
+use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
@@ -167,6 +167,18 @@ impl Checker<'_> {
             return self.fault(at!["transfer", i, "kind"], "the network has no gateway", hint);
         }
         let gateways = self.gateways(i, section, scenario)?;
+        let rows = match &gateways {
+            Gateways::These(names) => names.len(),
+            Gateways::All | Gateways::AtMost(_) | Gateways::Best => {
+                scenario.nodes_of(NodeKind::Gateway).count()
+            }
+        };
+        if plan != Plan::EndToEnd && rows > MAX_GATEWAYS {
+            let message =
+                format!("{rows} gateways: the table that the node sends has room for {MAX_GATEWAYS}");
+            let hint = format!("name at most {MAX_GATEWAYS} of them: gateways = [\"...\", ...]");
+            return self.fault(at!["transfer", i, "gateways"], message, Some(&hint));
+        }
         let striping = match set.striping.policy(self.source.policies()) {
             Ok(striping) => striping,
             Err(message) => return self.fault(at!["transfer", i, "set", "striping"], message, None),

@@ -109,7 +109,9 @@ impl Scenario {
             let order = |g: &Gateway| names.iter().position(|n| n.0 as u16 == g.id);
             table.sort_by_key(order);
             let nearest = table.iter().map(|g| g.hops).min().unwrap_or(1);
-            table.iter_mut().for_each(|g| g.hops = nearest);
+            for row in &mut table {
+                (row.hops, row.energy) = (nearest, Energy::High);
+            }
         }
         table
     }
