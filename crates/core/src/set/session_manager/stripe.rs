@@ -13,8 +13,8 @@ const HEADER: u64 = 24;
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
-/// One in so many octets of what is left may be on a leading session's way beyond what its path needs; of several
-/// selected, each of which may turn out to lead, only the square of their number less.
+/// One in so many octets of what is left may be on a leading session's way beyond what its path needs, if it is the only
+/// one selected, and a quarter of that with each more: before all have shown what they are, any may seem to lead.
 const LATE_PART: u64 = 8;
 
 impl Sender {
@@ -144,8 +144,8 @@ impl Sender {
     /// to send until the next chunks come sends those in a burst. Its queue drops some, and its TCP, which had little in
     /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
     fn plenty(&self) -> u64 {
-        let selected = self.selected.max(1) as u64;
-        (self.unassigned.octets() / (LATE_PART * selected * selected)).min(self.buffer)
+        let others = self.selected.saturating_sub(1).min(16);
+        (self.unassigned.octets() / (LATE_PART << (2 * others))).min(self.buffer)
     }
 
     /// A plain split connection gets the whole file at once.
