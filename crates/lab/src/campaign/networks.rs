@@ -19,10 +19,12 @@ pub struct Case {
     pub paths: Vec<(f64, u64, f64)>,
     /// SET over all gateways; `None` if a run was not delivered.
     pub together: Option<f64>,
-    /// SET over each gateway alone; infinite if a run was not delivered.
+    /// SET over each gateway alone; infinite if a run was not delivered, or if the gateway cannot be the best.
     pub alone: Vec<f64>,
-    /// Split TCP over each gateway alone; infinite if a run was not delivered.
+    /// Split TCP over each gateway alone; infinite in the same cases.
     pub split: Vec<f64>,
+    /// The command that repeats the runs over all gateways, but for their seed.
+    pub command: String,
 }
 
 impl Case {
@@ -65,12 +67,39 @@ pub fn network(seed: u64, number: u64) -> Config {
     }
 }
 
+/// Network `number` of the wide ranges: 1 to 15 gateways, the fastest 10 kbit/s to 100 Mbit/s and up to 1000 times as fast
+/// as the others, round trips of 4 ms to 5 s, a node buffer of 500 bytes to 16 MB and a file of 1 byte to 10 MB, all evenly
+/// in the logarithm; in every second network each link loses up to 20 %.
+pub fn wide_network(seed: u64, number: u64) -> Config {
+    let mut random = Stream::new(seed, number, "campaign set-wide-networks", "paths");
+    let mut between = |low: f64, high: f64| low * (high / low).powf(random.uniform());
+    let n = between(1.0, 16.0) as usize;
+    let fastest = between(10e3, 100e6);
+    let (node_buffer, file) = (between(500.0, 16e6), between(1.0, 10e6));
+    let first = between(1.0, n as f64 + 1.0) as usize - 1;
+    let rate = |i| if i == first { fastest } else { between((fastest / 1000.0).max(10e3), fastest) };
+    let rates = (0..n).map(rate).map(|rate| Rate(rate as u64)).collect();
+    let delays = (0..n).map(|_| Span(Duration::from_micros(between(1e3, 2.5e6) as u64))).collect();
+    let most = if number % 2 == 0 { 0.0 } else { 0.2 };
+    Config {
+        gateways: n,
+        file: Size(file as u64),
+        node_buffer: Size(node_buffer as u64),
+        wired_delay: PerGateway::same(Span(Duration::from_millis(1))),
+        wireless_rate: PerGateway::each(rates),
+        wireless_delay: PerGateway::each(delays),
+        wireless_loss: PerGateway::each((0..n).map(|_| random.uniform() * most).collect()),
+        ..network(seed, number)
+    }
+}
+
 /// Runs the networks `0..count`, in parallel, and hands each case on as soon as it is there.
 ///
 /// # Errors
 ///
 /// A network that the simulator refuses.
 pub fn campaign(
+    network: fn(u64, u64) -> Config,
     seed: u64,
     count: u64,
     runs: u64,
@@ -79,27 +108,38 @@ pub fn campaign(
     (0..count)
         .into_par_iter()
         .map(|number| {
-            let case = case(seed, number, runs)?;
+            let case = case(&network(seed, number), seed, number, runs)?;
             tell(&case);
             Ok(case)
         })
         .collect()
 }
 
-fn case(seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
-    let config = network(seed, number);
+fn case(config: &Config, seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
+    let lossless = config.wireless_loss.all().iter().all(|loss| *loss == 0.0);
+    let runs = if lossless { 1 } else { runs };
     let mean = |config: &Config| -> Result<Option<f64>, RunError> {
         let scenario = config.scenario()?;
         Ok(mean_latency(&scenario, seed.wrapping_mul(1_000_003).wrapping_add(number), runs))
     };
+    // No file is there sooner: its octets over the link, after a request and its answer.
+    let least_time = |i: usize| {
+        let delay = config.wired_delay.of(i).0 + config.wireless_delay.of(i).0;
+        config.file.0 as f64 * 8.0 / config.wireless_rate.of(i).0 as f64 + 2.0 * delay.as_secs_f64()
+    };
+    let mut order: Vec<usize> = (0..config.gateways).collect();
+    order.sort_by(|a, b| least_time(*a).total_cmp(&least_time(*b)));
     // The network stays whole and only the node's table shrinks: so the n-th packet of a link meets the same
     // channel alone and together, and the comparison is paired run by run.
     let each = |scheme| -> Result<Vec<f64>, RunError> {
-        let one = |i| {
-            let alone = Config { scheme, through: Some(i), ..config.clone() };
-            Ok(mean(&alone)?.unwrap_or(f64::INFINITY))
-        };
-        (0..config.gateways).map(one).collect()
+        let mut latencies = vec![f64::INFINITY; config.gateways];
+        for &i in &order {
+            if least_time(i) < least(&latencies) {
+                let alone = Config { scheme, through: Some(i), ..config.clone() };
+                latencies[i] = mean(&alone)?.unwrap_or(f64::INFINITY);
+            }
+        }
+        Ok(latencies)
     };
     let path = |i| {
         let (rate, delay) = (config.wireless_rate.of(i).0, config.wireless_delay.of(i).0);
@@ -108,10 +148,18 @@ fn case(seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
     Ok(Case {
         number,
         paths: (0..config.gateways).map(path).collect(),
-        together: mean(&config)?,
+        together: mean(config)?,
         alone: each(Scheme::Set)?,
         split: each(Scheme::Split)?,
+        command: command(config, runs),
     })
+}
+
+fn command(config: &Config, runs: u64) -> String {
+    let defaults = Config::default().texts();
+    let texts = config.texts().into_iter().zip(defaults).filter(|(text, default)| text != default);
+    let sets: String = texts.map(|((name, text), _)| format!(" --set {name}={text}")).collect();
+    format!("anabranch-lab lab run set --runs {runs}{sets}")
 }
 
 fn mean_latency(scenario: &Scenario, seed: u64, runs: u64) -> Option<f64> {
@@ -127,12 +175,18 @@ pub struct Summary {
     pub cases: usize,
     /// Share with a ratio of at most 1.02.
     pub good: f64,
+    /// Share with a ratio of at most 1.10.
+    pub fair: f64,
+    /// Networks in which a run over all gateways was not delivered.
+    pub undelivered: usize,
     /// Median ratio.
     pub median: f64,
     /// Largest ratio.
     pub worst: f64,
     /// Share with a ratio of at most 1.02 against split TCP.
     pub split_good: f64,
+    /// Share with a ratio of at most 1.10 against split TCP.
+    pub split_fair: f64,
     /// Largest ratio against split TCP.
     pub split_worst: f64,
 }
@@ -144,14 +198,17 @@ pub fn summary(cases: &[Case]) -> Summary {
         ratios.sort_by(f64::total_cmp);
         ratios
     };
-    let good = |r: &[f64]| r.iter().filter(|r| **r <= 1.02).count() as f64 / r.len().max(1) as f64;
+    let within = |r: &[f64], limit| r.iter().filter(|r| **r <= limit).count() as f64 / r.len().max(1) as f64;
     let (ours, split) = (sorted(Case::ratio), sorted(Case::split_ratio));
     Summary {
         cases: cases.len(),
-        good: good(&ours),
+        good: within(&ours, 1.02),
+        fair: within(&ours, 1.10),
+        undelivered: cases.iter().filter(|case| case.together.is_none()).count(),
         median: ours.get(ours.len() / 2).copied().unwrap_or(f64::NAN),
         worst: ours.last().copied().unwrap_or(f64::NAN),
-        split_good: good(&split),
+        split_good: within(&split, 1.02),
+        split_fair: within(&split, 1.10),
         split_worst: split.last().copied().unwrap_or(f64::NAN),
     }
 }
