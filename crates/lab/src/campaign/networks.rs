@@ -80,7 +80,7 @@ pub fn wide_network(seed: u64, number: u64) -> Config {
     let rate = |i| if i == first { fastest } else { between((fastest / 1000.0).max(10e3), fastest) };
     let rates = (0..n).map(rate).map(|rate| Rate(rate as u64)).collect();
     let delays = (0..n).map(|_| Span(Duration::from_micros(between(1e3, 2.5e6) as u64))).collect();
-    let most = if number % 2 == 0 { 0.0 } else { 0.2 };
+    let most = if number.is_multiple_of(2) { 0.0 } else { 0.2 };
     Config {
         gateways: n,
         file: Size(file as u64),
