@@ -178,6 +178,15 @@ impl Estimate {
         pipe.saturating_add(spare)
     }
 
+    /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time for a chunk.
+    pub(super) fn pipes(&self, round_trips: u64) -> u64 {
+        saturating_ratio(
+            self.capacity(),
+            self.min_latency.as_nanos().saturating_mul(round_trips),
+            1_000_000_000,
+        )
+    }
+
     /// A chunk is written.
     pub(super) fn stamp(&mut self, now: Instant, outstanding: u64, octets: u64) -> Stamp {
         if outstanding == 0 {

@@ -108,7 +108,7 @@ impl Sender {
             return;
         }
         let octets = held.end - held.start;
-        self.view_paths(held.start, held.end);
+        self.view_paths(now, held.start, held.end);
         let views = self.views.iter().enumerate();
         let able = views.filter(|(i, v)| held.carriers & bit(*i) == 0 && v.usable && v.chunk >= octets);
         let best = able.min_by_key(|(_, v)| (v.rate.is_none(), v.time_for_chunk));

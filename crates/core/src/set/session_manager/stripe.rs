@@ -13,9 +13,12 @@ const HEADER: u64 = 24;
 const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
-/// One in so many octets of what is left may be on a leading session's way beyond what its path needs, if it is the only
-/// one selected, and a quarter of that with each more: before all have shown what they are, any may seem to lead.
+/// Divisor of what is left: the part that a leading session may have on its way beyond what its path needs, if it is the only
+/// one selected, and a quarter of that with each more.
 const LATE_PART: u64 = 8;
+/// Round trips' worth of octets that a leading session may have on its way while others have not shown that they are slower. Any
+/// may seem to lead then, and what a slow one has on its way holds up all others.
+const UNSURE: u64 = 8;
 
 impl Sender {
     /// Gives sessions what they may have until nobody may have more.
@@ -29,7 +32,7 @@ impl Sender {
                 // Somebody is late, and the others are running into the end of the node's buffer.
                 self.rescue_late(now);
             }
-            self.view_paths(next.start, next.end.min(next.start.saturating_add(self.grain())));
+            self.view_paths(now, next.start, next.end.min(next.start.saturating_add(self.grain())));
             let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
             let Some(index) = self.striping.choose(&self.views, &file) else { break };
             let end = next.start + self.views[index].chunk;
@@ -91,7 +94,7 @@ impl Sender {
     }
 
     /// Fills `self.views`: what each session would get of the octets from `start` to `end`.
-    pub(super) fn view_paths(&mut self, start: u64, end: u64) {
+    pub(super) fn view_paths(&mut self, now: Instant, start: u64, end: u64) {
         // Without this short cut every chunk would cost a look at all that are on their way.
         let within = end <= self.delivered + self.buffer;
         let reach = (!within).then(|| self.reach(start));
@@ -104,8 +107,11 @@ impl Sender {
             let mut others = self.sessions.iter().enumerate().filter(|(i, s)| i != leader && s.is_alive());
             others.all(|(_, s)| s.estimate.capacity() <= session.estimate.capacity() / 2)
         });
+        let plenty = leader.map_or(0, |leader| match self.leads_for_sure(now, leader) {
+            true => self.plenty(),
+            false => self.plenty().min(leader.1.estimate.pipes(UNSURE)),
+        });
         let leader = leader.map(|(i, _)| i);
-        let plenty = self.plenty();
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
@@ -137,6 +143,16 @@ impl Sender {
                 usable,
             }
         }));
+    }
+
+    /// Whether each other open session is measured, or its first chunk is on its way for longer than a chunk of the leader takes.
+    fn leads_for_sure(&self, now: Instant, (index, leader): (usize, &TcpManager)) -> bool {
+        let Some(latency) = leader.estimate.latency() else { return false };
+        let mut others = self.sessions.iter().enumerate().filter(|(i, s)| *i != index && s.is_alive());
+        others.all(|(_, s)| {
+            let first = s.chunks.front().map(|chunk| chunk.stamp.written);
+            s.estimate.rate().is_some() || first.is_some_and(|first| now.saturating_since(first) > latency)
+        })
     }
 
     /// Octets that a session which leads by far may have on its way however little fills its path: the node's buffer,

@@ -68,15 +68,21 @@ fn against_each(paths: &[Path], length: usize, node_buffer: u32) -> (f64, f64, f
 
 #[test]
 fn a_slow_gateway_does_not_hold_up_a_fast_one() {
-    let usual = [2_000_000, 3_000_000, 5_000_000, 10_000_000].map(|fast| (fast, 256_000, 1.02));
-    // Beyond, which burst the fast gateway's queue drops is worth more than what the slow one carries.
-    let wide = [(10_000_000, 10_000, 1.10), (50_000_000, 256_000, 1.10), (100_000_000, 100_000, 1.10)];
-    for (fast, slow, limit) in usual.into_iter().chain(wide) {
-        let paths = [fast, slow].map(|rate| path(rate, 25, 0.0));
+    // A slow start that overruns the fast gateway's queue of 100 packets costs more than the slow gateway brings, and how much
+    // depends on the burst: with RFC 5681 and RFC 6582 alone there is no SACK to repair it.
+    let usual = [2, 3, 5].map(|fast| (256_000, fast, 1.02));
+    let wide = [(256_000, 10), (10_000, 10), (256_000, 20), (256_000, 50), (100_000, 100)];
+    for (slow, fast, limit) in usual.into_iter().chain(wide.map(|(slow, fast)| (slow, fast, 1.25))) {
+        let paths = [fast * 1_000_000, slow].map(|rate| path(rate, 25, 0.0));
         let (together, alone, split) = against_each(&paths, 3_000_000, 64_000);
-        let what = format!("{fast} {slow}: {together:.2} s");
+        let what = format!("{fast} Mbit/s beside {slow} bit/s: {together:.2} s");
         assert!(together <= limit * alone, "{what}, alone {alone:.2} s");
-        assert!(together <= 1.10 * split, "{what}, split {split:.2} s");
+        assert!(together <= limit * split, "{what}, split {split:.2} s");
+        let (together, ..) = against_each(&[paths[1], paths[0]], 3_000_000, 64_000);
+        assert!(
+            together <= 1.8 * split,
+            "{fast} Mbit/s after {slow} bit/s: {together:.2} s, split {split:.2} s"
+        );
     }
 }
 
