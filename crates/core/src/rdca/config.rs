@@ -173,8 +173,11 @@ pub struct Caution {
     pub to_percent: u8,
     /// The rise is so many times slower.
     pub slower: u8,
-    /// After so long without a notification, a loss or a cut it is over.
+    /// It ends after this time without a notification, a loss or a cut.
     pub lasts: Duration,
+    /// The same time after the network has reported a broken path. It is longer: no queue that drains says when the
+    /// channel can carry more, and each trial that fails breaks routes again.
+    pub after_break: Duration,
 }
 
 /// Which SNACKs set rate and window in the controlled phase.
@@ -241,6 +244,7 @@ impl Default for SenderConfig {
                 to_percent: 105,
                 slower: 32,
                 lasts: Duration::from_secs(5),
+                after_break: Duration::from_secs(60),
             }),
             headroom_percent: 125,
             drain: Drain::OwnPart,

@@ -224,6 +224,9 @@ impl RateControl {
         let rate = u64::from(used) * u64::from(config.broken_percent) / 100;
         self.set(now, config, rate as u32);
         self.beware(used);
+        if let State::Controlled(rise) = &mut self.state {
+            rise.broken(now);
+        }
     }
 
     /// The sink has said what each sender has: the start phase goes no higher.

@@ -1,7 +1,7 @@
 //! The controlled phase: a rate that rises (Algorithm 2 lines 5 to 10).
 
 use super::{MOST_RATE, TICK, intervals};
-use crate::rdca::config::{Acceleration, SenderConfig, Withhold};
+use crate::rdca::config::{Acceleration, Caution, SenderConfig, Withhold};
 use crate::time::{Duration, Instant};
 
 /// A rate that rises.
@@ -17,6 +17,13 @@ pub(super) struct Rise {
     calm: Instant,
     /// The rate at which the network was in trouble; 0: it never was.
     ceiling: u32,
+    /// When a path broke last, seconds; 0: never.
+    broke: u32,
+}
+
+/// Seconds of the clock: four octets hold those of a century.
+fn seconds(at: Instant) -> u32 {
+    (at.as_nanos() / 1_000_000_000) as u32
 }
 
 /// A span in which it rises at one speed.
@@ -31,17 +38,28 @@ struct Stretch {
 impl Rise {
     /// From `rate` on.
     pub(super) const fn new(now: Instant, rate: u32) -> Self {
-        Self { rate, from: rate, raised: now, calm: now, ceiling: 0 }
+        Self { rate, from: rate, raised: now, calm: now, ceiling: 0, broke: 0 }
     }
 
     /// A new rate; the ceiling stays.
     pub(super) fn set(&mut self, now: Instant, rate: u32) {
-        *self = Self { ceiling: self.ceiling, ..Self::new(now, rate) };
+        *self = Self { ceiling: self.ceiling, broke: self.broke, ..Self::new(now, rate) };
     }
 
     /// There was trouble at this rate.
     pub(super) fn beware(&mut self, ceiling: u32) {
         self.ceiling = ceiling;
+    }
+
+    /// A path broke at `now`.
+    pub(super) fn broken(&mut self, now: Instant) {
+        self.broke = seconds(now).max(1);
+    }
+
+    /// Whether the last trouble is a broken path, or losses that follow one.
+    fn breaks(&self, caution: &Caution) -> bool {
+        self.broke > 0
+            && seconds(self.calm).wrapping_sub(self.broke) < seconds(Instant::ZERO + caution.after_break)
     }
 
     /// How long nothing has spoken against it.
@@ -91,11 +109,16 @@ impl Rise {
 
     fn stretch(&self, config: &SenderConfig, rtt: Duration) -> Stretch {
         let rate = u64::from(self.rate);
-        let mut below = u64::MAX;
+        // A channel that broke down is tried slowly at first when the caution is over.
+        let (mut below, mut since) = (u64::MAX, self.calm);
         if let Some(caution) = config.caution {
             let share = |percent: u8| u64::from(self.ceiling) * u64::from(percent) / 100;
             let (low, high) = (share(caution.from_percent), share(caution.to_percent));
-            let ends = self.calm + caution.lasts;
+            let breaks = self.breaks(&caution);
+            let ends = self.calm + if breaks { caution.after_break } else { caution.lasts };
+            if breaks {
+                since = ends;
+            }
             if self.raised < ends && rate < low {
                 below = low;
             } else if self.raised < ends && rate < high {
@@ -108,8 +131,8 @@ impl Rise {
             config.acceleration.unwrap_or(Acceleration { after: Duration::MAX, doublings: 0, part: None });
         // What a rise has done is known a round trip later. The paper's interval is the same for all.
         let (after, last) = (after.max(rtt).max(TICK), u64::from(doublings.min(16)));
-        let stage = intervals(self.raised, self.calm, after).min(last);
-        let ends = if stage < last { self.calm + after * (stage + 1) } else { Instant::FAR_FUTURE };
+        let stage = intervals(self.raised, since, after).min(last);
+        let ends = if stage < last { since + after * (stage + 1) } else { Instant::FAR_FUTURE };
         let (every, step) = self.speed(config, stage);
         Stretch { every, step, ends, below }
     }

@@ -58,6 +58,23 @@ fn a_path_that_breaks_cuts_the_rate_once() {
 }
 
 #[test]
+fn the_rate_stays_below_that_of_a_broken_path_for_a_minute() {
+    let config = SenderConfig::default();
+    let mut control = at_ten_a_second(&config);
+    control.broken(at(4000), &config);
+    let after = |seconds: u64| {
+        let mut control = control.clone();
+        control.grow(at(4000 + 1000 * seconds), &config, true);
+        control.rate(&config)
+    };
+    // 85 % of 3000 octets a second is soon reached.
+    assert!((2550..=2700).contains(&after(30)), "{}", after(30));
+    assert!((2550..=3150).contains(&after(60)), "{}", after(60));
+    // Then 1/32, 2/32, 4/32, 8/32 of 2100 in the first four seconds: 15 in all.
+    assert!((3500..=3700).contains(&after(64)) && after(75) > 6000, "{} {}", after(64), after(75));
+}
+
+#[test]
 fn nothing_rises_while_nothing_can_be_sent() {
     let config = SenderConfig::default();
     let mut control = at_ten_a_second(&config);
