@@ -223,9 +223,8 @@ impl RateControl {
         let used = self.used(config);
         let rate = u64::from(used) * u64::from(config.broken_percent) / 100;
         self.set(now, config, rate as u32);
-        self.beware(used);
         if let State::Controlled(rise) = &mut self.state {
-            rise.broken(now);
+            rise.broken(now, used);
         }
     }
 

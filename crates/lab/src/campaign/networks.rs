@@ -23,7 +23,7 @@ pub struct Case {
     pub alone: Vec<f64>,
     /// Split TCP over each gateway alone; infinite in the same cases.
     pub split: Vec<f64>,
-    /// The command that repeats the runs over all gateways, but for their seed.
+    /// The command that repeats the runs over all gateways.
     pub command: String,
 }
 
@@ -118,9 +118,9 @@ pub fn campaign(
 fn case(config: &Config, seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
     let lossless = config.wireless_loss.all().iter().all(|loss| *loss == 0.0);
     let runs = if lossless { 1 } else { runs };
+    let seed = seed.wrapping_mul(1_000_003).wrapping_add(number);
     let mean = |config: &Config| -> Result<Option<f64>, RunError> {
-        let scenario = config.scenario()?;
-        Ok(mean_latency(&scenario, seed.wrapping_mul(1_000_003).wrapping_add(number), runs))
+        Ok(mean_latency(&config.scenario()?, seed, runs))
     };
     // No file is there sooner: its octets over the link, after a request and its answer.
     let least_time = |i: usize| {
@@ -151,15 +151,15 @@ fn case(config: &Config, seed: u64, number: u64, runs: u64) -> Result<Case, RunE
         together: mean(config)?,
         alone: each(Scheme::Set)?,
         split: each(Scheme::Split)?,
-        command: command(config, runs),
+        command: command(config, seed, runs),
     })
 }
 
-fn command(config: &Config, runs: u64) -> String {
+fn command(config: &Config, seed: u64, runs: u64) -> String {
     let defaults = Config::default().texts();
     let texts = config.texts().into_iter().zip(defaults).filter(|(text, default)| text != default);
     let sets: String = texts.map(|((name, text), _)| format!(" --set {name}={text}")).collect();
-    format!("anabranch-lab lab run set --runs {runs}{sets}")
+    format!("anabranch-lab lab run set --seed {seed} --runs {runs}{sets}")
 }
 
 fn mean_latency(scenario: &Scenario, seed: u64, runs: u64) -> Option<f64> {

@@ -17,14 +17,12 @@ pub(super) struct Rise {
     calm: Instant,
     /// The rate at which the network was in trouble; 0: it never was.
     ceiling: u32,
-    /// When a path broke last, seconds; 0: never.
-    broke: u32,
+    /// When a path broke last; [`Instant::FAR_FUTURE`]: never.
+    broke: Instant,
 }
 
-/// Seconds of the clock: four octets hold those of a century.
-fn seconds(at: Instant) -> u32 {
-    (at.as_nanos() / 1_000_000_000) as u32
-}
+/// Nanoseconds.
+const SECOND: u128 = 1_000_000_000;
 
 /// A span in which it rises at one speed.
 struct Stretch {
@@ -38,7 +36,7 @@ struct Stretch {
 impl Rise {
     /// From `rate` on.
     pub(super) const fn new(now: Instant, rate: u32) -> Self {
-        Self { rate, from: rate, raised: now, calm: now, ceiling: 0, broke: 0 }
+        Self { rate, from: rate, raised: now, calm: now, ceiling: 0, broke: Instant::FAR_FUTURE }
     }
 
     /// A new rate; the ceiling stays.
@@ -51,15 +49,15 @@ impl Rise {
         self.ceiling = ceiling;
     }
 
-    /// A path broke at `now`.
-    pub(super) fn broken(&mut self, now: Instant) {
-        self.broke = seconds(now).max(1);
+    /// A path broke at `now`, at this rate.
+    pub(super) fn broken(&mut self, now: Instant, ceiling: u32) {
+        self.beware(ceiling);
+        self.broke = now;
     }
 
     /// Whether the last trouble is a broken path, or losses that follow one.
     fn breaks(&self, caution: &Caution) -> bool {
-        self.broke > 0
-            && seconds(self.calm).wrapping_sub(self.broke) < seconds(Instant::ZERO + caution.after_break)
+        self.calm >= self.broke && self.calm.saturating_since(self.broke) < caution.after_break
     }
 
     /// How long nothing has spoken against it.
@@ -145,8 +143,8 @@ impl Rise {
             Some(part) => {
                 let second = (u64::from(self.from) << stage) / u64::from(part.max(1));
                 let second = second.min(u64::from(self.rate) / 2).max(1);
-                let step = (second * every.as_nanos() / 1_000_000_000).max(1);
-                (Duration::from_nanos(step * 1_000_000_000 / second), step)
+                let step = (u128::from(second) * u128::from(every.as_nanos()) / SECOND).max(1);
+                (Duration::from_nanos((step * SECOND / u128::from(second)) as u64), step as u64)
             }
         }
     }

@@ -97,6 +97,27 @@ fn seconds_after(snack: &Snack, seconds: u64) -> u32 {
 }
 
 #[test]
+fn a_rise_with_any_interval_stays_below_the_greatest_rate() {
+    for nanos in [0, 1, 1_000, 10_000_000, 100_000_000_000, 10_000_000_000_000, u64::MAX] {
+        let config = SenderConfig { raise_every: Duration::from_nanos(nanos), ..SenderConfig::default() };
+        let mut control = at_ten_a_second(&config);
+        for packet in 0..1000 {
+            // A packet each microsecond, which the sink confirms: a rate far above any real one.
+            let now = at(5000) + Duration::from_micros(packet);
+            control.sends(now);
+            control.notified(now, &config, &report(1, 0), false);
+        }
+        let before = control.rate(&config);
+        control.grow(at(60_000_000), &config, true);
+        assert!(
+            (before..=MOST_RATE).contains(&control.rate(&config)),
+            "{nanos} ns: {}",
+            control.rate(&config)
+        );
+    }
+}
+
+#[test]
 fn many_losses_slow_the_rise_and_single_ones_do_not() {
     let rises =
         |missing, from, to| seconds_after(&snack(missing, 0), to) - seconds_after(&snack(missing, 0), from);
