@@ -89,7 +89,8 @@ pub enum LinkEvent {
 /// or after [`Config::idle`].
 ///
 /// A segment whose numbers do not fit its connection is only forwarded ([`Counters::unacceptable`]): it may be stale or
-/// forged. An acknowledgement of more than was seen frees the cached segments below it. Such a segment begins the connection anew once that has been silent for a second with nothing locked.
+/// forged. Once the connection has been silent for a second with nothing locked, such a segment begins it anew. An
+/// acknowledgement of more than was seen frees the cached segments below it.
 #[derive(Clone, Debug)]
 pub struct Node {
     config: Config,
@@ -213,9 +214,10 @@ impl Node {
     /// An acknowledgement of data that took another route, as after a change of routes, does not fit the state. The receiver
     /// has the cached segments below it all the same. A forged one costs cached copies, nothing else.
     fn acknowledged_beyond(&mut self, key: &Key, way: Way, segment: &Segment) {
-        let plain = segment.flags.without(Flags::SYN.with(Flags::RST)) == segment.flags;
-        if plain
-            && segment.flags.contains(Flags::ACK)
+        let [acknowledges, opens, resets] =
+            [Flags::ACK, Flags::SYN, Flags::RST].map(|f| segment.flags.contains(f));
+        if acknowledges
+            && !(opens || resets)
             && self.table.find(key).is_some_and(|at| self.table.get(at).half(way).fits(segment.seq))
         {
             self.cache.acknowledged((key, way.back()), segment.ack);
@@ -227,9 +229,9 @@ impl Node {
         self.table.remove(at);
         if self.table.len() == 0 {
             self.ack_alarm = Instant::FAR_FUTURE;
-        }
-        if self.table.len() == 0 && self.cache.slots().is_empty() {
-            self.sweep = Instant::FAR_FUTURE;
+            if self.cache.slots().is_empty() {
+                self.sweep = Instant::FAR_FUTURE;
+            }
         }
     }
 

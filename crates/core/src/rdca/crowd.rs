@@ -1,8 +1,8 @@
-//! A queue that the packets of many senders stand in.
+//! A queue that many senders share.
 //!
-//! One of 200 senders over a path of 100 packets a second has two packets there in a second: its own 16 trip times see a queue only
-//! when that has long been full. The sink sees the packets of all: where each of the last [`RUN`] has waited, whoever sent
-//! it, the path is busy, what comes is what it carries, and all of them have to share that.
+//! With 200 senders on a path of 100 packets a second, each sender has one packet there every two seconds: its own 16 trip
+//! times show a queue only when it has long been full. The sink sees the packets of all senders. When each of the last [`RUN`]
+//! packets has waited in a queue, the path is busy: the rate at which packets arrive is its capacity, which all senders share.
 
 use super::arrivals::Arrivals;
 use super::trip::micros;
@@ -10,34 +10,35 @@ use crate::time::{Duration, Instant};
 
 /// A sender of few packets has long intervals, and a queue of others before it all the same.
 pub(super) const MOST_TOLERATED: Duration = Duration::from_millis(100);
-/// So many packets one after the other.
+/// This many consecutive packets that have waited show a queue.
 const RUN: u32 = 16;
-/// The least that is waited is that of so many at most.
+/// The shortest wait is taken over at most this many packets.
 const LONGEST: u32 = 64;
-/// What all may send together, percent of what the path carries: the rest empties the queue.
+/// What all may send together, in percent of the capacity: the rest empties the queue.
 const LEFT: u64 = 95;
-/// A share is as good for so long: the path may carry more by then.
+/// How long a share is valid: after that the capacity may have grown.
 const GOOD: Duration = Duration::from_secs(10);
 /// Packets of one gap that count as lost at most.
 const MOST_OF_GAP: u32 = 3;
 /// A share of one.
 const WHOLE: u16 = 1 << 15;
-/// No channel loses such a share, and a queue that is never empty looks like a longer way.
+/// Losses above this share are those of a full queue, not of a channel. A queue that is never empty looks like a longer path,
+/// so delays alone do not show it.
 const LOSSY: u16 = WHOLE / 8;
 
 /// The packets of all senders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Crowd {
     arrivals: Arrivals,
-    /// So many packets one after the other have waited, and what the last of them have waited at least.
+    /// The number of consecutive packets that have waited, and the shortest wait of the last of them.
     run: u32,
     least: Duration,
-    /// The share of packets that did not come at first: an average with a weight of 1/64.
+    /// The share of packets that their first transmission did not deliver: an average with a weight of 1/64.
     lost: u16,
-    /// No word before, unless far less comes than at this interval.
+    /// No notification before this, unless packets arrive at far longer intervals than `then`, microseconds.
     quiet: Instant,
     then: u32,
-    /// The interval that was told last, microseconds, and when.
+    /// The interval of the last notification, microseconds, and its time.
     share: u32,
     told: Instant,
 }
@@ -46,7 +47,7 @@ impl Crowd {
     /// A packet has come that has waited, or not.
     pub(super) fn observe(&mut self, now: Instant, waiting: Duration, tolerated: Duration) {
         self.arrivals.came(now);
-        // A single packet takes longer than that on a slow path.
+        // On a slow path the transmission of a single packet takes longer than the tolerated wait.
         if waiting < tolerated || waiting < (micros(self.arrivals.average()) * 3).min(MOST_TOLERATED) {
             self.run = 0;
         } else {
@@ -64,25 +65,26 @@ impl Crowd {
         self.lost -= self.lost / 64;
     }
 
-    /// Whether all wait, or are lost.
+    /// Whether the packets of all senders wait or are lost.
     pub(super) fn waits(&self) -> bool {
         self.run >= RUN || self.lost > LOSSY
     }
 
-    /// What a packet waits at least, as far as is known.
+    /// The shortest wait of late; zero if none is known.
     pub(super) fn waiting(&self) -> Duration {
         if self.run >= RUN { self.least } else { Duration::ZERO }
     }
 
     /// Whether the senders are to be told now.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
-        // Far less comes than when they were told: that was the rate of before, and the guard time is that of a queue.
+        // Far fewer packets arrive than at the last notification: that share was too high, and the guard time, measured through a
+        // full queue, is too long.
         let fell = self.run >= RUN && u64::from(self.arrivals.average()) * 3 > u64::from(self.then) * 4;
         self.waits() && (now >= self.quiet || fell)
     }
 
-    /// The senders that bring more than a level are told the rate of that level: `carried` are the packets of each of late.
-    /// The answer is the level. Where there is but one sender the trend of its own delay says it all.
+    /// The level that senders share, in 1/1024 packets: those above it are to be told the rate of that level. `carried` is how
+    /// many packets of each sender have arrived of late. `None` for a single sender: the trend of its own delay suffices.
     pub(super) fn share(
         &mut self,
         now: Instant,
@@ -95,7 +97,7 @@ impl Crowd {
         if senders < 2 {
             return None;
         }
-        // In parts of 1024 of a packet. Whoever is below the level leaves the others more.
+        // A sender below the level leaves the others more.
         let whole = all * LEFT * 1024 / 100;
         let mut level = whole / senders;
         for _ in 0..8 {
@@ -109,14 +111,14 @@ impl Crowd {
             level = next;
         }
         let level = level.max(1);
-        // The interval on the path, for as many packets as stand to one of the level.
+        // The interval between arrivals, scaled by all packets over those of the level.
         let share = u128::from(self.then) * u128::from(all) * 1024 / u128::from(level);
         self.share = share.clamp(1, u128::from(u32::MAX)) as u32;
         (self.told, self.lost) = (now, 0);
         Some(level)
     }
 
-    /// The average interval between the packets of one of them, microseconds; 0: none was told of late.
+    /// The interval between packets of a sender at the level, microseconds; 0 if there was no notification of late.
     pub(super) fn interval(&self, now: Instant) -> u32 {
         let good = self.share > 0 && now.saturating_since(self.told) < GOOD;
         if good { self.share } else { 0 }

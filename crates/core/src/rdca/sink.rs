@@ -125,7 +125,7 @@ impl Sink {
             self.count_shares(now);
         }
         if self.config.share == ShareReport::Told && self.crowd.is_due(now) {
-            self.share(now, slot);
+            self.share(now);
         }
         self.attend(now, slot);
     }
@@ -293,15 +293,15 @@ impl Sink {
     }
 
     /// The packets of all wait: those that bring more than their share are told. `slot` has brought the last.
-    fn share(&mut self, now: Instant, slot: usize) {
+    fn share(&mut self, now: Instant) {
         fn stream(peer: &Option<Peer>) -> Option<&Stream> {
             peer.as_ref().and_then(|peer| peer.stream.as_ref()).filter(|stream| !stream.ended)
         }
-        if stream(&self.peers[slot]).is_none() {
-            return;
-        }
         // The median: a single sender that reports a wrong round trip does not decide for all.
         let mut trips: Vec<_> = self.peers.iter().filter_map(stream).map(|s| s.rtt(&self.config)).collect();
+        if trips.is_empty() {
+            return;
+        }
         let middle = trips.len() / 2;
         let guard = *trips.select_nth_unstable(middle).1 + LEAST_GUARD;
         let carried = self.peers.iter().filter_map(stream).map(Stream::brought);

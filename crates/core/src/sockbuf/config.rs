@@ -143,12 +143,17 @@ pub enum ConfigError {
 }
 
 impl Default for Config {
+    /// Ours: the controller with [`PidConfig::default`].
+    fn default() -> Self {
+        Self { policy: PolicyConfig::Pid(PidConfig::default()), ..Self::paper() }
+    }
+}
+
+impl Default for PidConfig {
     /// Ours: [`Gains::DAMPED`], the rest in proportion to bandwidth-delay products, and a guarantee of 0.6. With a guarantee of
     /// 0.5 a connection carries slightly less than half of its share, as a smaller buffer recovers more slowly from losses.
     fn default() -> Self {
-        let pid =
-            PidConfig { gains: Gains::DAMPED, excess: Excess::Product, guarantee: 0.6, ..PidConfig::paper() };
-        Self { policy: PolicyConfig::Pid(pid), ..Self::paper() }
+        Self { gains: Gains::DAMPED, excess: Excess::Product, guarantee: 0.6, ..Self::paper() }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The fair share of a connection is what it carries when it has an n-th of the memory all the time, in a paired run.
 
-use anabranch_core::sockbuf::Excess;
+use anabranch_core::sockbuf::{Excess, PidConfig};
 use anabranch_core::time::Duration;
 use rayon::prelude::*;
 
@@ -22,7 +22,7 @@ const FLOWS: usize = 3;
 /// Who divides the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Divider {
-    /// The controller with our constants, and six tenths of the pool divided evenly.
+    /// The controller with our constants and our guarantee.
     Pid,
     /// The controller with the paper's, the rest divided by bandwidth.
     PidPaper,
@@ -177,7 +177,7 @@ impl Cell {
             Divider::Other(tuner) => (tuner, config.gains, config.excess),
         };
         if self.divider == Divider::Pid {
-            config.guarantee = 0.6;
+            config.guarantee = PidConfig::default().guarantee;
         }
         config.reports = match self.information {
             Information::Exact => Reporting::Exact,
@@ -230,7 +230,7 @@ impl Cell {
     }
 }
 
-/// Runs cells in parallel, each so many times, and hands each case on as soon as it is there.
+/// Runs each cell `runs` times, in parallel, and reports each case to `tell` when its runs are done.
 ///
 /// # Errors
 ///

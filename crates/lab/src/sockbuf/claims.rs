@@ -1,4 +1,4 @@
-//! The paper's claims beside what we measure: every trend of [`crate::targets::sockbuf`], and what issue 6 asks for.
+//! The paper's claims beside what we measure: every trend of [`crate::targets::sockbuf`], and our own goals.
 
 use super::response::{Response, SETTLED};
 use super::settings::{
@@ -18,12 +18,12 @@ pub fn verdicts(measured: &Measured, responses: &[Response]) -> Vec<Verdict> {
     });
     let own = ASKED.iter().map(|(id, claim)| {
         let (holds, measured) = judge.asked(id, responses);
-        Verdict::asked(format!("sockbuf.{id}"), "issue 6", claim, Judged::said(holds, measured).because(WHY))
+        Verdict::asked(format!("sockbuf.{id}"), "own goal", claim, Judged::said(holds, measured).because(WHY))
     });
     printed.chain(own).collect()
 }
 
-/// What issue 6 asks for beside the paper's claims.
+/// Our own goals beside the paper's claims.
 const ASKED: [(&str, &str); 4] = [
     (
         "asked.throughput",

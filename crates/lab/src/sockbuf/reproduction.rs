@@ -114,7 +114,7 @@ pub(crate) fn written(
 }
 
 const NOTES: [&str; 3] = [
-    "The paper prints no numbers that came out: its claims in words are judged, and four that the project's issue 6 asks for.",
+    "The paper prints no numbers that came out: its claims in words are judged, and four goals of our own.",
     "The proposed mechanism is judged by ours (`gains=damped`, `excess=product`), ATBT by what the paper prints (`tuner=atbt`). \
      Differences are paired by run; more and less mean that the 95 % interval leaves zero out.",
     "Figure 15 is captioned as throughput and cited as buffer (B15): both are drawn. Figures by loss and of a step of the rates are \

@@ -59,7 +59,7 @@ pub struct Response {
     pub steps: Vec<Step>,
 }
 
-/// Factors of the gains: issue 6 asks for a quarter to four times.
+/// Factors of the gains, for the claim `asked.stable`.
 pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
 /// Off by no more than this in the last quarter before the next change, by the set-point, the loop has settled.

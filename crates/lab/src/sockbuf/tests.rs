@@ -80,7 +80,7 @@ fn the_controller_brings_more_than_atbt_and_takes_less_from_others() {
     }
 }
 
-/// Point 3 of issue 6: an interface is gone for 10 s; no octet is lost, and no memory.
+/// An interface is gone for 10 s; no octet is lost, and no memory.
 #[test]
 fn a_handoff_loses_nothing() {
     for interface in ["wlan", "geo", "hsupa"] {
@@ -139,7 +139,7 @@ pub(crate) fn measured() -> &'static ((Measured, Vec<Response>), usize) {
     })
 }
 
-/// Point 2 of issue 6, in short.
+/// The claim `asked.stable`, in short.
 #[test]
 fn the_loop_settles_with_a_quarter_to_four_times_the_gains() {
     let ((_, responses), _) = measured();
