@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus, TransferId};
+use anabranch_core::set::{
+    Failure, FileIdentity, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
+};
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
@@ -110,6 +112,11 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let Some(node) = &arguments.to else {
         return Err(Error::input("no node was named").with_hint("give its address with --to HOST[:PORT]"));
     };
+    if arguments.via.len() > MAX_SESSIONS {
+        let message =
+            format!("--via: {} gateways; a transfer has {MAX_SESSIONS} sessions", arguments.via.len());
+        return Err(Error::input(message).with_hint("name the best"));
+    }
     let mut digests = Digests::open(state::folder(arguments).as_deref());
     let (file, digest) = open(arguments, &mut digests)?;
     let length = digest.length;

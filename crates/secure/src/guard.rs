@@ -12,7 +12,7 @@ use crate::gateway::{Doorkeeper, Welcome};
 use crate::greeting::{self, Beginning, Failed, MAX_GREETING, Own, Pattern, Proof, Purpose};
 use crate::keys::PublicKey;
 use crate::node::NodeKeys;
-use crate::record::{self, Bad, CONTROL, Count, MAX_PLAIN, TransferKeys};
+use crate::record::{Bad, CONTROL, MAX_PLAIN, Opener, Sealer, TransferKeys};
 use crate::sender::SenderKeys;
 
 /// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from it.
@@ -24,6 +24,9 @@ pub enum Refused {
     /// It has been here before.
     #[error("it repeats what was said before")]
     Replayed,
+    /// Its number was given to another stream under the same keys: sealing it would use a nonce twice.
+    #[error("the number of this session was used before under the same keys")]
+    Repeated,
     /// A record does not open: it was changed, or is out of its place.
     #[error("a record was changed on its way, or is out of its place")]
     Tampered,
@@ -60,14 +63,15 @@ mod tests;
 /// Both directions of a stream whose keys are known.
 #[derive(Debug)]
 struct Sealed {
-    keys: Arc<TransferKeys>,
-    out: Count,
-    into: Count,
+    out: Sealer,
+    into: Opener,
 }
 
 impl Sealed {
-    fn new(keys: Arc<TransferKeys>, stream: u8) -> Self {
-        Self { keys, out: Count::new(stream), into: Count::new(stream) }
+    /// Of the stream with this number.
+    fn new(keys: &Arc<TransferKeys>, stream: u8) -> Result<Self, Refused> {
+        let out = keys.sealer(stream).ok_or(Refused::Repeated)?;
+        Ok(Self { out, into: keys.opener(stream) })
     }
 }
 
@@ -92,7 +96,7 @@ enum Stage {
     /// Node, control stream: the greeting is answered, REQUEST has not come.
     AwaitRequest { shared: Arc<NodeKeys>, sealed: Sealed },
     /// Node, session: the gateway has introduced it, the sender has not.
-    AwaitProof { join: Join, sealed: Sealed },
+    AwaitProof { join: Join, opener: Opener },
     /// It is over.
     Over,
 }
@@ -242,7 +246,7 @@ impl Guard {
         payload.put_u64(shared.next_number());
         payload.extend_from_slice(setsyn);
         self.hand_out(greeting::first(Pattern::Known, &mut noise, &payload)?);
-        let sealed = Sealed::new(keys, message.join.session);
+        let sealed = Sealed::new(&keys, message.join.session)?;
         self.stage = Stage::AwaitGateway { noise, sealed, begun: false };
         self.keep(join_octets(message.join));
         Ok(())
@@ -275,8 +279,15 @@ impl Guard {
             self.plain.pop_front();
         }
         self.waiting -= n;
-        // Sealing fails for no length that can be here.
-        if n == 0 { None } else { record::seal(&sealed.keys, &mut sealed.out, &gathered[..n]).ok() }
+        if n == 0 {
+            return None;
+        }
+        // Sealing fails for no length that can be here, only for want of nonces.
+        let record = sealed.out.seal(&gathered[..n]).ok();
+        if record.is_none() {
+            self.stage = Stage::Over;
+        }
+        record
     }
 
     /// The socket has brought something; what of it is for the machine comes back.
@@ -326,7 +337,7 @@ impl Guard {
                 (Stage::Passing, false)
             }
             Stage::Sealed(mut sealed) => {
-                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+                let opened = sealed.into.open(frames)?;
                 append(plain, opened);
                 (Stage::Sealed(sealed), false)
             }
@@ -337,7 +348,7 @@ impl Guard {
                 greeting::read(&mut noise, &answer)?;
                 let keys = Arc::new(TransferKeys::new(*noise)?);
                 shared.set_transfer(Arc::clone(&keys));
-                (Stage::Sealed(Sealed::new(keys, CONTROL)), true)
+                (Stage::Sealed(Sealed::new(&keys, CONTROL)?), true)
             }
             Stage::AwaitGateway { mut noise, sealed, begun } => {
                 let Some(answer) = frames.next(MAX_GREETING).map_err(|_| Refused::Garbled)? else {
@@ -361,8 +372,7 @@ impl Guard {
                         None => (Stage::AwaitCaller(shared), false),
                         Some(join) => {
                             let keys = shared.of(join.transfer).ok_or(Refused::Unasked)?;
-                            let sealed = Sealed::new(keys, join.session);
-                            (Stage::AwaitProof { join, sealed }, true)
+                            (Stage::AwaitProof { join, opener: keys.opener(join.session) }, true)
                         }
                     },
                     Beginning::Greeting(_) => match take_greeting(frames)? {
@@ -371,14 +381,14 @@ impl Guard {
                             let (keys, answer) = answer(&shared, pattern, &message, None)?;
                             self.waiting += answer.len();
                             self.ready.push_back(answer);
-                            let sealed = Sealed::new(Arc::new(keys), CONTROL);
+                            let sealed = Sealed::new(&Arc::new(keys), CONTROL)?;
                             (Stage::AwaitRequest { shared, sealed }, true)
                         }
                     },
                 },
             },
             Stage::AwaitRequest { shared, mut sealed } => {
-                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+                let opened = sealed.into.open(frames)?;
                 if opened.is_empty() {
                     return Ok((Stage::AwaitRequest { shared, sealed }, false));
                 }
@@ -387,26 +397,24 @@ impl Guard {
                 let Ok(Some(Item::Message(Message::Request(request)))) = decoder.next_item() else {
                     return Err(Refused::Garbled);
                 };
-                if !shared.bind(request.transfer, &sealed.keys) {
+                if !shared.bind(request.transfer, sealed.into.keys()) {
                     return Err(Refused::Stranger);
                 }
                 append(plain, opened);
                 (Stage::Sealed(sealed), true)
             }
-            Stage::AwaitProof { join, mut sealed } => {
-                let opened = record::open(&sealed.keys, &mut sealed.into, frames)?;
+            Stage::AwaitProof { join, mut opener } => {
+                let opened = opener.open(frames)?;
                 if opened.is_empty() {
-                    return Ok((Stage::AwaitProof { join, sealed }, false));
+                    return Ok((Stage::AwaitProof { join, opener }, false));
                 }
                 // The sender repeats what the gateway says for it: the gateway can change nothing.
                 if !opened.starts_with(&join_octets(join)) {
                     return Err(Refused::Tampered);
                 }
-                if !sealed.keys.take(join.session) {
-                    return Err(Refused::Replayed);
-                }
+                let out = opener.keys().sealer(join.session).ok_or(Refused::Replayed)?;
                 append(plain, opened);
-                (Stage::Sealed(sealed), true)
+                (Stage::Sealed(Sealed { out, into: opener }), true)
             }
         })
     }

@@ -1,15 +1,16 @@
 //! The node's side: whom it takes files from, and the keys of the transfers that they have asked for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anabranch_wire::set::TransferId;
 
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::record::TransferKeys;
+use crate::roster::{Ledger, Member, Peer, Roster};
 
-/// Transfers whose keys are kept, those last asked for: one that runs and a few that wait.
-const KEPT: usize = 32;
+/// Transfers of one sender whose keys are kept, those last asked for: one that runs and a few that wait.
+const KEPT: usize = 8;
 
 /// Whom a node takes files from.
 #[derive(Clone, Debug, Default)]
@@ -18,21 +19,66 @@ pub struct WhoMay {
     pub own: Option<SecretKey>,
     /// Senders that are known.
     pub senders: Vec<PublicKey>,
-    /// A key that a sender may have instead.
-    pub shared: Option<SharedKey>,
+    /// Pre-shared keys that senders may have instead, each with a name of its own: it tells their holders apart.
+    pub shared: Vec<(Arc<str>, SharedKey)>,
+}
+
+impl WhoMay {
+    fn peers(&self) -> impl Iterator<Item = Peer> + '_ {
+        let shared = self.shared.iter().map(|(name, _)| Peer::Shared(Arc::clone(name)));
+        self.senders.iter().copied().map(Peer::Known).chain(shared)
+    }
 }
 
 /// What all streams of a node share.
 #[derive(Debug)]
 pub struct NodeKeys {
-    pub(crate) who: WhoMay,
+    own: Option<SecretKey>,
+    shared: RwLock<Vec<(Arc<str>, SharedKey)>>,
+    senders: Roster,
     transfers: Mutex<VecDeque<(TransferId, Arc<TransferKeys>)>>,
 }
 
 impl NodeKeys {
     /// For those who may.
     pub fn new(who: WhoMay) -> Arc<Self> {
-        Arc::new(Self { who, transfers: Mutex::default() })
+        let senders = Roster::new(who.peers());
+        let WhoMay { own, shared, .. } = who;
+        Arc::new(Self { own, shared: RwLock::new(shared), senders, transfers: Mutex::default() })
+    }
+
+    /// Takes files from these senders from now on, and from nobody else; our own key stays. Streams of the others are reset
+    /// when they next say something, and the keys of their transfers are forgotten.
+    pub fn reload(&self, who: WhoMay) {
+        self.senders.reload(who.peers());
+        *self.shared.write().unwrap_or_else(PoisonError::into_inner) = who.shared;
+        let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
+        transfers.retain(|(_, keys)| !keys.is_revoked());
+    }
+
+    /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is called with each higher number,
+    /// and has stored it when it returns: without a ledger a restarted node answers each recorded greeting once more.
+    pub fn remember(&self, floors: impl IntoIterator<Item = (PublicKey, u64)>, ledger: Ledger) {
+        self.senders.remember(floors, ledger);
+    }
+
+    pub(crate) fn own(&self) -> Option<&SecretKey> {
+        self.own.as_ref()
+    }
+
+    /// All pre-shared keys.
+    pub(crate) fn shared(&self) -> Vec<(Arc<str>, SharedKey)> {
+        self.shared.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The peer, if it is known.
+    pub(crate) fn find(&self, peer: &Peer) -> Option<Arc<Member>> {
+        self.senders.find(peer)
+    }
+
+    /// A greeting of this sender with this number has not been here before.
+    pub(crate) fn admit(&self, sender: &Member, number: u64) -> bool {
+        self.senders.admit(sender, number)
     }
 
     /// The keys of a transfer that has been asked for.
@@ -41,18 +87,21 @@ impl NodeKeys {
         transfers.iter().find(|(id, _)| *id == transfer).map(|(_, keys)| Arc::clone(keys))
     }
 
-    /// Somebody asks for a transfer. Its sessions use these keys from now on; false if the transfer is somebody else's.
+    /// A sender asks for a transfer. Its sessions use these keys from now on; false if the transfer is another sender's. What a
+    /// sender asks for pushes out only what it has asked for itself.
     pub(crate) fn bind(&self, transfer: TransferId, keys: &Arc<TransferKeys>) -> bool {
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = transfers.iter().position(|(id, _)| *id == transfer) {
-            if transfers[index].1.peer() != keys.peer() {
+            if transfers[index].1.sender() != keys.sender() {
                 return false;
             }
             transfers.remove(index);
         }
         transfers.push_back((transfer, Arc::clone(keys)));
-        if transfers.len() > KEPT {
-            transfers.pop_front();
+        let of_the_same = |(_, other): &(TransferId, Arc<TransferKeys>)| other.sender() == keys.sender();
+        if transfers.iter().filter(|entry| of_the_same(entry)).count() > KEPT {
+            let oldest = transfers.iter().position(of_the_same);
+            oldest.map(|index| transfers.remove(index));
         }
         true
     }

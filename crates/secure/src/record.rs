@@ -4,6 +4,7 @@
 //! stream, so that a record is good in one place only: one that is replayed, left out, or moved to another stream does not open.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -25,7 +26,7 @@ pub(crate) const CONTROL: u8 = 255;
 /// The keys of one transfer, which all of its streams use.
 pub struct TransferKeys {
     noise: StatelessTransportState,
-    /// Which sessions have begun: each may do so once.
+    /// Which streams have a sealer: each number has one.
     used: [AtomicU64; 4],
 }
 
@@ -40,10 +41,17 @@ impl TransferKeys {
         greeting::peer(self.noise.get_remote_static())
     }
 
-    /// Marks a session as begun; false if it already was.
-    pub(crate) fn take(&self, session: u8) -> bool {
-        let bit = 1 << (session % 64);
-        self.used[usize::from(session / 64)].fetch_or(bit, Ordering::Relaxed) & bit == 0
+    /// What seals the stream with this number; `None` if it was handed out before. Nonces are counted from there, so that none is
+    /// ever used twice under these keys.
+    pub(crate) fn sealer(self: &Arc<Self>, stream: u8) -> Option<Sealer> {
+        let bit = 1 << (stream % 64);
+        let was = self.used[usize::from(stream / 64)].fetch_or(bit, Ordering::Relaxed);
+        (was & bit == 0).then(|| Sealer { keys: Arc::clone(self), count: Count::new(stream) })
+    }
+
+    /// What opens the stream with this number. Opening a record twice does no harm.
+    pub(crate) fn opener(self: &Arc<Self>, stream: u8) -> Opener {
+        Opener { keys: Arc::clone(self), count: Count::new(stream) }
     }
 }
 
@@ -53,37 +61,75 @@ impl fmt::Debug for TransferKeys {
     }
 }
 
-/// The number that a record is sealed with.
-fn nonce(stream: u8, record: u64) -> u64 {
-    u64::from(stream) << 56 | record
-}
+/// Records of one direction of one stream at most: the nonce has 56 bits for their number, and Noise keeps 2^64 - 1 for itself.
+const RECORDS: u64 = (1 << 56) - 1;
 
-/// Records of one direction of one stream, as they are counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Count {
+/// Records of one direction of one stream, as they are counted. It is never copied: a copy would give each nonce again.
+#[derive(Debug)]
+struct Count {
     stream: u8,
     records: u64,
 }
 
 impl Count {
-    pub(crate) const fn new(stream: u8) -> Self {
+    const fn new(stream: u8) -> Self {
         Self { stream, records: 0 }
     }
 
-    fn next(&mut self) -> u64 {
-        let nonce = nonce(self.stream, self.records);
-        self.records += 1;
-        nonce
+    /// The next nonce; `None` once all are used.
+    fn next(&mut self) -> Option<u64> {
+        let record = self.records;
+        self.records = record + u64::from(record < RECORDS);
+        (record < RECORDS).then(|| u64::from(self.stream) << 56 | record)
     }
 }
 
-/// Seals one record of at most [`MAX_PLAIN`] octets.
-pub(crate) fn seal(keys: &TransferKeys, count: &mut Count, plain: &[u8]) -> Result<Bytes, Failed> {
-    let mut octets = BytesMut::zeroed(plain.len() + OVERHEAD);
-    let (length, sealed) = octets.split_at_mut(LENGTH);
-    let n = keys.noise.write_message(count.next(), plain, sealed)?;
-    { length }.put_u16(n as u16);
-    Ok(octets.freeze())
+/// Seals what is written on one stream. [`TransferKeys::sealer`] gives out one for each number.
+#[derive(Debug)]
+pub(crate) struct Sealer {
+    keys: Arc<TransferKeys>,
+    count: Count,
+}
+
+impl Sealer {
+    /// Seals one record of at most [`MAX_PLAIN`] octets.
+    pub(crate) fn seal(&mut self, plain: &[u8]) -> Result<Bytes, Failed> {
+        let nonce = self.count.next().ok_or(Failed)?;
+        let mut octets = BytesMut::zeroed(plain.len() + OVERHEAD);
+        let (length, sealed) = octets.split_at_mut(LENGTH);
+        let n = self.keys.noise.write_message(nonce, plain, sealed)?;
+        { length }.put_u16(n as u16);
+        Ok(octets.freeze())
+    }
+}
+
+/// Opens what is read from one stream.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    keys: Arc<TransferKeys>,
+    count: Count,
+}
+
+impl Opener {
+    /// Whose keys these are.
+    pub(crate) fn keys(&self) -> &Arc<TransferKeys> {
+        &self.keys
+    }
+
+    /// Opens all records that are whole, into one piece.
+    pub(crate) fn open(&mut self, frames: &mut Frames) -> Result<Bytes, Bad> {
+        let mut plain = BytesMut::new();
+        while let Some(sealed) = frames.next(MAX_PLAIN + TAG)? {
+            let most = sealed.len().checked_sub(TAG).ok_or(Bad::Length)?;
+            let at = plain.len();
+            plain.resize(at + most, 0);
+            let nonce = self.count.next().ok_or(Bad::Length)?;
+            let opened = self.keys.noise.read_message(nonce, &sealed, &mut plain[at..]);
+            plain.truncate(at + opened.map_err(|_| Bad::Tag)?);
+        }
+        frames.release();
+        Ok(plain.freeze())
+    }
 }
 
 /// Why records cannot be opened.
@@ -101,16 +147,82 @@ impl From<BadLength> for Bad {
     }
 }
 
-/// Opens all records that are whole, into one piece.
-pub(crate) fn open(keys: &TransferKeys, count: &mut Count, frames: &mut Frames) -> Result<Bytes, Bad> {
-    let mut plain = BytesMut::new();
-    while let Some(sealed) = frames.next(MAX_PLAIN + TAG)? {
-        let most = sealed.len().checked_sub(TAG).ok_or(Bad::Length)?;
-        let at = plain.len();
-        plain.resize(at + most, 0);
-        let n = keys.noise.read_message(count.next(), &sealed, &mut plain[at..]).map_err(|_| Bad::Tag)?;
-        plain.truncate(at + n);
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::greeting::{Own, Proof, Purpose, begin, message, respond};
+    use crate::keys::SharedKey;
+
+    /// The same keys at a sender and at a node.
+    fn pair() -> [Arc<TransferKeys>; 2] {
+        let shared = SharedKey::from_octets([9; 32]);
+        let mut near = begin(Purpose::Transfer, Proof::Shared(&shared), None).unwrap();
+        let mut far = respond(Purpose::Transfer, Own::Shared(&shared), None).unwrap();
+        greeting::read(&mut far, &message(&mut near, &[]).unwrap()[LENGTH..]).unwrap();
+        greeting::read(&mut near, &message(&mut far, &[]).unwrap()[LENGTH..]).unwrap();
+        [near, far].map(|noise| Arc::new(TransferKeys::new(noise).unwrap()))
     }
-    frames.release();
-    Ok(plain.freeze())
+
+    /// The key schedule up to 65,535 sessions. One handshake has numbers for 255 sessions; the next one begins anew with other
+    /// keys. The plaintext is always the same: the same key and nonce would give the same record.
+    #[test]
+    fn no_key_and_nonce_seal_twice_in_65535_sessions() {
+        const SESSIONS: usize = 65_535;
+        const RECORDS: usize = 3;
+        let mut records = HashSet::new();
+        let mut handshakes = 0;
+        // A sender that counts its sessions in one octet, whatever becomes of that.
+        let mut number = u8::MAX;
+        let mut keys = pair();
+        keys.iter().for_each(|keys| drop(keys.sealer(number)));
+        for session in 0..SESSIONS {
+            let sealers = match keys.each_ref().map(|keys| keys.sealer(number)) {
+                [Some(near), Some(far)] => [near, far],
+                [None, None] => {
+                    keys = pair();
+                    handshakes += 1;
+                    for keys in &keys {
+                        let mut control = keys.sealer(CONTROL).expect("nothing was sealed yet");
+                        assert!(records.insert(control.seal(&[0; 8]).unwrap()), "handshake {handshakes}");
+                    }
+                    number = 0;
+                    keys.each_ref().map(|keys| keys.sealer(number).expect("nothing was sealed yet"))
+                }
+                _ => panic!("both count the same"),
+            };
+            number = number.wrapping_add(1);
+            for mut sealer in sealers {
+                for _ in 0..RECORDS {
+                    assert!(records.insert(sealer.seal(&[0; 8]).unwrap()), "session {session}");
+                }
+            }
+        }
+        assert_eq!(handshakes, SESSIONS / 255);
+        assert_eq!(records.len(), (SESSIONS * RECORDS + handshakes) * 2);
+        // All numbers of one handshake, each asked for 257 times.
+        let [near, _] = pair();
+        let given = (0..=u16::MAX).filter(|number| near.sealer(*number as u8).is_some()).count();
+        assert_eq!(given, 256);
+    }
+
+    #[test]
+    fn the_last_nonce_of_a_stream_is_not_followed_by_another_stream_s_first() {
+        let [near, far] = pair();
+        for stream in [0, 254, CONTROL] {
+            let mut sealer = near.sealer(stream).unwrap();
+            sealer.count.records = RECORDS - 1;
+            let record = sealer.seal(b"last").unwrap();
+            assert!(sealer.seal(b"one more").is_err());
+            assert!(sealer.seal(b"and again").is_err());
+            let mut opener = far.opener(stream);
+            opener.count.records = RECORDS - 1;
+            let mut frames = Frames::default();
+            frames.push(&record);
+            assert_eq!(opener.open(&mut frames).unwrap(), &b"last"[..]);
+            frames.push(&record);
+            assert!(opener.open(&mut frames).is_err());
+        }
+    }
 }

@@ -24,6 +24,9 @@ use super::striping::{AnyStriping, PathView};
 use super::tcp_manager::{Common, Ending, Notice, State, TcpManager};
 use crate::time::{Duration, Instant};
 
+/// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
+pub const MAX_SESSIONS: usize = u8::MAX as usize;
+
 /// Why a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -128,6 +131,8 @@ pub struct Sender {
     congestion: Congestion,
     /// Calls so far, by which again is bounded.
     calls: usize,
+    /// Sessions before the last request: their numbers were of other keys.
+    numbered: usize,
     /// Octets that no session has been given, or that were taken back.
     unassigned: RangeSet,
     /// Octets that the node holds.
@@ -181,6 +186,7 @@ impl Sender {
             again: VecDeque::new(),
             congestion: Congestion::default(),
             calls: 0,
+            numbered: 0,
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
@@ -393,8 +399,17 @@ impl Sender {
         self.acknowledged = RangeSet::new();
         self.delivered = 0;
         self.acknowledge(now, has);
-        self.resumed_from = self.delivered;
+        if self.sessions.is_empty() {
+            self.resumed_from = self.delivered;
+        }
+        self.numbered = self.sessions.len();
         if self.is_over() {
+            return;
+        }
+        if self.numbered > 0 {
+            // Only the numbers are new: the gateways are those that were left.
+            self.call_next(now);
+            self.stale = true;
             return;
         }
         let count = match self.config.plan {
@@ -402,7 +417,7 @@ impl Sender {
             Plan::Stripe | Plan::EndToEnd => self.config.gateways,
         };
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
-        let chosen = gateways::select(&table, count);
+        let chosen = gateways::select(&table, count.min(MAX_SESSIONS));
         if chosen.is_empty() {
             self.fail(Failure::NoGateway);
         } else {
@@ -455,14 +470,17 @@ impl Sender {
     }
 
     fn call(&mut self, now: Instant, gateway: Gateway) {
-        let index = self.sessions.len().min(254);
+        let index = self.sessions.len() - self.numbered;
+        if index >= MAX_SESSIONS {
+            return self.renew(now, gateway);
+        }
         // A request that lost its gateway took long for reasons that say nothing of the next one.
         self.patience = now + self.config.patience.max((self.request_time * 3).min(self.config.patience * 5));
         self.calls += 1;
         let join = Join {
             transfer: self.transfer,
             session: index as u8,
-            sessions: self.selected.max(index + 1) as u8,
+            sessions: self.selected.max(index + 1).min(MAX_SESSIONS) as u8,
             plan: self.config.plan,
         };
         let common = Common {
@@ -476,6 +494,17 @@ impl Sender {
         // The node's answer took two round trips; a chunk should not take longer.
         session.estimate.suppose(self.request_time);
         self.sessions.push(session);
+    }
+
+    /// All numbers of sessions are used, and none may come twice under the same keys. Once no session is left, the node is asked
+    /// anew: each request has keys, and numbers, of its own.
+    fn renew(&mut self, now: Instant, gateway: Gateway) {
+        if self.sessions.iter().any(TcpManager::is_alive) {
+            self.again.push_back((now + self.config.patience, gateway));
+        } else {
+            self.again.push_front((now, gateway));
+            self.dial_control(now);
+        }
     }
 
     fn call_timeout(&self) -> Option<Instant> {
@@ -524,7 +553,7 @@ impl Sender {
         if self.sessions[index].state == State::Closed(Ending::Refused(SetAckStatus::Congested)) {
             // It was not tried.
             self.calls = self.calls.saturating_sub(1);
-            let called = self.sessions.len();
+            let called = self.sessions.len() - self.numbered;
             self.congestion.said(now, self.config.congestion_backoff, gateway, called);
             self.call_next(now);
             self.stale = true;

@@ -3,6 +3,7 @@
 mod buffer;
 mod congestion;
 mod faults;
+mod numbers;
 mod relay;
 mod resume;
 mod transfer;

@@ -96,7 +96,7 @@ impl RefusedCounters {
         let Some(refused) = refused else { return };
         *match refused {
             Refused::Stranger => &mut self.strangers,
-            Refused::Replayed => &mut self.replayed,
+            Refused::Replayed | Refused::Repeated => &mut self.replayed,
             Refused::Tampered => &mut self.tampered,
             Refused::Garbled => &mut self.garbled,
             Refused::Truncated => &mut self.truncated,

@@ -7,6 +7,7 @@ use super::*;
 use crate::keys::{SecretKey, SharedKey};
 use crate::node::WhoMay;
 use crate::octets::Hex;
+use crate::record::OVERHEAD;
 use crate::sender::Acquaintance;
 
 const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);
@@ -162,7 +163,7 @@ fn strangers_are_refused_by_node_and_gateway_alike() {
     let (mut sender, ..) = world.session(0);
     assert_eq!(Guard::gateway(&other).read(sent(&mut sender)), Err(Refused::Stranger));
     let wrong = Doorkeeper::new(key(5), [key(1).public()]);
-    let (mut sender, ..) = world.session(0);
+    let (mut sender, ..) = world.session(1);
     assert_eq!(Guard::gateway(&wrong).read(sent(&mut sender)), Err(Refused::Stranger));
 }
 
@@ -252,14 +253,40 @@ fn every_session_of_a_transfer_begins_once() {
         sender.write(setsyn.clone()).unwrap();
         let wired = Guard::gateway(&world.door).read(sent(&mut sender)).unwrap().unwrap();
         let ahead = wired.slice(setsyn.len()..);
-        Guard::node(&world.node).read([&join_octets(join)[..], &ahead].concat().into())
+        let said = Bytes::from([&join_octets(join)[..], &ahead].concat());
+        assert!(Guard::node(&world.node).read(said.clone()).is_ok(), "session {session}");
+        said
+    };
+    let said: Vec<Bytes> = (0..255).map(begins).collect();
+    for (session, said) in said.into_iter().enumerate() {
+        assert_eq!(Guard::node(&world.node).read(said), Err(Refused::Replayed), "session {session}");
+    }
+}
+
+/// A sender that gives a session a number for the second time is refused before anything is sealed with it: under the same keys
+/// both would use the same nonces.
+#[test]
+fn a_session_number_is_sealed_with_once_under_the_same_keys() {
+    let world = World::new();
+    world.greet();
+    let begin = |session: u8| {
+        let join = Join { session, sessions: 255, ..join(0) };
+        let destination = "[fd00::2]:47200".parse().unwrap();
+        let mut sender = Guard::session(&world.sender, key(2).public()).unwrap();
+        let written = sender.write(octets(&Message::SetSyn(SetSyn { join, destination })));
+        written.map(|()| sent(&mut sender).len())
     };
     for session in 0..255 {
-        assert!(begins(session).is_ok(), "session {session}");
+        assert!(begin(session).is_ok(), "session {session}");
     }
-    for session in 0..255 {
-        assert_eq!(begins(session), Err(Refused::Replayed), "session {session}");
+    for session in 0..=255 {
+        // Number 255 is the control stream's, and no message has it.
+        assert!(begin(session).is_err(), "session {session}");
     }
+    assert_eq!(begin(254), Err(Refused::Repeated));
+    // The keys of another handshake have nonces of their own.
+    world.greet();
+    assert!(begin(254).is_ok());
 }
 
 /// What the socket does not take yet waits, and is counted: by that number the machine knows when to stop.
@@ -276,7 +303,7 @@ fn what_waits_shares_records_and_is_counted_until_it_is_handed_out() {
     assert_eq!(a.waiting(), plain.len());
     let (mut got, mut records) = (Vec::new(), 0);
     while let Some(record) = a.poll_transmit() {
-        assert!(record.len() <= MAX_PLAIN + record::OVERHEAD);
+        assert!(record.len() <= MAX_PLAIN + OVERHEAD);
         got.extend_from_slice(&b.read(record).unwrap().unwrap());
         assert_eq!(a.waiting(), plain.len() - got.len());
         records += 1;
@@ -295,7 +322,7 @@ fn a_setsyn_that_is_repeated_has_no_place() {
     let wired = gateway.read(sent(&mut sender)).unwrap().unwrap();
     sender.write(setsyn(0)).unwrap();
     assert_eq!(sent(&mut sender), Bytes::new());
-    assert_eq!(wired.len(), setsyn(0).len() + join_octets(join(0)).len() + record::OVERHEAD);
+    assert_eq!(wired.len(), setsyn(0).len() + join_octets(join(0)).len() + OVERHEAD);
 }
 
 #[test]
@@ -407,7 +434,7 @@ fn the_documented_example_holds() {
     let record = sent(&mut a);
     let mut b = Guard::at(Stage::AwaitRequest {
         shared: Arc::clone(&world.node),
-        sealed: Sealed::new(Arc::new(keys), CONTROL),
+        sealed: Sealed::new(&Arc::new(keys), CONTROL).unwrap(),
     });
     assert_eq!(b.read(record.clone()), Ok(Some(request())));
     for octets in [&first, &answer, &record] {

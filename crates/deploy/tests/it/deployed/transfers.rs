@@ -217,3 +217,14 @@ fn a_file_whose_name_is_no_text_is_delivered() {
     assert_eq!(node.ended().0, Some(0));
     assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
 }
+
+/// A session's number has one octet: a longer list would be cut without a word.
+#[test]
+fn more_gateways_than_a_transfer_has_sessions_are_refused() {
+    let folder = folder(1);
+    for gateways in [256, 270] {
+        let via = vec!["127.0.0.1:1=gateway.pub"; gateways].join(",");
+        let run = push(folder.path(), &["file", "--to", "127.0.0.1:1", "--via", &via, "--quiet"]);
+        assert_eq!(run.status.code(), Some(2), "{gateways} gateways: {}", text(&run.stderr));
+    }
+}
