@@ -127,8 +127,8 @@ fn copy_time(folder: &Path, how: &str) -> f64 {
 /// says first which file will come.
 fn copy(to: SocketAddr, hash: bool) {
     let (own, node) = (SecretKey::from_octets([1; 32]), SecretKey::from_octets([3; 32]));
-    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: None };
-    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), || 1);
     let mut far = Guard::node(&NodeKeys::new(who));
     let mut guard = Guard::control(&sender).expect("keys");
     far.read(guard.poll_transmit().expect("a greeting")).expect("it holds");

@@ -147,6 +147,14 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
+/// `$XDG_STATE_HOME/anabranch`, or where that is if nobody has said.
+pub(crate) fn usual_folder() -> Option<std::path::PathBuf> {
+    let said =
+        |name: &str| std::env::var_os(name).map(std::path::PathBuf::from).filter(|path| path.is_absolute());
+    let base = said("XDG_STATE_HOME").or_else(|| said("HOME").map(|home| home.join(".local/state")))?;
+    Some(base.join("anabranch"))
+}
+
 /// Gives a file that only its owner could read the permissions of the file in its place, or those of the umask if the place is
 /// empty.
 pub fn hand_over(file: &File, place: &Path) -> io::Result<()> {

@@ -73,7 +73,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let Arguments {
         listen,
         allow,
-        keys: _,
+        keys,
         connections,
         per_host,
         per_node,
@@ -109,6 +109,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     }
     if check {
         return service::checked("gateway");
+    }
+    if let Some(door) = &config.door {
+        keys.remember(door, address.port());
     }
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use anabranch_net::set::{KnownGateway, greeting_number};
 use anabranch_secure::{
-    Acquaintance, BadKey, Doorkeeper, KeyText, PublicKey, SecretKey, SenderKeys, SharedKey, Signature,
-    VerifyingKey, WhoMay,
+    Acquaintance, BadKey, Doorkeeper, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys, SharedKey,
+    Signature, VerifyingKey, WhoMay,
 };
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::greetings::Greetings;
 use crate::say;
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
@@ -56,9 +57,17 @@ pub struct OfNode {
     /// Take files only from senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Take files also from whoever has this pre-shared key: a file that `anabranch key new --kind psk` has made
-    #[arg(long, value_name = "FILE")]
-    psk: Option<PathBuf>,
+    /// Take files also from whoever has one of these pre-shared keys: files that `anabranch key new --kind psk` has made. Each
+    /// key is a sender of its own
+    #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
+    psk: Vec<PathBuf>,
+    /// Do not believe these public keys of senders and signers, whatever other options say
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
+    revoked: Vec<String>,
+    /// Store here which greetings were seen, so that none is answered again after a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
     #[arg(long, conflicts_with_all = ["key", "senders", "psk"])]
     insecure: bool,
@@ -73,19 +82,22 @@ impl OfNode {
         if self.insecure {
             return Ok(None);
         }
-        if self.key.is_none() && self.psk.is_none() {
+        if self.key.is_none() && self.psk.is_empty() {
             return Err(who_may("--key FILE --senders KEY,..., or --psk FILE"));
         }
-        let senders = publics(&self.senders)?;
+        let revoked = all_of(&self.revoked)?;
+        let senders = publics(&self.senders)?.into_iter();
+        let senders = senders.filter(|key| !revoked.contains(&KeyText::Public(*key).to_line())).collect();
         Ok(Some(WhoMay {
             own: self.key.as_deref().map(secret).transpose()?,
             senders,
-            shared: self.psk.as_deref().map(shared).transpose()?,
+            shared: named(&self.psk)?,
         }))
     }
 
     /// Whose signatures it wants; nobody's if there are none.
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
+        let revoked = all_of(&self.revoked)?;
         let keys = self.signers.iter().map(|text| {
             all(text)?
                 .into_iter()
@@ -95,7 +107,17 @@ impl OfNode {
                 })
                 .collect::<Result<Vec<_>, _>>()
         });
-        Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
+        let mut keys = keys.collect::<Result<Vec<_>, _>>()?.concat();
+        keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
+        Ok(keys)
+    }
+
+    /// Refuses what was said before the node was started.
+    pub(crate) fn remember(&self, keys: &NodeKeys, port: u16) {
+        let stored = keys.public().and_then(|own| Greetings::open(self.state.as_deref(), "node", own, port));
+        if let Some((floors, ledger)) = stored.map(Greetings::into_ledger) {
+            keys.remember(floors, ledger);
+        }
     }
 }
 
@@ -108,6 +130,13 @@ pub struct OfGateway {
     /// Serve only senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
+    /// Do not serve senders with these public keys, whatever --senders says
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
+    revoked: Vec<String>,
+    /// Store here which greetings were seen, so that none is served again after a restart [default: $STATE_DIRECTORY,
+    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Serve anybody: for networks whose every host is trusted
     #[arg(long, conflicts_with_all = ["key", "senders"])]
     insecure: bool,
@@ -119,7 +148,23 @@ impl OfGateway {
         match &self.key {
             _ if self.insecure => Ok(None),
             None => Err(who_may("--key FILE --senders KEY,...")),
-            Some(key) => Ok(Some(Doorkeeper::new(secret(key)?, publics(&self.senders)?))),
+            Some(key) => Ok(Some(Doorkeeper::new(secret(key)?, self.served()?))),
+        }
+    }
+
+    /// Whose senders it serves.
+    pub(crate) fn served(&self) -> Result<Vec<PublicKey>, Error> {
+        let revoked = all_of(&self.revoked)?;
+        let mut senders = publics(&self.senders)?;
+        senders.retain(|key| !revoked.contains(&KeyText::Public(*key).to_line()));
+        Ok(senders)
+    }
+
+    /// Refuses what was said before the gateway was started.
+    pub(crate) fn remember(&self, door: &Doorkeeper, port: u16) {
+        let stored = Greetings::open(self.state.as_deref(), "gateway", door.public(), port);
+        if let Some((floors, ledger)) = stored.map(Greetings::into_ledger) {
+            door.remember(floors, ledger);
         }
     }
 }
@@ -161,7 +206,7 @@ impl OfSender {
             (None, None) => return Err(who_may("--key FILE --node-key KEY")),
         };
         let own = self.key.as_deref().ok_or_else(|| who_may("--key FILE --node-key KEY"))?;
-        Ok(Some(SenderKeys::new(secret(own)?, node, greeting_number())))
+        Ok(Some(SenderKeys::new(secret(own)?, node, greeting_number)))
     }
 }
 
@@ -198,6 +243,27 @@ fn all(text: &str) -> Result<Vec<KeyText>, Error> {
         Err(BadKey::Kind) => in_file(Path::new(text)),
         Err(error) => Err(Error::input(format!("{error}"))),
     }
+}
+
+/// Keys that are not secret, each as its line.
+fn all_of(texts: &[String]) -> Result<Vec<String>, Error> {
+    let lines = |text: &String| Ok(all(text)?.iter().map(KeyText::to_line).collect::<Vec<_>>());
+    Ok(texts.iter().map(lines).collect::<Result<Vec<_>, Error>>()?.concat())
+}
+
+/// All pre-shared keys of these files. A name is the file's and, where that has several, the key's place in it.
+fn named(paths: &[PathBuf]) -> Result<Vec<(Arc<str>, SharedKey)>, Error> {
+    let mut named: Vec<(Arc<str>, SharedKey)> = Vec::new();
+    for path in paths {
+        warn_if_open(path);
+        for (place, key) in (1..).zip(in_file(path)?) {
+            let KeyText::Shared(key) = key else {
+                return Err(wrong(&path.display().to_string(), "psk", key.kind()));
+            };
+            named.push((format!("{}:{place}", path.display()).into(), key));
+        }
+    }
+    Ok(named)
 }
 
 fn publics(texts: &[String]) -> Result<Vec<PublicKey>, Error> {

@@ -17,6 +17,7 @@ pub mod endpoint;
 pub mod error;
 pub mod files;
 pub mod gateway;
+mod greetings;
 pub mod key;
 pub mod keys;
 pub mod node;

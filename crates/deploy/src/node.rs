@@ -11,6 +11,7 @@ use std::time;
 use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters};
+use anabranch_secure::NodeKeys;
 use anabranch_units::Size;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -98,6 +99,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     if arguments.check {
         return service::checked("node");
     }
+    if let Some(keys) = &config.who {
+        arguments.keys.remember(keys, address.port());
+    }
     let output =
         Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
             .signed_by(arguments.keys.signers()?)?;
@@ -127,7 +131,7 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
         .ok_or_else(|| Error::input(format!("--buffer {} is not from 1 kB to 1 GiB", arguments.buffer.0)))?;
     let gateways = arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT));
     Ok(NodeConfig {
-        who: arguments.keys.who()?,
+        who: arguments.keys.who()?.map(NodeKeys::new),
         gateways: gateways.collect::<Result<_, _>>()?,
         buffer,
         connections: arguments.connections as usize,

@@ -18,6 +18,11 @@ impl Doorkeeper {
         Arc::new(Self { own, senders: Roster::new(senders.into_iter().map(Peer::Known)) })
     }
 
+    /// The gateway's public key.
+    pub fn public(&self) -> PublicKey {
+        self.own.public()
+    }
+
     /// Serves the owners of these keys from now on, and nobody else. Streams of the others are reset when they next say
     /// something.
     pub fn reload(&self, senders: impl IntoIterator<Item = PublicKey>) {

@@ -8,11 +8,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use snow::HandshakeState;
 
 use crate::frames::Frames;
-use crate::gateway::{Doorkeeper, Welcome};
+use crate::gateway::Doorkeeper;
 use crate::greeting::{self, Beginning, Failed, MAX_GREETING, Own, Pattern, Proof, Purpose};
 use crate::keys::PublicKey;
 use crate::node::NodeKeys;
 use crate::record::{Bad, CONTROL, MAX_PLAIN, Opener, Sealer, TransferKeys};
+use crate::roster::{Member, Peer};
 use crate::sender::SenderKeys;
 
 /// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from it.
@@ -21,6 +22,9 @@ pub enum Refused {
     /// The greeting does not hold, or comes from somebody unknown.
     #[error("it has not shown a key that is known here")]
     Stranger,
+    /// The key was known when the stream began, and was revoked since.
+    #[error("its key was revoked")]
+    Revoked,
     /// It has been here before.
     #[error("it repeats what was said before")]
     Replayed,
@@ -111,6 +115,8 @@ pub struct Guard {
     /// Octets in both.
     waiting: usize,
     frames: Frames,
+    /// At a gateway or a node: who is at the other end, once that is known.
+    member: Option<Arc<Member>>,
 }
 
 impl Guard {
@@ -129,7 +135,8 @@ impl Guard {
 
     fn control_with(shared: &Arc<SenderKeys>, ephemeral: Option<&[u8]>) -> Result<Self, Refused> {
         let mut noise = Box::new(greeting::begin(Purpose::Transfer, shared.proof(), ephemeral)?);
-        let first = greeting::first(shared.pattern(), &mut noise, &[])?;
+        let number = shared.next_number().to_be_bytes();
+        let first = greeting::first(shared.pattern(), &mut noise, &number)?;
         let mut guard = Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) });
         guard.hand_out(first);
         Ok(guard)
@@ -155,7 +162,8 @@ impl Guard {
     }
 
     fn at(stage: Stage) -> Self {
-        Self { stage, plain: VecDeque::new(), waiting: 0, ready: VecDeque::new(), frames: Frames::default() }
+        let (plain, ready) = (VecDeque::new(), VecDeque::new());
+        Self { stage, plain, ready, waiting: 0, frames: Frames::default(), member: None }
     }
 
     /// Nothing is added, and nothing taken away.
@@ -295,6 +303,10 @@ impl Guard {
     /// # Errors
     /// The stream is to be reset.
     pub fn read(&mut self, octets: Bytes) -> Result<Option<Bytes>, Refused> {
+        if self.member.as_ref().is_some_and(|member| member.is_revoked()) {
+            self.stage = Stage::Over;
+            return Err(Refused::Revoked);
+        }
         if self.is_passing() {
             return Ok(Some(octets));
         }
@@ -346,7 +358,7 @@ impl Guard {
                     return Ok((Stage::AwaitNode { noise, shared }, false));
                 };
                 greeting::read(&mut noise, &answer)?;
-                let keys = Arc::new(TransferKeys::new(*noise)?);
+                let keys = Arc::new(TransferKeys::new(*noise, None)?);
                 shared.set_transfer(Arc::clone(&keys));
                 (Stage::Sealed(Sealed::new(&keys, CONTROL)?), true)
             }
@@ -361,7 +373,8 @@ impl Guard {
                 None => (Stage::AwaitSender(door), false),
                 Some((Pattern::Shared, _)) => return Err(Refused::Stranger),
                 Some((Pattern::Known, message)) => {
-                    let noise = welcome(&door, &message, plain)?;
+                    let (noise, member) = welcome(&door, &message, plain)?;
+                    self.member = Some(member);
                     (Stage::AwaitSetAck(noise), true)
                 }
             },
@@ -372,6 +385,7 @@ impl Guard {
                         None => (Stage::AwaitCaller(shared), false),
                         Some(join) => {
                             let keys = shared.of(join.transfer).ok_or(Refused::Unasked)?;
+                            self.member = keys.member().cloned();
                             (Stage::AwaitProof { join, opener: keys.opener(join.session) }, true)
                         }
                     },
@@ -381,6 +395,7 @@ impl Guard {
                             let (keys, answer) = answer(&shared, pattern, &message, None)?;
                             self.waiting += answer.len();
                             self.ready.push_back(answer);
+                            self.member = keys.member().cloned();
                             let sealed = Sealed::new(&Arc::new(keys), CONTROL)?;
                             (Stage::AwaitRequest { shared, sealed }, true)
                         }
@@ -461,24 +476,25 @@ fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
 }
 
 /// A gateway reads a greeting: the SETSYN in it is for the relay.
-fn welcome(door: &Doorkeeper, message: &[u8], plain: &mut BytesMut) -> Result<Box<HandshakeState>, Refused> {
+fn welcome(
+    door: &Doorkeeper,
+    message: &[u8],
+    plain: &mut BytesMut,
+) -> Result<(Box<HandshakeState>, Arc<Member>), Refused> {
     let mut noise = Box::new(greeting::respond(Purpose::Hop, Own::Known(&door.own), None)?);
     let payload = greeting::read(&mut noise, message)?;
-    let sender = greeting::peer(noise.get_remote_static());
+    let sender = greeting::peer(noise.get_remote_static()).and_then(|sender| door.find(sender));
     let (Some(sender), Some((number, setsyn))) = (sender, payload.split_first_chunk()) else {
         return Err(Refused::Stranger);
     };
     if !is_setsyn(setsyn) {
         return Err(Refused::Garbled);
     }
-    match door.admit(sender, u64::from_be_bytes(*number)) {
-        Welcome::Yes => {
-            plain.extend_from_slice(setsyn);
-            Ok(noise)
-        }
-        Welcome::Again => Err(Refused::Replayed),
-        Welcome::Stranger => Err(Refused::Stranger),
+    if !door.admit(&sender, u64::from_be_bytes(*number)) {
+        return Err(Refused::Replayed);
     }
+    plain.extend_from_slice(setsyn);
+    Ok((noise, sender))
 }
 
 /// A node answers a greeting.
@@ -488,21 +504,34 @@ fn answer(
     message: &[u8],
     ephemeral: Option<&[u8]>,
 ) -> Result<(TransferKeys, Bytes), Refused> {
-    let own = match (pattern, &shared.who.own, &shared.who.shared) {
-        (Pattern::Known, Some(own), _) => Own::Known(own),
-        (Pattern::Shared, _, Some(key)) => Own::Shared(key),
-        _ => return Err(Refused::Stranger),
+    let read = |own| {
+        let mut noise = greeting::respond(Purpose::Transfer, own, ephemeral)?;
+        let number = greeting::read(&mut noise, message)?;
+        Ok::<_, Failed>((noise, number))
     };
-    let mut noise = greeting::respond(Purpose::Transfer, own, ephemeral)?;
-    greeting::read(&mut noise, message)?;
-    if pattern == Pattern::Known {
-        let sender = greeting::peer(noise.get_remote_static());
-        if !sender.is_some_and(|sender| shared.who.senders.contains(&sender)) {
-            return Err(Refused::Stranger);
+    let (peer, (mut noise, number)) = match pattern {
+        Pattern::Known => {
+            let (noise, number) = read(Own::Known(shared.own().ok_or(Refused::Stranger)?))?;
+            let peer = greeting::peer(noise.get_remote_static()).ok_or(Refused::Stranger)?;
+            (Peer::Known(peer), (noise, number))
         }
+        Pattern::Shared => {
+            let keys = shared.shared();
+            let mut held = keys.iter().filter_map(|(name, key)| {
+                Some((Peer::Shared(Arc::clone(name)), read(Own::Shared(key)).ok()?))
+            });
+            held.next().ok_or(Refused::Stranger)?
+        }
+    };
+    let member = shared.find(&peer).ok_or(Refused::Stranger)?;
+    // Senders of older versions do not number what they say to a node: theirs is answered each time, and no more than that.
+    if let Ok(number) = number[..].try_into()
+        && !shared.admit(&member, u64::from_be_bytes(number))
+    {
+        return Err(Refused::Replayed);
     }
     let answer = greeting::message(&mut noise, &[])?;
-    Ok((TransferKeys::new(noise)?, answer))
+    Ok((TransferKeys::new(noise, Some(member))?, answer))
 }
 
 fn is_setsyn(octets: &[u8]) -> bool {

@@ -14,6 +14,7 @@ mod keys;
 mod node;
 mod octets;
 mod record;
+mod roster;
 mod sender;
 mod signature;
 
@@ -23,5 +24,6 @@ pub use self::keys::{BadKey, KeyText, PublicKey, SecretKey, SharedKey};
 pub use self::node::{NodeKeys, WhoMay};
 pub use self::octets::NoEntropy;
 pub use self::record::{MAX_PLAIN, OVERHEAD, TransferKeys};
+pub use self::roster::{Ledger, Peer};
 pub use self::sender::{Acquaintance, SenderKeys};
 pub use self::signature::{BadSignature, FileDigest, Signature, SigningKey, VerifyingKey};

@@ -62,6 +62,11 @@ impl NodeKeys {
         self.senders.remember(floors, ledger);
     }
 
+    /// The node's public key, if it has one.
+    pub fn public(&self) -> Option<PublicKey> {
+        self.own.as_ref().map(SecretKey::public)
+    }
+
     pub(crate) fn own(&self) -> Option<&SecretKey> {
         self.own.as_ref()
     }

@@ -13,6 +13,7 @@ use snow::{HandshakeState, StatelessTransportState};
 use crate::frames::{BadLength, Frames, LENGTH};
 use crate::greeting::{self, Failed};
 use crate::keys::PublicKey;
+use crate::roster::{Member, Peer};
 
 /// Octets of plaintext in one record, at most.
 pub const MAX_PLAIN: usize = 16 << 10;
@@ -26,14 +27,30 @@ pub(crate) const CONTROL: u8 = 255;
 /// The keys of one transfer, which all of its streams use.
 pub struct TransferKeys {
     noise: StatelessTransportState,
+    /// At a node: who has asked for the transfer.
+    member: Option<Arc<Member>>,
     /// Which streams have a sealer: each number has one.
     used: [AtomicU64; 4],
 }
 
 impl TransferKeys {
     /// Those that a handshake has led to.
-    pub(crate) fn new(noise: HandshakeState) -> Result<Self, Failed> {
-        Ok(Self { noise: noise.into_stateless_transport_mode()?, used: Default::default() })
+    pub(crate) fn new(noise: HandshakeState, member: Option<Arc<Member>>) -> Result<Self, Failed> {
+        Ok(Self { noise: noise.into_stateless_transport_mode()?, member, used: Default::default() })
+    }
+
+    pub(crate) fn member(&self) -> Option<&Arc<Member>> {
+        self.member.as_ref()
+    }
+
+    /// At a node: who has asked for the transfer.
+    pub(crate) fn sender(&self) -> Option<&Peer> {
+        self.member.as_ref().map(|member| &member.peer)
+    }
+
+    /// At a node: its sender is not known any more.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.member.as_ref().is_some_and(|member| member.is_revoked())
     }
 
     /// Who is at the other end; `None` if all that is known is that it has the shared key.
@@ -162,7 +179,7 @@ mod tests {
         let mut far = respond(Purpose::Transfer, Own::Shared(&shared), None).unwrap();
         greeting::read(&mut far, &message(&mut near, &[]).unwrap()[LENGTH..]).unwrap();
         greeting::read(&mut near, &message(&mut far, &[]).unwrap()[LENGTH..]).unwrap();
-        [near, far].map(|noise| Arc::new(TransferKeys::new(noise).unwrap()))
+        [near, far].map(|noise| Arc::new(TransferKeys::new(noise, None).unwrap()))
     }
 
     /// The key schedule up to 65,535 sessions. One handshake has numbers for 255 sessions; the next one begins anew with other

@@ -172,7 +172,9 @@ mod tests {
         let start = || {
             let roster = Roster::new([peer(1), peer(2)]);
             let (floors, store) = (stored.lock().unwrap().clone(), Arc::clone(&stored));
-            let keep = move |sender, number| drop(store.lock().unwrap().insert(sender, number));
+            let keep = move |sender, number| {
+                store.lock().unwrap().insert(sender, number);
+            };
             roster.remember(floors, Box::new(keep));
             roster
         };

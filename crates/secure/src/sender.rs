@@ -21,17 +21,19 @@ pub enum Acquaintance {
 pub struct SenderKeys {
     own: SecretKey,
     node: Acquaintance,
-    /// The last number of a greeting.
+    /// The least number of the next greeting.
     number: AtomicU64,
+    clock: fn() -> u64,
     /// Of the last handshake with the node that held.
     transfer: Mutex<Option<Arc<TransferKeys>>>,
 }
 
 impl SenderKeys {
-    /// For a transfer from `own` to `node`. Greetings to gateways are numbered from `number` on, which has to be more than any
-    /// that this key has used before: microseconds since 1970 are.
-    pub fn new(own: SecretKey, node: Acquaintance, number: u64) -> Arc<Self> {
-        Arc::new(Self { own, node, number: AtomicU64::new(number), transfer: Mutex::default() })
+    /// For a transfer from `own` to `node`. Each greeting has a higher number than the last, and at least that of `clock`, which
+    /// has to be more than any that this key has used before: microseconds since 1970 are. Who asks the clock each time is
+    /// also ahead of another process with the same key that began later.
+    pub fn new(own: SecretKey, node: Acquaintance, clock: fn() -> u64) -> Arc<Self> {
+        Arc::new(Self { own, node, number: AtomicU64::new(0), clock, transfer: Mutex::default() })
     }
 
     pub(crate) fn own(&self) -> &SecretKey {
@@ -53,7 +55,11 @@ impl SenderKeys {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        self.number.fetch_add(1, Ordering::Relaxed)
+        let now = (self.clock)();
+        let next = |least: u64| Some(least.max(now).saturating_add(1));
+        // It is never `None`.
+        let last = self.number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        last.unwrap_or_default().max(now)
     }
 
     pub(crate) fn set_transfer(&self, keys: Arc<TransferKeys>) {

@@ -60,8 +60,9 @@ fn sent(guard: &mut Guard) -> Bytes {
 
 impl World {
     fn new() -> Self {
-        let node = NodeKeys::new(WhoMay { own: Some(key(3)), senders: vec![key(1).public()], shared: None });
-        let sender = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), 1);
+        let node =
+            NodeKeys::new(WhoMay { own: Some(key(3)), senders: vec![key(1).public()], shared: Vec::new() });
+        let sender = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), || 1);
         Self { sender, door: Doorkeeper::new(key(2), [key(1).public()]), node }
     }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::Arguments;
 use crate::error::Error;
-use crate::files::write_whole;
+use crate::files::{usual_folder, write_whole};
 use crate::say;
 
 /// A push that has not come to its end.
@@ -125,11 +125,4 @@ fn write(place: &Path, pending: &Pending) -> Result<(), Error> {
 /// Where a push may remember something.
 pub(super) fn folder(arguments: &Arguments) -> Option<PathBuf> {
     if arguments.no_resume { None } else { arguments.state.clone().or_else(usual_folder) }
-}
-
-/// `$XDG_STATE_HOME/anabranch`, or where that is if nobody has said.
-fn usual_folder() -> Option<PathBuf> {
-    let said = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = said("XDG_STATE_HOME").or_else(|| said("HOME").map(|home| home.join(".local/state")))?;
-    Some(base.join("anabranch"))
 }

@@ -72,8 +72,8 @@ fn key(folder: &Path, name: &str) -> SecretKey {
 /// Who the sender is; the node has been greeted, in memory.
 fn sender(own: SecretKey) -> Arc<SenderKeys> {
     let node = SecretKey::from_octets([3; 32]);
-    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: None };
-    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+    let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), || 1);
     let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
     b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
     a.read(b.poll_transmit().expect("an answer")).expect("it holds");

@@ -3,10 +3,11 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anabranch_core::set::{FileIdentity, Grant, Receiver, ReceiverConfig, RefuseReason, TransferId};
 use anabranch_core::time::Duration;
-use anabranch_secure::{NodeKeys, WhoMay};
+use anabranch_secure::NodeKeys;
 use bytes::Bytes;
 use tokio::net::TcpListener;
 
@@ -55,7 +56,7 @@ pub struct NodeConfig {
     /// Where senders and gateways call.
     pub listen: SocketAddr,
     /// Whom it takes files from, by their keys. `None`: from anybody, and nothing is encrypted.
-    pub who: Option<WhoMay>,
+    pub who: Option<Arc<NodeKeys>>,
     /// Gateways to announce, at most [`anabranch_core::set::MAX_GATEWAYS`].
     pub gateways: Vec<KnownGateway>,
     /// Octets that may wait out of order. What paths of very different delays carry meanwhile must fit: the sum of their
@@ -178,7 +179,7 @@ impl<S: Sink> Node<S> {
             connections: config.connections,
             ..SocketOptions::default()
         };
-        let security = config.who.clone().map_or(Security::None, |who| Security::Node(NodeKeys::new(who)));
+        let security = config.who.clone().map_or(Security::None, Security::Node);
         let driver = Driver::new(Clock::start(), config.machine(), sockets);
         let driver = driver.listening(listener).secured(security);
         Ok(Self { config, driver, address, sink, current: None, events: Vec::new() })

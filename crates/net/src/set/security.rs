@@ -85,6 +85,8 @@ pub struct RefusedCounters {
     pub unasked: u64,
     /// Somebody who has not said in time who it is.
     pub silent: u64,
+    /// A stream of a key that was revoked since it began.
+    pub revoked: u64,
     /// One of too many at once: it was not taken, or made way for others before it had said who it is.
     pub surplus: u64,
 }
@@ -96,6 +98,7 @@ impl RefusedCounters {
         let Some(refused) = refused else { return };
         *match refused {
             Refused::Stranger => &mut self.strangers,
+            Refused::Revoked => &mut self.revoked,
             Refused::Replayed | Refused::Repeated => &mut self.replayed,
             Refused::Tampered => &mut self.tampered,
             Refused::Garbled => &mut self.garbled,
@@ -106,15 +109,17 @@ impl RefusedCounters {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, surplus } = *self;
-        strangers + replayed + tampered + garbled + truncated + unasked + silent + surplus
+        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, revoked, surplus } =
+            *self;
+        strangers + replayed + tampered + garbled + truncated + unasked + silent + revoked + surplus
     }
 }
 
 impl fmt::Display for RefusedCounters {
     /// Those that are not 0, in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, surplus } = *self;
+        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, revoked, surplus } =
+            *self;
         let counted = [
             (strangers, "without a known key"),
             (replayed, "replayed"),
@@ -123,6 +128,7 @@ impl fmt::Display for RefusedCounters {
             (truncated, "truncated"),
             (unasked, "of no transfer"),
             (silent, "silent"),
+            (revoked, "revoked"),
             (surplus, "too many"),
         ];
         let said = counted.iter().filter(|(n, _)| *n > 0).enumerate();

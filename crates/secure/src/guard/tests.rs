@@ -1,5 +1,9 @@
 //! Guards against each other, and against somebody in between.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use anabranch_wire::set::{Plan, Request, SetAck, SetAckStatus, SetSyn, TransferId, VERSION};
 use proptest::prelude::*;
 
@@ -11,6 +15,17 @@ use crate::record::OVERHEAD;
 use crate::sender::Acquaintance;
 
 const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);
+
+/// Greetings are numbered from 1.
+fn first() -> u64 {
+    1
+}
+
+/// Greetings of one sender are numbered upwards, whatever transfer they are for.
+fn later() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
 
 fn key(octet: u8) -> SecretKey {
     SecretKey::from_octets([octet; 32])
@@ -60,10 +75,10 @@ struct World {
 impl World {
     fn new() -> Self {
         let (sender, gateway, node) = (key(1), key(2), key(3));
-        let who = WhoMay { own: Some(node.clone()), senders: vec![sender.public()], shared: None };
+        let who = WhoMay { own: Some(node.clone()), senders: vec![sender.public()], shared: Vec::new() };
         Self {
             door: Doorkeeper::new(gateway, [sender.public()]),
-            sender: SenderKeys::new(sender, Acquaintance::Known(node.public()), 1),
+            sender: SenderKeys::new(sender, Acquaintance::Known(node.public()), first),
             node: NodeKeys::new(who),
         }
     }
@@ -123,9 +138,9 @@ fn a_transfer_passes_through_a_gateway_that_has_no_key_for_it() {
 #[test]
 fn a_shared_key_serves_as_well_and_another_does_not() {
     let shared = SharedKey::from_octets([9; 32]);
-    let node = NodeKeys::new(WhoMay { shared: Some(shared.clone()), ..WhoMay::default() });
+    let node = NodeKeys::new(WhoMay { shared: vec![("small".into(), shared.clone())], ..WhoMay::default() });
     let greet = |shared: SharedKey| {
-        let sender = SenderKeys::new(key(1), Acquaintance::Shared(shared), 1);
+        let sender = SenderKeys::new(key(1), Acquaintance::Shared(shared), first);
         let (mut a, mut b) = (Guard::control(&sender).unwrap(), Guard::node(&node));
         b.read(sent(&mut a))?;
         a.read(sent(&mut b))?;
@@ -144,11 +159,11 @@ fn a_shared_key_serves_as_well_and_another_does_not() {
 fn strangers_are_refused_by_node_and_gateway_alike() {
     let world = World::new();
     world.greet();
-    let stranger = SenderKeys::new(key(7), Acquaintance::Known(key(3).public()), 1);
+    let stranger = SenderKeys::new(key(7), Acquaintance::Known(key(3).public()), first);
     let mut a = Guard::control(&stranger).unwrap();
     assert_eq!(Guard::node(&world.node).read(sent(&mut a)), Err(Refused::Stranger));
     // Somebody who takes another node for ours.
-    let lost = SenderKeys::new(key(1), Acquaintance::Known(key(4).public()), 1);
+    let lost = SenderKeys::new(key(1), Acquaintance::Known(key(4).public()), first);
     assert_eq!(
         Guard::node(&world.node).read(sent(&mut Guard::control(&lost).unwrap())),
         Err(Refused::Stranger)
@@ -203,13 +218,188 @@ fn what_was_said_once_does_not_count_again() {
     assert_eq!(Guard::node(&world.node).read(told(join(0)).into()), Err(Refused::Tampered));
 }
 
+/// What a recorded greeting gets at a node: nothing, again and again, also from a node that was started anew.
+#[test]
+fn a_greeting_is_answered_once_by_a_node_and_by_the_one_started_after_it() {
+    let stored = Arc::new(Mutex::new(BTreeMap::new()));
+    let start = |shared: Vec<(Arc<str>, SharedKey)>| {
+        let who = WhoMay { own: Some(key(3)), senders: vec![key(1).public()], shared };
+        let (keys, store) = (NodeKeys::new(who), Arc::clone(&stored));
+        let floors = stored.lock().unwrap().clone();
+        let keep = move |sender, number| {
+            store.lock().unwrap().insert(sender, number);
+        };
+        keys.remember(floors, Box::new(keep));
+        keys
+    };
+    let shared = SharedKey::from_octets([9; 32]);
+    let named = || vec![("small".into(), shared.clone())];
+    let node = start(named());
+    let known = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), first);
+    let greetings: Vec<Bytes> = (0..5).map(|_| sent(&mut Guard::control(&known).unwrap())).collect();
+    // They may come in any order.
+    for greeting in greetings.iter().rev() {
+        let mut guard = Guard::node(&node);
+        assert_eq!(guard.read(greeting.clone()), Ok(None));
+        assert!(!sent(&mut guard).is_empty());
+    }
+    let small = SenderKeys::new(key(1), Acquaintance::Shared(shared.clone()), first);
+    let of_shared = sent(&mut Guard::control(&small).unwrap());
+    assert_eq!(Guard::node(&node).read(of_shared.clone()), Ok(None));
+    for greeting in greetings.iter().chain([&of_shared]) {
+        assert_eq!(Guard::node(&node).read(greeting.clone()), Err(Refused::Replayed));
+    }
+    let node = start(named());
+    for greeting in &greetings {
+        assert_eq!(Guard::node(&node).read(greeting.clone()), Err(Refused::Replayed));
+    }
+    assert_eq!(Guard::node(&node).read(sent(&mut Guard::control(&known).unwrap())), Ok(None));
+}
+
+/// A sender of an older version does not number its greetings to a node. It is served.
+#[test]
+fn a_greeting_without_a_number_is_answered() {
+    let world = World::new();
+    let mut noise = greeting::begin(Purpose::Transfer, world.sender.proof(), None).unwrap();
+    let old = greeting::first(Pattern::Known, &mut noise, &[]).unwrap();
+    for _ in 0..2 {
+        let mut guard = Guard::node(&world.node);
+        assert_eq!(guard.read(old.clone()), Ok(None));
+        assert!(!sent(&mut guard).is_empty() && !guard.is_proven());
+    }
+}
+
+/// A gateway that was started anew calls nobody for a greeting that the one before it has seen.
+#[test]
+fn a_greeting_is_served_once_by_a_gateway_and_by_the_one_started_after_it() {
+    let world = World::new();
+    world.greet();
+    let stored = Arc::new(Mutex::new(BTreeMap::new()));
+    let start = || {
+        let (door, store) = (Doorkeeper::new(key(2), [key(1).public()]), Arc::clone(&stored));
+        let floors = stored.lock().unwrap().clone();
+        let keep = move |sender, number| {
+            store.lock().unwrap().insert(sender, number);
+        };
+        door.remember(floors, Box::new(keep));
+        door
+    };
+    let greetings: Vec<Bytes> = (0..3).map(|number| sent(&mut world.session(number).0)).collect();
+    let door = start();
+    for greeting in greetings[..2].iter().rev() {
+        assert!(matches!(Guard::gateway(&door).read(greeting.clone()), Ok(Some(_))));
+    }
+    for _ in 0..3 {
+        let door = start();
+        for greeting in &greetings[..2] {
+            assert_eq!(Guard::gateway(&door).read(greeting.clone()), Err(Refused::Replayed));
+        }
+    }
+    assert!(matches!(Guard::gateway(&start()).read(greetings[2].clone()), Ok(Some(_))));
+}
+
+/// A push that goes on for long is not older than one that began after it: numbers follow the clock, not the beginning.
+#[test]
+fn numbers_of_greetings_follow_the_clock_and_never_repeat() {
+    static CLOCK: AtomicU64 = AtomicU64::new(0);
+    fn clock() -> u64 {
+        CLOCK.load(Ordering::Relaxed)
+    }
+    let sender = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), clock);
+    let at = |time| {
+        CLOCK.store(time, Ordering::Relaxed);
+        sender.next_number()
+    };
+    assert_eq!([5, 5, 100, 90, 100, 200, u64::MAX].map(at), [5, 6, 100, 101, 102, 200, u64::MAX]);
+}
+
+/// One sender's key is revoked while it sends.
+#[test]
+fn a_key_that_is_revoked_ends_its_streams_and_begins_no_others() {
+    let world = World::new();
+    let (mut control, mut at_node) = world.greet();
+    let (mut sender, mut gateway, mut node) = world.session(0);
+    let wired = gateway.read(sent(&mut sender)).unwrap().unwrap();
+    gateway.write(setack()).unwrap();
+    let ahead = wired.slice(setsyn(0).len()..);
+    let join = [&join_octets(join(0))[..], &ahead].concat();
+    assert!(node.read(join.into()).unwrap().is_some());
+
+    world.door.reload([key(7).public()]);
+    let who = WhoMay { senders: vec![key(7).public()], ..WhoMay::default() };
+    world.node.reload(who);
+    sender.read(sent(&mut gateway)).unwrap();
+    sender.write(Bytes::from_static(b"more")).unwrap();
+    let more = sent(&mut sender);
+    assert_eq!(gateway.read(more.clone()), Err(Refused::Revoked));
+    assert_eq!(node.read(more), Err(Refused::Revoked));
+    control.write(Bytes::from_static(b"more")).unwrap();
+    assert_eq!(at_node.read(sent(&mut control)), Err(Refused::Revoked));
+    assert!(world.node.of(TRANSFER).is_none());
+    let mut again = Guard::control(&world.sender).unwrap();
+    assert_eq!(Guard::node(&world.node).read(sent(&mut again)), Err(Refused::Stranger));
+    let next = sent(&mut world.session(1).0);
+    assert_eq!(Guard::gateway(&world.door).read(next), Err(Refused::Stranger));
+}
+
+/// Each holder of a pre-shared key of its own is a sender of its own.
+#[test]
+fn holders_of_different_pre_shared_keys_are_told_apart() {
+    let [one, two, none] = [11, 12, 13].map(|octet| SharedKey::from_octets([octet; 32]));
+    let shared = vec![("one".into(), one.clone()), ("two".into(), two.clone())];
+    let node = NodeKeys::new(WhoMay { shared, ..WhoMay::default() });
+    let ask = |shared: &SharedKey| {
+        let sender = SenderKeys::new(key(1), Acquaintance::Shared(shared.clone()), later);
+        ask(&sender, &node, TRANSFER)
+    };
+    assert_eq!(ask(&none), Err(Refused::Stranger));
+    assert_eq!(ask(&two), Ok(()));
+    assert_eq!(ask(&one), Err(Refused::Stranger), "the transfer is that of another");
+    node.reload(WhoMay { shared: vec![("one".into(), one.clone())], ..WhoMay::default() });
+    assert_eq!(ask(&two), Err(Refused::Stranger), "its key was revoked");
+    assert_eq!(ask(&one), Ok(()));
+}
+
+/// A sender that asks for any number of transfers pushes out only its own.
+#[test]
+fn no_number_of_requests_evicts_another_sender_s_keys() {
+    let senders = [1, 6].map(key);
+    let who = WhoMay {
+        own: Some(key(3)),
+        senders: senders.iter().map(SecretKey::public).collect(),
+        shared: vec![("small".into(), SharedKey::from_octets([9; 32]))],
+    };
+    let node = NodeKeys::new(who);
+    let [one, two] = senders.map(|own| SenderKeys::new(own, Acquaintance::Known(key(3).public()), first));
+    let small = SenderKeys::new(key(1), Acquaintance::Shared(SharedKey::from_octets([9; 32])), first);
+    assert_eq!(ask(&one, &node, TRANSFER), Ok(()));
+    for number in 0..100 {
+        assert_eq!(ask(&two, &node, TransferId(number)), Ok(()));
+        assert_eq!(ask(&small, &node, TransferId(1_000 + number)), Ok(()));
+    }
+    assert!(node.of(TRANSFER).is_some());
+    let kept = (0..2_000).filter(|number| node.of(TransferId(*number)).is_some()).count();
+    assert_eq!(kept, 2 * 8, "what is kept for each is bounded");
+}
+
+/// Asks for a transfer.
+fn ask(sender: &Arc<SenderKeys>, node: &Arc<NodeKeys>, transfer: TransferId) -> Result<(), Refused> {
+    let (mut a, mut b) = (Guard::control(sender).unwrap(), Guard::node(node));
+    b.read(sent(&mut a))?;
+    a.read(sent(&mut b))?;
+    let request = Request { version: VERSION, transfer, length: 129_000, plan: Plan::Stripe, file: None };
+    a.write(octets(&Message::Request(request))).unwrap();
+    b.read(sent(&mut a)).map(drop)
+}
+
 #[test]
 fn a_transfer_belongs_to_the_sender_that_asked_for_it() {
     let (one, two, node) = (key(1), key(6), key(3));
-    let who = WhoMay { own: Some(node.clone()), senders: vec![one.public(), two.public()], shared: None };
+    let who =
+        WhoMay { own: Some(node.clone()), senders: vec![one.public(), two.public()], shared: Vec::new() };
     let keys = NodeKeys::new(who);
     let ask = |own: SecretKey| {
-        let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), 1);
+        let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), later);
         let (mut a, mut b) = (Guard::control(&sender).unwrap(), Guard::node(&keys));
         b.read(sent(&mut a))?;
         a.read(sent(&mut b))?;

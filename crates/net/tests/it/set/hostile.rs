@@ -9,7 +9,7 @@ use std::time::Duration;
 use anabranch_core::set::{Outcome, SetAckStatus};
 use anabranch_core::time;
 use anabranch_net::set::{GatewayEvent, KnownGateway, Push, PushConfig, RefusedCounters};
-use anabranch_secure::{Doorkeeper, Guard, NodeKeys, WhoMay};
+use anabranch_secure::{Doorkeeper, Guard, NodeKeys};
 use anabranch_testkit::prng::Prng;
 use anabranch_wire::set::{
     Decoder, Item, Join, Message, Plan, Request, SetAck, SetSyn, TransferId, VERSION, encode,
@@ -48,6 +48,7 @@ fn refused(gateway: &Running) -> RefusedCounters {
             truncated: sum.truncated + refused.truncated,
             unasked: sum.unasked + refused.unasked,
             silent: sum.silent + refused.silent,
+            revoked: sum.revoked + refused.revoked,
             surplus: sum.surplus + refused.surplus,
         },
         GatewayEvent::Full { .. } | GatewayEvent::Evicted { .. } => {
@@ -663,8 +664,8 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_gateway() {
             destination.local_addr().map(|address| (destination, address)).expect("it is bound");
         // Without the greeting of a node there are no keys for a session.
         let sender = keys::shown(keys::sender(), &keys::node());
-        let who = WhoMay { own: Some(keys::node()), senders: vec![keys::sender().public()], shared: None };
-        let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
+        let (mut a, mut b) =
+            (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(keys::who())));
         b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
         a.read(b.poll_transmit().expect("an answer")).expect("it holds");
 

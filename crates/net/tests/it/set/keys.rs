@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_net::set::{GatewayConfig, NodeConfig, PushConfig};
-use anabranch_secure::{Acquaintance, Doorkeeper, SecretKey, SenderKeys, WhoMay};
+use anabranch_secure::{Acquaintance, Doorkeeper, NodeKeys, SecretKey, SenderKeys, WhoMay};
 
 pub(crate) fn sender() -> SecretKey {
     SecretKey::from_octets([1; 32])
@@ -25,9 +25,13 @@ pub(crate) fn stranger() -> SecretKey {
 
 /// What `own` has to show to the node whose key is `node`.
 pub(crate) fn shown(own: SecretKey, node: &SecretKey) -> Arc<SenderKeys> {
-    static NUMBER: AtomicU64 = AtomicU64::new(1);
-    let number = NUMBER.fetch_add(1_000, Ordering::Relaxed);
     SenderKeys::new(own, Acquaintance::Known(node.public()), number)
+}
+
+/// Greetings are numbered upwards, whatever transfer they are for.
+pub(crate) fn number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 pub(crate) fn of_push(config: &mut PushConfig) {
@@ -39,5 +43,10 @@ pub(crate) fn of_gateway(config: &mut GatewayConfig) {
 }
 
 pub(crate) fn of_node(config: &mut NodeConfig) {
-    config.who = Some(WhoMay { own: Some(node()), senders: vec![sender().public()], shared: None });
+    config.who = Some(NodeKeys::new(who()));
+}
+
+/// Whom the node of these tests knows.
+pub(crate) fn who() -> WhoMay {
+    WhoMay { own: Some(node()), senders: vec![sender().public()], shared: Vec::new() }
 }

@@ -4,7 +4,7 @@ use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{Failure, Outcome, TransferId};
 use anabranch_core::time;
 use anabranch_net::set::{KnownGateway, Push, PushConfig};
-use anabranch_secure::{Acquaintance, SecretKey, SenderKeys, SharedKey, WhoMay};
+use anabranch_secure::{Acquaintance, NodeKeys, SecretKey, SenderKeys, SharedKey, WhoMay};
 
 use super::keys;
 use super::world::*;
@@ -38,11 +38,11 @@ fn a_key_that_both_have_serves_a_small_node() {
     on_one_thread(async {
         let gateway = gateway(V4);
         let shared = SharedKey::from_octets([7; 32]);
-        let who = WhoMay { shared: Some(shared.clone()), ..WhoMay::default() };
-        let node = node_with(V4, &[&gateway], |config| config.who = Some(who));
+        let who = WhoMay { shared: vec![("small".into(), shared.clone())], ..WhoMay::default() };
+        let node = node_with(V4, &[&gateway], |config| config.who = Some(NodeKeys::new(who)));
         let file = contents(300_000);
         let push = |shared: SharedKey| {
-            let keys = SenderKeys::new(keys::sender(), Acquaintance::Shared(shared), u64::MAX / 2);
+            let keys = SenderKeys::new(keys::sender(), Acquaintance::Shared(shared), keys::number);
             impatient(PushConfig { keys: Some(keys), ..config(node.address) })
         };
         let (outcome, _) = run(Push::new(push(shared), file.clone()), |_| {}).await;

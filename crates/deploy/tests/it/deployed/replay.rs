@@ -1,0 +1,64 @@
+//! What was recorded is said again, also to a gateway and a node that were started anew.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::deployed::world::*;
+
+/// The first octets that a push says to a gateway or a node; then it is killed. `arguments` has `HERE` for where we listen.
+fn recorded(folder: &std::path::Path, arguments: &[&str]) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let here = listener.local_addr().expect("it is bound").to_string();
+    let arguments: Vec<String> = arguments.iter().map(|text| text.replace("HERE", &here)).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut push = command(folder, &arguments).spawn().expect("the program starts");
+    let (mut socket, _) = listener.accept().expect("it calls");
+    let mut greeting = vec![0; 1 << 10];
+    let n = socket.read(&mut greeting).expect("it speaks first");
+    push.kill().expect("it is ours");
+    push.wait().expect("it is ours");
+    greeting.truncate(n);
+    greeting
+}
+
+/// What the other end answers until it hangs up, or has said something.
+fn replay(address: &str, octets: &[u8]) -> usize {
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    socket.write_all(octets).expect("the kernel takes it");
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    // A reset is an answer of no octets.
+    socket.read(&mut [0; 1 << 10]).unwrap_or_default()
+}
+
+/// A daemon with a fixed port: what it has stored belongs to that.
+fn fixed(folder: &std::path::Path, arguments: &[&str]) -> Daemon {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let listen = format!("127.0.0.1:{port}");
+    start(folder, &[&[arguments[0], "--listen", &listen], &arguments[1..]].concat())
+}
+
+#[test]
+fn a_recorded_greeting_is_served_once_across_restarts() {
+    let folder = folder(1_000);
+    let allow = ["--allow", "127.0.0.0/8:1-65535"];
+    let gateway = fixed(folder.path(), &["gateway", allow[0], allow[1]]);
+    let node = fixed(folder.path(), &["node", "--out", "got"]);
+    let to_node = recorded(folder.path(), &["push", "file", "--to", "HERE", "--quiet"]);
+    let push = ["push", "file", "--to", &node.address, "--via", "HERE=gateway.pub", "--quiet"];
+    let to_gateway = recorded(folder.path(), &push);
+    assert!(replay(&node.address, &to_node) > 0, "the first time it may be the sender");
+    assert!(replay(&gateway.address, &to_gateway) > 0, "the first time it may be the sender");
+    let (at_gateway, at_node) = (gateway.address.clone(), node.address.clone());
+    let again = || (replay(&at_gateway, &to_gateway), replay(&at_node, &to_node));
+    assert_eq!(again(), (0, 0));
+    drop((gateway, node));
+    let _gateway = start(folder.path(), &["gateway", "--listen", &at_gateway, allow[0], allow[1]]);
+    let node = start(folder.path(), &["node", "--listen", &at_node, "--out", "got"]);
+    assert_eq!(again(), (0, 0));
+    node.says("replayed");
+    // The sender itself is served, at once.
+    let via = format!("{at_gateway}=gateway.pub");
+    let run = self::push(folder.path(), &["file", "--to", &at_node, "--via", &via, "--quiet", "--restart"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+}
