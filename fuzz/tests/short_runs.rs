@@ -96,6 +96,14 @@ fn set_guard() {
 }
 
 #[test]
+fn set_nonces() {
+    let landmarks = short_run("set_nonces", 40).landmarks;
+    for landmark in ["a number that was given before", "a session at the node"] {
+        assert!(landmarks.contains_key(landmark), "never reached: {landmark}");
+    }
+}
+
+#[test]
 fn set_header() {
     short_run("set_header", 20_000);
 }

@@ -248,13 +248,14 @@ impl Guard {
         else {
             return Ok(());
         };
+        // Before anything is said: a number that was given before is no reason to call a gateway.
+        let sealed = Sealed::new(&keys, message.join.session)?;
         let proof = Proof::Known { own: shared.own(), peer: &gateway };
         let mut noise = Box::new(greeting::begin(Purpose::Hop, proof, None)?);
         let mut payload = BytesMut::new();
         payload.put_u64(shared.next_number());
         payload.extend_from_slice(setsyn);
         self.hand_out(greeting::first(Pattern::Known, &mut noise, &payload)?);
-        let sealed = Sealed::new(&keys, message.join.session)?;
         self.stage = Stage::AwaitGateway { noise, sealed, begun: false };
         self.keep(join_octets(message.join));
         Ok(())

@@ -1,0 +1,217 @@
+//! The key schedule of SET's streams: whatever the order of handshakes, sessions, writes and replays, and whatever numbers sessions
+//! are given, no key seals twice with one nonce.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch_secure::{Acquaintance, Guard, NodeKeys, SecretKey, SenderKeys, SharedKey, WhoMay};
+use anabranch_wire::set::{Join, Message, Plan, Request, SetSyn, TransferId, VERSION, encode};
+use arbitrary::{Result, Unstructured};
+use bytes::Bytes;
+
+use crate::probe::Probe;
+
+const TRANSFER: TransferId = TransferId(7);
+
+pub(super) fn run(input: &[u8], probe: &mut Probe) {
+    let mut octets = Unstructured::new(input);
+    let mut schedule = Schedule::new();
+    // Running out of octets is how a run ends.
+    let _ = schedule.run(&mut octets, probe);
+}
+
+/// A number for each greeting.
+fn number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
+fn key(octet: u8) -> SecretKey {
+    SecretKey::from_octets([octet; 32])
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    encode(message, &mut octets);
+    octets.into()
+}
+
+/// A session of the sender, and all of its records so far.
+struct Session {
+    guard: Guard,
+    join: Join,
+    records: Vec<u8>,
+}
+
+struct Schedule {
+    senders: Vec<Arc<SenderKeys>>,
+    node: Arc<NodeKeys>,
+    controls: Vec<Guard>,
+    sessions: Vec<Session>,
+    /// What gateways have led to the node.
+    led: Vec<Guard>,
+    /// The beginning of each record. Plaintext in the same place begins with the same octets, so that the same key and nonce
+    /// would give the same beginning.
+    sealed: HashSet<[u8; 8]>,
+}
+
+impl Schedule {
+    fn new() -> Self {
+        let shared = SharedKey::from_octets([9; 32]);
+        let who = WhoMay {
+            own: Some(key(3)),
+            senders: vec![key(1).public()],
+            shared: vec![("small".into(), shared.clone())],
+        };
+        let known = SenderKeys::new(key(1), Acquaintance::Known(key(3).public()), number);
+        let small = SenderKeys::new(key(1), Acquaintance::Shared(shared), number);
+        let (controls, sessions, led) = (Vec::new(), Vec::new(), Vec::new());
+        let node = NodeKeys::new(who);
+        Self { senders: vec![known, small], node, controls, sessions, led, sealed: HashSet::new() }
+    }
+
+    fn run(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        while !octets.is_empty() {
+            match octets.int_in_range(0..=9)? {
+                0 => self.greet(octets)?,
+                1..=3 => self.begin(octets, probe)?,
+                4 => self.write(octets)?,
+                5..=7 => self.lead(octets, probe)?,
+                8 => self.answer(octets)?,
+                _ => self.control(octets)?,
+            }
+            probe.feature((self.sessions.len().min(300), self.led.len().min(300)));
+        }
+        Ok(())
+    }
+
+    /// Frames of records that were sealed just now.
+    fn check(&mut self, mut records: &[u8]) {
+        while let [high, low, rest @ ..] = records {
+            let (record, rest) = rest.split_at(usize::from(u16::from_be_bytes([*high, *low])));
+            let beginning = record.first_chunk().expect("a tag alone is longer");
+            assert!(self.sealed.insert(*beginning), "a key and a nonce have sealed twice");
+            records = rest;
+        }
+    }
+
+    fn sent(&mut self, guard: &mut Guard) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(octets) = guard.poll_transmit() {
+            all.extend_from_slice(&octets);
+        }
+        all
+    }
+
+    /// A handshake with the node, and perhaps a request.
+    fn greet(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
+        let sender = Arc::clone(octets.choose(&self.senders)?);
+        let mut near = Guard::control(&sender).expect("the keys are keys");
+        let mut far = Guard::node(&self.node);
+        far.read(self.sent(&mut near).into()).expect("it holds");
+        near.read(self.sent(&mut far).into()).expect("it holds");
+        if octets.ratio(3, 4)? {
+            let request = Request {
+                version: VERSION,
+                transfer: TransferId(TRANSFER.0 + u64::from(Arc::ptr_eq(&sender, &self.senders[1]))),
+                length: 1 << 20,
+                plan: Plan::Stripe,
+                file: None,
+            };
+            near.write(encoded(&Message::Request(request))).expect("it may write");
+            let said = self.sent(&mut near);
+            self.check(&said);
+            assert!(far.read(said.into()).expect("it holds").is_some());
+        }
+        self.controls.extend([near, far]);
+        Ok(())
+    }
+
+    /// A session with any number, which may have been given before, through a gateway that may not exist.
+    fn begin(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        let which = octets.choose_index(self.senders.len())?;
+        let Ok(mut guard) = Guard::session(&self.senders[which], key(2).public()) else { return Ok(()) };
+        let transfer = TransferId(TRANSFER.0 + which as u64);
+        let join = Join { transfer, session: octets.arbitrary()?, sessions: 255, plan: Plan::Stripe };
+        let destination = ([10, 0, 0, 1], 47200).into();
+        let setsyn = encoded(&Message::SetSyn(SetSyn { join, destination }));
+        let begun = guard.write(setsyn.clone());
+        probe.feature(begun);
+        if begun.is_err() {
+            probe.reach("a number that was given before");
+            assert!(guard.poll_transmit().is_none());
+            return Ok(());
+        }
+        if octets.arbitrary()? {
+            guard.write(setsyn).expect("it is repeated");
+        }
+        let said = self.sent(&mut guard);
+        let greeting = 3 + usize::from(u16::from_be_bytes([said[1], said[2]]));
+        let records = said[greeting..].to_vec();
+        self.check(&records);
+        self.sessions.push(Session { guard, join, records });
+        Ok(())
+    }
+
+    fn write(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
+        if self.sessions.is_empty() {
+            return Ok(());
+        }
+        let index = octets.choose_index(self.sessions.len())?;
+        let mut session = self.sessions.swap_remove(index);
+        session.guard.write(vec![0; octets.int_in_range(8..=20_000)?].into()).expect("it may write");
+        let said = self.sent(&mut session.guard);
+        self.check(&said);
+        session.records.extend_from_slice(&said);
+        session.records.truncate(1 << 17);
+        self.sessions.push(session);
+        Ok(())
+    }
+
+    /// Somebody brings records of a session to the node, perhaps for the second time or under another number.
+    fn lead(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
+        if self.sessions.is_empty() {
+            return Ok(());
+        }
+        let session = octets.choose(&self.sessions)?;
+        let session_number = if octets.ratio(3, 4)? { session.join.session } else { octets.arbitrary()? };
+        let join = Join { session: session_number, ..session.join };
+        let mut said = encoded(&Message::Join(join)).to_vec();
+        said.extend_from_slice(&session.records);
+        let mut guard = Guard::node(&self.node);
+        let led = guard.read(said.into());
+        probe.feature(led.as_ref().err().copied());
+        if led.is_ok() && guard.is_proven() {
+            probe.reach("a session at the node");
+            self.led.push(guard);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
+        if self.led.is_empty() {
+            return Ok(());
+        }
+        let index = octets.choose_index(self.led.len())?;
+        let mut guard = self.led.swap_remove(index);
+        guard.write(vec![0; octets.int_in_range(8..=100)?].into()).expect("it may write");
+        let said = self.sent(&mut guard);
+        self.check(&said);
+        self.led.push(guard);
+        Ok(())
+    }
+
+    fn control(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
+        if self.controls.is_empty() {
+            return Ok(());
+        }
+        let index = octets.choose_index(self.controls.len())?;
+        let mut guard = self.controls.swap_remove(index);
+        guard.write(vec![0x10; octets.int_in_range(8..=100)?].into()).expect("it may write");
+        let said = self.sent(&mut guard);
+        self.check(&said);
+        self.controls.push(guard);
+        Ok(())
+    }
+}
