@@ -9,6 +9,7 @@
 //! knows. Without, nothing is encrypted and nobody is authenticated: that is for networks whose every host is trusted.
 
 mod allow;
+mod crowd;
 mod driver;
 mod gateway;
 mod line;
@@ -32,10 +33,13 @@ pub use self::security::RefusedCounters;
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 
 use anabranch_core::set::Energy;
 use anabranch_secure::PublicKey;
 use tokio::net::{TcpListener, TcpSocket};
+
+use crate::os;
 
 /// The port on which a node takes requests and sessions, unless told otherwise.
 pub const NODE_PORT: u16 = 47_200;
@@ -71,6 +75,10 @@ impl From<SocketAddr> for KnownGateway {
     }
 }
 
+/// Until a caller has said something, the kernel keeps it, for so many seconds: callers here speak first, and a burst of
+/// silent ones then has no place among those who are accepted. It retransmits its SYN-ACK for so long and accepts then.
+const SILENCE: i32 = 3;
+
 /// Calls that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 1024;
 
@@ -80,6 +88,8 @@ fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     window::bound(&socket, receive_buffer)?;
+    // Without it everything works as well, as long as nobody means harm.
+    let _ = os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), SILENCE);
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

@@ -17,6 +17,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
+use super::crowd::{self, Caller, Host, Hosts, Idler};
 use super::line::{Line, Moved, Reading};
 use super::machine::{Held, OverSockets};
 use super::options::SocketOptions;
@@ -109,6 +110,8 @@ pub(super) struct Driver<M> {
     past: Vec<(StreamId, u32)>,
     /// The last error.
     pub(super) error: Option<LineError>,
+    /// Hosts of callers that have proven their keys.
+    hosts: Hosts,
     /// Streams that were reset because of what came on them, or did not come.
     pub(super) refused: RefusedCounters,
 }
@@ -134,6 +137,7 @@ impl<M: OverSockets> Driver<M> {
             armed: Instant::ZERO,
             past: Vec::new(),
             error: None,
+            hosts: Hosts::default(),
             refused: RefusedCounters::default(),
         }
     }
@@ -198,19 +202,31 @@ impl<M: OverSockets> Driver<M> {
         self.take(Room::Free, stream, peer);
     }
 
-    /// Where the next caller finds room. At the limit, a caller makes way that has not proven its key: first those without a
-    /// valid greeting, the oldest first. None makes way while its bytes wait to be read: a burst of callers would otherwise
-    /// push out an honest caller whose greeting has arrived.
+    /// Where the next caller finds room: see [`crowd::idler`].
     fn room(&self) -> Room {
         if !self.is_full() {
             return Room::Free;
         }
-        let callers = self.lines.iter().filter(|(_, line)| line.leg.is_none());
-        let mut unproven: Vec<_> = callers.filter(|(_, line)| !line.is_proven()).collect();
-        unproven.sort_by_key(|(_, line)| (line.is_introduced(), line.since));
-        let Some((_, first)) = unproven.first() else { return Room::None };
-        let mut strangers = unproven.iter().filter(|(_, line)| line.is_introduced() == first.is_introduced());
-        strangers.find(|(_, line)| !line.has_unread()).map_or(Room::Later, |(stream, _)| Room::Of(**stream))
+        let unproven = |line: &Line| line.leg.is_none() && !line.is_proven();
+        let unproven = self.lines.iter().filter(|(_, line)| unproven(line));
+        let (streams, callers): (Vec<StreamId>, Vec<Caller>) =
+            unproven.map(|(stream, line)| (*stream, self.caller(line))).unzip();
+        match crowd::idler(&callers) {
+            Idler::At(index) => Room::Of(streams[index]),
+            Idler::Later => Room::Later,
+            Idler::None => Room::None,
+        }
+    }
+
+    fn caller(&self, line: &Line) -> Caller {
+        let host = Host::of(line.peer);
+        Caller {
+            host,
+            is_known: self.hosts.has(host),
+            is_introduced: line.is_introduced(),
+            since: line.since,
+            has_unread: line.has_unread(),
+        }
     }
 
     /// Takes a caller where there is room for it.
@@ -429,7 +445,7 @@ impl<M: OverSockets> Driver<M> {
         self.with(stream, |line| line.dirty = true);
         match moved {
             Moved::Stirred => {}
-            Moved::Data(octets) => self.machine.handle_stream(now, stream, StreamEvent::Data(octets)),
+            Moved::Data(octets) => self.hear(now, stream, octets),
             Moved::Ended => self.machine.handle_stream(now, stream, StreamEvent::Ended),
             Moved::Opened => {
                 self.machine.handle_stream(now, stream, StreamEvent::Opened);
@@ -447,6 +463,19 @@ impl<M: OverSockets> Driver<M> {
                 self.machine.handle_stream(now, stream, StreamEvent::Closed(why));
             }
         }
+    }
+
+    fn hear(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
+        // Without keys nobody has proven anything.
+        let is_secured = !matches!(self.security, Security::None);
+        let proven =
+            self.lines.get(&stream).filter(|line| is_secured && line.leg.is_none() && line.is_proven());
+        if let Some(line) = proven
+            && self.listener.is_some()
+        {
+            self.hosts.remember(Host::of(line.peer));
+        }
+        self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
     }
 
     /// Timers: the machine's, those of lines, and idleness.

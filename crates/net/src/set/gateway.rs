@@ -3,17 +3,18 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use anabranch_core::set::{Relay, RelayConfig, RelayCounters};
-use anabranch_core::time::Duration;
+use anabranch_core::time::{Duration, Instant};
 use anabranch_secure::Doorkeeper;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet, yield_now};
 
 use super::allow::Allow;
+use super::crowd::{self, Caller, Host, Hosts, Idler};
 use super::driver::{Driver, LineError, Permission};
 use super::line::has_unread;
 use super::listen;
@@ -194,7 +195,7 @@ impl Gateway {
         let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
         let session = serve(config, (self.clock, intake), stream, peer, Arc::clone(&known));
         let task = sessions.tasks.spawn(session);
-        sessions.begin(peer, HalfOpen { task, known, socket });
+        sessions.begin(peer, HalfOpen { task, known, socket, host: Host::of(peer), since: self.clock.now() });
         sessions.evict(self.config.half_open)
     }
 }
@@ -208,6 +209,8 @@ struct Sessions {
     hosts: HashMap<Host, usize>,
     /// Those that had not said what they want when they were last looked at, the oldest first.
     half_open: VecDeque<HalfOpen>,
+    /// Hosts of those that have.
+    known: Hosts,
 }
 
 /// A session that had not said what it wants when it was last looked at.
@@ -218,6 +221,8 @@ struct HalfOpen {
     known: Arc<AtomicBool>,
     /// The session owns it.
     socket: Weak<TcpStream>,
+    host: Host,
+    since: Instant,
 }
 
 impl HalfOpen {
@@ -228,22 +233,6 @@ impl HalfOpen {
     /// The sender's bytes wait to be read: they may say what it wants.
     fn has_unread(&self) -> bool {
         self.socket.upgrade().is_some_and(|socket| has_unread(&socket))
-    }
-}
-
-/// Where a sender is: an IPv4 address, or the first half of an IPv6 one, all of which one host may well have.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Host {
-    V4(Ipv4Addr),
-    V6(u64),
-}
-
-impl Host {
-    fn of(peer: SocketAddr) -> Self {
-        match peer.ip() {
-            IpAddr::V4(ip) => Self::V4(ip),
-            IpAddr::V6(ip) => Self::V6((u128::from(ip) >> 64) as u64),
-        }
     }
 }
 
@@ -267,19 +256,32 @@ impl Sessions {
     /// How many have not said what they want; those that have are only taken out where there would be `most`.
     fn count_half_open(&mut self, most: usize) -> usize {
         if self.half_open.len() >= most {
-            self.half_open.retain(|session| !session.is_over());
+            let Self { half_open, known, .. } = self;
+            half_open.iter().filter(|s| s.known.load(Ordering::Relaxed)).for_each(|s| known.remember(s.host));
+            half_open.retain(|session| !session.is_over());
         }
         self.half_open.len()
     }
 
-    /// Makes room where too many have not said what they want: the oldest of those whose bytes are read makes way. A burst of
-    /// senders would otherwise push out an honest one whose greeting has arrived.
+    fn caller(&self, session: &HalfOpen) -> Caller {
+        Caller {
+            host: session.host,
+            is_known: self.known.has(session.host),
+            is_introduced: false,
+            since: session.since,
+            has_unread: session.has_unread(),
+        }
+    }
+
+    /// Makes room where too many have not said what they want: see [`crowd::idler`].
     fn evict(&mut self, most: usize) -> Option<GatewayEvent> {
         if self.count_half_open(most) <= most {
             return None;
         }
-        let idler = self.half_open.iter().position(|session| !session.has_unread());
-        let HalfOpen { task, .. } = self.half_open.remove(idler.unwrap_or(0))?;
+        let callers: Vec<Caller> = self.half_open.iter().map(|session| self.caller(session)).collect();
+        // Where all have bytes that wait, the oldest has had most time.
+        let idler = if let Idler::At(index) = crowd::idler(&callers) { index } else { 0 };
+        let HalfOpen { task, .. } = self.half_open.remove(idler)?;
         task.abort();
         self.peers.get(&task.id()).map(|peer| GatewayEvent::Evicted { peer: *peer })
     }
