@@ -1,13 +1,18 @@
 //! `anabranch gateway`: relay between senders and nodes.
 
+use std::cell::RefCell;
+use std::net::IpAddr;
+
 use anabranch_core::set::RelayCounters;
 use anabranch_core::time::Duration;
 use anabranch_net::set::{Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent};
 use anabranch_units::{Rate, Size, Span};
+use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::keys::OfGateway;
+use crate::log::{Class, Log, REPORT_EVERY};
 use crate::say;
 use crate::service::{self, Signals};
 
@@ -128,43 +133,67 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
             say!("gateway: it serves anybody; for trusted networks only");
         }
         service::ready();
+        let log = RefCell::new(Log::new(Instant::now()));
         let tell = |event| {
-            if !quiet {
-                say(&event);
+            let (host, what, line) = line(&event);
+            if !quiet && log.borrow_mut().admit(Instant::now(), what, host, &line) {
+                say!("gateway: {line}");
+            }
+        };
+        let report = async {
+            loop {
+                tokio::time::sleep(REPORT_EVERY).await;
+                if let Some(left_out) = log.borrow_mut().report(Instant::now()) {
+                    say!("gateway: {left_out}");
+                }
             }
         };
         tokio::select! {
             () = gateway.run(tell) => Ok(()),
+            () = report => Ok(()),
             stop = signals.first() => stop.verdict(),
         }
     })
 }
 
-fn say(event: &GatewayEvent) {
+/// What there is to say, about which host, and of which kind it is.
+fn line(event: &GatewayEvent) -> (IpAddr, (Class, &'static str), String) {
     match event {
-        GatewayEvent::Full { peer, of_one_host: false } => {
-            say!("gateway: {peer} reset: --connections are all in use");
-        }
-        GatewayEvent::Full { peer, of_one_host: true } => {
-            say!("gateway: {peer} reset: its host has all that --per-host allows");
+        GatewayEvent::Full { peer, of_one_host } => {
+            let why = match of_one_host {
+                false => "--connections are all in use",
+                true => "its host has all that --per-host allows",
+            };
+            (peer.ip(), (Class::Refused, "without room"), format!("{peer} reset: {why}"))
         }
         GatewayEvent::Evicted { peer } => {
-            say!("gateway: {peer} reset: it had said nothing while others called");
+            let line = format!("{peer} reset: it had said nothing while others called");
+            (peer.ip(), (Class::Refused, "pushed out"), line)
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
             let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
                 *counters;
-            let what = match (opened, forbidden, rejected) {
-                (1.., _, _) => format!("{octets_down} octets to the node, {octets_up} back"),
-                (_, 1.., _) => "wanted a node that no --allow names".to_owned(),
-                (0, 0, _) if congested > 0 => "was told to call later: there is no room".to_owned(),
-                (0, 0, _) if refused.total() > refused.silent => "reset".to_owned(),
-                (_, _, 1..) => "reset: it did not say what it wants".to_owned(),
-                (0, 0, 0) if refused.silent > 0 => "reset: it did not say what it wants".to_owned(),
-                (0, 0, 0) => "the node was not reached".to_owned(),
+            let is_refused = (Class::Refused, "reset");
+            let (kind, what) = match (opened, forbidden, rejected) {
+                (1.., _, _) => {
+                    let what = format!("{octets_down} octets to the node, {octets_up} back");
+                    ((Class::Served, "served"), what)
+                }
+                (_, 1.., _) => {
+                    ((Class::Refused, "forbidden"), "wanted a node that no --allow names".to_owned())
+                }
+                (0, 0, _) if congested > 0 => {
+                    ((Class::Refused, "congested"), "was told to call later: there is no room".to_owned())
+                }
+                (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
+                (_, _, 1..) => (is_refused, "reset: it did not say what it wants".to_owned()),
+                (0, 0, 0) if refused.silent > 0 => {
+                    (is_refused, "reset: it did not say what it wants".to_owned())
+                }
+                (0, 0, 0) => ((Class::Refused, "unreachable"), "the node was not reached".to_owned()),
             };
             let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
-            say!("gateway: {peer} {what}{why}");
+            (peer.ip(), kind, format!("{peer} {what}{why}"))
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod gateway;
 mod greetings;
 pub mod key;
 pub mod keys;
+mod log;
 pub mod node;
 pub mod output;
 pub mod push;

@@ -4,7 +4,7 @@ mod disk;
 mod journal;
 mod sink;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time;
 
@@ -21,6 +21,7 @@ use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::positive;
 use crate::keys::{GatewayName, OfNode};
+use crate::log::{Class, Log};
 use crate::output;
 use crate::say;
 use crate::service::{self, Signals};
@@ -141,7 +142,7 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
 }
 
 async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Error> {
-    let mut said = Refusals::default();
+    let mut said = Said { total: 0, at: None, log: Log::new(Instant::now()) };
     loop {
         let event = node.next().await;
         if !arguments.quiet {
@@ -150,16 +151,18 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
         let Some(event) = event else { continue };
         match event {
             NodeEvent::Began { transfer, from } => {
+                let id = transfer.0;
+                let line = match from {
+                    0 => format!("transfer {id:016x} has begun"),
+                    _ => format!("transfer {id:016x} goes on from octet {from}"),
+                };
                 if !arguments.quiet {
-                    let id = transfer.0;
-                    match from {
-                        0 => say!("node: transfer {id:016x} has begun"),
-                        _ => say!("node: transfer {id:016x} goes on from octet {from}"),
-                    }
+                    said.say("begun", &line);
                 }
             }
             NodeEvent::Declined { transfer, reason, delivered } => {
-                say!("node: transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
+                let line = format!("transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
+                said.say("refused", &line);
             }
             NodeEvent::Finished { transfer, octets } => {
                 let received = Received {
@@ -174,7 +177,7 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 }
             }
             NodeEvent::Abandoned { octets, .. } => {
-                say!("node: given up after {octets} octets");
+                said.say("given up", &format!("given up after {octets} octets"));
                 if arguments.once {
                     return Err(Error::job(format!("the file was given up after {octets} octets")));
                 }
@@ -190,20 +193,34 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
     }
 }
 
-/// What was said of connections that were refused: a line a second at most, however many they are.
-#[derive(Debug, Default)]
-struct Refusals {
-    said: u64,
+/// What was said: of connections that were refused a line a second at most, and of transfers what a [`Log`] admits.
+#[derive(Debug)]
+struct Said {
+    /// Connections refused that a line has told of.
+    total: u64,
     at: Option<Instant>,
+    log: Log,
 }
 
-impl Refusals {
+impl Said {
     fn look(&mut self, refused: RefusedCounters) {
         let total = refused.total();
-        if total > self.said && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
+        if total > self.total && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
             self.at = Some(Instant::now());
             say!("node: {total} connections refused until now: {refused}");
-            self.said = total;
+            self.total = total;
+        }
+        if let Some(left_out) = self.log.report(Instant::now()) {
+            say!("node: {left_out}");
+        }
+    }
+
+    /// A line about a transfer: senders cause as many as they like.
+    fn say(&mut self, kind: &'static str, line: &str) {
+        // The machine does not say from which host a transfer is.
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        if self.log.admit(Instant::now(), (Class::Served, kind), nowhere, line) {
+            say!("node: {line}");
         }
     }
 }

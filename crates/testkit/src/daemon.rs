@@ -47,6 +47,11 @@ impl Daemon {
         }
     }
 
+    /// The next line, if it comes in time.
+    pub fn line_within(&self, patience: Duration) -> Option<String> {
+        self.lines.recv_timeout(patience).ok()
+    }
+
     /// Sends a signal such as `-INT`.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();

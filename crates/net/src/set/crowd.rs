@@ -55,8 +55,6 @@ pub(super) struct Caller {
     pub(super) is_introduced: bool,
     /// When it called.
     pub(super) since: Instant,
-    /// Its bytes wait to be read: they may prove its key.
-    pub(super) has_unread: bool,
 }
 
 /// Which caller makes way.
@@ -72,16 +70,17 @@ pub(super) enum Idler {
 
 /// First strangers make way, then those who have begun as a known peer does, then those on the hosts of proven peers. Of equals,
 /// one of the host that has most of them: a flood from a few hosts pushes out itself. Of those, the one that has had most time.
-/// None makes way while its bytes wait to be read.
-pub(super) fn idler(callers: &[Caller]) -> Idler {
+/// None makes way while its bytes wait to be read, which may prove its key; `has_unread` asks the kernel.
+pub(super) fn idler(callers: &[Caller], has_unread: impl Fn(usize) -> bool) -> Idler {
     let mut weights: HashMap<Host, usize> = HashMap::new();
     callers.iter().for_each(|caller| *weights.entry(caller.host).or_default() += 1);
     let weight = |caller: &Caller| weights.get(&caller.host).copied().unwrap_or(0);
     let class = |caller: &Caller| (caller.is_known && weight(caller) <= QUOTA, caller.is_introduced);
     let Some(last) = callers.iter().map(class).min() else { return Idler::None };
-    let lowest = callers.iter().enumerate().filter(|(_, caller)| class(caller) == last && !caller.has_unread);
-    let first = lowest.min_by_key(|(_, caller)| (usize::MAX - weight(caller), caller.since));
-    first.map_or(Idler::Later, |(index, _)| Idler::At(index))
+    let lowest = callers.iter().enumerate().filter(|(_, caller)| class(caller) == last);
+    let mut lowest: Vec<(usize, &Caller)> = lowest.collect();
+    lowest.sort_by_key(|(_, caller)| (usize::MAX - weight(caller), caller.since));
+    lowest.iter().find(|(index, _)| !has_unread(*index)).map_or(Idler::Later, |(index, _)| Idler::At(*index))
 }
 
 #[cfg(test)]
@@ -97,7 +96,6 @@ mod tests {
             is_known: false,
             is_introduced: false,
             since: Instant::ZERO + Duration::from_millis(at),
-            has_unread: false,
         }
     }
 
@@ -108,7 +106,7 @@ mod tests {
         for call in 0..calls {
             room.push(caller(100 + (call % u64::from(hosts)) as u8, 1 + call));
             if room.len() > seats {
-                let Idler::At(index) = idler(&room) else { panic!("nobody has anything unread") };
+                let Idler::At(index) = idler(&room, |_| false) else { panic!("nobody has anything unread") };
                 if index == 0 {
                     return false;
                 }
@@ -142,19 +140,19 @@ mod tests {
     fn a_proven_host_has_a_quota() {
         let known = |at| Caller { is_known: true, ..caller(2, at) };
         let room: Vec<Caller> = [caller(1, 0)].into_iter().chain((1..=QUOTA as u64).map(known)).collect();
-        assert_eq!(idler(&room), Idler::At(0));
+        assert_eq!(idler(&room, |_| false), Idler::At(0));
         let room: Vec<Caller> = [caller(1, 0)].into_iter().chain((1..40).map(known)).collect();
-        assert_eq!(idler(&room), Idler::At(1));
+        assert_eq!(idler(&room, |_| false), Idler::At(1));
     }
 
     #[test]
     fn whose_bytes_wait_is_read_before_anybody_makes_way() {
-        let unread = |at| Caller { has_unread: true, ..caller(1, at) };
-        assert_eq!(idler(&[unread(0), caller(1, 1), caller(1, 2)]), Idler::At(1));
-        assert_eq!(idler(&[unread(0), unread(1)]), Idler::Later);
+        let room = [caller(1, 0), caller(1, 1), caller(1, 2)];
+        assert_eq!(idler(&room, |index| index == 0), Idler::At(1));
+        assert_eq!(idler(&room, |_| true), Idler::Later);
         let introduced = Caller { is_introduced: true, ..caller(1, 0) };
-        assert_eq!(idler(&[introduced, unread(1)]), Idler::Later);
-        assert_eq!(idler(&[]), Idler::None);
+        assert_eq!(idler(&[introduced, caller(1, 1)], |index| index == 1), Idler::Later);
+        assert_eq!(idler(&[], |_| false), Idler::None);
     }
 
     #[test]

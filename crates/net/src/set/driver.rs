@@ -207,12 +207,11 @@ impl<M: OverSockets> Driver<M> {
         if !self.is_full() {
             return Room::Free;
         }
-        let unproven = |line: &Line| line.leg.is_none() && !line.is_proven();
-        let unproven = self.lines.iter().filter(|(_, line)| unproven(line));
-        let (streams, callers): (Vec<StreamId>, Vec<Caller>) =
-            unproven.map(|(stream, line)| (*stream, self.caller(line))).unzip();
-        match crowd::idler(&callers) {
-            Idler::At(index) => Room::Of(streams[index]),
+        let unproven = self.lines.iter().filter(|(_, line)| line.leg.is_none() && !line.is_proven());
+        let unproven: Vec<(StreamId, &Line)> = unproven.map(|(stream, line)| (*stream, &**line)).collect();
+        let callers: Vec<Caller> = unproven.iter().map(|(_, line)| self.caller(line)).collect();
+        match crowd::idler(&callers, |index| unproven[index].1.has_unread()) {
+            Idler::At(index) => Room::Of(unproven[index].0),
             Idler::Later => Room::Later,
             Idler::None => Room::None,
         }
@@ -225,7 +224,6 @@ impl<M: OverSockets> Driver<M> {
             is_known: self.hosts.has(host),
             is_introduced: line.is_introduced(),
             since: line.since,
-            has_unread: line.has_unread(),
         }
     }
 

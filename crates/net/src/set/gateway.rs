@@ -269,7 +269,6 @@ impl Sessions {
             is_known: self.known.has(session.host),
             is_introduced: false,
             since: session.since,
-            has_unread: session.has_unread(),
         }
     }
 
@@ -280,7 +279,10 @@ impl Sessions {
         }
         let callers: Vec<Caller> = self.half_open.iter().map(|session| self.caller(session)).collect();
         // Where all have bytes that wait, the oldest has had most time.
-        let idler = if let Idler::At(index) = crowd::idler(&callers) { index } else { 0 };
+        let idler = match crowd::idler(&callers, |index| self.half_open[index].has_unread()) {
+            Idler::At(index) => index,
+            Idler::Later | Idler::None => 0,
+        };
         let HalfOpen { task, .. } = self.half_open.remove(idler)?;
         task.abort();
         self.peers.get(&task.id()).map(|peer| GatewayEvent::Evicted { peer: *peer })

@@ -8,6 +8,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use anabranch_testkit::netns::{Broom, done, ip, name, skipped, within};
+use tokio::time::Instant;
+
 use crate::deployed::world::*;
 
 /// Calls to each.
@@ -24,11 +27,12 @@ fn resident(process: u32) -> u64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") << 10
 }
 
-/// Some say nothing, some the beginning of a greeting, some nonsense without end.
-fn flood(address: &str) {
+/// Some say nothing, some the beginning of a greeting, some nonsense without end. After each call there may be a pause.
+fn flood(address: &str, callers: usize, pause: impl Fn(usize)) {
     let mut held = VecDeque::new();
     let garbage = [0x5a; 64 << 10];
-    for i in 0..CALLERS {
+    for i in 0..callers {
+        pause(i);
         // Whoever is not let in has nothing to complain of.
         let Ok(mut socket) = TcpStream::connect(address) else { continue };
         socket.set_nonblocking(true).expect("a socket");
@@ -73,7 +77,7 @@ fn ten_thousand_callers_each_cost_gateway_and_node_no_memory_and_the_push_nothin
         for daemon in [&gateway, &node] {
             let (address, done) = (daemon.address.clone(), done.clone());
             scope.spawn(move || {
-                flood(&address);
+                flood(&address, CALLERS, |_| ());
                 drop(done);
             });
         }
@@ -87,4 +91,103 @@ fn ten_thousand_callers_each_cost_gateway_and_node_no_memory_and_the_push_nothin
         assert!(most < before + MOST, "{before} octets before, {most} at most");
     }
     node.says("connections refused until now: ");
+}
+
+/// Callers who are refused cause a bounded number of lines, and the rest is reported.
+#[test]
+fn a_flood_of_callers_writes_less_than_a_kilobyte_a_second() {
+    let folder = folder(1);
+    let gateway = Daemon::spawn(command(
+        folder.path(),
+        &["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"],
+    ));
+    for _ in 0..2_000 {
+        let Ok(mut socket) = TcpStream::connect(&gateway.address) else { continue };
+        let _ = socket.write(&[0x5a; 8]);
+    }
+    let lines: Vec<String> = std::iter::from_fn(|| gateway.line_within(Duration::from_millis(500))).collect();
+    let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+    assert!(!lines.is_empty() && bytes < 2_000, "{bytes} bytes: {lines:?}");
+}
+
+/// A sender, a gateway with a node, and strangers, each with a link of its own. The sender's has 20 Mbit/s.
+struct Links {
+    sender: String,
+    strangers: String,
+    served: String,
+    _broom: Broom,
+}
+
+impl Links {
+    fn new() -> Self {
+        let [sender, strangers, served] = ["s", "x", "g"].map(|who| name(&format!("h{who}")));
+        let _broom = Broom::new([&sender, &strangers, &served]);
+        for netns in [&sender, &strangers, &served] {
+            ip(&["netns", "add", netns]);
+            ip(&["-n", netns, "link", "set", "dev", "lo", "up"]);
+        }
+        for (subnet, netns) in [(1, &sender), (2, &strangers)] {
+            let device = format!("v{subnet}");
+            let peer = ["peer", "name", &device, "netns", &served];
+            ip(&[&["-n", netns, "link", "add", &device, "type", "veth"], &peer[..]].concat());
+            for (netns, host) in [(netns, 1), (&served, 2)] {
+                let address = format!("10.77.{subnet}.{host}/24");
+                ip(&["-n", netns, "address", "add", &address, "dev", &device]);
+                ip(&["-n", netns, "link", "set", "dev", &device, "up"]);
+            }
+        }
+        let shape = [
+            "qdisc", "add", "dev", "v1", "root", "tbf", "rate", "20mbit", "burst", "16kb", "limit", "131072",
+        ];
+        done("tc", &[&["-n", &sender[..]], &shape[..]].concat());
+        Self { sender, strangers, served, _broom }
+    }
+}
+
+/// A push keeps its speed while 10,000 strangers call its gateway and its node, up to 4,000 a second, and the log stays short. They
+/// and the programs share this machine's processors: without pauses they would take those, not the link.
+#[test]
+fn strangers_on_another_link_take_little_of_a_push_s_speed() {
+    if skipped() {
+        return;
+    }
+    let links = Links::new();
+    let folder = folder(5_000_000);
+    let allow = ["--allow", "10.77.0.0/16:1-65535"];
+    let (gateway, node) = within(&links.served, || {
+        let gateway = start(folder.path(), &[&["gateway", "--listen", "0.0.0.0:47201"], &allow[..]].concat());
+        let gateways = "10.77.1.2:47201=gateway.pub";
+        let node =
+            ["node", "--listen", "0.0.0.0:47200", "--gateways", gateways, "--out", "got", "--idle", "60s"];
+        (gateway, start(folder.path(), &node))
+    });
+    let push = || {
+        let begin = Instant::now();
+        let to = ["push", "file", "--to", "10.77.1.2", "--quiet", "--no-resume", "--restart"];
+        let run = within(&links.sender, || command(folder.path(), &to).output().expect("the program starts"));
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+        begin.elapsed()
+    };
+    let alone = push();
+    let besieged = thread::scope(|scope| {
+        for port in [47_201, 47_200] {
+            let strangers = &links.strangers;
+            let (_never, wait) = channel::<()>();
+            let pause = move |call| {
+                if call % 20 == 19 {
+                    let _ = wait.recv_timeout(Duration::from_millis(10));
+                }
+            };
+            scope.spawn(move || {
+                let _never = _never;
+                within(strangers, || flood(&format!("10.77.2.2:{port}"), CALLERS / 2, pause));
+            });
+        }
+        push()
+    });
+    println!("alone {alone:?}, besieged {besieged:?}");
+    assert!(besieged.as_secs_f64() <= alone.as_secs_f64() / 0.8, "alone {alone:?}, besieged {besieged:?}");
+    let said: usize = std::iter::from_fn(|| gateway.line_within(Duration::ZERO)).map(|line| line.len()).sum();
+    assert!(said < 2_000 + 1_000 * besieged.as_secs() as usize, "{said} bytes of log");
+    drop(node);
 }
