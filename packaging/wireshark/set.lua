@@ -21,6 +21,10 @@ local PLANS = { [0] = "sessions", [1] = "end to end", [2] = "split" }
 local REASONS = {
     [0] = "no striping", [1] = "busy", [2] = "version not spoken", [3] = "another file is unfinished", [4] = "unwanted",
 }
+-- With reason 4, the number after it.
+local WHY = {
+    [0] = "not told", [1] = "too large", [2] = "no room", [3] = "wrong digest", [4] = "no trusted signature", [5] = "not kept",
+}
 local STATUSES = { [0] = "open", [1] = "unreachable", [2] = "forbidden", [3] = "congested" }
 -- A stream of an encrypted transfer begins with 0xb0 and one of these, and the length of what Noise says.
 local PATTERNS = { [0] = "known keys (Noise IK)", [1] = "a shared key (Noise NNpsk0)" }
@@ -75,6 +79,7 @@ local f = {
     neighbour = ProtoField.uint16("anabranch.gateway.neighbour", "Neighbour", base.DEC),
     energies = ProtoField.uint16("anabranch.gateway.energies", "Depleted neighbours", base.HEX),
     reason = ProtoField.uint8("anabranch.refuse.reason", "Reason", base.DEC, REASONS, 0x0f),
+    why = ProtoField.uint64("anabranch.refuse.why", "Why it is unwanted", base.DEC),
     status = ProtoField.uint8("anabranch.setack.status", "Status", base.DEC, STATUSES, 0x0f),
     delivered = ProtoField.uint64("anabranch.delivered", "Delivered", base.DEC),
     received = ProtoField.uint64("anabranch.ack.received", "Received on this stream", base.DEC),
@@ -264,6 +269,10 @@ end
 read[REFUSE] = function(r, reason, _, stream)
     if not REASONS[reason] then
         r.notes[#r.notes + 1] = "a reason that is not known"
+    end
+    if reason == 4 then
+        local why = r:varint(f.why)
+        return string.format("%s: %s", REASONS[reason], WHY[why:tonumber()] or "a reason that is not known")
     end
     local delivered = r:varint(f.delivered)
     if reason == 0 then

@@ -16,7 +16,7 @@ use anabranch_units::Size;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use self::sink::Output;
+use self::sink::{Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::gateway::positive;
@@ -65,6 +65,12 @@ pub struct Arguments {
     /// A connection on which nothing moves for so long is reset, and an unfinished file makes way for another
     #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = positive)]
     idle: Duration,
+    /// Take no file that is longer: its sender is told so before it sends anything
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<Size>,
+    /// Take no file that would leave less space on the disk
+    #[arg(long, value_name = "SIZE", default_value = "1 MiB")]
+    reserve: Size,
     /// End after one file
     #[arg(long)]
     once: bool,
@@ -105,7 +111,11 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     }
     let output =
         Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
-            .signed_by(arguments.keys.signers()?)?;
+            .signed_by(arguments.keys.signers()?)?
+            .within(Limits {
+                size: arguments.max_size.map_or(u64::MAX, |size| size.0),
+                reserve: arguments.reserve.0,
+            });
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
         let insecure = config.who.is_none();

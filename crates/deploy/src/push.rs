@@ -236,8 +236,18 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
         Failure::Refused(RefuseReason::Busy) => {
             "`--wait 5min` waits for its turn; a transfer that was abandoned makes way after the node's --idle"
         }
-        Failure::Refused(RefuseReason::Unwanted) => {
-            "the node says why: is its disk full, does it want a --signature?"
+        Failure::Refused(RefuseReason::Unwanted | RefuseReason::Failed) => {
+            "the node says what went wrong; the same command goes on"
+        }
+        Failure::Refused(RefuseReason::TooLarge) => "the node's --max-size is smaller",
+        Failure::Refused(RefuseReason::NoRoom) => {
+            "make room on the node's disk, then the same command goes on; `--restart` replaces what it has of another file"
+        }
+        Failure::Refused(RefuseReason::Digest) => {
+            "the node has thrown it away; if the file has changed since, `--restart` pushes it as it is now"
+        }
+        Failure::Refused(RefuseReason::Signature) => {
+            "make one with `anabranch key sign` and a key of the node's --signers, and name it with --signature"
         }
         Failure::Unfinished(_) => {
             "let that push come to its end, or throw those octets away with `--restart`"

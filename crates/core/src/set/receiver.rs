@@ -12,7 +12,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, Request, TransferId,
+    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, RefuseReason, Request,
+    TransferId,
 };
 use bytes::Bytes;
 
@@ -168,6 +169,8 @@ pub struct Receiver {
     queue: Queue,
     /// Since then there is no transfer.
     freed: Instant,
+    /// The transfer that the owner gave up last, and why: sessions of it may still be opening.
+    given_up: Option<(TransferId, RefuseReason)>,
     next_stream: u32,
     effects: VecDeque<Effect>,
     counters: ReceiverCounters,
@@ -190,6 +193,7 @@ impl Receiver {
             transfer: None,
             asking: None,
             freed: Instant::ZERO,
+            given_up: None,
             next_stream: 0,
             effects: VecDeque::new(),
             counters: ReceiverCounters::default(),
@@ -305,7 +309,11 @@ impl Receiver {
 
     fn handle_join(&mut self, now: Instant, stream: StreamId, join: Join) {
         let Some(transfer) = self.transfer.as_mut().filter(|t| t.request.transfer == join.transfer) else {
-            return self.reject(stream);
+            let given_up = self.given_up.filter(|(transfer, _)| *transfer == join.transfer);
+            return match given_up {
+                Some((_, reason)) => self.dismiss(stream, reason),
+                None => self.reject(stream),
+            };
         };
         transfer.sessions = transfer.sessions.max(usize::from(join.sessions));
         transfer.next_share = buffers::next_period(&self.config.share, transfer.next_share, now);

@@ -35,7 +35,7 @@ pub enum Failure {
     #[error("the node did not answer the request")]
     NodeUnreachable,
     /// The node refused, and plain TCP would not help.
-    #[error("the node refused the transfer: {0:?}")]
+    #[error("the node refused the transfer: {}", why(*.0))]
     Refused(RefuseReason),
     /// The node has so many octets of another file, which is to come first or to be thrown away.
     #[error("the node has {0} octets of another file that is unfinished")]
@@ -58,6 +58,22 @@ pub enum Failure {
     /// The owner has given it up.
     #[error("it was cancelled")]
     Cancelled,
+}
+
+/// What a refusal means, in words.
+const fn why(reason: RefuseReason) -> &'static str {
+    match reason {
+        RefuseReason::NoStriping => "it does not stripe",
+        RefuseReason::Busy => "it is busy with another one",
+        RefuseReason::Version => "it does not speak this version",
+        RefuseReason::Unfinished => "another file is unfinished there",
+        RefuseReason::Unwanted => "its owner does not take it",
+        RefuseReason::TooLarge => "the file is larger than its owner allows",
+        RefuseReason::NoRoom => "it has no space for the file",
+        RefuseReason::Digest => "the octets that arrived do not have the file's SHA-256",
+        RefuseReason::Signature => "the file bears no signature that it trusts",
+        RefuseReason::Failed => "it could not keep what arrived",
+    }
 }
 
 /// How a transfer ended.
@@ -383,6 +399,7 @@ impl Sender {
                 self.congestion.none_since = None;
             }
             Notice::Closed => self.lose(now, index),
+            Notice::Refused(reason) => self.fail(Failure::Refused(reason)),
             Notice::Read(ack) => {
                 self.sessions[index].handle_received(now, ack.received);
                 self.acknowledge(now, &ack);

@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Gateway, Item, Join, Layout, Message, PaperAddresses, Plan, SetAckStatus,
-    SetSyn,
+    self as wire, Ack, Decoder, Gateway, Item, Join, Layout, Message, PaperAddresses, Plan, RefuseReason,
+    SetAckStatus, SetSyn,
 };
 use bytes::Bytes;
 
@@ -71,6 +71,8 @@ pub enum Notice {
     Closed,
     /// `read()`: the node's acknowledgement.
     Read(Ack),
+    /// The node gives up the transfer.
+    Refused(RefuseReason),
 }
 
 /// What all sessions of a transfer have in common.
@@ -331,6 +333,9 @@ impl TcpManager {
             match self.decoder.next_item() {
                 Ok(None) => return notices,
                 Ok(Some(Item::Message(Message::Ack(ack)))) => notices.push(Notice::Read(ack)),
+                Ok(Some(Item::Message(Message::Refuse(refuse)))) if refuse.reason.is_final() => {
+                    notices.push(Notice::Refused(refuse.reason));
+                }
                 Ok(Some(Item::Message(Message::SetAck(answer)))) if answer.session == self.join.session => {
                     match (answer.status, self.state) {
                         (SetAckStatus::Open, State::OpenWait { .. }) => {

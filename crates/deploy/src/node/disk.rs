@@ -6,6 +6,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
 use super::journal::Disk;
 use crate::files::{folder, hand_over};
 
@@ -43,6 +46,20 @@ impl Beside {
         fs::rename(&self.part, place)?;
         self.part_file = None;
         self.sync_names()
+    }
+
+    /// Allocates the part's blocks for `length` octets, where the file system can. Its length stays: that says what has come.
+    pub(super) fn reserve(&mut self, length: u64) -> io::Result<()> {
+        let part = self.part_file()?;
+        match rustix::fs::fallocate(part, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
+            Err(error @ (Errno::NOSPC | Errno::DQUOT)) => {
+                // Of what was asked for, some may be there.
+                part.set_len(part.metadata()?.len())?;
+                Err(error.into())
+            }
+            // The rest is found out while the octets arrive.
+            _ => Ok(()),
+        }
     }
 
     /// The part is not needed any more.

@@ -96,10 +96,10 @@ impl<D: Disk> Journal<D> {
         Ok(Self { disk, last, written: 0, size: octets.len(), torn: false, lost: false })
     }
 
-    /// Looks for what there is of `subject`. If that is [`Found::From`], the part is cut to it and octets may follow.
-    pub(super) fn begin(&mut self, subject: Subject, discard: bool) -> io::Result<Found> {
+    /// What there is of `subject`. If that is [`Found::From`], [`Journal::restart`] comes next. Nothing changes.
+    pub(super) fn find(&mut self, subject: Subject, discard: bool) -> io::Result<Found> {
         let length = self.disk.part_length()?;
-        let from = match self.last.filter(|_| !discard) {
+        Ok(Found::From(match self.last.filter(|_| !discard) {
             Some(last) if !last.subject.is_same_file(&subject) => {
                 let unfinished = last.state == State::Unfinished && length >= last.delivered;
                 if unfinished && last.delivered > 0 {
@@ -119,18 +119,16 @@ impl<D: Disk> Journal<D> {
             Some(Record { state: State::Unfinished, delivered, .. }) if length >= delivered => delivered,
             // Somebody else has been at the part.
             Some(_) | None => 0,
-        };
-        self.restart(subject, from)?;
-        Ok(Found::From(from))
+        }))
     }
 
-    /// From here on the journal is about `subject`, of which the part has `from` octets.
+    /// From here on the journal is about `subject`, of which the part has `from` octets. Octets may follow.
     pub(super) fn restart(&mut self, subject: Subject, from: u64) -> io::Result<()> {
         self.disk.make_part()?;
-        // Before the part changes: the octets of which the last record spoke may go at any time after this.
+        // First, so that a full disk has space for the record. A part that is shorter than its record says counts for nothing.
+        self.disk.truncate_part(from)?;
         let sequence = self.sequence();
         self.replace(Record { sequence, subject, delivered: from, state: State::Unfinished })?;
-        self.disk.truncate_part(from)?;
         self.written = from;
         Ok(())
     }

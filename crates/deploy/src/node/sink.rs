@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -28,11 +29,34 @@ use crate::say;
 pub(super) struct Output {
     to: To,
     signers: Vec<VerifyingKey>,
+    limits: Limits,
     /// The SHA-256 that the present file is said to have.
     expected: Option<[u8; 32]>,
     /// What comes at present.
     coming: Option<Coming>,
     sha256: Sha256,
+}
+
+/// What may come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Octets of a file.
+    pub(super) size: u64,
+    /// Octets that stay free on the disk.
+    pub(super) reserve: u64,
+}
+
+/// Octets of a journal, with the one that takes its place.
+const JOURNALS: u64 = 128 << 10;
+
+impl Limits {
+    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of what `part` occupies.
+    fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<bool> {
+        let disk = rustix::fs::statvfs(folder)?;
+        let occupied = part.metadata().map_or(0, |part| part.blocks() * 512);
+        let there = disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(occupied);
+        Ok(length.saturating_add(self.reserve).saturating_add(JOURNALS) <= there)
+    }
 }
 
 /// Where files go.
@@ -102,7 +126,8 @@ impl Partial {
         }
         self.journal.throw_away()?;
         let (said, found) = (hex(&self.subject.digest), hex(&digest));
-        Err(io::Error::other(format!("what has come has SHA-256 {found}, and {said} was announced")))
+        let message = format!("what has come has SHA-256 {found}, and {said} was announced");
+        Err(io::Error::new(io::ErrorKind::InvalidData, message))
     }
 }
 
@@ -147,7 +172,13 @@ impl Output {
             }
             (None, None) => return Err(Error::input("neither --out nor --pipe says where the octets go")),
         };
-        Ok(Self { to, signers: Vec::new(), expected: None, coming: None, sha256: Sha256::new() })
+        let limits = Limits { size: u64::MAX, reserve: 0 };
+        Ok(Self { to, signers: Vec::new(), limits, expected: None, coming: None, sha256: Sha256::new() })
+    }
+
+    /// Takes only files within `limits`.
+    pub(super) fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Takes only files that one of `signers` has signed, if there are any.
@@ -189,7 +220,7 @@ impl Output {
     ) -> io::Result<Verdict> {
         let part = beside.part().to_owned();
         let mut journal = Journal::open(beside)?;
-        let mut found = journal.begin(offer, discard)?;
+        let mut found = journal.find(offer, discard)?;
         if matches!(found, Found::Done | Found::Placed) {
             let there = match &place {
                 // It may have been replaced since.
@@ -205,7 +236,6 @@ impl Output {
                 self.coming = Some(Coming::Done);
                 return Ok(Verdict::From(offer.length));
             }
-            journal.restart(offer, 0)?;
             found = Found::From(0);
         }
         let from = match found {
@@ -215,6 +245,12 @@ impl Output {
             }
             Found::Done | Found::Placed => 0,
         };
+        // What is there stays if the file would not fit in its place.
+        if !self.limits.leave_room(offer.length, folder(&part), &part)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        journal.restart(offer, from)?;
+        journal.disk().reserve(offer.length)?;
         self.sha256 = if from > 0 { hash(&part, from).await? } else { Sha256::new() };
         self.coming = Some(Coming::Kept(Partial {
             journal,
@@ -264,7 +300,11 @@ impl Sink for Output {
         self.sha256 = Sha256::new();
         if !self.is_wanted(offer) {
             say!("node: the file bears no signature of one of --signers");
-            return Ok(Verdict::Refuse(RefuseReason::Unwanted, 0));
+            return Ok(Verdict::Refuse(RefuseReason::Signature, 0));
+        }
+        if offer.length > self.limits.size {
+            say!("node: {} octets are more than --max-size allows", offer.length);
+            return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
         let subject = offer.file.map(|file| {
@@ -280,7 +320,12 @@ impl Sink for Output {
                 let beside = Beside::new(spool);
                 return self.resume(beside, None, subject, discard).await.or_else(no_room);
             }
-            (To::File(path), None) => Coming::Temporary(Temporary::beside(path)?),
+            (To::File(path), None) => {
+                if !self.limits.leave_room(offer.length, folder(path), Path::new(""))? {
+                    return no_room(io::ErrorKind::StorageFull.into());
+                }
+                Coming::Temporary(Temporary::beside(path)?)
+            }
             (To::Special(path), _) => Coming::Special(open_in_place(path)?),
             (To::Stdout, _) => Coming::Stdout,
             (To::Command { text, .. }, _) => Coming::Command(start(text, offer.transfer, Stdio::piped())?),
@@ -350,8 +395,8 @@ impl Sink for Output {
 fn no_room(error: io::Error) -> io::Result<Verdict> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            say!("node: {error}");
-            Ok(Verdict::Refuse(RefuseReason::Unwanted, 0))
+            say!("node: no room for the file: {error}");
+            Ok(Verdict::Refuse(RefuseReason::NoRoom, 0))
         }
         _ => Err(error),
     }

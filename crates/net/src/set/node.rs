@@ -44,7 +44,8 @@ pub trait Sink {
     fn begin(&mut self, offer: &Offer) -> impl Future<Output = io::Result<Verdict>> + Send;
     /// Its next octets. They are acknowledged once this is done.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
-    /// That was all. The sender is told so once this is done.
+    /// That was all. The sender is told so once this is done. An error of kind [`io::ErrorKind::InvalidData`] says that the
+    /// octets are not those of the file that was announced.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
     /// The rest of it will not come for now, or something has failed.
     fn abandon(&mut self);
@@ -135,7 +136,7 @@ pub enum NodeEvent {
         /// Octets that had come in order.
         octets: u64,
     },
-    /// The sink has failed. All connections are reset, so that the sender does not believe otherwise.
+    /// The sink has failed. The sender is told so, and nothing that the sink has not taken is acknowledged.
     Failed {
         /// Which transfer.
         transfer: TransferId,
@@ -154,7 +155,6 @@ struct Current {
 
 /// A node that listens.
 pub struct Node<S> {
-    config: NodeConfig,
     driver: Driver<Receiver>,
     address: SocketAddr,
     sink: S,
@@ -182,7 +182,7 @@ impl<S: Sink> Node<S> {
         let security = config.who.clone().map_or(Security::None, Security::Node);
         let driver = Driver::new(Clock::start(), config.machine(), sockets);
         let driver = driver.listening(listener).secured(security);
-        Ok(Self { config, driver, address, sink, current: None, events: Vec::new() })
+        Ok(Self { driver, address, sink, current: None, events: Vec::new() })
     }
 
     /// Where it listens.
@@ -214,7 +214,7 @@ impl<S: Sink> Node<S> {
     pub async fn next(&mut self) -> Option<NodeEvent> {
         if self.events.is_empty() {
             self.driver.next().await;
-            if let Err(error) = self.pump().await {
+            while let Err(error) = self.pump().await {
                 self.fail(error);
             }
             self.events.reverse();
@@ -287,14 +287,28 @@ impl<S: Sink> Node<S> {
         Ok(true)
     }
 
-    /// What the sink has not taken was not delivered. The machine believes so: there is a new one from here on.
+    /// The sink has failed, with a transfer or when it was asked about one: its sender is told why.
     fn fail(&mut self, error: io::Error) {
-        self.driver.abort_all();
-        self.driver.machine = self.config.machine();
+        let (now, reason) = (self.driver.now(), reason(&error));
+        let asked = self.driver.machine.asked().map(|request| request.transfer);
+        match asked {
+            Some(transfer) => self.driver.machine.decline(now, transfer, reason, 0),
+            None => self.driver.machine.abort(now, reason),
+        }
         if let Some(current) = self.current.take() {
             self.sink.abandon();
             self.events.push(NodeEvent::Failed { transfer: current.transfer, error });
         }
+    }
+}
+
+/// What a sender is told of an error of the sink.
+fn reason(error: &io::Error) -> RefuseReason {
+    use io::ErrorKind::{FileTooLarge, InvalidData, QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => RefuseReason::NoRoom,
+        InvalidData => RefuseReason::Digest,
+        _ => RefuseReason::Failed,
     }
 }
 

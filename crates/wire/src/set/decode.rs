@@ -218,10 +218,11 @@ fn parse(octets: &[u8], expected: u64) -> Result<(Header, usize), Stop> {
     let message = match first >> 4 {
         kind::REQUEST => Message::Request(request(&mut cursor, flags)?),
         kind::ACCEPT => Message::Accept(accept(&mut cursor, flags)?),
-        kind::REFUSE => Message::Refuse(Refuse {
-            reason: RefuseReason::from_code(flags).ok_or(Stop::Bad("reason of a refusal"))?,
-            delivered: cursor.varint()?,
-        }),
+        kind::REFUSE => {
+            let number = cursor.varint()?;
+            let reason = RefuseReason::from_codes(flags, number).ok_or(Stop::Bad("reason of a refusal"))?;
+            Message::Refuse(Refuse { reason, delivered: if reason.is_final() { 0 } else { number } })
+        }
         kind::SETSYN => {
             let join = join(&mut cursor, flags)?;
             Message::SetSyn(SetSyn { join, destination: cursor.address(flags & 1 != 0)? })

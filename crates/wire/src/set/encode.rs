@@ -29,8 +29,9 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
             m.gateways.iter().take(rows).for_each(|row| put_gateway(out, row));
         }
         Message::Refuse(m) => {
-            out.push(kind::REFUSE << 4 | m.reason.code());
-            varint::put(out, m.delivered);
+            let (code, number) = m.reason.codes(m.delivered);
+            out.push(kind::REFUSE << 4 | code);
+            varint::put(out, number);
         }
         Message::SetSyn(m) => {
             out.push(kind::SETSYN << 4 | family_flag(&m.destination) | m.join.plan.code() << 1);

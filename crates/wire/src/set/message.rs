@@ -123,7 +123,7 @@ pub struct Accept {
     pub gateways: Vec<Gateway>,
 }
 
-/// Why a node does not take sessions (the paper's NACK).
+/// Why a node does not take sessions (the paper's NACK), or gives up a transfer that it had accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefuseReason {
     /// The node does not stripe: the octets may come as plain TCP.
@@ -134,8 +134,18 @@ pub enum RefuseReason {
     Version,
     /// Another file is unfinished here; `delivered` says how far it has come.
     Unfinished,
-    /// The node's owner does not take it: a signature is missing or does not hold, or there is no place for it.
+    /// The node's owner does not take it, for a reason that this side does not know or does not tell.
     Unwanted,
+    /// The file is longer than the node's owner allows.
+    TooLarge,
+    /// The node has no space for the file.
+    NoRoom,
+    /// The octets that arrived do not have the digest that was announced.
+    Digest,
+    /// The file bears no signature of a signer that the node trusts.
+    Signature,
+    /// The octets could not be kept: the node's disk, or the command that gets them, failed.
+    Failed,
 }
 
 /// Node to sender: no SET sessions (the paper's NACK).
@@ -143,7 +153,8 @@ pub enum RefuseReason {
 pub struct Refuse {
     /// Why.
     pub reason: RefuseReason,
-    /// Octets of this transfer that the node has already: plain TCP goes on from here.
+    /// Octets of this transfer that the node has already: plain TCP goes on from here. 0 with a reason that
+    /// [`RefuseReason::is_final`].
     pub delivered: u64,
 }
 
@@ -279,27 +290,48 @@ impl Plan {
 }
 
 impl RefuseReason {
-    pub(super) const fn code(self) -> u8 {
+    /// The node's owner does not take this file; asking again does not help.
+    pub const fn is_final(self) -> bool {
+        matches!(self.codes(0), (UNWANTED, _))
+    }
+
+    /// The code in the flags and the number after it. With code 4 the number says why, with the others it is `delivered`: peers
+    /// that know the five codes only ignore it there.
+    pub(super) const fn codes(self, delivered: u64) -> (u8, u64) {
         match self {
-            Self::NoStriping => 0,
-            Self::Busy => 1,
-            Self::Version => 2,
-            Self::Unfinished => 3,
-            Self::Unwanted => 4,
+            Self::NoStriping => (0, delivered),
+            Self::Busy => (1, delivered),
+            Self::Version => (2, delivered),
+            Self::Unfinished => (3, delivered),
+            Self::Unwanted => (UNWANTED, 0),
+            Self::TooLarge => (UNWANTED, 1),
+            Self::NoRoom => (UNWANTED, 2),
+            Self::Digest => (UNWANTED, 3),
+            Self::Signature => (UNWANTED, 4),
+            Self::Failed => (UNWANTED, 5),
         }
     }
 
-    pub(super) const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            0 => Some(Self::NoStriping),
-            1 => Some(Self::Busy),
-            2 => Some(Self::Version),
-            3 => Some(Self::Unfinished),
-            4 => Some(Self::Unwanted),
+    pub(super) const fn from_codes(code: u8, number: u64) -> Option<Self> {
+        match (code, number) {
+            (0, _) => Some(Self::NoStriping),
+            (1, _) => Some(Self::Busy),
+            (2, _) => Some(Self::Version),
+            (3, _) => Some(Self::Unfinished),
+            (UNWANTED, 1) => Some(Self::TooLarge),
+            (UNWANTED, 2) => Some(Self::NoRoom),
+            (UNWANTED, 3) => Some(Self::Digest),
+            (UNWANTED, 4) => Some(Self::Signature),
+            (UNWANTED, 5) => Some(Self::Failed),
+            // Also what later versions may say.
+            (UNWANTED, _) => Some(Self::Unwanted),
             _ => None,
         }
     }
 }
+
+/// Code of all reasons for which a node's owner does not take a file.
+const UNWANTED: u8 = 4;
 
 impl SetAckStatus {
     pub(super) const fn code(self) -> u8 {

@@ -69,6 +69,11 @@ fn message() -> impl Strategy<Value = Message> {
         RefuseReason::Version,
         RefuseReason::Unfinished,
         RefuseReason::Unwanted,
+        RefuseReason::TooLarge,
+        RefuseReason::NoRoom,
+        RefuseReason::Digest,
+        RefuseReason::Signature,
+        RefuseReason::Failed,
     ]);
     let status = prop_oneof![
         Just(SetAckStatus::Open),
@@ -84,7 +89,9 @@ fn message() -> impl Strategy<Value = Message> {
         ),
         (size.clone(), proptest::collection::vec(gateway(), 0..=MAX_GATEWAYS))
             .prop_map(|(buffer, gateways)| Message::Accept(Accept { buffer, gateways })),
-        (reason, size).prop_map(|(reason, delivered)| Message::Refuse(Refuse { reason, delivered })),
+        (reason, size).prop_map(|(reason, delivered)| {
+            Message::Refuse(Refuse { reason, delivered: if reason.is_final() { 0 } else { delivered } })
+        }),
         (join(), address()).prop_map(|(join, destination)| Message::SetSyn(SetSyn { join, destination })),
         join().prop_map(Message::Join),
         (any::<u8>(), status).prop_map(|(session, status)| Message::SetAck(SetAck { session, status })),

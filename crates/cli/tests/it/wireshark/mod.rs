@@ -155,8 +155,8 @@ fn every_message_is_read() {
     let row =
         format!("15616\t2\t7,8\t3,1\t2,0\t0,1\t10.0.0.1\tfd00::2\t47201,47201\t4,5\t0x0002,0x0000\t{key}\n");
     assert_eq!(read.fields("anabranch.type == 2", table), row);
-    let refuse = "anabranch.refuse.reason anabranch.delivered";
-    assert_eq!(read.fields("anabranch.type == 3", refuse), "1\t1\n2\t2\n3\t3\n4\t4\n");
+    let refuse = "anabranch.refuse.reason anabranch.delivered anabranch.refuse.why";
+    assert_eq!(read.fields("anabranch.type == 3", refuse), "1\t1\t\n2\t2\t\n3\t3\t\n4\t\t4\n");
     let setsyn = "anabranch.plan anabranch.transfer anabranch.session anabranch.sessions anabranch.address \
                   anabranch.address6 anabranch.port";
     let id = format!("0x{ID}");

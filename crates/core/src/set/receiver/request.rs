@@ -56,6 +56,31 @@ impl Receiver {
         }
     }
 
+    /// The owner gives up the present transfer, and its sender is told `reason`. Of what was not polled yet, nothing is delivered
+    /// or acknowledged; of what still arrives, neither.
+    pub fn abort(&mut self, now: Instant, reason: RefuseReason) {
+        let Some(transfer) = self.transfer.take() else { return };
+        self.waiting.clear();
+        self.freed = now;
+        self.given_up = Some((transfer.request.transfer, reason));
+        let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
+        let streams = self.streams.iter().filter(|(_, role)| carries(role));
+        let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
+        self.effects.retain(|effect| match effect {
+            Effect::Deliver { .. } => false,
+            Effect::Write { stream, .. } => !streams.contains(stream),
+            _ => true,
+        });
+        streams.into_iter().for_each(|stream| self.dismiss(stream, reason));
+    }
+
+    /// A stream of a transfer that was given up ends with the reason.
+    pub(super) fn dismiss(&mut self, stream: StreamId, reason: RefuseReason) {
+        self.send(stream, &Message::Refuse(Refuse { reason, delivered: 0 }));
+        self.effects.push_back(Effect::Shutdown { stream });
+        self.streams.insert(stream, Role::Ending);
+    }
+
     pub(super) fn handle_request(&mut self, now: Instant, stream: StreamId, request: Request) {
         if request.version != VERSION {
             return self.refuse(stream, RefuseReason::Version, Role::Ending);
@@ -141,6 +166,7 @@ impl Receiver {
     /// A new transfer: whatever was before has made way.
     fn start(&mut self, now: Instant, request: &Request, control: StreamId, from: u64) {
         self.clear(control);
+        self.given_up = None;
         let reorder = Reorder::resume(request.length, &self.config, from);
         self.transfer =
             Some(Transfer { request: *request, reorder, sessions: 1, news: now, next_share: now });

@@ -123,7 +123,9 @@ impl Sender {
                     self.hang_up();
                     self.start_sessions(now, accept, &has.unwrap_or_default());
                 }
-                Message::Refuse(refuse) if requesting => self.handle_refusal(now, refuse),
+                Message::Refuse(refuse) if requesting || refuse.reason.is_final() => {
+                    self.handle_refusal(now, refuse);
+                }
                 Message::Ack(ack) if !requesting => self.acknowledge(now, &ack),
                 // What is there already. Only the ACCEPT after it makes it count: the next try may find less.
                 Message::Ack(ack) if self.config.file.is_some() && ack_end(&ack) <= self.length() => {
@@ -148,9 +150,13 @@ impl Sender {
             RefuseReason::NoStriping => {}
             RefuseReason::Busy => return self.wait_for_turn(now),
             RefuseReason::Unfinished => return self.fail(Failure::Unfinished(refuse.delivered)),
-            RefuseReason::Version | RefuseReason::Unwanted => {
-                return self.fail(Failure::Refused(refuse.reason));
-            }
+            RefuseReason::Version
+            | RefuseReason::Unwanted
+            | RefuseReason::TooLarge
+            | RefuseReason::NoRoom
+            | RefuseReason::Digest
+            | RefuseReason::Signature
+            | RefuseReason::Failed => return self.fail(Failure::Refused(refuse.reason)),
         }
         if refuse.delivered > self.length() {
             return self.fail(Failure::Protocol);

@@ -211,6 +211,40 @@ fn a_transfer_that_is_declined_leaves_no_trace() {
     assert_eq!(node.answers(2, 2), "waits");
 }
 
+/// Whatever travels meanwhile, and whichever way the octets take.
+#[test]
+fn a_transfer_that_the_node_gives_up_ends_at_once_with_the_reason() {
+    let patient = || SenderConfig { stall: Duration::from_secs(3600), ..with_identity() };
+    for plan in [Plan::Stripe, Plan::EndToEnd, Plan::Split] {
+        for at in [200, 500, 1_000, 1_500] {
+            let paths = [path(18_000, 25), path(9_000, 60)];
+            let config = SenderConfig { plan, ..patient() };
+            let mut world = World::new(&paths, file(LENGTH), config, asks());
+            world.run(Duration::from_millis(at));
+            let known = world.node.delivered().is_some();
+            world.node.abort(world.now, RefuseReason::NoRoom);
+            assert_eq!(world.node.delivered(), None, "the node is free");
+            let before = world.delivered.len();
+            world.run(Duration::from_millis(at) + Duration::from_secs(10));
+            assert_eq!(world.delivered.len(), before, "{plan:?} at {at} ms: nothing is delivered any more");
+            let refused = Some(Outcome::Failed(Failure::Refused(RefuseReason::NoRoom)));
+            assert_eq!(world.sender.outcome(), refused.filter(|_| known), "{plan:?} at {at} ms");
+        }
+    }
+}
+
+/// What the node had said already of octets that the program has not taken is not said.
+#[test]
+fn a_node_that_gives_up_acknowledges_nothing_more() {
+    let mut node = Node::new(asks());
+    node.request(1, 1);
+    node.machine.grant(node.now, TransferId(1), 0);
+    let session = node.bring(1, 0..100);
+    node.machine.abort(node.now, RefuseReason::Digest);
+    let refuse = Message::Refuse(Refuse { reason: RefuseReason::Digest, delivered: 0 });
+    assert_eq!(node.says(session), (vec![refuse], 0));
+}
+
 #[test]
 fn who_asks_again_joins_and_is_told_what_is_there() {
     let mut node = Node::new(asks());

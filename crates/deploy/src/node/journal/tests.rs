@@ -29,7 +29,7 @@ struct Simulated {
     now: Contents,
     before: Contents,
     ops: Vec<Op>,
-    /// Octets of the part beyond which it is full.
+    /// Octets of the part and the journal beyond which it is full. Records behind the first are in a block that the journal has.
     room: Option<u64>,
 }
 
@@ -138,6 +138,11 @@ impl Disk for Simulated {
         self.act(Op::SyncJournal)
     }
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
+        // Both are there for a while.
+        let used = self.now.journal.len() + self.now.part.as_ref().map_or(0, Vec::len) + octets.len();
+        if self.room.is_some_and(|room| used as u64 > room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.act(Op::ReplaceJournal(octets.to_vec()))
     }
     fn part_length(&mut self) -> io::Result<u64> {
@@ -147,7 +152,9 @@ impl Disk for Simulated {
         self.act(Op::MakePart)
     }
     fn write_part(&mut self, at: u64, octets: &[u8]) -> io::Result<()> {
-        let room = self.room.map_or(u64::MAX, |room| room.saturating_sub(at)).min(octets.len() as u64);
+        let journal = self.now.journal.len() as u64;
+        let room =
+            self.room.map_or(u64::MAX, |room| room.saturating_sub(journal + at)).min(octets.len() as u64);
         self.act(Op::WritePart(at, octets[..room as usize].to_vec()))?;
         if room < octets.len() as u64 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
@@ -197,6 +204,15 @@ fn certain(disk: &Simulated, n: usize) -> u64 {
     records.max_by_key(|r| r.sequence).map_or(0, |r| r.delivered)
 }
 
+/// Goes on with `subject`, or begins with it.
+fn begin(journal: &mut Journal<Simulated>, subject: Subject, discard: bool) -> Found {
+    let found = journal.find(subject, discard).expect("a disk");
+    if let Found::From(from) = found {
+        journal.restart(subject, from).expect("there is room");
+    }
+    found
+}
+
 /// After a cut at any point of `disk`'s life, what is claimed of `octets` is true, nothing that was certain is lost, and the
 /// transfer that goes on ends with the file. `again` cuts that one as well.
 fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
@@ -207,7 +223,7 @@ fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
         for (i, contents) in all.into_iter().enumerate() {
             cuts += 1;
             let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
-            match journal.begin(subject(octets, 1), false).expect("a disk") {
+            match begin(&mut journal, subject(octets, 1), false) {
                 Found::From(from) => {
                     let part = contents.part.as_deref().unwrap_or_default();
                     assert!(part[..from as usize] == octets[..from as usize], "after {n} operations");
@@ -231,7 +247,7 @@ fn cut_everywhere(disk: &Simulated, octets: &[u8], again: bool) -> u64 {
 fn after_a_power_cut_at_any_write_what_the_journal_claims_is_true() {
     let octets = file(2, 300);
     let mut journal = Journal::open(Simulated::default()).expect("a disk");
-    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(0));
+    assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(0));
     transfer(&mut journal, &octets, 0);
     let cuts = cut_everywhere(journal.disk(), &octets, true);
     assert!(cuts > 500, "{cuts}");
@@ -242,20 +258,20 @@ fn after_a_power_cut_at_any_write_what_the_journal_claims_is_true() {
 fn a_power_cut_while_one_file_makes_way_for_another() {
     let (old, new) = (file(2, 300), file(4, 400));
     let mut journal = Journal::open(Simulated::default()).expect("a disk");
-    journal.begin(subject(&old, 9), false).expect("a disk");
+    begin(&mut journal, subject(&old, 9), false);
     journal.write(&old[..250]).expect("there is room");
     journal.checkpoint().expect("a disk");
-    let found = journal.begin(subject(&new, 1), false).expect("a disk");
+    let found = begin(&mut journal, subject(&new, 1), false);
     assert_eq!(found, Found::Unfinished(250));
     let before = journal.disk().now.clone();
     let mut journal = Journal::open(Simulated::with(before)).expect("a disk");
-    assert_eq!(journal.begin(subject(&new, 1), true).expect("a disk"), Found::From(0));
+    assert_eq!(begin(&mut journal, subject(&new, 1), true), Found::From(0));
     transfer(&mut journal, &new, 0);
     let disk = journal.disk();
     for n in 1..=disk.ops.len() {
         for contents in disk.after(n) {
             let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
-            let found = journal.begin(subject(&new, 1), false).expect("a disk");
+            let found = begin(&mut journal, subject(&new, 1), false);
             let part = contents.part.unwrap_or_default();
             match found {
                 Found::From(from) => assert!(part[..from as usize] == new[..from as usize]),
@@ -270,12 +286,12 @@ fn a_power_cut_while_one_file_makes_way_for_another() {
 fn a_file_that_is_done_is_known_to_its_transfer_and_to_no_other() {
     let octets = file(2, 100);
     let mut journal = Journal::open(Simulated::default()).expect("a disk");
-    journal.begin(subject(&octets, 1), false).expect("a disk");
+    begin(&mut journal, subject(&octets, 1), false);
     transfer(&mut journal, &octets, 0);
     let contents = journal.disk().now.clone();
     let found = |transfer, octets: &[u8]| {
         let mut journal = Journal::open(Simulated::with(contents.clone())).expect("a disk");
-        journal.begin(subject(octets, transfer), false).expect("a disk")
+        begin(&mut journal, subject(octets, transfer), false)
     };
     assert_eq!(found(1, &octets), Found::Done);
     assert_eq!(found(2, &octets), Found::From(0), "its sender wants it sent again");
@@ -285,39 +301,58 @@ fn a_file_that_is_done_is_known_to_its_transfer_and_to_no_other() {
 #[test]
 fn a_disk_that_is_full_keeps_what_was_synced() {
     let octets = file(2, 1000);
-    let mut journal = Journal::open(Simulated { room: Some(500), ..Simulated::default() }).expect("a disk");
-    journal.begin(subject(&octets, 1), false).expect("a disk");
+    let mut journal = Journal::open(Simulated { room: Some(700), ..Simulated::default() }).expect("a disk");
+    begin(&mut journal, subject(&octets, 1), false);
     journal.write(&octets[..480]).expect("there is room");
     let error = journal.write(&octets[480..]).expect_err("there is no room");
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     journal.checkpoint().expect("a disk");
     let mut journal = Journal::open(Simulated::with(journal.disk().now.clone())).expect("a disk");
-    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(480));
+    assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(480));
+}
+
+/// Not even a record has space any more.
+#[test]
+fn what_fills_a_disk_can_be_thrown_away() {
+    let (old, new) = (file(2, 1000), file(4, 300));
+    for again in [0, 100] {
+        let mut journal =
+            Journal::open(Simulated { room: Some(600), ..Simulated::default() }).expect("a disk");
+        begin(&mut journal, subject(&old, 1), false);
+        journal.write(&old[..again]).expect("there is room");
+        journal.checkpoint().expect("there is room");
+        journal.write(&old[again..]).expect_err("there is no room");
+        let full = Simulated { room: Some(600), ..Simulated::with(journal.disk().now.clone()) };
+        let mut journal = Journal::open(full).expect("a disk");
+        assert_eq!(begin(&mut journal, subject(&new, 2), true), Found::From(0));
+        transfer(&mut journal, &new, 0);
+        assert!(journal.disk().now.place.as_deref() == Some(&new[..]));
+    }
 }
 
 #[test]
 fn a_part_that_somebody_has_cut_counts_for_nothing() {
     let octets = file(2, 1000);
     let mut journal = Journal::open(Simulated::default()).expect("a disk");
-    journal.begin(subject(&octets, 1), false).expect("a disk");
+    begin(&mut journal, subject(&octets, 1), false);
     journal.write(&octets[..480]).expect("there is room");
     journal.checkpoint().expect("a disk");
     let mut contents = journal.disk().now.clone();
     contents.part.as_mut().expect("a part").truncate(400);
     let mut journal = Journal::open(Simulated::with(contents)).expect("a disk");
-    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(0));
+    assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(0));
 }
 
 #[test]
 fn a_journal_does_not_grow_for_ever() {
     let octets = file(2, 100_000);
     let mut journal = Journal::open(Simulated::default()).expect("a disk");
-    journal.begin(subject(&octets, 1), false).expect("a disk");
+    begin(&mut journal, subject(&octets, 1), false);
     for piece in octets.chunks(50) {
         journal.write(piece).expect("there is room");
         journal.checkpoint().expect("a disk");
         assert!(journal.disk().now.journal.len() <= LONGEST);
     }
     let mut journal = Journal::open(Simulated::with(journal.disk().now.clone())).expect("a disk");
-    assert_eq!(journal.begin(subject(&octets, 1), false).expect("a disk"), Found::From(100_000));
+    assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(100_000));
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
 
+use anabranch_testkit::netns;
 use serde_json::Value;
 
 use crate::deployed::world::*;
@@ -249,6 +250,59 @@ fn a_disk_that_is_full_keeps_what_it_has() {
     place.start(&["--out", "got"]);
     let there = place.rest();
     assert!(there > 15_000_000 && there < OCTETS as u64, "{there}");
+}
+
+/// A file system of 30 MB of the node's own. A file beside which the one before still stands counts as well.
+#[test]
+fn a_disk_that_is_too_small_refuses_before_anything_is_sent() {
+    if netns::skipped() {
+        return;
+    }
+    let mut place = Place::new(OCTETS);
+    place.kill_node();
+    for (name, octets) in [("one", 20_000_000), ("two", 20_000_000), ("three", 5_000_000)] {
+        fs::write(place.path().join(name), contents(octets)).expect("there is room here");
+    }
+    fs::create_dir(place.path().join("small")).expect("it can be made");
+    let program = crate::programs::words("node").join(" ");
+    let script = format!(
+        "mount -t tmpfs -o size=30m tmpfs small && exec {program} --listen {} --gateways {} --out small/got \
+         --key node.key --senders sender.pub",
+        place.address,
+        place.gateway.known()
+    );
+    place.node = Some(Daemon::spawn({
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.current_dir(place.path()).args(["--mount", "sh", "-c", &script]);
+        unshare
+    }));
+    let pushed = |name: &str| push(place.path(), &[name, "--to", &place.address, "--quiet", "--restart"]);
+    for (name, fits) in [("file", false), ("one", true), ("two", false), ("file", false), ("three", true)] {
+        let run = pushed(name);
+        let said = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(i32::from(!fits)), "{name}: {said}");
+        let refused = said.contains("it has no space for the file") && said.contains("; 0 of ");
+        assert_eq!(refused, !fits, "{name}: {said}");
+    }
+}
+
+/// `--max-size` and `--reserve`.
+#[test]
+fn a_node_takes_no_more_than_its_owner_allows() {
+    let mut place = Place::new(OCTETS);
+    for (options, said) in [
+        (["--max-size", "59 MB"], "the file is larger than its owner allows"),
+        (["--reserve", "1000000 GB"], "it has no space for the file"),
+    ] {
+        place.kill_node();
+        place.start(&[&["--out", "got"], &options[..]].concat());
+        let run = place.push(&[]);
+        assert_eq!(run.status.code(), Some(1));
+        assert!(text(&run.stderr).contains(said), "{}", text(&run.stderr));
+    }
+    place.kill_node();
+    place.start(&["--out", "got", "--max-size", "60 MB"]);
+    assert_eq!(place.rest(), 0);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! What goes wrong, and what is said of it.
 
+use std::io;
 use std::time::Duration;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, Outcome, SetAckStatus};
+use anabranch_core::set::{Failure, Outcome, RefuseReason, SetAckStatus};
 use anabranch_core::time;
 use anabranch_net::set::{GatewayEvent, Push};
 
@@ -107,11 +108,37 @@ fn a_sink_that_fails_is_no_delivery() {
         let mut config = config(node.address);
         config.set.patience = time::Duration::from_millis(100);
         let (outcome, push) = run(Push::new(config, contents(100_000)), |_| {}).await;
-        assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+        assert_eq!(
+            outcome,
+            Outcome::Failed(Failure::Refused(RefuseReason::NoRoom)),
+            "the sender is told why"
+        );
         assert!(push.delivered() < 100_000);
         let kept = node.sink.look();
         assert_eq!((kept.finished, kept.abandoned), (0, 1));
         assert!(node.told().iter().any(|event| event.starts_with("Failed")), "{:?}", node.told());
+    });
+}
+
+/// All octets have arrived, and the end fails; somebody who waits in line is served after that.
+#[test]
+fn a_sink_that_fails_at_the_end_says_why_and_serves_the_next() {
+    on_one_thread(async {
+        let gateway = gateway(V4);
+        let node = node(V4, &[&gateway]);
+        for (end, reason) in [
+            (io::ErrorKind::InvalidData, RefuseReason::Digest),
+            (io::ErrorKind::QuotaExceeded, RefuseReason::NoRoom),
+            (io::ErrorKind::Other, RefuseReason::Failed),
+        ] {
+            node.sink.look().end = Some(end);
+            let (outcome, _) = run(Push::new(config(node.address), contents(100_000)), |_| {}).await;
+            assert_eq!(outcome, Outcome::Failed(Failure::Refused(reason)));
+            node.sink.look().end = None;
+            let next = run(Push::new(config(node.address), contents(1_000)), |_| {});
+            let (outcome, _) = tokio::time::timeout(Duration::from_secs(5), next).await.expect("at once");
+            assert_eq!(outcome, Outcome::Delivered);
+        }
     });
 }
 

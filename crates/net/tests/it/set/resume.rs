@@ -67,6 +67,7 @@ fn a_sink_may_refuse() {
         for (reason, failure) in [
             (RefuseReason::Unfinished, Failure::Unfinished(0)),
             (RefuseReason::Unwanted, Failure::Refused(RefuseReason::Unwanted)),
+            (RefuseReason::TooLarge, Failure::Refused(RefuseReason::TooLarge)),
         ] {
             node.sink.look().refuses = Some(reason);
             let (outcome, _) = run(Push::new(named(node.address, 1), contents(10)), |_| {}).await;

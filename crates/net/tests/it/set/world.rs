@@ -32,6 +32,8 @@ pub(crate) struct Kept {
     pub(crate) refuses: Option<RefuseReason>,
     /// It fails once it has so many octets.
     pub(crate) fails_at: Option<usize>,
+    /// What it says to a whole file.
+    pub(crate) end: Option<io::ErrorKind>,
     /// It takes so long once, when it has 1 MB.
     pub(crate) pause: std::time::Duration,
 }
@@ -78,7 +80,11 @@ impl Sink for Memory {
     }
 
     async fn finish(&mut self) -> io::Result<()> {
-        self.look().finished += 1;
+        let mut kept = self.look();
+        if let Some(error) = kept.end {
+            return Err(error.into());
+        }
+        kept.finished += 1;
         Ok(())
     }
 
