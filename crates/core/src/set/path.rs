@@ -152,9 +152,7 @@ impl Estimate {
 
     /// How long `octets` take at the measured rate; no time before the first measurement.
     pub(super) fn drain(&self, octets: u64) -> Duration {
-        self.rate.map_or(Duration::ZERO, |r| {
-            Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, r.max(1)))
-        })
+        self.rate.map_or(Duration::ZERO, |rate| time_of(octets, rate))
     }
 
     /// How long `octets` more take on top of `outstanding`: the drain time, but no less than the shortest
@@ -174,17 +172,12 @@ impl Estimate {
     pub(super) fn enough(&self, leads: bool, spare: u64) -> u64 {
         let rate = if leads { self.capacity() } else { self.rate.unwrap_or(0) };
         let quarters = if self.startup.is_over() { 5 } else { 8 };
-        let pipe = saturating_ratio(rate, self.min_latency.as_nanos() / 4 * quarters, 1_000_000_000);
-        pipe.saturating_add(spare)
+        octets_in(rate, self.min_latency / 4 * quarters).saturating_add(spare)
     }
 
     /// Octets that the path carries at its best rate of late in `round_trips` of its shortest time for a chunk.
     pub(super) fn pipes(&self, round_trips: u64) -> u64 {
-        saturating_ratio(
-            self.capacity(),
-            self.min_latency.as_nanos().saturating_mul(round_trips),
-            1_000_000_000,
-        )
+        octets_in(self.capacity(), self.min_latency * round_trips)
     }
 
     /// A chunk is written.
@@ -194,8 +187,7 @@ impl Estimate {
             self.delivered_at = now;
             self.delivered_written = now;
         }
-        let pipe =
-            self.rate.map_or(0, |rate| saturating_ratio(rate, self.min_latency.as_nanos(), 1_000_000_000));
+        let pipe = self.rate.map_or(0, |rate| octets_in(rate, self.min_latency));
         let limited = if outstanding + octets > pipe { Limited::ByPath } else { Limited::ByUs };
         Stamp {
             written: now,
@@ -256,8 +248,18 @@ impl Estimate {
     }
 }
 
+/// Octets that a rate in octets per second carries in `span`.
+pub(super) fn octets_in(rate: u64, span: Duration) -> u64 {
+    saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
+}
+
+/// Time that `octets` take at a rate in octets per second.
+pub(super) fn time_of(octets: u64, rate: u64) -> Duration {
+    Duration::from_nanos(saturating_ratio(octets, 1_000_000_000, rate))
+}
+
 /// `a * b / c` without overflow in between; saturates.
-pub(super) fn saturating_ratio(a: u64, b: u64, c: u64) -> u64 {
+fn saturating_ratio(a: u64, b: u64, c: u64) -> u64 {
     u64::try_from(u128::from(a) * u128::from(b) / u128::from(c.max(1))).unwrap_or(u64::MAX)
 }
 

@@ -365,11 +365,8 @@ impl Receiver {
             let room = |this: &Self| this.transfer.as_ref().map_or(0, |t| t.reorder.room_from(at));
             if room(self) < octets.len() {
                 let is_deliver = |effect: &Effect| matches!(effect, Effect::Deliver { .. });
-                let mut place = self.effects.iter().take_while(|effect| is_deliver(effect)).count();
-                while let Some(effect) = self.pop_waiting() {
-                    self.effects.insert(place, effect);
-                    place += 1;
-                }
+                let place = self.effects.iter().take_while(|effect| is_deliver(effect)).count();
+                self.deliver_at(place);
             }
             let length = octets.len().min(room(self));
             let Some(transfer) = self.transfer.as_mut().filter(|_| length > 0) else { return false };
@@ -380,12 +377,18 @@ impl Receiver {
             self.counters.duplicate_octets += length as u64 - new;
             self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
             if self.config.holding == Holding::Pieces {
-                while let Some(effect) = self.pop_waiting() {
-                    self.effects.push_back(effect);
-                }
+                self.deliver_at(self.effects.len());
             }
         }
         true
+    }
+
+    /// Queues the octets that are in order as effects, from position `place` on.
+    fn deliver_at(&mut self, mut place: usize) {
+        while let Some(effect) = self.pop_waiting() {
+            self.effects.insert(place, effect);
+            place += 1;
+        }
     }
 
     fn pop_waiting(&mut self) -> Option<Effect> {

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::fmt;
 
+use super::path::{octets_in, time_of};
 use crate::policy::Custom;
 use crate::time::Duration;
 
@@ -142,7 +143,7 @@ fn team(paths: &[PathView], file: &FileView) -> Vec<usize> {
 /// Whether the node's buffer has room for a chunk and what sessions of together `faster` octets per second send
 /// behind it until it is acknowledged.
 pub(super) fn fits(chunk: u64, time_for_chunk: Duration, faster: u64, file: &FileView) -> bool {
-    let behind = octets(faster, time_for_chunk).min(file.unassigned);
+    let behind = octets_in(faster, time_for_chunk).min(file.unassigned);
     behind == 0 || chunk + behind <= file.buffer
 }
 
@@ -155,17 +156,7 @@ fn helps(index: usize, team: &[usize], paths: &[PathView], file: &FileView) -> b
         earliest = earliest.min(other.time_for_chunk);
     }
     // Somebody must go on: whoever is first.
-    rate == 0 || paths[index].time_for_chunk <= seconds(file.unassigned + outstanding, rate).max(earliest)
-}
-
-/// How long `octets` take at `rate` octets per second, more than 0.
-fn seconds(octets: u64, rate: u64) -> Duration {
-    Duration::from_nanos(super::path::saturating_ratio(octets, 1_000_000_000, rate))
-}
-
-/// What `rate` octets per second carry in `span`.
-fn octets(rate: u64, span: Duration) -> u64 {
-    super::path::saturating_ratio(rate, span.as_nanos(), 1_000_000_000)
+    rate == 0 || paths[index].time_for_chunk <= time_of(file.unassigned + outstanding, rate).max(earliest)
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ impl Sender {
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
         // One session that is too fast for the others waits for none that has yet to show what it is.
-        let alone = self.alone();
+        let alone = self.alone(&self.file_view());
         for (index, session) in self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive()) {
             for chunk in session.chunks.iter().filter(|c| !self.acknowledged.covers(c.start, c.end)) {
                 let unknown = alone && session.estimate.rate().is_none();

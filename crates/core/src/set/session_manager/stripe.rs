@@ -32,8 +32,9 @@ impl Sender {
                 // Somebody is late, and the others are running into the end of the node's buffer.
                 self.rescue_late(now);
             }
-            self.view_paths(now, next.start, next.end.min(next.start.saturating_add(self.grain())));
-            let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
+            let file = self.file_view();
+            let end = next.end.min(next.start.saturating_add(self.grain(&file)));
+            self.view_paths(now, next.start, end);
             let Some(index) = self.striping.choose(&self.views, &file) else { break };
             let end = next.start + self.views[index].chunk;
             self.unassigned.remove(next.start, end);
@@ -49,27 +50,35 @@ impl Sender {
 
     /// The largest chunk to cut now: half of a session's part of what is left, and where several sessions share the
     /// node's buffer, half of that. Towards the end of the file chunks shrink, so that sessions can end together.
-    fn grain(&self) -> u64 {
+    fn grain(&self, file: &FileView) -> u64 {
         match self.config.striping {
             StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
             StripingPolicy::Predictive => {
-                let part = self.unassigned.octets() / (2 * self.selected.max(1) as u64);
-                let shared = if self.alone() { u64::MAX } else { self.buffer / 2 };
+                let part = file.unassigned / (2 * self.selected.max(1) as u64);
+                let shared = if self.alone(file) { u64::MAX } else { self.buffer / 2 };
                 part.min(shared).max(SMALLEST_CHUNK)
             }
         }
     }
 
     /// Whether one session carries the file alone, since no other would get a chunk.
-    pub(super) fn alone(&self) -> bool {
-        let Some((fastest, leader)) = self.leader() else { return false };
-        let file = FileView { unassigned: self.unassigned.octets(), buffer: self.buffer };
+    pub(super) fn alone(&self, file: &FileView) -> bool {
+        let Some((index, leader)) = self.leader() else { return false };
         let helps = |s: &TcpManager| {
             let time = s.estimate.time_for(s.outstanding(), SMALLEST_CHUNK);
-            striping::fits(SMALLEST_CHUNK, time, leader.estimate.capacity(), &file)
+            striping::fits(SMALLEST_CHUNK, time, leader.estimate.capacity(), file)
         };
-        let mut others = self.sessions.iter().enumerate().filter(|(i, s)| s.is_alive() && *i != fastest);
-        self.waiting.is_empty() && !others.any(|(_, s)| helps(s))
+        self.waiting.is_empty() && !self.others(index).any(helps)
+    }
+
+    /// What a policy sees of the file now.
+    pub(super) fn file_view(&self) -> FileView {
+        FileView { unassigned: self.unassigned.octets(), buffer: self.buffer }
+    }
+
+    /// The sessions alive, without session `index`.
+    fn others(&self, index: usize) -> impl Iterator<Item = &TcpManager> {
+        self.sessions.iter().enumerate().filter(move |(i, s)| *i != index && s.is_alive()).map(|(_, s)| s)
     }
 
     /// The session that has carried most of late.
@@ -103,15 +112,8 @@ impl Sender {
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
-        let leader = self.leader().filter(|(leader, session)| {
-            let mut others = self.sessions.iter().enumerate().filter(|(i, s)| i != leader && s.is_alive());
-            others.all(|(_, s)| s.estimate.capacity() <= session.estimate.capacity() / 2)
-        });
-        let plenty = leader.map_or(0, |leader| match self.leads_for_sure(now, leader) {
-            true => self.plenty(),
-            false => self.plenty().min(leader.1.estimate.pipes(UNSURE)),
-        });
-        let leader = leader.map(|(i, _)| i);
+        let predictive = matches!(self.config.striping, StripingPolicy::Predictive);
+        let leader = if predictive { self.clear_leader(now) } else { None };
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
@@ -124,9 +126,8 @@ impl Sender {
             let bound = match config.striping {
                 StripingPolicy::Window | StripingPolicy::Custom(_) => u64::MAX,
                 StripingPolicy::Predictive => {
-                    let enough =
-                        enough_for(session, Some(i) == fastest, Some(i) == leader, config.spare_chunks);
-                    if Some(i) == leader { enough.max(plenty) } else { enough }
+                    let plenty = leader.filter(|(leader, _)| *leader == i).map(|(_, plenty)| plenty);
+                    enough_for(session, Some(i) == fastest, plenty, config.spare_chunks)
                 }
             };
             let end = reach.as_ref().map_or(end, |reach| end.min(reach.of(i)));
@@ -145,23 +146,33 @@ impl Sender {
         }));
     }
 
-    /// Whether each other open session is measured, or its first chunk is on its way for longer than a chunk of the leader takes.
-    fn leads_for_sure(&self, now: Instant, (index, leader): (usize, &TcpManager)) -> bool {
-        let Some(latency) = leader.estimate.latency() else { return false };
-        let mut others = self.sessions.iter().enumerate().filter(|(i, s)| *i != index && s.is_alive());
-        others.all(|(_, s)| {
+    /// The session that is at least twice as fast as any other, and the octets that it may have on its way however
+    /// little fills its path.
+    ///
+    /// The bound is the node's buffer, but at most a small part of the octets that are left, so that sessions still end
+    /// together. A gateway that has nothing to send until the next chunks arrive sends those in a burst. Its queue
+    /// drops some, and its TCP, which had little in flight, sets its threshold (RFC 5681 section 3.1) far below what
+    /// the path carries.
+    fn clear_leader(&self, now: Instant) -> Option<(usize, u64)> {
+        let (index, leader) = self.leader()?;
+        let half = leader.estimate.capacity() / 2;
+        if self.others(index).any(|s| s.estimate.capacity() > half) {
+            return None;
+        }
+        let others = self.selected.saturating_sub(1).min(16);
+        let plenty = (self.unassigned.octets() / (LATE_PART << (2 * others))).min(self.buffer);
+        let unsure = if self.leads_for_sure(now, index) { u64::MAX } else { leader.estimate.pipes(UNSURE) };
+        Some((index, plenty.min(unsure)))
+    }
+
+    /// Whether each other session is measured, or has its first chunk on its way for longer than one of session
+    /// `index` takes.
+    fn leads_for_sure(&self, now: Instant, index: usize) -> bool {
+        let Some(latency) = self.sessions[index].estimate.latency() else { return false };
+        self.others(index).all(|s| {
             let first = s.chunks.front().map(|chunk| chunk.stamp.written);
             s.estimate.rate().is_some() || first.is_some_and(|first| now.saturating_since(first) > latency)
         })
-    }
-
-    /// Octets that a session which leads by far may have on its way however little fills its path: the node's buffer,
-    /// but no more than a small part of what is left, so that sessions still end together. A gateway that has nothing
-    /// to send until the next chunks come sends those in a burst. Its queue drops some, and its TCP, which had little in
-    /// flight, sets its threshold (RFC 5681 section 3.1) far below what the path carries.
-    fn plenty(&self) -> u64 {
-        let others = self.selected.saturating_sub(1).min(16);
-        (self.unassigned.octets() / (LATE_PART << (2 * others))).min(self.buffer)
     }
 
     /// A plain split connection gets the whole file at once.
@@ -199,10 +210,14 @@ impl Reach {
 
 /// Octets on its way at which a session gets no more. Before anything is known of it, the one established fastest
 /// may fill a window as TCP does; any other has to show with less what it is.
-fn enough_for(session: &TcpManager, fastest: bool, leads: bool, spare_chunks: u64) -> u64 {
+/// A clear leader may have `plenty` in any case.
+fn enough_for(session: &TcpManager, fastest: bool, plenty: Option<u64>, spare_chunks: u64) -> u64 {
     let chunk = u64::from(session.status.mss);
     match (session.estimate.rate(), fastest) {
-        (Some(_), _) => session.estimate.enough(leads, spare_chunks * chunk),
+        (Some(_), _) => {
+            let enough = session.estimate.enough(plenty.is_some(), spare_chunks * chunk);
+            enough.max(plenty.unwrap_or(0))
+        }
         (None, true) => FIRST_CHUNKS * chunk,
         (None, false) => PROBE_CHUNKS * chunk,
     }
