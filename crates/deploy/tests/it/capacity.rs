@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -73,17 +74,29 @@ fn key(folder: &Path, name: &str) -> SecretKey {
 fn sender(own: SecretKey) -> Arc<SenderKeys> {
     let node = SecretKey::from_octets([3; 32]);
     let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
-    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), || 1);
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), later);
     let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
     b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
     a.read(b.poll_transmit().expect("an answer")).expect("it holds");
     sender
 }
 
+/// Greetings of one sender are numbered upwards, whatever transfer they are for.
+fn later() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(AT_ONCE as u64, Ordering::Relaxed)
+}
+
 /// A session that is greeted and not answered yet.
-fn call(sender: &Arc<SenderKeys>, gateway: (SocketAddr, PublicKey), node: SocketAddr) -> (TcpStream, Guard) {
+fn call(
+    sender: &Arc<SenderKeys>,
+    session: usize,
+    gateway: (SocketAddr, PublicKey),
+    node: SocketAddr,
+) -> (TcpStream, Guard) {
     let mut guard = Guard::session(sender, gateway.1).expect("the node was greeted");
-    let join = Join { transfer: TransferId(7), session: 0, sessions: 1, plan: Plan::Stripe };
+    let (session, sessions) = (session as u8, AT_ONCE as u8);
+    let join = Join { transfer: TransferId(7), session, sessions, plan: Plan::Stripe };
     guard.write(encoded(&Message::SetSyn(SetSyn { join, destination: node }))).expect("it is one");
     let mut socket = TcpStream::connect(gateway.0).expect("the gateway listens");
     while let Some(octets) = guard.poll_transmit() {
@@ -140,14 +153,16 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     let address = gateway.address.parse().expect("it says where");
 
     let there = (address, key(folder.path(), "gateway.key").public());
-    let sender = sender(key(folder.path(), "sender.key"));
+    let own = key(folder.path(), "sender.key");
     let (before, slabs_before) = (resident(gateway.child.id()), slabs());
     let accepting = thread::spawn(move || -> Vec<TcpStream> {
         (0..sessions).map(|_| listener.accept().expect("the gateway calls").0).collect()
     });
     let mut near = Vec::new();
     while near.len() < sessions {
-        let calls: Vec<_> = (0..AT_ONCE).map(|_| call(&sender, there, node)).collect();
+        // A number of a session counts once under the keys of one transfer.
+        let sender = sender(own.clone());
+        let calls: Vec<_> = (0..AT_ONCE).map(|session| call(&sender, session, there, node)).collect();
         near.extend(calls.into_iter().map(answered));
     }
     let mut far = accepting.join().expect("all have come");

@@ -54,12 +54,14 @@ impl Place {
         node.child.wait().expect("it is ours");
     }
 
-    /// What is remembered of pushes that have not come to their end. The digests of files that were read are kept beside it,
-    /// once such a file has not changed for some seconds.
+    /// What is remembered of pushes that have not come to their end. Digests of files and numbers of greetings are beside it.
     fn pending(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.path().join("state/anabranch")).expect("it was made");
         let paths = all.map(|entry| entry.expect("it can be read").path());
-        paths.filter(|path| path.file_name() != Some("digests.json".as_ref())).collect()
+        let is_push = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"push-"))
+        };
+        paths.filter(is_push).collect()
     }
 
     fn push(&self, options: &[&str]) -> std::process::Output {
