@@ -48,7 +48,8 @@ pub struct Arguments {
     /// Compare with TCP from end to end, with split TCP, and with SET through 1, 2, ... gateways
     #[arg(long, conflicts_with = "to")]
     compare: bool,
-    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections first
+    /// Let gateways fail, as in `gw2@1.5s`, joined by `+`; `gw2@1.5s:reset` resets its connections first, and with
+    /// `gw2@1.5s:back@5s` it starts again
     #[arg(long, conflicts_with = "to", value_name = "GATEWAY@TIME", value_parser = faults::parse)]
     fail: Option<faults::Faults>,
     /// Root of all random streams [default: that of the network]
@@ -141,7 +142,7 @@ impl Push {
         let files = network::contents(scenario, file);
         let Plan { mut builder, planned } = scenario.plan(seed, 0, &files);
         for fault in faults {
-            builder.fault(Instant::ZERO + fault.at, fault.bound(scenario));
+            fault.bound(scenario).for_each(|(at, fault)| builder.fault(Instant::ZERO + at, fault));
         }
         Self { sim: builder.build(), planned }
     }

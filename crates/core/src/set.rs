@@ -40,7 +40,8 @@ pub use ranges::RangeSet;
 pub use receiver::{Grant, Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
-    Failure, MAX_SESSIONS, OpenWhen, Outcome, Reinjection, Sender, SenderConfig, SessionReport, Start,
+    Failure, MAX_SESSIONS, OpenWhen, Outcome, Recovery, Reinjection, Sender, SenderConfig, SessionReport,
+    Start,
 };
 pub use stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 pub use striping::{CustomStriping, StripingPolicy};

@@ -1,4 +1,4 @@
-//! `--fail gw2@1.5s+gw3@2s:reset`.
+//! `--fail gw2@1.5s+gw3@2s:reset:back@5s`.
 
 use anabranch_core::time::Duration;
 use anabranch_sim::scenario::Scenario;
@@ -14,6 +14,8 @@ pub(crate) struct GatewayFault {
     /// After the request.
     pub(crate) at: Duration,
     failure: Failure,
+    /// It starts again then, after the request.
+    back: Option<Duration>,
 }
 
 /// All of them.
@@ -21,10 +23,11 @@ pub(crate) struct GatewayFault {
 pub(crate) struct Faults(pub(crate) Vec<GatewayFault>);
 
 impl GatewayFault {
-    /// The simulator's fault, for a gateway that exists.
-    pub(crate) fn bound(&self, scenario: &Scenario) -> Fault {
+    /// The simulator's faults, with their times after the request, for a gateway that exists.
+    pub(crate) fn bound(&self, scenario: &Scenario) -> impl Iterator<Item = (Duration, Fault)> {
         let node = scenario.find_node(&self.gateway).expect("the gateway has been looked up before");
-        Fault::NodeFails(node, self.failure)
+        let back = self.back.map(|back| (back, Fault::NodeRecovers(node)));
+        [(self.at, Fault::NodeFails(node, self.failure))].into_iter().chain(back)
     }
 }
 
@@ -35,13 +38,24 @@ pub(crate) fn parse(text: &str) -> Result<Faults, String> {
 fn parse_one(text: &str) -> Result<GatewayFault, String> {
     let (gateway, rest) =
         text.split_once('@').ok_or_else(|| format!("`{text}` is not of the form `gw2@1.5s`"))?;
-    let (time, failure) = match rest.split_once(':') {
-        None | Some((_, "silent")) => (rest.split(':').next().unwrap_or(rest), Failure::Silent),
-        Some((time, "reset")) => (time, Failure::Reset),
-        Some((_, how)) => return Err(format!("`{how}` is neither `silent` nor `reset`")),
+    let span = |time: &str| -> Result<Duration, String> {
+        time.parse().map(|span: Span| span.0).map_err(|e| format!("`{time}` is no time: {e}"))
     };
-    let at: Span = time.parse().map_err(|e| format!("`{time}` is no time: {e}"))?;
-    Ok(GatewayFault { gateway: gateway.to_owned(), at: at.0, failure })
+    let mut parts = rest.split(':');
+    let at = span(parts.next().unwrap_or_default())?;
+    let (mut failure, mut back) = (Failure::Silent, None);
+    for part in parts {
+        match (part, part.split_once('@')) {
+            ("silent", _) => failure = Failure::Silent,
+            ("reset", _) => failure = Failure::Reset,
+            (_, Some(("back", time))) => back = Some(span(time)?),
+            (how, _) => return Err(format!("`{how}` is neither `silent` nor `reset` nor `back@TIME`")),
+        }
+    }
+    if back.is_some_and(|back| back <= at) {
+        return Err(format!("in `{text}` the gateway is back before it fails"));
+    }
+    Ok(GatewayFault { gateway: gateway.to_owned(), at, failure, back })
 }
 
 #[cfg(test)]
@@ -50,17 +64,32 @@ mod tests {
 
     #[test]
     fn faults_are_joined_by_plus() {
-        let Faults(faults) = parse("gw2@1.5s+gw1@20 ms:reset").unwrap();
+        let fault = |gateway: &str, at, failure, back: Option<u64>| GatewayFault {
+            gateway: gateway.into(),
+            at: Duration::from_millis(at),
+            failure,
+            back: back.map(Duration::from_millis),
+        };
+        let Faults(faults) = parse("gw2@1.5s+gw1@20 ms:reset+gw3@3s:back@5s+gw3@6s:reset:back@7s").unwrap();
         let expected = [
-            GatewayFault { gateway: "gw2".into(), at: Duration::from_millis(1500), failure: Failure::Silent },
-            GatewayFault { gateway: "gw1".into(), at: Duration::from_millis(20), failure: Failure::Reset },
+            fault("gw2", 1500, Failure::Silent, None),
+            fault("gw1", 20, Failure::Reset, None),
+            fault("gw3", 3000, Failure::Silent, Some(5000)),
+            fault("gw3", 6000, Failure::Reset, Some(7000)),
         ];
         assert_eq!(faults, expected);
     }
 
     #[test]
     fn nonsense_is_named() {
-        for (text, part) in [("gw2", "form"), ("gw2@soon", "no time"), ("gw2@1s:loud", "neither")] {
+        for (text, part) in [
+            ("gw2", "form"),
+            ("gw2@soon", "no time"),
+            ("gw2@1s:loud", "neither"),
+            ("gw2@3s:back", "neither"),
+            ("gw2@3s:back@soon", "no time"),
+            ("gw2@3s:back@3s", "before"),
+        ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{error}");
         }

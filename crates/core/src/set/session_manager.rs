@@ -13,7 +13,7 @@ use core::net::SocketAddr;
 
 use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
 
-pub use self::config::{OpenWhen, Reinjection, SenderConfig, Start};
+pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, ack_end};
 use super::file::File;
@@ -110,6 +110,16 @@ pub struct SessionReport {
     pub stream: StreamId,
 }
 
+/// A gateway without a session that may be called.
+#[derive(Debug)]
+struct Again {
+    gateway: Gateway,
+    /// When.
+    at: Instant,
+    /// Since when it is gone; `None`: it was not selected.
+    lost: Option<Instant>,
+}
+
 /// What the sender is doing.
 #[derive(Debug)]
 enum Phase {
@@ -141,14 +151,16 @@ pub struct Sender {
     waiting: VecDeque<Gateway>,
     /// Selected, for the count that SETSYN carries.
     selected: usize,
-    /// Gateways of lost sessions, and when each may be tried once more.
-    again: VecDeque<(Instant, Gateway)>,
+    /// Gateways without a session that may be called.
+    again: VecDeque<Again>,
     /// Gateways that have said that they are congested.
     congestion: Congestion,
-    /// Calls so far, by which again is bounded.
+    /// Calls since something was last delivered, by which further ones are bounded when no session is left.
     calls: usize,
-    /// Sessions before the last request: their numbers were of other keys.
-    numbered: usize,
+    /// The session that was called last.
+    newest: usize,
+    /// Numbers of sessions that were given since the last request: those before it were of other keys.
+    numbers: usize,
     /// Octets that no session has been given, or that were taken back.
     unassigned: RangeSet,
     /// Octets that the node holds.
@@ -202,7 +214,8 @@ impl Sender {
             again: VecDeque::new(),
             congestion: Congestion::default(),
             calls: 0,
-            numbered: 0,
+            newest: 0,
+            numbers: 0,
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
@@ -416,14 +429,15 @@ impl Sender {
         self.acknowledged = RangeSet::new();
         self.delivered = 0;
         self.acknowledge(now, has);
-        if self.sessions.is_empty() {
+        let renewed = !self.sessions.is_empty();
+        if !renewed {
             self.resumed_from = self.delivered;
         }
-        self.numbered = self.sessions.len();
+        self.numbers = 0;
         if self.is_over() {
             return;
         }
-        if self.numbered > 0 {
+        if renewed {
             // Only the numbers are new: the gateways are those that were left.
             self.call_next(now);
             self.stale = true;
@@ -441,36 +455,36 @@ impl Sender {
             self.selected = chosen.len();
             // Whoever was not selected is better than nobody, once all selected are lost.
             let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
-            self.again = spare.map(|g| (now, g)).collect();
+            self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
             self.waiting = chosen.into();
             self.call_next(now);
         }
         self.stale = true;
     }
 
-    /// Calls the next gateway if the last call has been answered or patience has run out; one that was lost
-    /// or not selected only when no session is left.
+    /// Calls the next gateway if the last call has been answered or patience has run out; one that was not selected only when no
+    /// session is left.
     fn call_next(&mut self, now: Instant) {
         if self.is_calling() && now < self.patience {
             return;
         }
         let at_once = self.config.open == OpenWhen::AtOnce;
         while let Some(gateway) = self.waiting.pop_front() {
-            self.call(now, gateway);
+            self.call(now, gateway, None);
             if !at_once {
                 return;
             }
         }
         let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
-        if none_alive && let Some(i) = self.again.iter().position(|(at, _)| *at <= now) {
-            let (_, gateway) = self.again.remove(i).expect("the position was just found");
-            self.call(now, gateway);
+        let due = self.again.iter().position(|again| again.at <= now && (none_alive || self.probes(again)));
+        if let Some(Again { gateway, lost, .. }) = due.and_then(|index| self.again.remove(index)) {
+            self.call(now, gateway, lost);
         } else if let Some(gateway) = self.congestion.next(now) {
             if none_alive {
                 // Waiting for room was no stalling.
                 self.progress = now;
             }
-            self.call(now, gateway);
+            self.call(now, gateway, None);
         } else if none_alive && self.again.is_empty() {
             self.lack_room(now);
         }
@@ -478,7 +492,7 @@ impl Sender {
 
     /// The last call keeps the next one waiting.
     fn is_calling(&self) -> bool {
-        self.sessions.last().is_some_and(|s| match (s.state, self.config.open) {
+        self.sessions.get(self.newest).is_some_and(|s| match (s.state, self.config.open) {
             (State::Calling, OpenWhen::OneByOne | OpenWhen::Staggered) => true,
             (State::OpenWait { .. }, OpenWhen::OneByOne) => true,
             (State::Calling | State::OpenWait { .. }, _) => false,
@@ -486,18 +500,19 @@ impl Sender {
         })
     }
 
-    fn call(&mut self, now: Instant, gateway: Gateway) {
-        let index = self.sessions.len() - self.numbered;
-        if index >= MAX_SESSIONS {
-            return self.renew(now, gateway);
+    fn call(&mut self, now: Instant, gateway: Gateway, lost: Option<Instant>) {
+        let number = self.numbers;
+        if number >= MAX_SESSIONS {
+            return self.renew(now, gateway, lost);
         }
+        self.numbers += 1;
         // A request that lost its gateway took long for reasons that say nothing of the next one.
         self.patience = now + self.config.patience.max((self.request_time * 3).min(self.config.patience * 5));
         self.calls += 1;
         let join = Join {
             transfer: self.transfer,
-            session: index as u8,
-            sessions: self.selected.max(index + 1).min(MAX_SESSIONS) as u8,
+            session: number as u8,
+            sessions: self.selected.max(number + 1).min(MAX_SESSIONS) as u8,
             plan: self.config.plan,
         };
         let common = Common {
@@ -510,16 +525,26 @@ impl Sender {
         let mut session = TcpManager::call(now, common, gateway, join, stream, &mut self.effects);
         // The node's answer took two round trips; a chunk should not take longer.
         session.estimate.suppose(self.request_time);
-        self.sessions.push(session);
+        session.lost = lost;
+        // A call that came to nothing leaves nothing behind, however many there are.
+        let fruitless =
+            |s: &TcpManager| !s.is_alive() && s.written == 0 && s.gateway.address == session.gateway.address;
+        match self.sessions.iter().position(fruitless) {
+            Some(index) => (self.sessions[index], self.newest) = (session, index),
+            None => {
+                self.newest = self.sessions.len();
+                self.sessions.push(session);
+            }
+        }
     }
 
     /// All numbers of sessions are used, and none may come twice under the same keys. Once no session is left, the node is asked
     /// anew: each request has keys, and numbers, of its own.
-    fn renew(&mut self, now: Instant, gateway: Gateway) {
+    fn renew(&mut self, now: Instant, gateway: Gateway, lost: Option<Instant>) {
         if self.sessions.iter().any(TcpManager::is_alive) {
-            self.again.push_back((now + self.config.patience, gateway));
+            self.again.push_back(Again { gateway, at: now + self.config.patience, lost });
         } else {
-            self.again.push_front((now, gateway));
+            self.again.push_front(Again { gateway, at: now, lost });
             self.dial_control(now);
         }
     }
@@ -528,10 +553,12 @@ impl Sender {
         if !matches!(self.phase, Phase::Sessions) {
             return None;
         }
-        let again = self.again.iter().map(|(at, _)| *at).min();
+        let alive = self.sessions.iter().any(TcpManager::is_alive);
+        let again =
+            self.again.iter().filter(|again| !alive || self.probes(again)).map(|again| again.at).min();
         let usual = match self.waiting.is_empty() {
             false => Some(self.patience),
-            true if self.sessions.iter().any(TcpManager::is_alive) => None,
+            true if self.is_calling() => again.map(|at| at.max(self.patience)),
             true => again,
         };
         [usual, self.congestion_timeout()].into_iter().flatten().min()
@@ -549,6 +576,9 @@ impl Sender {
         self.delivered = self.delivered.max(ack.delivered);
         if new > 0 {
             self.progress = now;
+            if self.config.recovery == Recovery::Always {
+                self.calls = 0;
+            }
         }
         for range in self.acknowledged.as_slice() {
             self.unassigned.remove(range.start, range.end);
@@ -570,18 +600,13 @@ impl Sender {
         if self.sessions[index].state == State::Closed(Ending::Refused(SetAckStatus::Congested)) {
             // It was not tried.
             self.calls = self.calls.saturating_sub(1);
-            let called = self.sessions.len() - self.numbered;
-            self.congestion.said(now, self.config.congestion_backoff, gateway, called);
+            self.congestion.said(now, self.config.congestion_backoff, gateway, self.numbers);
             self.call_next(now);
             self.stale = true;
             return;
         }
         self.congestion.forget(&gateway);
-        let refused =
-            matches!(self.sessions[index].state, State::Closed(Ending::Refused(_) | Ending::Protocol));
-        if !refused && self.calls < self.selected * (1 + self.config.redials) {
-            self.again.push_back((now + self.config.patience, gateway));
-        }
+        self.leave(now, index, gateway);
         self.call_next(now);
         self.stale = true;
     }

@@ -119,6 +119,8 @@ pub struct TcpManager {
     /// From `call` to SETACK.
     pub(super) establishment: Option<Duration>,
     pub(super) called: Instant,
+    /// Since when this gateway had no session, if it was lost before this one.
+    pub(super) lost: Option<Instant>,
     common: Common,
     decoder: Decoder,
     next_offset: u64,
@@ -149,6 +151,7 @@ impl TcpManager {
             suspect: false,
             establishment: None,
             called: now,
+            lost: None,
             common,
             decoder: Decoder::new(),
             next_offset: 0,

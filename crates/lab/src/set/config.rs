@@ -7,7 +7,8 @@ use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::scenario::file::FailureName;
 use anabranch_sim::scenario::set::{
-    LayoutName, OpenName, OpenWaitName, ReinjectionName, SetSection, SharingName, StartName, StripingName,
+    LayoutName, OpenName, OpenWaitName, RecoveryName, ReinjectionName, SetSection, SharingName, StartName,
+    StripingName,
 };
 use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span, UnitError};
 
@@ -227,10 +228,14 @@ impl Config {
             open_wait: self.open_wait,
             striping: self.striping,
             node_buffer: self.node_buffer,
-            // The window striping is the paper's, and the paper copies nothing and divides the buffer.
+            // The window striping is the paper's, and the paper copies nothing, calls no lost gateway and divides the buffer.
             reinjection: match self.striping {
                 StripingName::Predictive => ReinjectionName::On,
                 StripingName::Window | StripingName::Custom(_) => ReinjectionName::Off,
+            },
+            recovery: match self.striping {
+                StripingName::Predictive => RecoveryName::Always,
+                StripingName::Window | StripingName::Custom(_) => RecoveryName::NoneLeft,
             },
             sharing: match self.striping {
                 StripingName::Predictive => SharingName::Overcommitted,

@@ -2,8 +2,8 @@
 
 use anabranch_core::set::buffers::{ShareConfig, Sharing};
 use anabranch_core::set::{
-    Layout, NodeStriping, OpenWait, OpenWhen, ReceiverConfig, Reinjection, RelayConfig, SenderConfig, Start,
-    StripingPolicy,
+    Layout, NodeStriping, OpenWait, OpenWhen, ReceiverConfig, Recovery, Reinjection, RelayConfig,
+    SenderConfig, Start, StripingPolicy,
 };
 use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
@@ -94,6 +94,17 @@ pub enum ReinjectionName {
     Off,
 }
 
+/// When a gateway whose session was lost is called again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryName {
+    /// Also while others carry.
+    Always,
+    /// When no session is left. The paper says nothing of gateways that return.
+    NoneLeft,
+}
+
 /// How the node shares its buffer among sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -133,6 +144,8 @@ pub struct SetSection {
     pub striping: StripingName,
     /// Whether an idle session copies what holds up the rest.
     pub reinjection: ReinjectionName,
+    /// When a gateway whose session was lost is called again.
+    pub recovery: RecoveryName,
     /// How the node shares its buffer among sessions.
     pub sharing: SharingName,
     /// What the node answers to a request.
@@ -154,6 +167,7 @@ impl Default for SetSection {
             open_wait: OpenWaitName::None,
             striping: StripingName::Predictive,
             reinjection: ReinjectionName::On,
+            recovery: RecoveryName::Always,
             sharing: SharingName::Overcommitted,
             answer: AnswerName::Ack,
             node_buffer: Size(64_000),
@@ -172,6 +186,7 @@ impl SetSection {
             open_wait: OpenWaitName::RoundTrip,
             striping: StripingName::Window,
             reinjection: ReinjectionName::Off,
+            recovery: RecoveryName::NoneLeft,
             sharing: SharingName::Divided,
             ..Self::default()
         }
@@ -198,6 +213,10 @@ impl SetSection {
             reinjection: match self.reinjection {
                 ReinjectionName::On => Reinjection::On,
                 ReinjectionName::Off => Reinjection::Off,
+            },
+            recovery: match self.recovery {
+                RecoveryName::Always => Recovery::Always,
+                RecoveryName::NoneLeft => Recovery::NoneLeft,
             },
             stall: self.stall.0,
             ..SenderConfig::default()

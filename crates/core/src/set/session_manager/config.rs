@@ -34,6 +34,16 @@ pub enum Reinjection {
     On,
 }
 
+/// When a gateway whose session was lost is called again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// When no session is left. The paper says nothing of gateways that return.
+    NoneLeft,
+    /// Also while others carry: after an eighth of the time that it has been gone, at least [`SenderConfig::patience`], at most
+    /// 30 s. A call that has no answer while others carry is given up and repeated likewise.
+    Always,
+}
+
 /// Options of a [`super::Sender`].
 #[derive(Clone, Copy, Debug)]
 pub struct SenderConfig {
@@ -71,7 +81,9 @@ pub struct SenderConfig {
     pub request_timeout: Duration,
     /// Requests in all.
     pub request_tries: u32,
-    /// How often a lost gateway is called again, when no session is left.
+    /// When a lost gateway is called again.
+    pub recovery: Recovery,
+    /// How often a lost gateway is called again, when no session is left, before something is delivered.
     pub redials: usize,
     /// A node that is busy is asked again, more and more seldom, until so long after it first said so.
     pub busy_patience: Duration,
@@ -102,6 +114,7 @@ impl Default for SenderConfig {
             stall: Duration::from_secs(120),
             request_timeout: Duration::from_secs(15),
             request_tries: 8,
+            recovery: Recovery::Always,
             redials: 2,
             busy_patience: Duration::ZERO,
             congestion_backoff: Duration::from_secs(5),
@@ -120,6 +133,7 @@ impl SenderConfig {
             open: OpenWhen::OneByOne,
             striping: StripingPolicy::Window,
             reinjection: Reinjection::Off,
+            recovery: Recovery::NoneLeft,
             ..Self::default()
         }
     }

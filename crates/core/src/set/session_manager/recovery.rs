@@ -3,7 +3,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Reinjection, Sender};
+use anabranch_wire::set::{Gateway, SetAckStatus};
+
+use super::{Again, Recovery, Reinjection, Sender};
 use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -19,6 +21,40 @@ impl Sender {
         }
     }
 
+    /// Whether a gateway is called again while others carry.
+    pub(super) fn probes(&self, again: &Again) -> bool {
+        again.lost.is_some() && self.config.recovery == Recovery::Always
+    }
+
+    /// A gateway that may come back is called again.
+    pub(super) fn leave(&mut self, now: Instant, index: usize, gateway: Gateway) {
+        let always = self.config.recovery == Recovery::Always;
+        let session = &self.sessions[index];
+        let gone = match session.state {
+            State::Closed(Ending::Refused(SetAckStatus::Unreachable)) => always,
+            State::Closed(Ending::Refused(_) | Ending::Protocol) => false,
+            _ => true,
+        };
+        let lost = session.lost.filter(|_| session.establishment.is_none()).unwrap_or(now);
+        let alive = self.sessions.iter().any(TcpManager::is_alive);
+        let patience = self.config.patience;
+        if gone && (alive && always || self.calls < self.selected * (1 + self.config.redials)) {
+            let pause = if alive { (now.saturating_since(lost) / 8).min(LONGEST_PAUSE) } else { patience };
+            self.again.push_back(Again { gateway, at: now + pause.max(patience), lost: Some(lost) });
+        }
+        if !alive {
+            self.again.iter_mut().for_each(|again| again.at = again.at.min(now + patience));
+        }
+    }
+
+    /// When a call without an answer is given up, so that it can be repeated.
+    fn unanswered_at(&self, session: &TcpManager) -> Option<Instant> {
+        let waits = matches!(session.state, State::Calling | State::OpenWait { .. });
+        let limited = waits && self.config.recovery == Recovery::Always;
+        (limited && self.sessions.iter().any(|s| s.state == State::Opened))
+            .then(|| session.called + (self.config.patience * 5).max(self.request_time * 8))
+    }
+
     /// How long a session with octets on its way may be silent.
     fn silence_of(&self, session: &TcpManager) -> Duration {
         let usual =
@@ -30,11 +66,13 @@ impl Sender {
 
     /// When `session` becomes suspect, or if it is, when it is given up.
     fn silent_at(&self, session: &TcpManager) -> Option<Instant> {
+        let unanswered = self.unanswered_at(session);
         if !session.is_alive() || session.outstanding() == 0 {
-            return None;
+            return unanswered;
         }
         let silence = self.silence_of(session);
-        Some(session.heard + if session.suspect { silence * 4 } else { silence })
+        let silent = session.heard + if session.suspect { silence * 4 } else { silence };
+        Some(unanswered.map_or(silent, |at| at.min(silent)))
     }
 
     pub(super) fn silence_timeout(&self) -> Option<Instant> {
@@ -54,7 +92,8 @@ impl Sender {
             if self.silent_at(&self.sessions[index]).is_none_or(|at| at > now) {
                 continue;
             }
-            if self.sessions[index].suspect {
+            let session = &self.sessions[index];
+            if session.suspect || self.unanswered_at(session).is_some_and(|at| at <= now) {
                 self.sessions[index].cut(Ending::Silent, &mut self.effects);
                 self.lose(now, index);
             } else {
@@ -221,6 +260,8 @@ enum Margin {
     Busy,
 }
 
+/// The longest time between two calls of a gateway that is gone, while others carry.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often an idle session looks again for something to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
 /// Sessions that may carry the same chunk.

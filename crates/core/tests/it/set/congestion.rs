@@ -94,8 +94,7 @@ fn a_congested_gateway_is_called_again_after_pauses_that_double() {
     calls.answer(now, SetAckStatus::Open);
     assert!(calls.sender.is_established());
     let states: Vec<_> = calls.sender.sessions().map(|session| session.state).collect();
-    assert_eq!(states[0], State::Closed(Ending::Refused(SetAckStatus::Congested)));
-    assert_eq!(states[7], State::Opened);
+    assert_eq!(states, [State::Opened], "a call that came to nothing leaves nothing");
 }
 
 #[test]

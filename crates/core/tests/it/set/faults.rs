@@ -47,6 +47,69 @@ fn whichever_gateway_is_left_brings_the_file_home() {
     }
 }
 
+/// A gateway that dies at 3 s, as either of two unequal ones and either way, and returns.
+#[test]
+fn a_gateway_that_returns_is_used_again() {
+    let seconds = Duration::from_secs;
+    let at = |s| Instant::ZERO + seconds(s);
+    for (victim, other) in [(40_000, 8_000), (8_000, 40_000)] {
+        for death in [Death::Silent, Death::Reset] {
+            for outage in [1, 3, 10, 30, 60] {
+                // Enough for a minute after the return.
+                let octets = file(50_000 * (3 + outage as usize + 25));
+                let paths = [path(other, 30), path(victim, 10)];
+                let node = ReceiverConfig { buffer: 500_000, ..ReceiverConfig::default() };
+                let mut world = World::new(&paths, octets, SenderConfig::default(), node);
+                world.kill(1, at(3), death);
+                world.revive(1, at(3 + outage));
+                let carried = |world: &World| -> u64 {
+                    world.sender.sessions().filter(|s| s.gateway == 2).map(|s| s.delivered).sum()
+                };
+                world.run(seconds(3 + outage));
+                let before = carried(&world);
+                world.run(seconds(3 + outage + 10));
+                let what = format!("{victim} octets a second, {death:?}, {outage} s: {}", world.describe());
+                let open = world.sender.sessions().any(|s| s.gateway == 2 && s.state == State::Opened);
+                assert!(open && carried(&world) > before, "{what}");
+                let then = carried(&world);
+                world.run(seconds(3 + outage + 20));
+                assert!(carried(&world) - then > victim * 10 * 8 / 10, "its share: {what}");
+            }
+        }
+    }
+}
+
+/// As the paper has it, the others take over, and that is all.
+#[test]
+fn without_recovery_nobody_is_called_while_others_carry() {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    for (recovery, called) in [(Recovery::NoneLeft, 2..=2), (Recovery::Always, 3..=60)] {
+        let config = SenderConfig { recovery, ..SenderConfig::default() };
+        let paths = [path(8_000, 30), path(40_000, 10)];
+        let mut world = World::new(&paths, file(1_000_000), config, ReceiverConfig::default());
+        world.kill(1, at(3), Death::Reset);
+        world.run(Duration::from_secs(1000));
+        assert_eq!(world.sender.outcome(), Some(Outcome::Delivered));
+        assert!(called.contains(&world.dials), "{recovery:?}: {} calls", world.dials);
+    }
+}
+
+/// There are 255 numbers of sessions, and a report of a session for each: twenty minutes without a gateway need few of either.
+#[test]
+fn a_gateway_that_never_returns_costs_few_calls() {
+    let at = |s| Instant::ZERO + Duration::from_secs(s);
+    for death in [Death::Reset, Death::Silent] {
+        let paths = [path(1_000, 30), path(1_000, 10)];
+        let mut world =
+            World::new(&paths, file(1_500_000), SenderConfig::default(), ReceiverConfig::default());
+        world.kill(1, at(3), death);
+        world.run(Duration::from_secs(1200));
+        assert_eq!(world.sender.outcome(), None);
+        assert!((40..=120).contains(&world.dials), "{death:?}: {} calls", world.dials);
+        assert!(world.sender.sessions().count() <= 4, "{death:?}");
+    }
+}
+
 #[test]
 fn without_any_gateway_the_sender_says_how_far_it_got() {
     let mut failed = 0;

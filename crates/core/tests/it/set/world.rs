@@ -50,6 +50,7 @@ enum Event {
     Ended(End),
     Closed(End, StreamClose),
     Die(usize, Death),
+    Return(usize),
 }
 
 /// What one end has on its way to the other.
@@ -75,6 +76,8 @@ pub(crate) struct World {
     pub(crate) node: Receiver,
     pub(crate) delivered: BytesMut,
     pub(crate) completed: Option<Instant>,
+    /// Calls of gateways.
+    pub(crate) dials: usize,
     paths: Vec<Path>,
     gateways: Vec<Gateway>,
     alive: Vec<Option<Death>>,
@@ -119,6 +122,7 @@ impl World {
             relays: paths.iter().map(|_| Relay::new(RelayConfig::default())).collect(),
             delivered: BytesMut::new(),
             completed: None,
+            dials: 0,
             paths: paths.to_vec(),
             gateways: node.gateways.clone(),
             alive: vec![None; paths.len()],
@@ -159,7 +163,7 @@ impl World {
             | Event::Acked(end, _)
             | Event::Ended(end)
             | Event::Closed(end, _) => !its(end),
-            Event::Die(..) => true,
+            Event::Die(..) | Event::Return(_) => true,
         });
         let mine: Vec<End> = self.halves.keys().copied().filter(its).collect();
         for end in mine {
@@ -172,6 +176,11 @@ impl World {
 
     pub(crate) fn kill(&mut self, gateway: usize, at: Instant, death: Death) {
         self.push(at, Event::Die(gateway, death));
+    }
+
+    /// A gateway that was killed is started again: it knows nothing of what was before.
+    pub(crate) fn revive(&mut self, gateway: usize, at: Instant) {
+        self.push(at, Event::Return(gateway));
     }
 
     /// Runs until the sender has an outcome and everything has settled, or time is up.
@@ -257,6 +266,11 @@ impl World {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Die(gateway, death) => self.die(gateway, death),
+            Event::Return(gateway) => {
+                self.cut(Who::Gateway(gateway));
+                self.relays[gateway] = Relay::new(RelayConfig::default());
+                self.alive[gateway] = None;
+            }
             Event::Opened(end) | Event::Arrived(end, _) | Event::Acked(end, _) | Event::Ended(end)
                 if self.is_dead(end.0) || !self.halves.contains_key(&end) => {}
             Event::Closed(end, _) if self.is_dead(end.0) => {}
@@ -379,8 +393,14 @@ impl World {
             }
             other => panic!("nobody dials like that: {other:?}"),
         };
+        self.dials += usize::from(leg == Leg::Wired);
         if self.is_dead(who) {
-            self.push(self.now + Duration::from_secs(60), Event::Closed(end, StreamClose::TimedOut));
+            let refused = matches!(who, Who::Gateway(i) if self.alive[i] == Some(Death::Reset));
+            let (after, why) = match refused {
+                true => (delay * 2, StreamClose::Refused),
+                false => (Duration::from_secs(60), StreamClose::TimedOut),
+            };
+            self.push(self.now + after, Event::Closed(end, why));
             // The dial is known to be open until then, to nobody's use.
             self.insert(end, end, delay, rate);
             return;
