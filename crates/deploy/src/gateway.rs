@@ -119,7 +119,12 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         keys.remember(door, address.port());
     }
     service::runtime()?.block_on(async {
-        let mut signals = Signals::catch()?;
+        let (mut signals, mut hangup) = Signals::of_service()?;
+        let door = config.door.clone();
+        let reload = || {
+            let Some(door) = &door else { return Ok(()) };
+            keys.served().map(|senders| door.reload(senders))
+        };
         let rules: Vec<String> = config.allow.iter().map(Allow::to_string).collect();
         let insecure = config.door.is_none();
         let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
@@ -151,6 +156,7 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         tokio::select! {
             () = gateway.run(tell) => Ok(()),
             () = report => Ok(()),
+            () = hangup.each("gateway", reload) => Ok(()),
             stop = signals.first() => stop.verdict(),
         }
     })

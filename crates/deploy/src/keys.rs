@@ -109,6 +109,10 @@ impl OfNode {
         });
         let mut keys = keys.collect::<Result<Vec<_>, _>>()?.concat();
         keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
+        if keys.is_empty() && !self.signers.is_empty() {
+            // Without signers it would take what nobody has signed.
+            return Err(Error::input("--revoked has all keys of --signers").with_hint("name another signer"));
+        }
         Ok(keys)
     }
 

@@ -10,7 +10,9 @@ use std::time;
 
 use anabranch_core::set::{MAX_GATEWAYS, RefuseReason};
 use anabranch_core::time::Duration;
-use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters};
+use anabranch_net::set::{
+    GATEWAY_PORT, KnownGateway, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters,
+};
 use anabranch_secure::NodeKeys;
 use anabranch_units::Size;
 use serde::Serialize;
@@ -103,6 +105,7 @@ struct Received {
 pub fn main(arguments: Arguments) -> Result<(), Error> {
     let address = arguments.listen.resolve(NODE_PORT)?;
     let config = config(&arguments, address)?;
+    let signers = arguments.keys.signers()?;
     if arguments.check {
         return service::checked("node");
     }
@@ -111,21 +114,33 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     }
     let output =
         Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
-            .signed_by(arguments.keys.signers()?)?
+            .signed_by(signers)?
             .within(Limits {
                 size: arguments.max_size.map_or(u64::MAX, |size| size.0),
                 reserve: arguments.reserve.0,
             });
     service::runtime()?.block_on(async {
-        let mut signals = Signals::catch()?;
-        let insecure = config.who.is_none();
+        let (mut signals, mut hangup) = Signals::of_service()?;
+        let (insecure, keys, signers) = (config.who.is_none(), config.who.clone(), output.signers());
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
         say!("node: listening on {}", node.address());
         service::ready();
         if !arguments.quiet && insecure {
             say!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
         }
+        let announced = node.announced();
+        let reload = || {
+            let (who, signed_by) = (arguments.keys.who()?, arguments.keys.signers()?);
+            let gateways = gateways(&arguments)?;
+            if let (Some(keys), Some(who)) = (&keys, who) {
+                keys.reload(who);
+            }
+            signers.set(signed_by);
+            announced.set(gateways);
+            Ok(())
+        };
         tokio::select! {
+            () = hangup.each("node", reload) => Ok(()),
             ended = serve(node, &arguments) => ended,
             stop = signals.first() => stop.verdict(),
         }
@@ -140,15 +155,18 @@ fn config(arguments: &Arguments, listen: SocketAddr) -> Result<NodeConfig, Error
     let buffer = u32::try_from(arguments.buffer.0).ok().filter(|octets| (1_000..1 << 30).contains(octets));
     let buffer = buffer
         .ok_or_else(|| Error::input(format!("--buffer {} is not from 1 kB to 1 GiB", arguments.buffer.0)))?;
-    let gateways = arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT));
     Ok(NodeConfig {
         who: arguments.keys.who()?.map(NodeKeys::new),
-        gateways: gateways.collect::<Result<_, _>>()?,
+        gateways: gateways(arguments)?,
         buffer,
         connections: arguments.connections as usize,
         idle: arguments.idle,
         ..NodeConfig::new(listen)
     })
+}
+
+fn gateways(arguments: &Arguments) -> Result<Vec<KnownGateway>, Error> {
+    arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect()
 }
 
 async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
 use crate::output;
+use crate::say;
 
 /// One thread: a push, a gateway and a node are each a few tasks that mostly wait.
 pub fn runtime() -> Result<Runtime, Error> {
@@ -29,13 +30,13 @@ pub fn runtime() -> Result<Runtime, Error> {
 pub enum Stop {
     /// The person at the keyboard: SIGINT.
     Interrupted,
-    /// Whoever runs services: SIGTERM or SIGHUP.
+    /// Whoever runs services: SIGTERM, or SIGHUP where it does not mean that keys are to be read again.
     Asked,
 }
 
 /// Signals, caught from the moment when this is made.
 #[derive(Debug)]
-pub struct Signals([(Signal, Stop); 3]);
+pub struct Signals(Vec<(Signal, Stop)>);
 
 impl Signals {
     /// To be called on a runtime.
@@ -44,11 +45,21 @@ impl Signals {
             let caught = signal(kind).map_err(|e| Error::missing(format!("cannot catch signals: {e}")))?;
             Ok::<_, Error>((caught, stop))
         };
-        Ok(Self([
+        Ok(Self(vec![
             catch(SignalKind::interrupt(), Stop::Interrupted)?,
             catch(SignalKind::terminate(), Stop::Asked)?,
             catch(SignalKind::hangup(), Stop::Asked)?,
         ]))
+    }
+
+    /// For a service, whose SIGHUP means something else: that keys are to be read again.
+    ///
+    /// # Errors
+    /// Signals cannot be caught.
+    pub fn of_service() -> Result<(Self, Hangup), Error> {
+        let Self(mut caught) = Self::catch()?;
+        let (hangup, _) = caught.pop().expect("SIGHUP is the last");
+        Ok((Self(caught), Hangup(hangup)))
     }
 
     /// The first that comes.
@@ -58,6 +69,24 @@ impl Signals {
                 self.0.iter_mut().find_map(|(signal, stop)| signal.poll_recv(cx).is_ready().then_some(*stop));
             come.map_or(Poll::Pending, Poll::Ready)
         })
+    }
+}
+
+/// SIGHUP, caught.
+#[derive(Debug)]
+pub struct Hangup(Signal);
+
+impl Hangup {
+    /// Reads keys again each time that the signal comes. What cannot be read is said, and all stays as it was.
+    pub async fn each(&mut self, program: &str, reload: impl Fn() -> Result<(), Error>) {
+        while self.0.recv().await.is_some() {
+            notify("RELOADING=1");
+            match reload() {
+                Ok(()) => say!("{program}: keys were read again"),
+                Err(error) => say!("{program}: keys stay as they were: {error}"),
+            }
+            notify("READY=1");
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use std::str::FromStr;
 use snow::params::DHChoice;
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
-use crate::octets::{Hex, KEY, NoEntropy, from_hex, random};
+use crate::octets::{Hex, KEY, NoEntropy, Secret, from_hex};
 use crate::signature::{SigningKey, VerifyingKey};
 
 /// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
 #[derive(Clone)]
-pub struct SecretKey([u8; KEY]);
+pub struct SecretKey(Secret);
 
 /// What others may know of a [`SecretKey`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ pub struct PublicKey(pub [u8; KEY]);
 
 /// A secret that two have. It is not shown by `Debug`, and is overwritten when it goes.
 #[derive(Clone)]
-pub struct SharedKey([u8; KEY]);
+pub struct SharedKey(Secret);
 
 impl SecretKey {
     /// A new one.
@@ -30,12 +30,12 @@ impl SecretKey {
     /// # Errors
     /// The host has no entropy to give.
     pub fn generate() -> Result<Self, NoEntropy> {
-        random().map(Self)
+        Secret::random().map(Self)
     }
 
     /// Of these octets, which X25519 clamps.
-    pub const fn from_octets(octets: [u8; KEY]) -> Self {
-        Self(octets)
+    pub fn from_octets(octets: [u8; KEY]) -> Self {
+        Self(Secret::new(&octets))
     }
 
     /// What others may know.
@@ -43,14 +43,14 @@ impl SecretKey {
         let mut public = PublicKey([0; KEY]);
         // The resolver is asked for the curve that this crate is built with.
         if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
-            dh.set(&self.0);
+            dh.set(self.octets());
             public.0.copy_from_slice(dh.pubkey());
         }
         public
     }
 
     pub(crate) const fn octets(&self) -> &[u8; KEY] {
-        &self.0
+        self.0.octets()
     }
 }
 
@@ -60,34 +60,16 @@ impl SharedKey {
     /// # Errors
     /// The host has no entropy to give.
     pub fn generate() -> Result<Self, NoEntropy> {
-        random().map(Self)
+        Secret::random().map(Self)
     }
 
     /// Of these octets.
-    pub const fn from_octets(octets: [u8; KEY]) -> Self {
-        Self(octets)
+    pub fn from_octets(octets: [u8; KEY]) -> Self {
+        Self(Secret::new(&octets))
     }
 
     pub(crate) const fn octets(&self) -> &[u8; KEY] {
-        &self.0
-    }
-}
-
-/// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
-fn overwrite(octets: &mut [u8; KEY]) {
-    *octets = [0; KEY];
-    std::hint::black_box(octets);
-}
-
-impl Drop for SecretKey {
-    fn drop(&mut self) {
-        overwrite(&mut self.0);
-    }
-}
-
-impl Drop for SharedKey {
-    fn drop(&mut self) {
-        overwrite(&mut self.0);
+        self.0.octets()
     }
 }
 
@@ -203,14 +185,14 @@ impl KeyText {
 
     /// The line that stands in a file. It is not `Display`, so that no secret is printed by mistake.
     pub fn to_line(&self) -> String {
-        let octets = match self {
-            Self::Secret(key) => *key.octets(),
-            Self::Public(key) => key.0,
-            Self::Shared(key) => *key.octets(),
-            Self::Signing(key) => key.octets(),
-            Self::Verifying(key) => key.octets(),
-        };
-        format!("{}:{}", self.kind(), Hex(&octets))
+        let line = |octets: &[u8]| format!("{}:{}", self.kind(), Hex(octets));
+        match self {
+            Self::Secret(key) => line(key.octets()),
+            Self::Public(key) => line(&key.0),
+            Self::Shared(key) => line(key.octets()),
+            Self::Signing(key) => line(key.octets()),
+            Self::Verifying(key) => line(&key.octets()),
+        }
     }
 
     /// All keys of a file's text.
@@ -230,11 +212,12 @@ impl FromStr for KeyText {
     fn from_str(text: &str) -> Result<Self, BadKey> {
         let (word, digits) = text.trim().split_once(':').ok_or(BadKey::Kind)?;
         let octets = || from_hex(digits).ok_or(BadKey::Digits);
+        let secret = || Secret::from_hex(digits).ok_or(BadKey::Digits);
         Ok(match word {
-            kind::SECRET => Self::Secret(SecretKey(octets()?)),
+            kind::SECRET => Self::Secret(SecretKey(secret()?)),
             kind::PUBLIC => Self::Public(PublicKey(octets()?)),
-            kind::SHARED => Self::Shared(SharedKey(octets()?)),
-            kind::SIGNING => Self::Signing(SigningKey::from_octets(octets()?)),
+            kind::SHARED => Self::Shared(SharedKey(secret()?)),
+            kind::SIGNING => Self::Signing(SigningKey::new(secret()?.octets())),
             kind::VERIFYING => Self::Verifying(VerifyingKey::from_octets(&octets()?).ok_or(BadKey::Point)?),
             _ => return Err(BadKey::Kind),
         })
@@ -252,13 +235,6 @@ mod tests {
         let public = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
         let key: KeyText = format!("x25519-secret:{private}").parse().unwrap();
         assert_eq!(key.public().unwrap().to_line(), format!("x25519:{public}"));
-    }
-
-    #[test]
-    fn nothing_is_left_of_a_key_that_goes() {
-        let mut octets = [0xa5; KEY];
-        overwrite(&mut octets);
-        assert_eq!(octets, [0; KEY]);
     }
 
     #[test]

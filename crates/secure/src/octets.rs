@@ -12,12 +12,48 @@ pub(crate) const KEY: usize = 32;
 #[error("the host has no random numbers to give")]
 pub struct NoEntropy;
 
-/// Random octets for a key.
-pub(crate) fn random() -> Result<[u8; KEY], NoEntropy> {
-    let mut octets = [0; KEY];
-    let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
-    random.try_fill_bytes(&mut octets).map_err(|_| NoEntropy)?;
-    Ok(octets)
+/// Octets of a key that nobody else may have. They stay in one place while their owner is moved, which would leave a copy behind,
+/// and are overwritten there when it goes.
+#[derive(Clone)]
+pub(crate) struct Secret(Box<[u8; KEY]>);
+
+impl Secret {
+    /// Random octets.
+    pub(crate) fn random() -> Result<Self, NoEntropy> {
+        let mut secret = Self(Box::new([0; KEY]));
+        let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
+        random.try_fill_bytes(&mut secret.0[..]).map_err(|_| NoEntropy)?;
+        Ok(secret)
+    }
+
+    /// Of these octets, whose first place is the caller's to overwrite.
+    pub(crate) fn new(octets: &[u8; KEY]) -> Self {
+        let mut secret = Self(Box::new([0; KEY]));
+        secret.0.copy_from_slice(octets);
+        secret
+    }
+
+    /// From hexadecimal, if they are just so many.
+    pub(crate) fn from_hex(digits: &str) -> Option<Self> {
+        let mut secret = Self(Box::new([0; KEY]));
+        read_hex(digits, &mut secret.0[..]).then_some(secret)
+    }
+
+    pub(crate) const fn octets(&self) -> &[u8; KEY] {
+        &self.0
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        overwrite(&mut self.0);
+    }
+}
+
+/// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
+fn overwrite(octets: &mut [u8; KEY]) {
+    *octets = [0; KEY];
+    std::hint::black_box(octets);
 }
 
 /// Octets in hexadecimal.
@@ -32,12 +68,48 @@ impl fmt::Display for Hex<'_> {
 /// Octets from hexadecimal, if they are just so many.
 pub(crate) fn from_hex<const N: usize>(digits: &str) -> Option<[u8; N]> {
     let mut octets = [0; N];
-    if digits.len() != 2 * N {
-        return None;
+    read_hex(digits, &mut octets).then_some(octets)
+}
+
+fn read_hex(digits: &str, octets: &mut [u8]) -> bool {
+    let digit = |d: u8| char::from(d).to_digit(16);
+    digits.len() == 2 * octets.len()
+        && digits.as_bytes().chunks(2).zip(octets).all(|(pair, octet)| {
+            let value = digit(pair[0]).zip(digit(pair[1])).map(|(high, low)| (high * 16 + low) as u8);
+            *octet = value.unwrap_or_default();
+            value.is_some()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_a_key_that_goes() {
+        let mut octets = [0xa5; KEY];
+        overwrite(&mut octets);
+        assert_eq!(octets, [0; KEY]);
     }
-    for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        let digit = |d: u8| char::from(d).to_digit(16);
-        *octet = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+
+    /// A key that is moved has its octets where they were: there is no copy that nobody overwrites.
+    #[test]
+    fn a_key_that_is_moved_leaves_no_copy() {
+        use crate::{KeyText, SecretKey, SharedKey, SigningKey, WhoMay};
+        let secret = SecretKey::generate().unwrap();
+        let place = secret.octets().as_ptr();
+        let who = WhoMay { own: Some(secret), ..WhoMay::default() };
+        let boxed = Box::new(who);
+        assert_eq!(boxed.own.as_ref().unwrap().octets().as_ptr(), place);
+        let shared = SharedKey::generate().unwrap();
+        let place = shared.octets().as_ptr();
+        let key = Box::new(KeyText::Shared(shared));
+        let KeyText::Shared(moved) = &*key else { panic!("it is one") };
+        assert_eq!(moved.octets().as_ptr(), place);
+        let signing = SigningKey::generate().unwrap();
+        let place = signing.place();
+        let key = Box::new(KeyText::Signing(signing));
+        let KeyText::Signing(moved) = &*key else { panic!("it is one") };
+        assert_eq!(moved.place(), place);
     }
-    Some(octets)
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use ed25519_dalek::Signer;
 
-use crate::octets::{Hex, KEY, NoEntropy, from_hex, random};
+use crate::octets::{Hex, KEY, NoEntropy, Secret, from_hex};
 
 /// Octets of a signature.
 const SIGNATURE: usize = 64;
@@ -59,8 +59,10 @@ impl FromStr for Signature {
 }
 
 /// Who signs: an Ed25519 private key. It is not shown by `Debug`.
+///
+/// It stays in one place while it is moved, and is overwritten there when it goes.
 #[derive(Clone)]
-pub struct SigningKey(ed25519_dalek::SigningKey);
+pub struct SigningKey(Box<ed25519_dalek::SigningKey>);
 
 /// Whose signatures are believed: an Ed25519 public key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,12 +74,21 @@ impl SigningKey {
     /// # Errors
     /// The host has no entropy to give.
     pub fn generate() -> Result<Self, NoEntropy> {
-        random().map(Self::from_octets)
+        Secret::random().map(|secret| Self::new(secret.octets()))
     }
 
     /// Of these octets.
     pub fn from_octets(octets: [u8; KEY]) -> Self {
-        Self(ed25519_dalek::SigningKey::from_bytes(&octets))
+        Self::new(&octets)
+    }
+
+    pub(crate) fn new(octets: &[u8; KEY]) -> Self {
+        Self(Box::new(ed25519_dalek::SigningKey::from_bytes(octets)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn place(&self) -> *const ed25519_dalek::SigningKey {
+        &raw const *self.0
     }
 
     /// What others may know.
@@ -90,8 +101,8 @@ impl SigningKey {
         Signature(self.0.sign(&file.statement()).to_bytes())
     }
 
-    pub(crate) fn octets(&self) -> [u8; KEY] {
-        self.0.to_bytes()
+    pub(crate) fn octets(&self) -> &[u8; KEY] {
+        self.0.as_bytes()
     }
 }
 

@@ -200,6 +200,11 @@ impl Receiver {
         }
     }
 
+    /// Announces these gateways from now on.
+    pub fn set_gateways(&mut self, gateways: Vec<Gateway>) {
+        self.config.gateways = gateways;
+    }
+
     /// Somebody has connected: a sender, or a gateway for it.
     pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
         let stream = StreamId(self.next_stream);

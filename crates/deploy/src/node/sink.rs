@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_core::set::{RefuseReason, TransferId};
 use anabranch_net::set::{Offer, Sink, Verdict};
@@ -28,7 +29,7 @@ use crate::say;
 #[derive(Debug)]
 pub(super) struct Output {
     to: To,
-    signers: Vec<VerifyingKey>,
+    signers: Signers,
     limits: Limits,
     /// The SHA-256 that the present file is said to have.
     expected: Option<[u8; 32]>,
@@ -153,6 +154,17 @@ impl Drop for Running {
     }
 }
 
+/// Whose signatures a node wants, which may change while it runs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signers(Arc<RwLock<Vec<VerifyingKey>>>);
+
+impl Signers {
+    /// From the next file on. A node that wants signatures does not stop doing so.
+    pub(super) fn set(&self, signers: Vec<VerifyingKey>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = signers;
+    }
+}
+
 impl Output {
     /// A command if there is one, a file otherwise.
     pub(super) fn new(out: Option<&Path>, pipe: Option<&str>, spool: Option<&Path>) -> Result<Self, Error> {
@@ -173,7 +185,14 @@ impl Output {
             (None, None) => return Err(Error::input("neither --out nor --pipe says where the octets go")),
         };
         let limits = Limits { size: u64::MAX, reserve: 0 };
-        Ok(Self { to, signers: Vec::new(), limits, expected: None, coming: None, sha256: Sha256::new() })
+        Ok(Self {
+            to,
+            signers: Signers::default(),
+            limits,
+            expected: None,
+            coming: None,
+            sha256: Sha256::new(),
+        })
     }
 
     /// Takes only files within `limits`.
@@ -182,7 +201,7 @@ impl Output {
     }
 
     /// Takes only files that one of `signers` has signed, if there are any.
-    pub(super) fn signed_by(self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
+    pub(super) fn signed_by(mut self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
         // A command that gets octets as they come would have them before it is known that they are those that were signed.
         let whole = matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. });
         if !signers.is_empty() && !whole {
@@ -191,7 +210,13 @@ impl Output {
             )
             .with_hint("with --pipe, give a --spool; otherwise an --out that is a file"));
         }
-        Ok(Self { signers, ..self })
+        self.signers = Signers(Arc::new(RwLock::new(signers)));
+        Ok(self)
+    }
+
+    /// Changes whose signatures it wants.
+    pub(super) fn signers(&self) -> Signers {
+        self.signers.clone()
     }
 
     /// Whether one of the signers has signed it, where that matters.
@@ -202,7 +227,8 @@ impl Output {
         });
         let holds =
             |key: &VerifyingKey| signed.is_some_and(|(file, signature)| key.has_signed(&file, &signature));
-        self.signers.is_empty() || self.signers.iter().any(holds)
+        let signers = self.signers.0.read().unwrap_or_else(PoisonError::into_inner);
+        signers.is_empty() || signers.iter().any(holds)
     }
 
     /// Of what has come of the present file.

@@ -70,33 +70,32 @@ fn key(folder: &Path, name: &str) -> SecretKey {
     }
 }
 
+/// Greetings of one sender have numbers that grow.
+fn number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Who the sender is; the node has been greeted, in memory.
 fn sender(own: SecretKey) -> Arc<SenderKeys> {
     let node = SecretKey::from_octets([3; 32]);
     let who = WhoMay { own: Some(node.clone()), senders: vec![own.public()], shared: Vec::new() };
-    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), later);
+    let sender = SenderKeys::new(own, Acquaintance::Known(node.public()), number);
     let (mut a, mut b) = (Guard::control(&sender).expect("keys"), Guard::node(&NodeKeys::new(who)));
     b.read(a.poll_transmit().expect("a greeting")).expect("it holds");
     a.read(b.poll_transmit().expect("an answer")).expect("it holds");
     sender
 }
 
-/// Greetings of one sender are numbered upwards, whatever transfer they are for.
-fn later() -> u64 {
-    static NUMBER: AtomicU64 = AtomicU64::new(1);
-    NUMBER.fetch_add(AT_ONCE as u64, Ordering::Relaxed)
-}
-
 /// A session that is greeted and not answered yet.
 fn call(
     sender: &Arc<SenderKeys>,
-    session: usize,
     gateway: (SocketAddr, PublicKey),
     node: SocketAddr,
+    session: u8,
 ) -> (TcpStream, Guard) {
     let mut guard = Guard::session(sender, gateway.1).expect("the node was greeted");
-    let (session, sessions) = (session as u8, AT_ONCE as u8);
-    let join = Join { transfer: TransferId(7), session, sessions, plan: Plan::Stripe };
+    let join = Join { transfer: TransferId(7), session, sessions: 255, plan: Plan::Stripe };
     guard.write(encoded(&Message::SetSyn(SetSyn { join, destination: node }))).expect("it is one");
     let mut socket = TcpStream::connect(gateway.0).expect("the gateway listens");
     while let Some(octets) = guard.poll_transmit() {
@@ -160,9 +159,9 @@ fn ten_thousand_sessions_through_one_gateway_hold() {
     });
     let mut near = Vec::new();
     while near.len() < sessions {
-        // A number of a session counts once under the keys of one transfer.
+        // A number of a session is good once under the same keys.
         let sender = sender(own.clone());
-        let calls: Vec<_> = (0..AT_ONCE).map(|session| call(&sender, session, there, node)).collect();
+        let calls: Vec<_> = (0..AT_ONCE as u8).map(|n| call(&sender, there, node, n)).collect();
         near.extend(calls.into_iter().map(answered));
     }
     let mut far = accepting.join().expect("all have come");

@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::set::{FileIdentity, Grant, Receiver, ReceiverConfig, RefuseReason, TransferId};
+use anabranch_core::set::{FileIdentity, Gateway, Grant, Receiver, ReceiverConfig, RefuseReason, TransferId};
 use anabranch_core::time::Duration;
 use anabranch_secure::NodeKeys;
 use bytes::Bytes;
@@ -85,11 +85,16 @@ impl NodeConfig {
         }
     }
 
+    /// The gateway table.
+    fn rows(&self) -> Vec<Gateway> {
+        (1..).zip(&self.gateways).map(|(id, gateway)| gateway.row(id)).collect()
+    }
+
     fn machine(&self) -> Receiver {
         Receiver::new(ReceiverConfig {
             buffer: self.buffer,
             first_window: self.buffer.min(FIRST_WINDOW),
-            gateways: (1..).zip(&self.gateways).map(|(id, gateway)| gateway.row(id)).collect(),
+            gateways: self.rows(),
             ack_delay: ACK_DELAY,
             idle: self.idle,
             grant: Grant::Ask,
@@ -155,11 +160,28 @@ struct Current {
 
 /// A node that listens.
 pub struct Node<S> {
+    config: NodeConfig,
     driver: Driver<Receiver>,
     address: SocketAddr,
     sink: S,
     current: Option<Current>,
     events: Vec<NodeEvent>,
+    announced: Announced,
+}
+
+/// Gateways that a node shall announce from now on: for whoever has no access to the node while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Announced(Arc<Mutex<Option<Vec<KnownGateway>>>>);
+
+impl Announced {
+    /// The node announces these with its next answer.
+    pub fn set(&self, gateways: Vec<KnownGateway>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gateways);
+    }
+
+    fn take(&self) -> Option<Vec<KnownGateway>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl<S: Sink> Node<S> {
@@ -182,7 +204,20 @@ impl<S: Sink> Node<S> {
         let security = config.who.clone().map_or(Security::None, Security::Node);
         let driver = Driver::new(Clock::start(), config.machine(), sockets);
         let driver = driver.listening(listener).secured(security);
-        Ok(Self { driver, address, sink, current: None, events: Vec::new() })
+        Ok(Self {
+            config,
+            driver,
+            address,
+            sink,
+            current: None,
+            events: Vec::new(),
+            announced: Announced::default(),
+        })
+    }
+
+    /// Changes which gateways it announces.
+    pub fn announced(&self) -> Announced {
+        self.announced.clone()
     }
 
     /// Where it listens.
@@ -224,6 +259,10 @@ impl<S: Sink> Node<S> {
 
     /// Carries out what the machine wants. Nothing is said to the sender before the sink has done what it speaks of.
     async fn pump(&mut self) -> io::Result<()> {
+        if let Some(gateways) = self.announced.take() {
+            self.config.gateways = gateways;
+            self.driver.machine.set_gateways(self.config.rows());
+        }
         loop {
             self.finish().await?;
             let Some(effect) = self.driver.poll_effect() else {

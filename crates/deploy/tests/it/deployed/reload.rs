@@ -1,0 +1,77 @@
+//! SIGHUP: keys are read again while a gateway and a node go on.
+
+use std::fs;
+
+use crate::deployed::world::*;
+
+#[test]
+fn a_sender_is_revoked_and_comes_back_without_a_restart() {
+    let folder = folder(1_000);
+    let made =
+        command(folder.path(), &["key", "new", "other", "signer"]).output().expect("the program starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let write = |name: &str, from: &[&str]| {
+        let read = |key: &&str| fs::read_to_string(folder.path().join(key)).expect("it was made");
+        fs::write(folder.path().join(name), from.iter().map(read).collect::<String>())
+            .expect("it can be written");
+    };
+    write("senders", &["sender.pub", "other.pub"]);
+    write("revoked", &["signer.pub"]);
+    let keys = ["--senders", "senders", "--revoked", "revoked"];
+    let gateway =
+        ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535", "--key", "gateway.key"];
+    let gateway = start(folder.path(), &[&gateway[..], &keys[..]].concat());
+    let known = gateway.known();
+    let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got", "--key", "node.key"];
+    let node = start(folder.path(), &[&node[..], &keys[..]].concat());
+    let push = |own: &str| {
+        let keys = ["--key", own, "--node-key", "node.pub", "--no-resume", "--restart", "--quiet"];
+        let run = push(folder.path(), &[&["file", "--to", &node.address], &keys[..]].concat());
+        (run.status.code(), text(&run.stderr).to_owned())
+    };
+    let reload = || {
+        for (daemon, name) in [(&node, "node"), (&gateway, "gateway")] {
+            daemon.signal("-HUP");
+            daemon.says(&format!("{name}: keys"));
+        }
+    };
+    assert_eq!(push("sender.key").0, Some(0));
+    assert_eq!(push("other.key").0, Some(0));
+    write("revoked", &["signer.pub", "other.pub"]);
+    reload();
+    let (code, said) = push("other.key");
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(push("sender.key").0, Some(0));
+    // What cannot be read changes nothing.
+    fs::write(folder.path().join("senders"), "x25519:00").expect("it can be written");
+    reload();
+    assert_eq!(push("sender.key").0, Some(0));
+    write("senders", &["other.pub"]);
+    write("revoked", &["signer.pub"]);
+    reload();
+    assert_eq!(push("other.key").0, Some(0));
+}
+
+/// A node that wants signatures does not take unsigned files because all who sign are revoked.
+#[test]
+fn a_node_whose_signers_are_all_revoked_does_not_start() {
+    let folder = folder(1);
+    let new = ["key", "new", "--kind", "signing", "signer"];
+    let made = command(folder.path(), &new).output().expect("the program starts");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let signer = "signer.pub";
+    let node = [
+        "node",
+        "--check",
+        "--listen",
+        "127.0.0.1:0",
+        "--out",
+        "got",
+        "--signers",
+        signer,
+        "--revoked",
+        signer,
+    ];
+    let run = command(folder.path(), &node).output().expect("the program starts");
+    assert_eq!(run.status.code(), Some(2), "{}", text(&run.stderr));
+}
