@@ -632,3 +632,37 @@ fn the_documented_example_holds() {
         assert!(document.contains(&octets), "not in the page: {octets}");
     }
 }
+
+/// The table of promises in docs/set-security.md: a test for each, and each test is there.
+#[test]
+fn every_promise_names_a_test_that_exists() {
+    let page = include_str!("../../../../docs/set-security.md");
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut sources = std::collections::HashMap::new();
+    let mut rows = 0;
+    let table = page.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 3);
+    for row in table.filter(|row| !row.starts_with("| attacker |") && !row.starts_with("| ---")) {
+        let tests = row.rsplit(" | ").next().unwrap();
+        let names: Vec<&str> = tests.split('`').filter(|text| text.contains("::")).collect();
+        assert!(!names.is_empty(), "no test: {row}");
+        for name in &names {
+            let (member, _) = name.split_once("::").unwrap();
+            let source = sources.entry(member.to_owned()).or_insert_with(|| all_of(&crates.join(member)));
+            let function = format!("fn {}(", name.rsplit("::").next().unwrap());
+            assert!(source.contains(&function), "no test {name}");
+        }
+        rows += 1;
+    }
+    assert!(rows > 20, "{rows} promises with tests");
+}
+
+/// All Rust sources below a folder.
+fn all_of(folder: &std::path::Path) -> String {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = entries.map(|path| match path.extension() {
+        _ if path.is_dir() => all_of(&path),
+        Some(extension) if extension == "rs" => std::fs::read_to_string(path).unwrap(),
+        _ => String::new(),
+    });
+    texts.collect()
+}
