@@ -92,7 +92,7 @@ fn examples(roff: &mut Roff, examples: &[(&str, &str)]) {
 }
 
 const EXIT_STATUS: &[(&str, &str)] = &[
-    ("0", "Done. A daemon: it was asked to end, by SIGTERM or SIGHUP."),
+    ("0", "Done. A daemon: it was asked to end, by SIGTERM."),
     ("1", "The job failed: not delivered, or a check was broken."),
     ("2", "Usage or bad input."),
     ("3", "A privilege or a device is missing."),
