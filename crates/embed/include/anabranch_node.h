@@ -7,6 +7,10 @@
  *     anabranch_node_poll until it returns 0                          what to do about it
  *     anabranch_node_next_timeout                                     when to call _timeout
  *
+ * A file begins with ANABRANCH_NODE_BEGIN, which the program answers with anabranch_node_accept or anabranch_node_refuse, and
+ * ends with ANABRANCH_NODE_END or ANABRANCH_NODE_ABORT. Octets that were delivered are not a file before END: until then
+ * they may be part of a file, of another file than announced, or forged.
+ *
  * Times are nanoseconds since a beginning of the program's choice. All that a node keeps is in the memory that it was given;
  * nodes share nothing. One thread at a time may be in the library, whichever node it calls.
  *
@@ -23,7 +27,7 @@ extern "C" {
 #endif
 
 /* What anabranch_node_version returns, if header and library belong together. */
-#define ANABRANCH_NODE_VERSION 1
+#define ANABRANCH_NODE_VERSION 2
 
 enum {
     /* Done. */
@@ -38,7 +42,9 @@ enum {
     /* There is no such stream: it has been reset or closed. */
     ANABRANCH_NODE_STREAM = -4,
     /* There are as many connections as there may be: close the new one. */
-    ANABRANCH_NODE_FULL = -5
+    ANABRANCH_NODE_FULL = -5,
+    /* No file is offered, or none is under way, or it has fewer octets. */
+    ANABRANCH_NODE_OFFER = -6
 };
 
 /* One gateway, as senders are told of it. */
@@ -81,17 +87,71 @@ enum {
     /* Nothing more will be written on the stream: close that direction after what was. */
     ANABRANCH_NODE_SHUTDOWN = 3,
     /* Reset the stream. It is forgotten: anabranch_node_closed is not to be called. */
-    ANABRANCH_NODE_ABORT = 4,
-    /* The next octets of the file. They are gone with the next call. */
-    ANABRANCH_NODE_DELIVER = 5
+    ANABRANCH_NODE_RESET = 4,
+    /* Octets of the file, each exactly once and in order: n of them, from offset on. They are gone with the next call. */
+    ANABRANCH_NODE_DELIVER = 5,
+    /* A sender offers a file: anabranch_node_offered says which. The last effect of a call. Answer before or after poll has
+     * returned 0; until the answer all other senders are told that the node is busy, and a sender gives up after half a
+     * minute. */
+    ANABRANCH_NODE_BEGIN = 6,
+    /* All octets of the file were delivered, or were there before, and have the SHA-256 that was announced: publish the
+     * file. The sender learns that it is delivered by the effects after this one. offset is the length of the file. */
+    ANABRANCH_NODE_END = 7,
+    /* The file that was accepted does not come, see reason. What was delivered of it is of use only if the same file is
+     * offered again, and not at all after ANABRANCH_NODE_ABORT_DIGEST. */
+    ANABRANCH_NODE_ABORT = 8
 };
 
+/* Why a file does not come. */
+enum {
+    /* The sender gave it up. */
+    ANABRANCH_NODE_ABORT_CANCELLED = 1,
+    /* No news for idle_ms, and no connection. */
+    ANABRANCH_NODE_ABORT_LOST = 2,
+    /* No news for idle_ms, and another sender asked. */
+    ANABRANCH_NODE_ABORT_MADE_WAY = 3,
+    /* The octets do not have the SHA-256 that was announced. */
+    ANABRANCH_NODE_ABORT_DIGEST = 4,
+    /* The program called anabranch_node_abort. */
+    ANABRANCH_NODE_ABORT_PROGRAM = 5,
+    /* Memory was short: see restarts in anabranch_node_counters. */
+    ANABRANCH_NODE_ABORT_MEMORY = 6
+};
+
+/* Why the program refuses a file. */
+enum {
+    /* Not now: the sender may ask again, and waits if its user has told it to. */
+    ANABRANCH_NODE_REFUSE_BUSY = 1,
+    /* Another file is unfinished here; delivered is the number of its octets. */
+    ANABRANCH_NODE_REFUSE_UNFINISHED = 3,
+    /* Not at all. */
+    ANABRANCH_NODE_REFUSE_UNWANTED = 4
+};
+
+/* The file that a sender offers. */
+typedef struct anabranch_node_offer {
+    /* Number of the transfer, which the sender has drawn. */
+    uint64_t transfer;
+    /* Octets of the file. */
+    uint64_t length;
+    /* SHA-256 of the file. */
+    uint8_t digest[32];
+    /* Ed25519 over length and digest (docs/set-security.md), which the library does not check; zeros without one. */
+    uint8_t signature[64];
+    /* 1 if there is a signature. */
+    uint8_t has_signature;
+    /* 1 if the sender wants what the node has of any file thrown away. */
+    uint8_t discard;
+} anabranch_node_offer;
+
 typedef struct anabranch_node_effect {
-    /* One of the five. */
+    /* One of the eight. */
     uint32_t kind;
     uint32_t stream;
     const uint8_t *octets;
     size_t n;
+    uint64_t offset;
+    uint32_t reason;
 } anabranch_node_effect;
 
 typedef struct anabranch_node_counters {
@@ -146,10 +206,27 @@ int anabranch_node_next_timeout(anabranch_node *node, uint64_t *at);
 /* 1, and *effect is what to do next; 0 if that is all. */
 int anabranch_node_poll(anabranch_node *node, anabranch_node_effect *effect);
 
+/* 1, and *offer is the file that a sender offers; 0 if none waits for an answer. */
+int anabranch_node_offered(anabranch_node *node, anabranch_node_offer *offer);
+
+/* The program has these octets of the offered file, behind those of the last call: to resume, hand in all that is there, from
+ * the beginning on, then accept. They count for the SHA-256, so that END speaks for them too. */
+int anabranch_node_have(anabranch_node *node, const void *octets, size_t n);
+
+/* Takes the offered file, from the first octet on that anabranch_node_have did not get. */
+int anabranch_node_accept(anabranch_node *node, uint64_t now);
+
+/* Does not take the offered file. */
+int anabranch_node_refuse(anabranch_node *node, uint64_t now, uint32_t reason, uint64_t delivered);
+
+/* Gives up the present transfer, also before poll has returned 0: the program cannot keep the octets. All connections are
+ * reset, so that the sender does not believe otherwise. */
+int anabranch_node_abort(anabranch_node *node, uint64_t now);
+
 /* Octets of the present transfer that have come in order. */
 uint64_t anabranch_node_delivered(anabranch_node *node);
 
-/* 1 if the present transfer is complete, and all about it has been polled; 0 otherwise. */
+/* 1 if ANABRANCH_NODE_END of the present transfer was polled, and all about it; 0 otherwise. */
 int anabranch_node_complete(anabranch_node *node);
 
 /* Octets of the heap that were in use, at most so far. */

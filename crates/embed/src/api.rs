@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 /// Changes with the header: a program compares `ANABRANCH_NODE_VERSION` with what the library says.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Done.
 pub const OK: c_int = 0;
@@ -17,6 +17,8 @@ pub const POLL: c_int = -3;
 pub const STREAM: c_int = -4;
 /// As many connections as there may be.
 pub const FULL: c_int = -5;
+/// No file is offered, or none is under way, or it has fewer octets.
+pub const OFFER: c_int = -6;
 
 /// What a [`Effect`] is.
 pub mod kind {
@@ -27,9 +29,59 @@ pub mod kind {
     /// Close our direction.
     pub const SHUTDOWN: u32 = 3;
     /// Reset the connection.
-    pub const ABORT: u32 = 4;
+    pub const RESET: u32 = 4;
     /// Octets of the file.
     pub const DELIVER: u32 = 5;
+    /// A sender offers a file.
+    pub const BEGIN: u32 = 6;
+    /// The file is complete, and its SHA-256 is the one announced.
+    pub const END: u32 = 7;
+    /// The rest of the file does not come, or the octets were not those of the file.
+    pub const ABORT: u32 = 8;
+}
+
+/// Why a transfer ended without its file: `reason` of [`kind::ABORT`].
+pub mod abort {
+    /// The sender gave it up.
+    pub const CANCELLED: u8 = 1;
+    /// No news for `idle_ms`, and no connection.
+    pub const LOST: u8 = 2;
+    /// No news for `idle_ms`, and another sender asked.
+    pub const MADE_WAY: u8 = 3;
+    /// The octets do not have the SHA-256 that was announced.
+    pub const DIGEST: u8 = 4;
+    /// The program called `anabranch_node_abort`.
+    pub const PROGRAM: u8 = 5;
+    /// Memory was short: see [`Counters::restarts`].
+    pub const MEMORY: u8 = 6;
+}
+
+/// Why the program does not take a file: the codes of REFUSE.
+pub mod refuse {
+    /// Not now: the sender may ask again.
+    pub const BUSY: u32 = 1;
+    /// Another file is unfinished here.
+    pub const UNFINISHED: u32 = 3;
+    /// Not at all.
+    pub const UNWANTED: u32 = 4;
+}
+
+/// `anabranch_node_offer`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// Number of the transfer, drawn by the sender.
+    pub transfer: u64,
+    /// Octets of the file.
+    pub length: u64,
+    /// SHA-256 of the file.
+    pub digest: [u8; 32],
+    /// An Ed25519 signature over length and digest; zeros without one.
+    pub signature: [u8; 64],
+    /// 1 if there is a signature.
+    pub has_signature: u8,
+    /// 1 if the sender wants what the node has of any file thrown away.
+    pub discard: u8,
 }
 
 /// `anabranch_node_gateway`.
@@ -80,6 +132,10 @@ pub struct Effect {
     pub octets: *const u8,
     /// How many, or how large a window.
     pub n: usize,
+    /// Where in the file the octets belong; of [`kind::END`], the length of the file.
+    pub offset: u64,
+    /// One of [`abort`].
+    pub reason: u32,
 }
 
 /// `anabranch_node_counters`.

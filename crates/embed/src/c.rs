@@ -13,12 +13,12 @@ use core::ptr::{self, NonNull};
 use core::slice;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use anabranch_core::set::{Effect, StreamId};
+use anabranch_core::set::{Effect, RefuseReason, StreamId};
 use anabranch_core::time::{Duration, Instant};
 use linked_list_allocator::Heap;
 
-use crate::api::{self, kind};
-use crate::node::{Config, Error, Node};
+use crate::api::{self, kind, refuse};
+use crate::node::{Config, Error, Event, Node};
 use crate::sizes::Sizes;
 
 /// The heap of one node.
@@ -55,7 +55,7 @@ struct Handle {
     /// There from the end of [`anabranch_node_init`] on.
     node: Option<Node>,
     /// What the last effect points to.
-    polled: Option<Effect>,
+    polled: Option<Event>,
 }
 
 /// The heap of the node that is being called.
@@ -98,7 +98,7 @@ fn panicked(_: &PanicInfo<'_>) -> ! {
 /// One call: allocations are the node's until it is dropped.
 struct Call<'a> {
     node: &'a mut Node,
-    polled: &'a mut Option<Effect>,
+    polled: &'a mut Option<Event>,
     arena: *mut Arena,
 }
 
@@ -144,6 +144,7 @@ fn code(outcome: Result<c_int, Error>) -> c_int {
         Err(Error::Poll) => api::POLL,
         Err(Error::Stream) => api::STREAM,
         Err(Error::Full) => api::FULL,
+        Err(Error::Offer) => api::OFFER,
     }
 }
 
@@ -342,31 +343,117 @@ unsafe extern "C" fn anabranch_node_poll(node: *mut Handle, out: *mut api::Effec
         return api::ARGUMENT;
     };
     *call.polled = None;
-    let effect = loop {
+    let event = loop {
         match call.node.poll() {
             // A receiver dials nobody.
-            Some(Effect::Dial { .. }) => {}
-            Some(effect) => break effect,
+            Some(Event::Stream(Effect::Dial { .. })) => {}
+            Some(event) => break event,
             None => return 0,
         }
     };
-    let simple = |kind, stream: StreamId, n| api::Effect { kind, stream: stream.0, octets: ptr::null(), n };
-    let told = match call.polled.insert(effect) {
-        Effect::Write { stream, octets } => {
+    let none = api::Effect { kind: 0, stream: 0, octets: ptr::null(), n: 0, offset: 0, reason: 0 };
+    let simple = |kind, stream: StreamId, n| api::Effect { kind, stream: stream.0, n, ..none };
+    let told = match call.polled.insert(event) {
+        Event::Begin => api::Effect { kind: kind::BEGIN, ..none },
+        Event::Deliver { at, octets } => {
+            api::Effect { kind: kind::DELIVER, octets: octets.as_ptr(), n: octets.len(), offset: *at, ..none }
+        }
+        Event::End { length } => api::Effect { kind: kind::END, offset: *length, ..none },
+        Event::Abort(reason) => api::Effect { kind: kind::ABORT, reason: u32::from(*reason), ..none },
+        Event::Stream(Effect::Write { stream, octets }) => {
             api::Effect { octets: octets.as_ptr(), ..simple(kind::WRITE, *stream, octets.len()) }
         }
-        Effect::Deliver { octets } => {
-            api::Effect { octets: octets.as_ptr(), ..simple(kind::DELIVER, StreamId(0), octets.len()) }
+        // A receiver sends no file, and what it delivers is an event of its own.
+        Event::Stream(Effect::WriteFile { .. } | Effect::Deliver { .. }) => none,
+        Event::Stream(Effect::LimitReceive { stream, octets }) => {
+            simple(kind::LIMIT, *stream, *octets as usize)
         }
-        // A receiver sends no file.
-        Effect::WriteFile { stream, .. } => simple(kind::WRITE, *stream, 0),
-        Effect::LimitReceive { stream, octets } => simple(kind::LIMIT, *stream, *octets as usize),
-        Effect::Shutdown { stream } => simple(kind::SHUTDOWN, *stream, 0),
-        Effect::Abort { stream } | Effect::Dial { stream, .. } => simple(kind::ABORT, *stream, 0),
+        Event::Stream(Effect::Shutdown { stream }) => simple(kind::SHUTDOWN, *stream, 0),
+        Event::Stream(Effect::Abort { stream } | Effect::Dial { stream, .. }) => {
+            simple(kind::RESET, *stream, 0)
+        }
     };
     // SAFETY: the caller has room for it there.
     unsafe { out.write(told) };
     1
+}
+
+/// 1 and the file that a sender offers, or 0 if there is none.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Offer) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
+        return api::ARGUMENT;
+    };
+    let Some((request, file)) = call.node.offer().and_then(|request| Some((request, request.file?))) else {
+        return 0;
+    };
+    let offer = api::Offer {
+        transfer: request.transfer.0,
+        length: request.length,
+        digest: file.digest,
+        signature: file.signature.unwrap_or([0; 64]),
+        has_signature: file.signature.is_some().into(),
+        discard: file.discard.into(),
+    };
+    // SAFETY: the caller has room for it there.
+    unsafe { out.write(offer) };
+    1
+}
+
+/// The program has these octets of the offered file already.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_have(node: *mut Handle, octets: *const c_void, n: usize) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let Some(call) = (unsafe { Call::begin(node) }) else { return api::ARGUMENT };
+    if octets.is_null() || n > isize::MAX as usize {
+        return if n == 0 { api::OK } else { api::ARGUMENT };
+    }
+    // SAFETY: the caller has `n` octets there.
+    let octets = unsafe { slice::from_raw_parts(octets.cast(), n) };
+    code(call.node.have(octets).map(|()| api::OK))
+}
+
+/// Takes the offered file.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_accept(node: *mut Handle, now: u64) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.accept(at(now)).map(|()| api::OK))
+}
+
+/// Does not take the offered file.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_refuse(
+    node: *mut Handle,
+    now: u64,
+    reason: u32,
+    delivered: u64,
+) -> c_int {
+    let reason = match reason {
+        refuse::BUSY => RefuseReason::Busy,
+        refuse::UNFINISHED => RefuseReason::Unfinished,
+        refuse::UNWANTED => RefuseReason::Unwanted,
+        _ => return api::ARGUMENT,
+    };
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let call = match unsafe { Call::with_room(node) } {
+        Ok(call) => call,
+        Err(error) => return error,
+    };
+    code(call.node.refuse(at(now), reason, delivered).map(|()| api::OK))
+}
+
+/// Gives up the present transfer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn anabranch_node_abort(node: *mut Handle, now: u64) -> c_int {
+    // SAFETY: the node is the caller's, and it is in no other call.
+    let Some(call) = (unsafe { Call::begin(node) }) else { return api::ARGUMENT };
+    *call.polled = None;
+    code(call.node.abort(at(now)).map(|()| api::OK))
 }
 
 /// Octets of the present transfer that have come in order.

@@ -3,11 +3,15 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use alloc::vec::Vec;
-use anabranch_core::set::{Effect, Energy, Gateway, Receiver, StreamClose, StreamEvent, StreamId};
+use anabranch_core::set::{
+    Effect, Energy, FileIdentity, Gateway, Receiver, RefuseReason, Request, StreamClose, StreamEvent,
+    StreamId,
+};
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
+use sha2::{Digest, Sha256};
 
-use crate::api;
+use crate::api::{self, abort};
 use crate::sizes::{MAX_CONNECTIONS, Sizes};
 
 /// Options of a [`Node`].
@@ -31,6 +35,42 @@ pub enum Error {
     Stream,
     /// As many connections as there may be: refuse it.
     Full,
+    /// No file is offered, or none is under way, or it has fewer octets.
+    Offer,
+}
+
+/// What to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// Something about a connection. Never [`Effect::Deliver`].
+    Stream(Effect),
+    /// A sender offers a file: [`Node::offer`] says which. The last event of a call.
+    Begin,
+    /// Octets of the file, each exactly once and in order.
+    Deliver {
+        /// Where in the file.
+        at: u64,
+        /// The octets.
+        octets: Bytes,
+    },
+    /// All octets are there and have the SHA-256 that was announced. The sender learns so by the events after this one.
+    End {
+        /// Octets of the file.
+        length: u64,
+    },
+    /// The file does not come, for one of the reasons of [`abort`].
+    Abort(u8),
+}
+
+/// How far the program is with the file of a sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// It has none, or its last one did not come.
+    Nothing,
+    /// It has accepted one.
+    Coming,
+    /// That is complete.
+    Ended,
 }
 
 /// One connection.
@@ -48,9 +88,17 @@ pub struct Node {
     config: Config,
     receiver: Receiver,
     slots: [Slot; MAX_CONNECTIONS as usize],
-    /// All effects of the last call have been polled.
+    /// All events of the last call have been polled.
     settled: bool,
     now: Instant,
+    progress: Progress,
+    /// [`Event::Begin`] was polled for the present offer.
+    told: bool,
+    /// The reason of an [`Event::Abort`] to be polled first.
+    aborted: Option<u8>,
+    /// Of the octets that the program has of the present or the offered file, and their number.
+    sha256: Sha256,
+    taken: u64,
     /// Of receivers that have made way, and our own.
     counters: api::Counters,
 }
@@ -66,6 +114,11 @@ impl Node {
             slots: [Slot::Free; MAX_CONNECTIONS as usize],
             settled: true,
             now: Instant::ZERO,
+            progress: Progress::Nothing,
+            told: false,
+            aborted: None,
+            sha256: Sha256::new(),
+            taken: 0,
             counters: api::Counters::default(),
         })
     }
@@ -112,6 +165,10 @@ impl Node {
     /// Time has passed.
     pub fn timeout(&mut self, now: Instant) -> Result<(), Error> {
         let now = self.begin(now)?;
+        if self.receiver.lost_at().is_some_and(|due| due <= now) {
+            self.receiver.forget(now);
+            self.end(abort::LOST);
+        }
         if self.receiver.next_timeout().is_some_and(|due| due <= now) {
             self.receiver.handle_timeout(now);
             self.settled = false;
@@ -121,43 +178,159 @@ impl Node {
 
     /// When [`Node::timeout`] is to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.receiver.next_timeout()
+        self.receiver.next_timeout().into_iter().chain(self.receiver.lost_at()).min()
+    }
+
+    /// The file that a sender offers, from [`Event::Begin`] until it is accepted or refused. Until then all other senders are
+    /// told that the node is busy; a sender without an answer gives up after half a minute.
+    pub fn offer(&self) -> Option<&Request> {
+        self.receiver.asked().filter(|_| self.told)
+    }
+
+    /// The program has these octets of the offered file, behind those of the last call.
+    pub fn have(&mut self, octets: &[u8]) -> Result<(), Error> {
+        let length = self.offer().ok_or(Error::Offer)?.length;
+        self.taken =
+            self.taken.checked_add(octets.len() as u64).filter(|n| *n <= length).ok_or(Error::Offer)?;
+        self.sha256.update(octets);
+        Ok(())
+    }
+
+    /// Takes the offered file, from the first octet that the program does not have.
+    pub fn accept(&mut self, now: Instant) -> Result<(), Error> {
+        let now = self.begin(now)?;
+        let transfer = self.offer().ok_or(Error::Offer)?.transfer;
+        self.receiver.grant(now, transfer, self.taken);
+        self.progress = Progress::Coming;
+        self.told = false;
+        self.settled = false;
+        Ok(())
+    }
+
+    /// Does not take the offered file. `delivered` is the number of octets of an unfinished file here, for
+    /// [`RefuseReason::Unfinished`].
+    pub fn refuse(&mut self, now: Instant, reason: RefuseReason, delivered: u64) -> Result<(), Error> {
+        let now = self.begin(now)?;
+        let transfer = self.offer().ok_or(Error::Offer)?.transfer;
+        self.receiver.decline(now, transfer, reason, delivered);
+        self.told = false;
+        self.settled = false;
+        Ok(())
+    }
+
+    /// Gives up the present transfer, also between events: the program could not keep octets, or not publish the file. All
+    /// connections are reset, so that the sender does not believe otherwise. Once everything about the end of a file was
+    /// polled, it is too late.
+    pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
+        match self.progress {
+            Progress::Coming => {}
+            Progress::Ended if !self.settled => self.progress = Progress::Coming,
+            Progress::Nothing | Progress::Ended => return Err(Error::Offer),
+        }
+        self.now = self.now.max(now);
+        self.fail(abort::PROGRAM);
+        Ok(())
     }
 
     /// What to do next. Until it is `None` no other call does anything.
-    pub fn poll(&mut self) -> Option<Effect> {
+    pub fn poll(&mut self) -> Option<Event> {
+        if let Some(reason) = self.aborted.take() {
+            return Some(Event::Abort(reason));
+        }
         for slot in &mut self.slots {
             if let Slot::Condemned(stream) = *slot {
                 *slot = Slot::Free;
-                return Some(Effect::Abort { stream });
+                return Some(Event::Stream(Effect::Abort { stream }));
             }
         }
-        let effect = self.receiver.poll_effect();
-        match effect {
-            None => self.settled = true,
-            Some(Effect::Abort { stream }) => {
-                if let Some(slot) = self.slots.iter_mut().find(|slot| **slot == Slot::Open(stream)) {
-                    *slot = Slot::Free;
+        loop {
+            // Octets come before whatever speaks of them: the answer that completes the file is not out yet.
+            if let Some(file) = self.complete() {
+                let digest: [u8; 32] = self.sha256.finalize_reset().into();
+                if file.digest == digest {
+                    self.progress = Progress::Ended;
+                    return Some(Event::End { length: self.taken });
                 }
+                self.fail(abort::DIGEST);
+                return self.poll();
             }
-            Some(_) => {}
+            let Some(effect) = self.receiver.poll_effect() else { break };
+            match effect {
+                Effect::Deliver { octets } => {
+                    // Octets of a transfer that has ended meanwhile have no place.
+                    if self.progress != Progress::Coming {
+                        continue;
+                    }
+                    let at = self.taken;
+                    self.taken += octets.len() as u64;
+                    self.sha256.update(&octets);
+                    return Some(Event::Deliver { at, octets });
+                }
+                Effect::Abort { stream } => {
+                    if let Some(slot) = self.slots.iter_mut().find(|slot| **slot == Slot::Open(stream)) {
+                        *slot = Slot::Free;
+                    }
+                    return Some(Event::Stream(effect));
+                }
+                effect => return Some(Event::Stream(effect)),
+            }
         }
-        effect
+        self.settled = true;
+        self.tell()
     }
 
-    /// All effects of the last call have been polled.
+    /// Whether a sender offers a file that the program has not heard of. One that does not say which file it is cannot be
+    /// checked, and is refused.
+    fn tell(&mut self) -> Option<Event> {
+        let Some(Request { transfer, file, .. }) = self.receiver.asked().copied() else {
+            self.told = false;
+            return None;
+        };
+        if file.is_none() {
+            self.receiver.decline(self.now, transfer, RefuseReason::Unwanted, 0);
+            return self.poll();
+        }
+        (!core::mem::replace(&mut self.told, true)).then(|| {
+            self.sha256.reset();
+            self.taken = 0;
+            Event::Begin
+        })
+    }
+
+    /// The file whose octets the program has all, when that is not known to be so.
+    fn complete(&self) -> Option<FileIdentity> {
+        let request = self.receiver.present().filter(|_| self.progress == Progress::Coming)?;
+        request.file.filter(|_| self.taken == request.length)
+    }
+
+    /// The present transfer is over.
+    fn end(&mut self, reason: u8) {
+        if core::mem::replace(&mut self.progress, Progress::Nothing) == Progress::Coming {
+            self.aborted = Some(reason);
+        }
+        self.settled = false;
+    }
+
+    fn fail(&mut self, reason: u8) {
+        self.receiver.abort(self.now);
+        self.told = false;
+        self.end(reason);
+    }
+
+    /// All events of the last call have been polled.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Octets of the present transfer that have come in order; 0 without one.
+    /// Octets of the present transfer that have come in order; 0 without one. Those that the program has of it are as many
+    /// once all events are polled.
     pub fn delivered(&self) -> u64 {
         self.receiver.delivered().map_or(0, |(_, octets)| octets)
     }
 
-    /// The present transfer is complete, and everything about it has been polled.
+    /// [`Event::End`] was polled for the present transfer, and everything about it.
     pub fn is_complete(&self) -> bool {
-        self.settled && self.receiver.is_complete()
+        self.settled && self.progress == Progress::Ended
     }
 
     /// What has happened so far.
@@ -184,7 +357,8 @@ impl Node {
         self.receiver =
             Receiver::new(Sizes { buffer: 0, ..self.config.sizes }.receiver(self.config.idle, Vec::new()));
         self.receiver = receiver(&self.config);
-        self.settled = false;
+        self.told = false;
+        self.end(abort::MEMORY);
     }
 
     fn event(
@@ -198,6 +372,11 @@ impl Node {
         let event = event(slot);
         self.receiver.handle_stream(now, stream, event);
         self.settled = false;
+        if self.receiver.present().is_none() {
+            // Another transfer is let in only where this one had no news for too long.
+            let asked = self.receiver.asked().is_some();
+            self.end(if asked { abort::MADE_WAY } else { abort::CANCELLED });
+        }
         Ok(())
     }
 

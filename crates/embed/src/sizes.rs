@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 
-use anabranch_core::set::{Effect, Gateway, MAX_NODE_HEADER, Receiver, ReceiverConfig};
+use anabranch_core::set::{Effect, Gateway, Grant, Holding, MAX_NODE_HEADER, Receiver, ReceiverConfig};
 use anabranch_core::time::Duration;
 
 /// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
@@ -122,7 +122,8 @@ impl Sizes {
         ReceiverConfig {
             buffer: self.buffer,
             first_window: default.first_window.min(self.buffer),
-            holding: anabranch_core::set::Holding::Ring,
+            holding: Holding::Ring,
+            grant: Grant::Ask,
             pieces: usize::from(self.pieces),
             gateways,
             queue: QUEUE,

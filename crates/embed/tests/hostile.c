@@ -13,7 +13,10 @@ static unsigned char memory[64 * 1024];
 static uint64_t seed, now;
 static uint32_t streams[16];
 static int count;
-static uint64_t delivered, taken, refused;
+static uint64_t delivered, taken, refused, begun, aborted;
+/* Octets of the present file that the program has, if one is coming. */
+static uint64_t has;
+static int coming;
 static anabranch_node_gateway gateways[3];
 
 void anabranch_node_panicked(void)
@@ -41,32 +44,81 @@ static void forget(uint32_t stream)
             streams[i] = streams[--count];
 }
 
+/* Takes what is offered, or refuses, or leaves it for later; with some octets of it, or none. */
+static void answer(anabranch_node *node)
+{
+    static const unsigned char octets[64];
+    anabranch_node_offer offer;
+    size_t some = draw(2) * draw(sizeof octets);
+    if (!anabranch_node_offered(node, &offer))
+        return;
+    if (draw(8) == 0)
+        return;
+    if (draw(8) == 0) {
+        if (anabranch_node_refuse(node, now, 99, 0) != ANABRANCH_NODE_ARGUMENT)
+            fail("a reason that is none");
+        if (anabranch_node_refuse(node, now, ANABRANCH_NODE_REFUSE_UNWANTED, 0) != ANABRANCH_NODE_OK)
+            fail("not refused");
+        return;
+    }
+    has = 0;
+    if (anabranch_node_have(node, octets, some) == ANABRANCH_NODE_OK)
+        has = some;
+    if (anabranch_node_accept(node, now) != ANABRANCH_NODE_OK)
+        fail("not accepted");
+    coming = 1, begun++;
+}
+
 static void carry_out(anabranch_node *node)
 {
     anabranch_node_effect effect;
     while (anabranch_node_poll(node, &effect)) {
-        if (effect.kind == ANABRANCH_NODE_ABORT)
+        switch (effect.kind) {
+        case ANABRANCH_NODE_RESET:
             forget(effect.stream);
-        if (effect.kind == ANABRANCH_NODE_DELIVER)
-            delivered += effect.n;
-        if (effect.kind < ANABRANCH_NODE_WRITE || effect.kind > ANABRANCH_NODE_DELIVER)
-            fail("a strange effect");
-        /* Whatever is called now does nothing. */
+            break;
+        case ANABRANCH_NODE_DELIVER:
+            if (!coming || effect.offset != has)
+                fail("octets out of place");
+            has += effect.n, delivered += effect.n;
+            break;
+        case ANABRANCH_NODE_BEGIN:
+            answer(node);
+            continue;
+        case ANABRANCH_NODE_ABORT:
+            if (!coming)
+                fail("no file was coming");
+            coming = 0, aborted++;
+            break;
+        case ANABRANCH_NODE_END:
+            fail("a file that is none");
+            break;
+        default:
+            if (effect.kind < ANABRANCH_NODE_WRITE || effect.kind > ANABRANCH_NODE_SHUTDOWN)
+                fail("a strange effect");
+        }
+        /* Whatever is called now does nothing, but for giving up. */
         if (draw(16) == 0 && anabranch_node_timeout(node, now) != ANABRANCH_NODE_POLL)
             fail("a call between effects");
+        if (draw(200) == 0 && anabranch_node_abort(node, now) != (coming ? ANABRANCH_NODE_OK : ANABRANCH_NODE_OFFER))
+            fail("not given up");
     }
 }
 
 /* Octets of a stream: well-formed beginnings, and chunks of one octet here and there, garbage sometimes. */
 static size_t compose(unsigned char *out, int style, uint64_t next)
 {
-    static const unsigned char request[] = {0x10, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0, 0};
+    /* 65,536 octets whose digest no octets have. */
+    static const unsigned char request[47] = {0x14, 1, 0, 0, 0, 0, 0, 0, 0, 7, 0x80, 1, 0, 0};
     static const unsigned char join[] = {0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 3};
     size_t n = 0;
     switch (style) {
     case 0:
         memcpy(out, request, sizeof request);
         out[9] = (unsigned char)draw(3);
+        /* Sometimes so few that they come. */
+        if (draw(4) == 0)
+            out[11] = 0, out[12] = (unsigned char)draw(3);
         return sizeof request;
     case 1:
         memcpy(out, join, sizeof join);
@@ -126,6 +178,9 @@ static void step(anabranch_node *node)
     case 2:
         anabranch_node_timeout(node, now);
         return;
+    case 3:
+        answer(node);
+        return;
     default: {
         /* Cancelling ends what is of interest: seldom. */
         int style = (int)draw(8), few = draw(4) == 0;
@@ -165,7 +220,7 @@ static void one(unsigned connections, unsigned pieces)
         fail("made in too little memory");
     if (anabranch_node_init(&node, begin, size, &config) != ANABRANCH_NODE_OK)
         fail("not made");
-    count = 0, now = 0;
+    count = 0, now = 0, coming = 0;
     for (int i = 0; i < 3000; i++) {
         step(node);
         carry_out(node);
@@ -190,7 +245,10 @@ int main(int argc, char **argv)
         gateways[i].hops = 1;
     for (int i = 0; i < rounds; i++)
         one(1 + draw(8), 1 + draw(64));
-    printf("octets taken %llu, delivered %llu, connections refused %llu\n", (unsigned long long)taken,
-           (unsigned long long)delivered, (unsigned long long)refused);
+    printf("octets taken %llu, delivered %llu, connections refused %llu, files begun %llu, aborted %llu\n",
+           (unsigned long long)taken, (unsigned long long)delivered, (unsigned long long)refused,
+           (unsigned long long)begun, (unsigned long long)aborted);
+    if (delivered == 0 || aborted == 0)
+        fail("nothing was put to the test");
     return 0;
 }

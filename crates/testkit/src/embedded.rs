@@ -53,16 +53,16 @@ pub fn library(target: Option<&str>) -> PathBuf {
     built.join(target.unwrap_or_default()).join("embedded/libanabranch_node.a")
 }
 
-/// Compiles a C program with the library; `None` without a C compiler, and says so.
+/// Compiles a C program of these files with the library; `None` without a C compiler, and says so.
 ///
 /// # Panics
 ///
 /// If it does not compile without a warning.
-pub fn program(source: &Path, program: &Path) -> Option<()> {
+pub fn program(sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
     let mut cc = Command::new(compiler);
     cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(file("include"));
-    cc.arg(source).arg(library(None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
+    cc.args(sources).arg(library(None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
     let output = cc.output().expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())

@@ -262,6 +262,11 @@ impl Receiver {
         }
     }
 
+    /// The request that the present transfer began with.
+    pub fn present(&self) -> Option<&Request> {
+        self.transfer.as_ref().map(|t| &t.request)
+    }
+
     /// The present transfer and the octets of it delivered in order.
     pub fn delivered(&self) -> Option<(TransferId, u64)> {
         self.transfer.as_ref().map(|t| (t.request.transfer, t.reorder.delivered()))
@@ -270,6 +275,24 @@ impl Receiver {
     /// The present transfer is complete.
     pub fn is_complete(&self) -> bool {
         self.transfer.as_ref().is_some_and(|t| t.reorder.is_complete())
+    }
+
+    /// When the present transfer counts as lost: it is not complete, none of its streams is open, and it has had no news for
+    /// [`ReceiverConfig::idle`].
+    pub fn lost_at(&self) -> Option<Instant> {
+        let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
+        let is_open = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
+        (!self.streams.values().any(is_open)).then(|| transfer.news + self.config.idle)
+    }
+
+    /// Gives up the present transfer and a request that waits for the owner, drops all effects, and resets all streams: after
+    /// octets that the owner could not keep, or that are not those of the file.
+    pub fn abort(&mut self, now: Instant) {
+        self.effects.clear();
+        self.asking = None;
+        self.forget(now);
+        let streams = core::mem::take(&mut self.streams);
+        self.effects.extend(streams.into_keys().map(|stream| Effect::Abort { stream }));
     }
 
     /// What has happened so far.

@@ -1,8 +1,8 @@
 //! A C program with the static library receives what `push` sends through three gateways, all as processes of their own.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
-use std::net::Ipv4Addr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +10,9 @@ use std::time::Duration;
 use anabranch_testkit::contents;
 use anabranch_testkit::embedded::{file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
+use anabranch_wire::set::{
+    self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -77,10 +80,9 @@ fn receive(folder: &Path, receiver: &Path, octets: usize, paths: Option<&Paths>)
             far(anabranch(&allow).stdout(Stdio::null()))
         })
         .collect();
-    let got = File::create(folder.join("got")).expect("it can be written");
     let mut node = Command::new(receiver);
-    node.arg(format!("{}:0", addresses[0])).args(gateways.iter().map(|gateway| &gateway.address)).stdout(got);
-    let mut node = far(&mut node);
+    node.arg(folder.join("got")).arg(format!("{}:0", addresses[0]));
+    let mut node = far(node.args(gateways.iter().map(|gateway| &gateway.address)));
 
     let to = ["push", "file", "--to", &node.address, "--json", "--quiet", "--insecure", "--no-resume"];
     let push = || anabranch(&to).current_dir(folder).output().expect("it starts");
@@ -119,7 +121,7 @@ fn weigh(what: &str, receiver: &Path, said: &[String]) {
 fn a_c_program_receives_a_file_in_sixteen_kilobytes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let receiver = folder.path().join("receive");
-    let Some(()) = program(&file("examples/receive.c"), &receiver) else { return };
+    let Some(()) = program(&[&file("examples/receive.c")], &receiver) else { return };
     for octets in [0, 1, 300_000] {
         let (_, said) = receive(folder.path(), &receiver, octets, None);
         assert_eq!(figure(&said, "octets "), octets as u64);
@@ -135,9 +137,173 @@ fn a_c_program_receives_from_three_gateways_at_once() {
     let receiver = folder.path().join("receive");
     let path = paths::Path { kbit_per_s: 1_000, delay: Duration::from_millis(5), queue: 12_500, loss: 0 };
     let Some(paths) = Paths::open("embed", &[path; 3]) else { return };
-    let Some(()) = program(&file("examples/receive.c"), &receiver) else { return };
+    let Some(()) = program(&[&file("examples/receive.c")], &receiver) else { return };
     let (carriers, said) = receive(folder.path(), &receiver, 300_000, Some(&paths));
     assert_eq!(carriers, 3, "{said:?}");
     assert!(figure(&said, "held_peak ") > 0, "something came out of order: {said:?}");
     weigh("300000 octets on three paths", &receiver, &said);
+}
+
+/// How long a transfer of these tests has no news before it makes way.
+const IDLE: &str = "900";
+
+/// The C program on the loop device, with one gateway.
+struct Rig {
+    folder: tempfile::TempDir,
+    gateway: Process,
+    node: Process,
+}
+
+impl Rig {
+    fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        program(&[&file("examples/receive.c")], &folder.path().join("receive"))?;
+        let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535", "--insecure"];
+        let gateway = Process::start(anabranch(&gateway).stdout(Stdio::null()));
+        let node = Self::node(folder.path(), "127.0.0.1:0", &gateway);
+        Some(Self { folder, gateway, node })
+    }
+
+    fn node(folder: &Path, at: &str, gateway: &Process) -> Process {
+        let mut node = Command::new(folder.join("receive"));
+        Process::start(node.args(["-i", IDLE, "got", at, &gateway.address]).current_dir(folder))
+    }
+
+    /// Whatever the state of the node is, it is gone.
+    fn reboot(&mut self) {
+        let address = self.node.address.clone();
+        self.node.child.kill().expect("it is ours");
+        self.node.child.wait().expect("it is ours");
+        self.node = Self::node(self.folder.path(), &address, &self.gateway);
+    }
+
+    fn push(&self, octets: &[u8], more: &[&str]) -> Child {
+        // Another push may be reading its own.
+        let name = format!("file-{:?}", octets.first());
+        fs::write(self.folder.path().join(&name), octets).expect("it can be written");
+        let to = ["push", &name, "--to", &self.node.address, "--quiet", "--insecure"];
+        let mut push = anabranch(&to);
+        push.args(more)
+            .env("XDG_STATE_HOME", self.folder.path())
+            .current_dir(self.folder.path())
+            .stdout(Stdio::null());
+        push.spawn().expect("it starts")
+    }
+
+    /// A push that is killed when the node has some of the file.
+    fn killed_push(&self, octets: &[u8]) {
+        let mut push = self.push(octets, &["--rate", "2Mbit/s"]);
+        let part = self.folder.path().join("got.part");
+        while fs::metadata(&part).map_or(0, |part| part.len()) < 20_000 {
+            assert!(push.try_wait().expect("it is ours").is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        push.kill().expect("it is ours");
+        push.wait().expect("it is ours");
+        assert!(!self.folder.path().join("got").exists(), "a part was published");
+    }
+
+    /// What the node says until it ends, which is well and with this file.
+    fn ends_with(mut self, octets: &[u8]) -> Vec<String> {
+        let said: Vec<String> = self.node.errors.by_ref().lines().map_while(Result::ok).collect();
+        assert!(self.node.child.wait().expect("it is ours").success(), "{said:?}");
+        let got = fs::read(self.folder.path().join("got")).expect("it is there");
+        assert!(got == octets, "{} octets of {}: {said:?}", got.len(), octets.len());
+        said
+    }
+}
+
+/// A file that is unlike the others in every place.
+fn other(octets: usize) -> Vec<u8> {
+    contents(octets).into_iter().map(|octet| !octet).collect()
+}
+
+fn finishes(mut push: Child) {
+    assert!(push.wait().expect("it is ours").success());
+}
+
+#[test]
+fn a_push_of_another_file_after_a_killed_one_delivers_that_file() {
+    for second in [0, 10_000, 300_000] {
+        let Some(rig) = Rig::start() else { return };
+        rig.killed_push(&contents(5_000_000));
+        finishes(rig.push(&other(second), &["--no-resume", "--wait", "30 s"]));
+        let said = rig.ends_with(&other(second));
+        assert_eq!(said.iter().filter(|line| line.starts_with("abort ")).count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn a_push_of_the_same_file_after_a_killed_one_goes_on() {
+    let Some(rig) = Rig::start() else { return };
+    let whole = contents(300_000);
+    rig.killed_push(&whole);
+    finishes(rig.push(&whole, &["--no-resume", "--wait", "30 s"]));
+    let said = rig.ends_with(&whole);
+    let from = said.iter().filter_map(|line| line.strip_prefix("from ")?.parse::<u64>().ok()).next_back();
+    assert!(from >= Some(20_000), "{said:?}");
+}
+
+#[test]
+fn a_node_that_was_killed_delivers_what_is_pushed_to_it_next() {
+    for next in [contents(300_000), other(200_000)] {
+        let Some(mut rig) = Rig::start() else { return };
+        rig.killed_push(&contents(300_000));
+        rig.reboot();
+        finishes(rig.push(&next, &["--restart"]));
+        rig.ends_with(&next);
+    }
+}
+
+#[test]
+fn of_two_senders_at_once_the_first_delivers() {
+    let Some(rig) = Rig::start() else { return };
+    let (first, second) = (contents(300_000), other(300_000));
+    let mut delivers = rig.push(&first, &["--no-resume", "--rate", "2Mbit/s"]);
+    while !rig.folder.path().join("got.part").metadata().is_ok_and(|part| part.len() > 0) {
+        assert!(delivers.try_wait().expect("it is ours").is_none(), "it ended by itself");
+    }
+    let mut is_refused = rig.push(&second, &["--no-resume"]);
+    assert!(!is_refused.wait().expect("it is ours").success());
+    finishes(delivers);
+    rig.ends_with(&first);
+}
+
+/// A sender that speaks SET itself: it announces `length` octets with this digest, and sends `octets`, without a gateway.
+fn forged_push(node: &str, length: u64, digest: [u8; 32], octets: &[u8]) {
+    let transfer = TransferId(7);
+    let file = Some(FileIdentity { digest, signature: None, discard: false });
+    let request = Request { version: VERSION, transfer, length, plan: Plan::Stripe, file };
+    let mut says = Vec::new();
+    wire::encode(&Message::Request(request), &mut says);
+    let mut control = TcpStream::connect(node).expect("it listens");
+    control.write_all(&says).expect("it reads");
+    let mut accept = [0; 1];
+    control.read_exact(&mut accept).expect("it answers");
+    assert_eq!(accept[0] >> 4, 2, "ACCEPT");
+
+    says.clear();
+    wire::encode(&Message::Join(Join { transfer, session: 0, sessions: 1, plan: Plan::Stripe }), &mut says);
+    let nowhere = "0.0.0.0:0".parse().expect("an address");
+    let nowhere = PaperAddresses { intermediate: nowhere, last: nowhere };
+    wire::data_header(Layout::Compact, &nowhere, 0, u64::MAX, octets.len() as u64, &mut says);
+    says.extend_from_slice(octets);
+    let mut session = TcpStream::connect(node).expect("it listens");
+    // The node may reset the stream before it has read all of it.
+    let _ = session.write_all(&says);
+    let end = session.read_to_end(&mut Vec::new());
+    assert!(end.is_err(), "the stream is reset, the sender hears of no delivery");
+}
+
+#[test]
+fn octets_that_are_not_those_announced_are_not_published() {
+    let file = contents(2000);
+    let digest = Sha256::digest(&file).into();
+    for forged in [other(2000), contents(2001)] {
+        let Some(rig) = Rig::start() else { return };
+        forged_push(&rig.node.address, 2000, digest, &forged);
+        assert!(!rig.folder.path().join("got").exists());
+        finishes(rig.push(&file, &["--no-resume", "--wait", "30 s"]));
+        rig.ends_with(&file);
+    }
 }

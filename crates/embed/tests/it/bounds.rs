@@ -3,16 +3,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use anabranch_core::set::{Effect, StreamId};
+use anabranch_core::set::{Effect, RefuseReason, StreamId};
 use anabranch_core::time::{Duration, Instant};
 use anabranch_node::api;
-use anabranch_node::node::{Config, Error, Node};
+use anabranch_node::node::{Config, Error, Event, Node};
 use anabranch_node::sizes::Sizes;
 use anabranch_testkit::counting::{in_use, octets};
 use anabranch_wire::set::{
     self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
 };
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 static GATEWAYS: [api::Gateway; 15] =
     [api::Gateway { address: [9; 16], port: 1, id: 2, hops: 1, ipv6: 1 }; 15];
@@ -57,6 +58,19 @@ enum Op {
     End(usize),
     Close(usize),
     Wait(u64),
+    /// What the program says to the next offer.
+    Answer(Answer),
+    /// The program gives up.
+    Abort,
+}
+
+/// What a program says to an offer.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// It has this many octets of it.
+    Accept(u64),
+    Refuse,
+    Later,
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -84,6 +98,12 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0usize..8).prop_map(Op::End),
         1 => (0usize..8).prop_map(Op::Close),
         2 => prop_oneof![0u64..100, Just(70_000)].prop_map(Op::Wait),
+        2 => prop_oneof![
+            4 => prop_oneof![Just(0), Just(59_000), Just(60_000)].prop_map(Answer::Accept),
+            1 => Just(Answer::Refuse),
+            1 => Just(Answer::Later),
+        ].prop_map(Op::Answer),
+        1 => Just(Op::Abort),
     ]
 }
 
@@ -97,14 +117,21 @@ fn content(at: u64) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
+fn digest_of(length: u64) -> [u8; 32] {
+    let mut sha256 = Sha256::new();
+    (0..length).for_each(|at| sha256.update([content(at)]));
+    sha256.finalize().into()
+}
+
 impl Say {
     fn octets(&self, delivered: u64) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
             Self::Request { transfer, length, plan } => {
                 let transfer = TransferId(*transfer);
-                // As long as can be.
-                let file = Some(FileIdentity { digest: [7; 32], signature: Some([9; 64]), discard: false });
+                // As long as can be; of one file the digest is right.
+                let digest = if transfer.0 == 0 { digest_of(*length) } else { [7; 32] };
+                let file = Some(FileIdentity { digest, signature: Some([9; 64]), discard: false });
                 let request = Request { version: VERSION, transfer, length: *length, plan: *plan, file };
                 wire::encode(&Message::Request(request), &mut out);
             }
@@ -136,6 +163,9 @@ struct World {
     now: Instant,
     /// In use before there was a node.
     before: i64,
+    answer: Answer,
+    /// Octets that the program has, while a file is coming, and their digest.
+    has: Option<(u64, Sha256)>,
 }
 
 impl World {
@@ -145,7 +175,8 @@ impl World {
         let before = in_use();
         let node = Node::new(Config { sizes, idle: Duration::from_secs(60), gateways });
         let node = node.expect("these are possible");
-        Self { node, sizes, streams, now: Instant::ZERO, before }
+        let (answer, has) = (Answer::Accept(0), None);
+        Self { node, sizes, streams, now: Instant::ZERO, before, answer, has }
     }
 
     /// One call and its effects, within their bounds.
@@ -155,19 +186,61 @@ impl World {
         let taken = octets() - before;
         assert!(taken + 256 <= self.sizes.needs() as u64, "{taken} octets in one call");
         assert_ne!(outcome.as_ref().err(), Some(&Error::Poll));
+        let mut begin = false;
         loop {
             let before = octets();
-            let effect = self.node.poll();
+            let event = self.node.poll();
             assert!(octets() - before <= 256);
-            match effect {
+            assert!(!begin || event.is_none(), "{event:?} after BEGIN");
+            match event {
                 None => break,
-                Some(Effect::Abort { stream }) => self.streams.retain(|s| *s != stream),
-                Some(_) => {}
+                Some(Event::Stream(Effect::Abort { stream })) => self.streams.retain(|s| *s != stream),
+                Some(Event::Stream(effect)) => assert!(!matches!(effect, Effect::Deliver { .. })),
+                Some(Event::Begin) => begin = true,
+                Some(Event::Deliver { at, octets }) => {
+                    let (n, sha256) = self.has.as_mut().expect("a file is coming");
+                    assert_eq!(at, *n);
+                    *n += octets.len() as u64;
+                    sha256.update(&octets);
+                }
+                Some(Event::End { length }) => {
+                    let (n, sha256) = self.has.take().expect("a file is coming");
+                    let right: [u8; 32] = sha256.finalize().into();
+                    assert!(n == length && right == digest_of(length), "a file of {length} octets");
+                }
+                Some(Event::Abort(_)) => assert!(self.has.take().is_some(), "a file is coming"),
             }
         }
         let lasts = in_use() - self.before;
         assert!(lasts <= self.sizes.lasting() as i64, "{lasts} octets last, {} may", self.sizes.lasting());
+        if begin {
+            assert!(self.has.is_none(), "one file at a time");
+            self.reply();
+        }
         outcome.ok()
+    }
+
+    /// What the program says to the offer that waits.
+    fn reply(&mut self) {
+        let Some(length) = self.node.offer().map(|request| request.length) else { return };
+        match self.answer {
+            Answer::Later => {}
+            Answer::Refuse => {
+                self.call(|node, now| node.refuse(now, RefuseReason::Unwanted, 0));
+            }
+            Answer::Accept(has) => {
+                let mut sha256 = Sha256::new();
+                for at in 0..has.min(length) {
+                    assert_eq!(self.node.have(&[content(at)]), Ok(()));
+                    sha256.update([content(at)]);
+                }
+                if has >= length {
+                    assert_eq!(self.node.have(&[0]), Err(Error::Offer));
+                }
+                self.has = Some((has.min(length), sha256));
+                assert_eq!(self.call(Node::accept), Some(()));
+            }
+        }
     }
 
     fn apply(&mut self, op: &Op) {
@@ -204,6 +277,14 @@ impl World {
                 let Some(stream) = pick(*which) else { return };
                 self.call(|node, now| node.closed(now, stream));
                 self.streams.retain(|s| *s != stream);
+            }
+            Op::Answer(answer) => {
+                self.answer = *answer;
+                self.reply();
+            }
+            Op::Abort => {
+                let coming = self.has.is_some();
+                assert_eq!(self.call(Node::abort).is_some(), coming);
             }
             Op::Wait(milliseconds) => {
                 self.now += Duration::from_millis(*milliseconds);
@@ -247,7 +328,8 @@ proptest! {
         // When memory is short nevertheless, all is given back, and a transfer can begin.
         world.node.restart();
         world.call(|_, _| Ok(()));
-        prop_assert!(world.streams.is_empty());
+        world.answer = Answer::Accept(0);
+        prop_assert!(world.streams.is_empty() && world.has.is_none());
         prop_assert_eq!((world.node.counters().restarts, world.node.delivered()), (1, 0));
         beginning.iter().for_each(|op| world.apply(op));
         prop_assert!(!world.streams.is_empty());

@@ -4,7 +4,7 @@ use std::fs;
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 
-use anabranch_node::api::{self, kind};
+use anabranch_node::api::{self, abort, kind, refuse};
 use anabranch_testkit::embedded::{bare_metal, file, program};
 
 /// The names after `before` in a text, in alphabetical order, each once.
@@ -59,7 +59,8 @@ fn the_header_lays_out_what_the_library_reads() {
         gateway_count,
         gateways
     );
-    layout!("anabranch_node_effect", api::Effect, kind, stream, octets, n);
+    layout!("anabranch_node_effect", api::Effect, kind, stream, octets, n, offset, reason);
+    layout!("anabranch_node_offer", api::Offer, transfer, length, digest, signature, has_signature, discard);
     layout!(
         "anabranch_node_counters",
         api::Counters,
@@ -69,14 +70,31 @@ fn the_header_lays_out_what_the_library_reads() {
         refused,
         restarts
     );
-    for (name, is) in [("VERSION", api::VERSION), ("WRITE", kind::WRITE), ("LIMIT", kind::LIMIT)] {
-        check(&format!("ANABRANCH_NODE_{name}"), is as usize);
-    }
-    for (name, is) in [("SHUTDOWN", kind::SHUTDOWN), ("ABORT", kind::ABORT), ("DELIVER", kind::DELIVER)] {
+    for (name, is) in [
+        ("VERSION", api::VERSION),
+        ("WRITE", kind::WRITE),
+        ("LIMIT", kind::LIMIT),
+        ("SHUTDOWN", kind::SHUTDOWN),
+        ("RESET", kind::RESET),
+        ("DELIVER", kind::DELIVER),
+        ("BEGIN", kind::BEGIN),
+        ("END", kind::END),
+        ("ABORT", kind::ABORT),
+        ("ABORT_CANCELLED", abort::CANCELLED.into()),
+        ("ABORT_LOST", abort::LOST.into()),
+        ("ABORT_MADE_WAY", abort::MADE_WAY.into()),
+        ("ABORT_DIGEST", abort::DIGEST.into()),
+        ("ABORT_PROGRAM", abort::PROGRAM.into()),
+        ("ABORT_MEMORY", abort::MEMORY.into()),
+        ("REFUSE_BUSY", refuse::BUSY),
+        ("REFUSE_UNFINISHED", refuse::UNFINISHED),
+        ("REFUSE_UNWANTED", refuse::UNWANTED),
+    ] {
         check(&format!("ANABRANCH_NODE_{name}"), is as usize);
     }
     let errors = [("ARGUMENT", api::ARGUMENT), ("MEMORY", api::MEMORY), ("POLL", api::POLL)];
-    for (name, is) in errors.into_iter().chain([("STREAM", api::STREAM), ("FULL", api::FULL)]) {
+    let more = [("STREAM", api::STREAM), ("FULL", api::FULL), ("OFFER", api::OFFER)];
+    for (name, is) in errors.into_iter().chain(more) {
         check(&format!("-ANABRANCH_NODE_{name}"), -is as usize);
     }
     checks +=
@@ -84,14 +102,14 @@ fn the_header_lays_out_what_the_library_reads() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let source = folder.path().join("layout.c");
     fs::write(&source, checks).expect("it can be written");
-    program(&source, &folder.path().join("layout"));
+    program(&[&source], &folder.path().join("layout"));
 }
 
 #[test]
 fn enemies_find_no_way_out_of_the_memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let hostile = folder.path().join("hostile");
-    let Some(()) = program(&file("tests/hostile.c"), &hostile) else { return };
+    let Some(()) = program(&[&file("tests/hostile.c")], &hostile) else { return };
     for seed in ["1", "2", "3"] {
         let run = Command::new(&hostile).args(["60", seed]).output().expect("it starts");
         let said = String::from_utf8_lossy(&run.stdout);

@@ -187,8 +187,8 @@ impl Receiver {
         }
     }
 
-    /// The sender has given it up.
-    pub(super) fn forget(&mut self, now: Instant) {
+    /// Gives up the present transfer: its sender has, or the owner.
+    pub fn forget(&mut self, now: Instant) {
         self.freed = now;
         // Streams are numbered upwards; nobody has the last number.
         let kept = self.asking.as_ref().map_or(StreamId(u32::MAX), |asking| asking.stream);

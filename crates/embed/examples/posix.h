@@ -1,0 +1,386 @@
+/* A stand-in for a small node, which the examples share: POSIX sockets are its TCP stack, everything else is static. Receives one
+ * file and keeps it where the functions store_* put it. Says on standard error where it listens, what becomes of each transfer,
+ * and at the end what it took. IPv4, to be short. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "anabranch_node.h"
+
+enum { CONNECTIONS = 4, READ = 256, MEMORY = 11888, GATEWAYS = 3, SECOND = 1000 };
+
+/* Where the file goes; 0, or -1 if that fails. Nothing may pass for the file before store_end. */
+static int store_open(const char *path);
+/* A file is offered: hands what is here of it to anabranch_node_have. */
+static int store_begin(anabranch_node *node, const anabranch_node_offer *offer);
+static int store_write(uint64_t offset, const uint8_t *octets, size_t n);
+/* These are all octets, and the right ones. The sender learns so after this. */
+static int store_end(uint64_t length);
+/* The file does not come. */
+static int store_abort(uint32_t reason);
+
+/* All that the node has: its memory, one buffer to read into, and its connections. */
+static unsigned char memory[MEMORY];
+static unsigned char scratch[READ];
+static anabranch_node_gateway gateways[GATEWAYS];
+static struct connection {
+    int socket; /* -1: none */
+    uint32_t stream;
+    uint64_t heard; /* when something last came */
+} connections[CONNECTIONS];
+static int listener = -1;
+/* A connection on which nothing comes for so long is reset, and a transfer makes way. */
+static uint32_t idle_ms = 60000;
+static int ended;
+
+void anabranch_node_panicked(void) { abort(); }
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct connection *find(uint32_t stream)
+{
+    for (int i = 0; i < CONNECTIONS; i++)
+        if (connections[i].socket >= 0 && connections[i].stream == stream)
+            return &connections[i];
+    return NULL;
+}
+
+static void drop(struct connection *c, int reset)
+{
+    if (reset) {
+        struct linger at_once = {1, 0};
+        setsockopt(c->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    close(c->socket);
+    c->socket = -1;
+}
+
+/* All of it, also where signals interrupt. */
+static int put(int to, const uint8_t *octets, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(to, octets, n);
+        if (written < 0 && errno != EINTR)
+            return -1;
+        if (written > 0) {
+            octets += written;
+            n -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+/* A word and a number on standard error: fprintf would take more stack than all the rest. */
+static void say(const char *word, uint64_t number)
+{
+    char line[32];
+    size_t n = sizeof line;
+    line[--n] = '\n';
+    do
+        line[--n] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    n -= strlen(word);
+    memcpy(line + n, word, strlen(word));
+    put(STDERR_FILENO, (const uint8_t *)line + n, sizeof line - n);
+}
+
+static int begin(anabranch_node *node)
+{
+    anabranch_node_offer offer;
+    if (!anabranch_node_offered(node, &offer))
+        return 0;
+    if (ended)
+        return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_BUSY, 0);
+    if (store_begin(node, &offer) != 0)
+        return -1;
+    if (anabranch_node_accept(node, now()) != ANABRANCH_NODE_OK)
+        return -1;
+    say("begin ", offer.length);
+    say("from ", anabranch_node_delivered(node));
+    return 0;
+}
+
+/* What concerns the file; -1 if it cannot be kept. */
+static int keep(anabranch_node *node, const anabranch_node_effect *effect)
+{
+    switch (effect->kind) {
+    case ANABRANCH_NODE_BEGIN:
+        return begin(node);
+    case ANABRANCH_NODE_DELIVER:
+        return store_write(effect->offset, effect->octets, effect->n);
+    case ANABRANCH_NODE_END:
+        say("end ", effect->offset);
+        if (store_end(effect->offset) != 0)
+            return -1;
+        ended = 1;
+        return 0;
+    case ANABRANCH_NODE_ABORT:
+        say("abort ", effect->reason);
+        return store_abort(effect->reason);
+    default:
+        return 0;
+    }
+}
+
+/* Does what the node wants. */
+static int carry_out(anabranch_node *node)
+{
+    anabranch_node_effect effect;
+    uint32_t unheard[CONNECTIONS];
+    int count = 0;
+    while (anabranch_node_poll(node, &effect)) {
+        struct connection *c = effect.kind >= ANABRANCH_NODE_DELIVER ? NULL : find(effect.stream);
+        if (keep(node, &effect) != 0) {
+            /* Its sender shall not believe that the file is here. */
+            perror("the file cannot be kept");
+            anabranch_node_abort(node, now());
+            for (int i = 0; i < CONNECTIONS; i++)
+                if (connections[i].socket >= 0)
+                    drop(&connections[i], 1);
+            return -1;
+        }
+        switch (effect.kind) {
+        case ANABRANCH_NODE_WRITE:
+            /* Acknowledgements are short and rare. Whoever leaves them unread until the socket is full is not served. */
+            if (c != NULL && send(c->socket, effect.octets, effect.n, MSG_NOSIGNAL) != (ssize_t)effect.n) {
+                unheard[count++] = c->stream;
+                drop(c, 1);
+            }
+            break;
+        case ANABRANCH_NODE_SHUTDOWN:
+            if (c != NULL)
+                shutdown(c->socket, SHUT_WR);
+            break;
+        case ANABRANCH_NODE_RESET:
+            if (c != NULL)
+                drop(c, 1);
+            break;
+        case ANABRANCH_NODE_LIMIT:
+            /* A small stack would bound its receive window. Here the kernel has room for whatever is on its way. */
+            break;
+        }
+    }
+    while (count > 0) {
+        anabranch_node_closed(node, now(), unheard[--count]);
+        if (carry_out(node) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int accept_one(anabranch_node *node)
+{
+    int socket = accept(listener, NULL, NULL);
+    if (socket < 0)
+        return 0;
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct connection *c = &connections[i];
+        if (c->socket >= 0)
+            continue;
+        if (anabranch_node_accepted(node, now(), &c->stream) != ANABRANCH_NODE_OK)
+            break;
+        fcntl(socket, F_SETFL, O_NONBLOCK);
+        c->socket = socket;
+        c->heard = now();
+        return carry_out(node);
+    }
+    close(socket);
+    return carry_out(node);
+}
+
+static int read_one(anabranch_node *node, struct connection *c)
+{
+    uint32_t stream = c->stream;
+    ssize_t n = recv(c->socket, scratch, sizeof scratch, 0);
+    if (n > 0) {
+        c->heard = now();
+        anabranch_node_data(node, now(), stream, scratch, (size_t)n);
+    } else if (n == 0) {
+        /* Our own direction is closed in answer, and that is the end of both. */
+        anabranch_node_ended(node, now(), stream);
+        if (carry_out(node) != 0)
+            return -1;
+        if (c->socket >= 0)
+            drop(c, 0);
+        anabranch_node_closed(node, now(), stream);
+    } else if (errno != EAGAIN && errno != EINTR) {
+        drop(c, 0);
+        anabranch_node_closed(node, now(), stream);
+    }
+    return carry_out(node);
+}
+
+/* Whoever connects and then says nothing shall not keep the place of one who would. */
+static int drop_silent(anabranch_node *node)
+{
+    uint64_t t = now();
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct connection *c = &connections[i];
+        if (c->socket >= 0 && t - c->heard > idle_ms * UINT64_C(1000000)) {
+            drop(c, 1);
+            anabranch_node_closed(node, t, c->stream);
+            if (carry_out(node) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+static int busy(void)
+{
+    int n = 0;
+    for (int i = 0; i < CONNECTIONS; i++)
+        n += connections[i].socket >= 0;
+    return n;
+}
+
+/* Until a file is complete and everybody has closed. */
+static int receive(anabranch_node *node)
+{
+    while (!ended || busy()) {
+        struct pollfd fds[CONNECTIONS + 1];
+        uint64_t due, t = now();
+        int wait = SECOND;
+        for (int i = 0; i < CONNECTIONS; i++) {
+            fds[i].fd = connections[i].socket;
+            fds[i].events = POLLIN;
+        }
+        fds[CONNECTIONS].fd = listener;
+        fds[CONNECTIONS].events = POLLIN;
+        if (anabranch_node_next_timeout(node, &due) && due < t + SECOND * UINT64_C(1000000))
+            wait = due > t ? (int)((due - t) / 1000000) + 1 : 0;
+        if (poll(fds, CONNECTIONS + 1, wait) < 0 && errno != EINTR)
+            return -1;
+        anabranch_node_timeout(node, now());
+        if (carry_out(node) != 0 || drop_silent(node) != 0)
+            return -1;
+        for (int i = 0; i < CONNECTIONS; i++)
+            if (fds[i].revents != 0 && connections[i].socket == fds[i].fd && fds[i].fd >= 0)
+                if (read_one(node, &connections[i]) != 0)
+                    return -1;
+        if (fds[CONNECTIONS].revents != 0 && accept_one(node) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* How deep the stack has been: what lies below is painted before, and looked at after. */
+enum { PAINTED = 64 * 1024, PAINT = 0xa5 };
+static uintptr_t painted;
+
+__attribute__((noinline)) static void paint(void)
+{
+    volatile unsigned char here[PAINTED];
+    for (size_t i = 0; i < sizeof here; i++)
+        here[i] = PAINT;
+    painted = (uintptr_t)here;
+}
+
+static size_t stack_used(void)
+{
+    const volatile unsigned char *octets = (const volatile unsigned char *)painted;
+    size_t clean = 0;
+    while (clean < PAINTED && octets[clean] == PAINT)
+        clean++;
+    return PAINTED - clean;
+}
+
+/* Four octets and a port. */
+static int address_of(const char *text, uint8_t octets[4], uint16_t *port)
+{
+    unsigned a, b, c, d, p;
+    if (sscanf(text, "%u.%u.%u.%u:%u", &a, &b, &c, &d, &p) != 5)
+        return -1;
+    octets[0] = (uint8_t)a, octets[1] = (uint8_t)b, octets[2] = (uint8_t)c, octets[3] = (uint8_t)d;
+    *port = (uint16_t)p;
+    return 0;
+}
+
+static int listen_on(const char *text)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    uint16_t port;
+    uint8_t octets[4];
+    int yes = 1;
+    if (address_of(text, octets, &port) != 0)
+        return -1;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    memcpy(&address.sin_addr, octets, sizeof octets);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, CONNECTIONS) != 0)
+        return -1;
+    getsockname(listener, (struct sockaddr *)&address, &length);
+    fprintf(stderr, "listening on %u.%u.%u.%u:%u\n", octets[0], octets[1], octets[2], octets[3],
+            ntohs(address.sin_port));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    anabranch_node_config config;
+    anabranch_node_counters counters;
+    anabranch_node *node;
+    int failed;
+
+    if (argc > 2 && strcmp(argv[1], "-i") == 0) {
+        idle_ms = (uint32_t)strtoul(argv[2], NULL, 10);
+        argc -= 2, argv += 2;
+    }
+    if (argc < 3 || argc > 3 + GATEWAYS) {
+        fprintf(stderr, "usage: [-i IDLE_MS] FILE ADDRESS:PORT [GATEWAY:PORT]...\n");
+        return 2;
+    }
+    anabranch_node_defaults(&config);
+    config.connections = CONNECTIONS;
+    config.read = READ;
+    config.idle_ms = idle_ms;
+    config.gateways = gateways;
+    for (int i = 3; i < argc; i++) {
+        anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
+        gateway->id = (uint16_t)i;
+        gateway->hops = 1;
+        if (address_of(argv[i], gateway->address, &gateway->port) != 0)
+            return 2;
+    }
+    for (int i = 0; i < CONNECTIONS; i++)
+        connections[i].socket = -1;
+    if (store_open(argv[1]) != 0) {
+        perror(argv[1]);
+        return 1;
+    }
+    if (anabranch_node_init(&node, memory, sizeof memory, &config) != ANABRANCH_NODE_OK) {
+        fprintf(stderr, "the node wants %zu octets of memory\n", anabranch_node_memory(&config));
+        return 1;
+    }
+    if (anabranch_node_version() != ANABRANCH_NODE_VERSION || listen_on(argv[2]) != 0)
+        return 1;
+    paint();
+    failed = receive(node);
+    anabranch_node_counters_of(node, &counters);
+    fprintf(stderr, "octets %llu\nmemory %zu of %zu\nheap_peak %zu\nstack %zu\n",
+            (unsigned long long)anabranch_node_delivered(node), anabranch_node_memory(&config), sizeof memory,
+            anabranch_node_peak(node), stack_used());
+    fprintf(stderr, "held_peak %llu\nrejected %llu\nrestarts %llu\n", (unsigned long long)counters.held_peak,
+            (unsigned long long)counters.rejected, (unsigned long long)counters.restarts);
+    /* A transfer that was under way is lost, and the file is not there. */
+    return failed != 0 || !ended;
+}
