@@ -5,7 +5,7 @@ use std::mem::{offset_of, size_of};
 use std::process::Command;
 
 use anabranch_node::api::{self, abort, kind, refuse};
-use anabranch_testkit::embedded::{bare_metal, file, program};
+use anabranch_testkit::embedded::{bare_metal, file, library, program};
 
 /// The names after `before` in a text, in alphabetical order, each once.
 fn names(text: &str, before: &str) -> Vec<String> {
@@ -115,6 +115,35 @@ fn enemies_find_no_way_out_of_the_memory() {
         let said = String::from_utf8_lossy(&run.stdout);
         assert_eq!(run.status.code(), Some(0), "seed {seed}: {said}");
         println!("seed {seed}: {}", said.lines().last().unwrap_or_default());
+    }
+}
+
+/// Another library in Rust, with std, for the same C program.
+const OTHER: &str = r#"
+#[unsafe(no_mangle)]
+pub extern "C" fn other_sum(n: u32) -> u32 {
+    std::panic::set_hook(Box::new(|_| {}));
+    let numbers: std::collections::BTreeMap<String, u32> = (0..n).map(|i| (i.to_string(), i)).collect();
+    let outside = std::panic::catch_unwind(|| Vec::from_iter(0..n)[n as usize]);
+    if outside.is_err() { numbers.values().sum() } else { 0 }
+}
+"#;
+
+#[test]
+fn two_nodes_and_another_rust_library_share_a_program() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (source, other) = (folder.path().join("other.rs"), folder.path().join("libother.a"));
+    fs::write(&source, OTHER).expect("it can be written");
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--edition", "2024", "--crate-type", "staticlib", "-o"]).arg(&other).arg(&source);
+    assert!(rustc.status().expect("rustc starts").success());
+    let (two, ours) = (file("tests/two.c"), library(None));
+    // The linker takes a name from the first archive that has it.
+    for (name, sources) in [("other-first", &[&*two, &*other][..]), ("ours-first", &[&two, &ours, &other])] {
+        let linked = folder.path().join(name);
+        let Some(()) = program(sources, &linked) else { return };
+        let run = Command::new(&linked).output().expect("it starts");
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stdout));
     }
 }
 
