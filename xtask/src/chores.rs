@@ -93,6 +93,7 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
         Some((name, options)) if name == "suite-under-load" => crate::load::campaign(options),
         Some((name, options)) if name == "aodv-loops" => aodv_loops(options),
         Some((name, options)) if name == "rpl" => rpl(options),
+        Some((name, options)) if name == "embedded-flash" => embedded_flash(options),
         Some(_) => {
             let mut command =
                 cargo::command(&["run", "--profile", "dist", "--locked", "--package", "anabranch-lab"]);
@@ -153,6 +154,13 @@ fn rpl(options: &[String]) -> Result<(), Failure> {
     let known = [("--runs", "ANABRANCH_RPL_RUNS")];
     let given = numbers(options, &known, "rpl takes `--runs N`")?;
     longer(&["--profile", "dist"], "anabranch-sim", "rpl::", &[("ANABRANCH_RPL_RUNS", 100)], &given)
+}
+
+/// `campaign embedded-flash [--kills N] [--seed S]`: the C program with flash, killed while it receives, for longer.
+fn embedded_flash(options: &[String]) -> Result<(), Failure> {
+    let known = [("--kills", "ANABRANCH_FLASH_KILLS"), ("--seed", "ANABRANCH_FLASH_SEED")];
+    let given = numbers(options, &known, "embedded-flash takes `--kills N` and `--seed S`")?;
+    longer(&[], "anabranch-deploy", "embedded::flash", &[("ANABRANCH_FLASH_KILLS", 200)], &given)
 }
 
 /// What the test of faults reads.
@@ -228,6 +236,7 @@ mod tests {
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["rpl", "--seed", "2"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["embedded-flash", "--runs", "2"])), Err(Failure::Usage(_))));
         let seed = variables(&args(&["--seed", "7"]));
         assert_eq!(seed, Ok(vec![("ANABRANCH_FAULTS_SEED", 7)]));
         assert!(matches!(generate(&args(&["--chek"])), Err(Failure::Usage(_))));

@@ -21,7 +21,7 @@ enum { CONNECTIONS = 4, READ = 256, MEMORY = 11888, GATEWAYS = 3, SECOND = 1000 
 
 /* Where the file goes; 0, or -1 if that fails. Nothing may pass for the file before store_end. */
 static int store_open(const char *path);
-/* A file is offered: hands what is here of it to anabranch_node_have. */
+/* A file is offered: hands what is here of it to anabranch_node_have. 0, 1 if it is not wanted, or -1. */
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer);
 static int store_write(uint64_t offset, const uint8_t *octets, size_t n);
 /* These are all octets, and the right ones. The sender learns so after this. */
@@ -102,12 +102,16 @@ static void say(const char *word, uint64_t number)
 static int begin(anabranch_node *node)
 {
     anabranch_node_offer offer;
+    int wanted;
     if (!anabranch_node_offered(node, &offer))
         return 0;
     if (ended)
         return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_BUSY, 0);
-    if (store_begin(node, &offer) != 0)
+    wanted = store_begin(node, &offer);
+    if (wanted < 0)
         return -1;
+    if (wanted > 0)
+        return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_UNWANTED, 0);
     if (anabranch_node_accept(node, now()) != ANABRANCH_NODE_OK)
         return -1;
     say("begin ", offer.length);

@@ -1,15 +1,19 @@
 //! A C program with the static library receives what `push` sends through three gateways, all as processes of their own.
 
+use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::mem;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anabranch_testkit::contents;
 use anabranch_testkit::embedded::{file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
+use anabranch_testkit::prng::Prng;
 use anabranch_wire::set::{
     self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, TransferId, VERSION,
 };
@@ -306,4 +310,94 @@ fn octets_that_are_not_those_announced_are_not_published() {
         finishes(rig.push(&file, &["--no-resume", "--wait", "30 s"]));
         rig.ends_with(&file);
     }
+}
+
+/// What the flash of examples/flash.c holds as a file, if its journal says that there is one.
+fn in_flash(image: &Path) -> Option<Vec<u8>> {
+    const BLOCK: usize = 4096;
+    let image = fs::read(image).expect("it is there");
+    let length = usize::try_from(u64::from_le_bytes(image[8..16].try_into().expect("8 octets"))).ok()?;
+    let (valid, done) = (image[48] == 0, image[49] == 0);
+    (valid && done).then(|| image[BLOCK..][..length].to_vec())
+}
+
+/// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
+/// pushed again, or another. Returns how often a transfer went on from a block that was in the flash.
+fn flash_survives(seed: u64, kills: u64) -> Option<u64> {
+    let mut random = Prng::new(seed);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    program(&[&file("examples/flash.c")], &folder.join("flash"))?;
+    let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535", "--insecure"];
+    let gateway = Process::start(anabranch(&gateway).stdout(Stdio::null()));
+    let image = folder.join("image");
+    let node = || {
+        let mut node = Command::new(folder.join("flash"));
+        Process::start(node.args(["-i", "100", "image", "127.0.0.1:0", &gateway.address]).current_dir(folder))
+    };
+    let push = |to: &str| {
+        let arguments =
+            ["push", "file", "--to", to, "--quiet", "--insecure", "--no-resume", "--wait", "30 s"];
+        let mut push = anabranch(&arguments);
+        push.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+    };
+    let (mut present, mut killed, mut resumed) = (Vec::new(), 0, 0);
+    // A push that is killed may have delivered its file, and the node ends when the next is under way.
+    let mut before = Vec::new();
+    let mut receiver = node();
+    loop {
+        if present.is_empty() || random.chance(20) {
+            let octets = random.range(0..=200_000) as usize;
+            before = contents(octets).into_iter().map(|octet| octet ^ random.bits() as u8).collect();
+            mem::swap(&mut before, &mut present);
+            fs::write(folder.join("file"), &present).expect("it can be written");
+        }
+        let mut sender = push(&receiver.address);
+        let is_last = killed == kills;
+        // The last push has a node of its own: one that has its file already may be about to end.
+        let kill_node = is_last || killed + 1 == kills || random.chance(60);
+        if is_last {
+            assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push");
+        } else {
+            // Some pushes are over by then, and some have not begun.
+            let (_keep, never) = mpsc::channel::<()>();
+            let _ = never.recv_timeout(Duration::from_micros(random.range(0..=120_000)));
+            let first = if kill_node { &mut receiver.child } else { &mut sender };
+            first.kill().expect("it is ours");
+        }
+        let _ = sender.kill();
+        let _ = sender.wait();
+        let has_ended = receiver.child.try_wait().expect("it is ours").is_some();
+        if kill_node || has_ended {
+            let said: Vec<String> = receiver.errors.by_ref().lines().map_while(Result::ok).collect();
+            let from = said.iter().filter_map(|line| line.strip_prefix("from ")?.parse::<u64>().ok());
+            resumed += from.filter(|from| *from > 0).count() as u64;
+            let status = receiver.child.wait().expect("it is ours");
+            assert!(status.code().is_none_or(|code| code == 0), "seed {seed}: {status}: {said:?}");
+            if status.success() {
+                let found = in_flash(&image).expect("it has said so");
+                let is_right = found == present || found == before && !is_last;
+                assert!(is_right, "seed {seed}: a wrong file after {killed} kills: {said:?}");
+                fs::remove_file(&image).expect("it is there");
+                present.clear();
+            }
+            if is_last {
+                assert!(status.success(), "seed {seed}: {status}");
+                return Some(resumed);
+            }
+            receiver = node();
+        }
+        killed += 1;
+    }
+}
+
+/// The long form is `cargo xtask campaign embedded-flash`.
+#[test]
+fn flash_survives_kills_at_random_moments() {
+    let variable = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let kills = variable("ANABRANCH_FLASH_KILLS").unwrap_or(12);
+    let seed = variable("ANABRANCH_FLASH_SEED").unwrap_or(1);
+    let Some(resumed) = flash_survives(seed, kills) else { return };
+    println!("seed {seed}: {kills} kills, {resumed} transfers went on from what was in the flash");
+    assert!(resumed > 0, "nothing was put to the test");
 }

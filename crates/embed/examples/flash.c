@@ -1,0 +1,155 @@
+/* Receives one file by SET into flash memory and goes on after a reboot: flash [-i IDLE_MS] IMAGE ADDRESS:PORT [GATEWAY:PORT]...
+ *
+ * IMAGE is a file that behaves like NOR flash with erase blocks: an erased block is all 0xFF, writing only clears bits, and
+ * whatever was under way when the program is killed is half done. The first block is a journal, the others are the file. The
+ * exit code is 0 when all octets are in the flash, have the SHA-256 that was announced, and the journal says so.
+ *
+ *     journal  magic | length | digest of the file | valid | done | one octet for each block of the file
+ *
+ * Fields are written in this order and are 0xFF before. A block counts once it is all written; it is erased again
+ * before it is written again, as nobody knows how much of it a kill has left. */
+#include "posix.h"
+
+enum { BLOCK = 4096, PAGE = 256, BLOCKS = 2048 };
+
+/* What stands at the beginning of the journal. */
+struct journal {
+    uint8_t magic[8];
+    uint64_t length;
+    uint8_t digest[32];
+    /* 0 once the fields before it are written. */
+    uint8_t valid;
+    /* 0 once the file is complete and has its digest. */
+    uint8_t done;
+    /* 0 for each block that is written. */
+    uint8_t written[BLOCKS];
+};
+
+static const uint8_t magic[8] = "SETfla1";
+static int flash = -1;
+static struct journal journal;
+/* Where the next octet of the file goes, if a transfer is under way. */
+static uint64_t next;
+
+static int flash_read(uint64_t at, void *octets, size_t n)
+{
+    return pread(flash, octets, n, (off_t)at) == (ssize_t)n ? 0 : -1;
+}
+
+static int flash_erase(uint64_t block)
+{
+    uint8_t erased[PAGE];
+    memset(erased, 0xff, sizeof erased);
+    for (uint64_t at = block * BLOCK; at < (block + 1) * BLOCK; at += PAGE)
+        if (pwrite(flash, erased, PAGE, (off_t)at) != PAGE)
+            return -1;
+    return 0;
+}
+
+/* Clears bits: those that are 0 already stay so, whatever is written. At most a page. */
+static int flash_program(uint64_t at, const void *octets, size_t n)
+{
+    const uint8_t *wanted = octets;
+    uint8_t is[PAGE];
+    if (n > PAGE || flash_read(at, is, n) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        is[i] &= wanted[i];
+    return pwrite(flash, is, n, (off_t)at) == (ssize_t)n ? 0 : -1;
+}
+
+/* Writes a field of the journal, here and in the flash. */
+static int note(void *field, const void *octets, size_t n)
+{
+    memcpy(field, octets, n);
+    return flash_program((uint64_t)((uint8_t *)field - (uint8_t *)&journal), octets, n);
+}
+
+static int is_valid(void) { return journal.valid == 0 && memcmp(journal.magic, magic, sizeof magic) == 0; }
+
+/* Octets in blocks that count. */
+static uint64_t whole(void)
+{
+    uint64_t at = 0;
+    if (journal.done == 0)
+        return journal.length;
+    while (at < journal.length && journal.written[at / BLOCK] == 0)
+        at += BLOCK;
+    return at < journal.length ? at : journal.length;
+}
+
+/* The journal of another file, of which nothing is here. */
+static int journal_begin(const anabranch_node_offer *offer)
+{
+    static const uint8_t zero;
+    memset(&journal, 0xff, sizeof journal);
+    if (flash_erase(0) != 0 || note(journal.magic, magic, sizeof magic) != 0 ||
+        note(&journal.length, &offer->length, sizeof offer->length) != 0 ||
+        note(journal.digest, offer->digest, sizeof offer->digest) != 0)
+        return -1;
+    return note(&journal.valid, &zero, 1);
+}
+
+static int store_open(const char *path)
+{
+    flash = open(path, O_RDWR | O_CREAT, 0644);
+    /* What is not the beginning of a journal, as the zeros of a new image, is no journal. */
+    if (flash < 0 || ftruncate(flash, (1 + BLOCKS) * BLOCK) != 0)
+        return -1;
+    return flash_read(0, &journal, sizeof journal);
+}
+
+static int store_begin(anabranch_node *node, const anabranch_node_offer *offer)
+{
+    uint64_t have;
+    if (offer->length > (uint64_t)BLOCKS * BLOCK)
+        return 1;
+    if (offer->discard || !is_valid() || journal.length != offer->length ||
+        memcmp(journal.digest, offer->digest, sizeof journal.digest) != 0)
+        if (journal_begin(offer) != 0)
+            return -1;
+    have = whole();
+    for (next = 0; next < have;) {
+        size_t n = have - next < sizeof scratch ? (size_t)(have - next) : sizeof scratch;
+        if (flash_read(BLOCK + next, scratch, n) != 0)
+            return -1;
+        if (anabranch_node_have(node, scratch, n) != ANABRANCH_NODE_OK)
+            return -1;
+        next += n;
+    }
+    return 0;
+}
+
+static int store_write(uint64_t offset, const uint8_t *octets, size_t n)
+{
+    static const uint8_t zero;
+    if (offset != next)
+        return -1;
+    while (n > 0) {
+        size_t some = PAGE - next % PAGE < n ? (size_t)(PAGE - next % PAGE) : n;
+        if (next % BLOCK == 0 && flash_erase(1 + next / BLOCK) != 0)
+            return -1;
+        if (flash_program(BLOCK + next, octets, some) != 0)
+            return -1;
+        next += some, octets += some, n -= some;
+        if (next % BLOCK == 0 || next == journal.length)
+            if (note(&journal.written[(next - 1) / BLOCK], &zero, 1) != 0)
+                return -1;
+    }
+    return 0;
+}
+
+static int store_end(uint64_t length)
+{
+    static const uint8_t zero;
+    return length != next ? -1 : note(&journal.done, &zero, 1);
+}
+
+static int store_abort(uint32_t reason)
+{
+    /* What counts stays for the next try, unless it is known to be wrong. */
+    if (reason != ANABRANCH_NODE_ABORT_DIGEST)
+        return 0;
+    memset(&journal, 0xff, sizeof journal);
+    return flash_erase(0);
+}
