@@ -17,7 +17,12 @@
 
 #include "anabranch_node.h"
 
-enum { CONNECTIONS = 4, READ = 256, MEMORY = 11888, GATEWAYS = 3, SECOND = 1000 };
+enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
+#ifdef NOISE
+enum { BUFFER = 2048, READ = 128, MEMORY = 13216 };
+#else
+enum { BUFFER = 4096, READ = 256, MEMORY = 11912 };
+#endif
 
 /* Where the file goes; 0, or -1 if that fails. Nothing may pass for the file before store_end. */
 static int store_open(const char *path);
@@ -99,6 +104,80 @@ static void say(const char *word, uint64_t number)
     put(STDERR_FILENO, (const uint8_t *)line + n, sizeof line - n);
 }
 
+#ifdef NOISE
+/* Keys, as `anabranch key` writes them. */
+enum { SENDERS = 4 };
+static uint8_t secret[32], shared[32], senders[SENDERS][32], signer[32], gateway_keys[GATEWAYS][32];
+static anabranch_node_keys keys = {NULL, NULL, senders[0], 0, NULL};
+static int has_signer;
+
+int anabranch_node_entropy(void *octets, size_t n)
+{
+    int urandom = open("/dev/urandom", O_RDONLY);
+    ssize_t got = urandom < 0 ? -1 : read(urandom, octets, n);
+    close(urandom);
+    return got == (ssize_t)n ? 0 : -1;
+}
+
+/* The key of this kind in a file that has no other. */
+static int key_of(const char *path, const char *kind, uint8_t key[32])
+{
+    char line[128];
+    size_t word = strlen(kind);
+    FILE *in = fopen(path, "r");
+    int found = 0;
+    while (in != NULL && !found && fgets(line, sizeof line, in) != NULL)
+        if (strncmp(line, kind, word) == 0 && line[word] == ':') {
+            found = 1;
+            for (int i = 0; i < 32; i++) {
+                unsigned octet;
+                found &= sscanf(line + word + 1 + 2 * i, "%2x", &octet) == 1;
+                key[i] = (uint8_t)octet;
+            }
+        }
+    if (in != NULL)
+        fclose(in);
+    return found ? 0 : -1;
+}
+
+static int key_option(char option, const char *path)
+{
+    switch (option) {
+    case 'k':
+        keys.secret = secret;
+        return key_of(path, "x25519-secret", secret);
+    case 'p':
+        keys.shared = shared;
+        return key_of(path, "psk", shared);
+    case 's':
+        return keys.sender_count < SENDERS ? key_of(path, "x25519", senders[keys.sender_count++]) : -1;
+    case 'v':
+        has_signer = 1;
+        return key_of(path, "ed25519", signer);
+    case 'g':
+        keys.gateways = gateway_keys[0];
+        return key_of(path, "x25519", gateway_keys[0]);
+    default:
+        return -1;
+    }
+}
+
+/* Whether the one whose files are wanted has signed it. */
+static int is_wanted(anabranch_node *node) { return !has_signer || anabranch_node_signed_by(node, signer) == 1; }
+#else
+static int key_option(char option, const char *path)
+{
+    (void)option, (void)path;
+    return -1;
+}
+
+static int is_wanted(anabranch_node *node)
+{
+    (void)node;
+    return 1;
+}
+#endif
+
 static int begin(anabranch_node *node)
 {
     anabranch_node_offer offer;
@@ -107,7 +186,7 @@ static int begin(anabranch_node *node)
         return 0;
     if (ended)
         return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_BUSY, 0);
-    wanted = store_begin(node, &offer);
+    wanted = is_wanted(node) ? store_begin(node, &offer) : 1;
     if (wanted < 0)
         return -1;
     if (wanted > 0)
@@ -345,8 +424,13 @@ int main(int argc, char **argv)
     anabranch_node *node;
     int failed;
 
-    if (argc > 2 && strcmp(argv[1], "-i") == 0) {
-        idle_ms = (uint32_t)strtoul(argv[2], NULL, 10);
+    while (argc > 2 && argv[1][0] == '-') {
+        if (argv[1][1] == 'i')
+            idle_ms = (uint32_t)strtoul(argv[2], NULL, 10);
+        else if (key_option(argv[1][1], argv[2]) != 0) {
+            fprintf(stderr, "%s %s: no such option or key\n", argv[1], argv[2]);
+            return 2;
+        }
         argc -= 2, argv += 2;
     }
     if (argc < 3 || argc > 3 + GATEWAYS) {
@@ -355,9 +439,13 @@ int main(int argc, char **argv)
     }
     anabranch_node_defaults(&config);
     config.connections = CONNECTIONS;
+    config.buffer = BUFFER;
     config.read = READ;
     config.idle_ms = idle_ms;
     config.gateways = gateways;
+#ifdef NOISE
+    config.keys = &keys;
+#endif
     for (int i = 3; i < argc; i++) {
         anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
         gateway->id = (uint16_t)i;

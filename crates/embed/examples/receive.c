@@ -6,7 +6,7 @@
 #include "posix.h"
 
 static const char *path;
-static char part[96];
+static char part[80];
 static int file = -1;
 /* What is in the part. */
 static uint8_t digest[32];

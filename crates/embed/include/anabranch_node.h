@@ -61,6 +61,20 @@ typedef struct anabranch_node_gateway {
     uint8_t ipv6;
 } anabranch_node_gateway;
 
+/* Who the node is and whom it takes files from. Read by anabranch_node_memory and anabranch_node_init. */
+typedef struct anabranch_node_keys {
+    /* The node's X25519 secret key, for senders that are known by theirs: 32 octets, or null. */
+    const uint8_t *secret;
+    /* A key that node and sender share, for NNpsk0: 32 octets, or null. */
+    const uint8_t *shared;
+    /* X25519 public keys of senders, 32 octets each. */
+    const uint8_t *senders;
+    uint8_t sender_count;
+    /* X25519 public keys of the gateways, 32 octets each in the order of the table, which must stay where they are as long as
+     * there is the node; or null: then senders have to know them. */
+    const uint8_t *gateways;
+} anabranch_node_keys;
+
 typedef struct anabranch_node_config {
     /* Octets that may wait for others before them: 256 to 2^20. The sender has no more than that on its way. */
     uint32_t buffer;
@@ -76,6 +90,9 @@ typedef struct anabranch_node_config {
     uint8_t gateway_count;
     /* Must stay where they are as long as there is the node. */
     const anabranch_node_gateway *gateways;
+    /* With keys, nothing is taken that is not encrypted (docs/set-security.md); null without. A library that was built without
+     * the feature noise has no node with keys. */
+    const anabranch_node_keys *keys;
 } anabranch_node_config;
 
 /* What the program is to do. */
@@ -136,12 +153,16 @@ typedef struct anabranch_node_offer {
     uint64_t length;
     /* SHA-256 of the file. */
     uint8_t digest[32];
-    /* Ed25519 over length and digest (docs/set-security.md), which the library does not check; zeros without one. */
+    /* Ed25519 over length and digest (docs/set-security.md), see anabranch_node_signed_by; zeros without one. */
     uint8_t signature[64];
     /* 1 if there is a signature. */
     uint8_t has_signature;
     /* 1 if the sender wants what the node has of any file thrown away. */
     uint8_t discard;
+    /* 1 if the sender has shown its X25519 public key. */
+    uint8_t has_sender;
+    /* That key; zeros without one. */
+    uint8_t sender[32];
 } anabranch_node_offer;
 
 typedef struct anabranch_node_effect {
@@ -172,6 +193,10 @@ typedef struct anabranch_node anabranch_node;
 
 /* The program's own: what to do when the library finds itself wrong. It must not return. */
 void anabranch_node_panicked(void);
+
+/* The program's own, if the library was built with the feature noise: fills n octets with random numbers that nobody else can
+ * know, from hardware or a generator that was seeded so, and returns 0; anything else if it cannot, then nobody is answered. */
+int anabranch_node_entropy(void *octets, size_t n);
 
 uint32_t anabranch_node_version(void);
 
@@ -208,6 +233,9 @@ int anabranch_node_poll(anabranch_node *node, anabranch_node_effect *effect);
 
 /* 1, and *offer is the file that a sender offers; 0 if none waits for an answer. */
 int anabranch_node_offered(anabranch_node *node, anabranch_node_offer *offer);
+
+/* 1 if the offered file bears a signature of this Ed25519 public key of 32 octets, 0 if not. With the feature noise only. */
+int anabranch_node_signed_by(anabranch_node *node, const uint8_t *key);
 
 /* The program has these octets of the offered file, behind those of the last call: to resume, hand in all that is there, from
  * the beginning on, then accept. They count for the SHA-256, so that END speaks for them too. */

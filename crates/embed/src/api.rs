@@ -5,6 +5,9 @@ use core::ffi::c_int;
 /// Changes with the header: a program compares `ANABRANCH_NODE_VERSION` with what the library says.
 pub const VERSION: u32 = 2;
 
+/// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
+pub const MAX_CONNECTIONS: u8 = 8;
+
 /// Done.
 pub const OK: c_int = 0;
 /// A null pointer, or a configuration out of range.
@@ -82,6 +85,10 @@ pub struct Offer {
     pub has_signature: u8,
     /// 1 if the sender wants what the node has of any file thrown away.
     pub discard: u8,
+    /// 1 if the sender has shown its public key.
+    pub has_sender: u8,
+    /// Its public key; zeros without one.
+    pub sender: [u8; 32],
 }
 
 /// `anabranch_node_gateway`.
@@ -98,6 +105,22 @@ pub struct Gateway {
     pub hops: u8,
     /// 1 for IPv6, 0 for IPv4.
     pub ipv6: u8,
+}
+
+/// `anabranch_node_keys`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Keys {
+    /// The node's X25519 secret key, 32 octets, or null.
+    pub secret: *const u8,
+    /// A key that the node shares with senders, 32 octets, or null.
+    pub shared: *const u8,
+    /// X25519 public keys of senders, 32 octets each.
+    pub senders: *const u8,
+    /// Their number.
+    pub sender_count: u8,
+    /// X25519 public keys of the gateways, 32 octets each, or null.
+    pub gateways: *const u8,
 }
 
 /// `anabranch_node_config`.
@@ -118,6 +141,8 @@ pub struct Config {
     pub gateway_count: u8,
     /// The gateways that senders are told of.
     pub gateways: *const Gateway,
+    /// Null without encryption.
+    pub keys: *const Keys,
 }
 
 /// `anabranch_node_effect`.

@@ -160,6 +160,8 @@ impl From<&api::Config> for Sizes {
             read: config.read,
             connections: config.connections,
             gateways: config.gateway_count,
+            // SAFETY: they are null or the caller's.
+            senders: unsafe { config.keys.as_ref() }.map(|keys| keys.sender_count),
         }
     }
 }
@@ -188,6 +190,7 @@ unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
         connections: sizes.connections,
         gateway_count: 0,
         gateways: ptr::null(),
+        keys: ptr::null(),
     };
     // SAFETY: the caller has room for a configuration there.
     unsafe { config.write(defaults) }
@@ -235,9 +238,17 @@ unsafe extern "C" fn anabranch_node_init(
         let handle = octets.as_ptr().cast::<u8>().add(skipped).cast::<Handle>();
         let heap = Heap::new(handle.add(1).cast(), for_heap);
         handle.write(Handle { arena: Arena { heap, peak: 0 }, node: None, polled: None });
-        let options = Config { sizes, idle: Duration::from_millis(config.idle_ms.into()), gateways };
+        let keys =
+            config.keys.as_ref().map(|keys| keys.gateways.cast::<[u8; 32]>()).filter(|keys| !keys.is_null());
+        let gateway_keys = keys.map_or(&[][..], |keys| slice::from_raw_parts(keys, gateways.len()));
+        let idle = Duration::from_millis(config.idle_ms.into());
+        let options = Config { sizes, idle, gateways, gateway_keys };
         CURRENT.store(&raw mut (*handle).arena, Ordering::Relaxed);
         (*handle).node = Node::new(options);
+        #[cfg(feature = "noise")]
+        if let Some(keys) = config.keys.as_ref() {
+            (*handle).node = (*handle).node.take().map(|node| node.secured(noise::keys(&sizes, keys)));
+        }
         CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
         if (*handle).node.is_none() {
             return api::ARGUMENT;
@@ -395,6 +406,8 @@ unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Of
         signature: file.signature.unwrap_or([0; 64]),
         has_signature: file.signature.is_some().into(),
         discard: file.discard.into(),
+        has_sender: call.node.sender().is_some().into(),
+        sender: call.node.sender().unwrap_or([0; 32]),
     };
     // SAFETY: the caller has room for it there.
     unsafe { out.write(offer) };
@@ -484,4 +497,64 @@ unsafe extern "C" fn anabranch_node_counters_of(node: *mut Handle, out: *mut api
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else { return };
     // SAFETY: the caller has room for them there.
     unsafe { out.write(call.node.counters()) }
+}
+
+/// Keys and entropy of the program, and signatures.
+#[cfg(feature = "noise")]
+mod noise {
+    use alloc::boxed::Box;
+
+    use anabranch_secure::{FileDigest, NoEntropy, PublicKey, SecretKey, SharedKey, Signature, VerifyingKey};
+
+    use super::*;
+    use crate::guards::Keys;
+
+    unsafe extern "C" {
+        /// The program's: fills `n` octets with random numbers that nobody can know, and returns 0.
+        fn anabranch_node_entropy(octets: *mut c_void, n: usize) -> c_int;
+    }
+
+    fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
+        // SAFETY: there are so many octets.
+        let done = unsafe { anabranch_node_entropy(octets.as_mut_ptr().cast(), octets.len()) };
+        if done == 0 { Ok(()) } else { Err(NoEntropy) }
+    }
+
+    /// SAFETY: it is null, or 32 octets are there.
+    unsafe fn key(octets: *const u8) -> Option<[u8; 32]> {
+        // SAFETY: the caller's promise.
+        unsafe { octets.cast::<[u8; 32]>().as_ref() }.copied()
+    }
+
+    /// SAFETY: what `keys` points to is there.
+    pub(super) unsafe fn keys(sizes: &Sizes, keys: &api::Keys) -> Box<Keys> {
+        // SAFETY: the caller's promise.
+        let (own, shared) = unsafe { (key(keys.secret), key(keys.shared)) };
+        let own = own.map(SecretKey::from_octets);
+        let shared = shared.map(SharedKey::from_octets);
+        let count = if keys.senders.is_null() { 0 } else { usize::from(keys.sender_count) };
+        let senders = (0..count).filter_map(|i| {
+            // SAFETY: there are so many.
+            unsafe { key(keys.senders.add(32 * i)) }.map(PublicKey)
+        });
+        let mut all = alloc::vec::Vec::with_capacity(count);
+        all.extend(senders);
+        Keys::new(sizes.buffer, own, shared, all, entropy)
+    }
+
+    /// 1 if the offered file bears a signature of this Ed25519 key, 0 otherwise.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn anabranch_node_signed_by(node: *mut Handle, signer: *const u8) -> c_int {
+        // SAFETY: the node is the caller's, and it is in no other call; the key has 32 octets.
+        let (Some(call), Some(signer)) = (unsafe { Call::begin(node) }, unsafe { key(signer) }) else {
+            return api::ARGUMENT;
+        };
+        let signed = call.node.offer().and_then(|request| {
+            let file = request.file?;
+            let digest = FileDigest { length: request.length, sha256: file.digest };
+            let signer = VerifyingKey::from_octets(&signer)?;
+            Some(signer.has_signed(&digest, &Signature(file.signature?)))
+        });
+        signed.unwrap_or(false).into()
+    }
 }

@@ -4,6 +4,7 @@
 //! is in memory that the program gives at the beginning, and how much that must be is known before: [`sizes`].
 //!
 //! * [`node`] is the receiver with bounds: so many connections, so much of what comes at once.
+//! * [`guards`] is encryption, with the feature `noise`.
 //! * [`api`] is what C sees: the types of `include/anabranch_node.h`.
 //! * `c`, with the feature of that name: its functions, the allocator over the caller's memory, the panic handler.
 
@@ -14,5 +15,6 @@ extern crate alloc;
 pub mod api;
 #[cfg(feature = "c")]
 mod c;
+pub mod guards;
 pub mod node;
 pub mod sizes;

@@ -1,7 +1,9 @@
 //! The receiver with bounds.
 
+use core::iter;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use anabranch_core::set::{
     Effect, Energy, FileIdentity, Gateway, Receiver, RefuseReason, Request, StreamClose, StreamEvent,
@@ -11,8 +13,9 @@ use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::api::{self, abort};
-use crate::sizes::{MAX_CONNECTIONS, Sizes};
+use crate::api::{self, MAX_CONNECTIONS, abort};
+use crate::guards::Keys;
+use crate::sizes::Sizes;
 
 /// Options of a [`Node`].
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,8 @@ pub struct Config {
     pub idle: Duration,
     /// The gateways that senders are told of.
     pub gateways: &'static [api::Gateway],
+    /// Their X25519 public keys, or none, where the sizes have `senders`.
+    pub gateway_keys: &'static [[u8; 32]],
 }
 
 /// Why a call did nothing.
@@ -87,6 +92,7 @@ enum Slot {
 pub struct Node {
     config: Config,
     receiver: Receiver,
+    keys: Option<Box<Keys>>,
     slots: [Slot; MAX_CONNECTIONS as usize],
     /// All events of the last call have been polled.
     settled: bool,
@@ -108,8 +114,13 @@ impl Node {
     pub fn new(config: Config) -> Option<Self> {
         let fits = usize::from(config.sizes.gateways) == config.gateways.len();
         let rows = config.gateways.iter().all(|row| row.hops > 0 && row.ipv6 <= 1);
-        (config.sizes.are_possible() && fits && rows).then(|| Self {
+        let keys = match config.gateway_keys.len() {
+            0 => true,
+            n => n == config.gateways.len() && config.sizes.senders.is_some(),
+        };
+        (config.sizes.are_possible() && fits && rows && keys).then(|| Self {
             receiver: receiver(&config),
+            keys: None,
             config,
             slots: [Slot::Free; MAX_CONNECTIONS as usize],
             settled: true,
@@ -123,6 +134,16 @@ impl Node {
         })
     }
 
+    /// Takes files from those who are known by these keys, and nothing that is not encrypted. The sizes have `senders`.
+    pub fn secured(self, keys: Box<Keys>) -> Self {
+        Self { keys: Some(keys), ..self }
+    }
+
+    /// The public key of the sender whose file is offered, if it has shown one.
+    pub fn sender(&self) -> Option<[u8; 32]> {
+        self.keys.as_ref()?.sender(self.offer()?.transfer)
+    }
+
     /// Octets of heap that must be free, in one piece, whenever anything but [`Node::poll`] is called.
     pub fn needs(&self) -> usize {
         self.config.sizes.needs()
@@ -132,12 +153,15 @@ impl Node {
     pub fn accepted(&mut self, now: Instant) -> Result<StreamId, Error> {
         let now = self.begin(now)?;
         let most = usize::from(self.config.sizes.connections);
-        let Some(slot) = self.slots[..most].iter_mut().find(|slot| **slot == Slot::Free) else {
+        let Some(slot) = self.slots[..most].iter().position(|slot| *slot == Slot::Free) else {
             self.counters.refused += 1;
             return Err(Error::Full);
         };
         let stream = self.receiver.handle_accepted(now);
-        *slot = Slot::Open(stream);
+        self.slots[slot] = Slot::Open(stream);
+        if let Some(keys) = &mut self.keys {
+            keys.open(slot);
+        }
         self.settled = false;
         Ok(stream)
     }
@@ -145,21 +169,60 @@ impl Node {
     /// Octets have come, in order. Takes as many as it may at once and returns how many: the rest is to be handed in again.
     pub fn data(&mut self, now: Instant, stream: StreamId, octets: &[u8]) -> Result<usize, Error> {
         let n = octets.len().min(usize::from(self.config.sizes.read));
-        self.event(now, stream, |_| StreamEvent::Data(Bytes::copy_from_slice(&octets[..n])))?;
+        let octets = &octets[..n];
+        if self.keys.is_none() {
+            return self
+                .event(now, stream, |_| StreamEvent::Data(Bytes::copy_from_slice(octets)))
+                .map(|()| n);
+        }
+        self.begin(now)?;
+        let slot = self.slot(stream).ok_or(Error::Stream)?;
+        match self.keys.as_mut().map(|keys| keys.read(slot, stream, octets)) {
+            // There may be an answer to a greeting all the same.
+            Some(Ok(plain)) if plain.is_empty() => self.settled = false,
+            Some(Ok(plain)) => self.event(now, stream, |_| StreamEvent::Data(plain))?,
+            Some(Err(_)) | None => self.reject(now, slot, stream)?,
+        }
         Ok(n)
+    }
+
+    /// Resets a stream that is not as encryption wants it.
+    fn reject(&mut self, now: Instant, slot: usize, stream: StreamId) -> Result<(), Error> {
+        self.counters.rejected += 1;
+        self.event(now, stream, |_| StreamEvent::Closed(StreamClose::Graceful))?;
+        self.slots[slot] = Slot::Condemned(stream);
+        Ok(())
+    }
+
+    fn slot(&self, stream: StreamId) -> Option<usize> {
+        self.slots.iter().position(|slot| *slot == Slot::Open(stream))
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.slots[slot] = Slot::Free;
+        if let Some(keys) = &mut self.keys {
+            keys.close(slot);
+        }
     }
 
     /// The other side will send no more.
     pub fn ended(&mut self, now: Instant, stream: StreamId) -> Result<(), Error> {
-        self.event(now, stream, |_| StreamEvent::Ended)
+        let keys = self.keys.as_deref();
+        let is_cut = |slot: &usize| keys.is_some_and(|keys| !keys.is_between_records(*slot));
+        match self.slot(stream).filter(is_cut).filter(|_| self.settled) {
+            Some(slot) => self.reject(now, slot, stream),
+            None => self.event(now, stream, |_| StreamEvent::Ended),
+        }
     }
 
     /// The connection is gone, however it went.
     pub fn closed(&mut self, now: Instant, stream: StreamId) -> Result<(), Error> {
-        self.event(now, stream, |slot| {
-            *slot = Slot::Free;
-            StreamEvent::Closed(StreamClose::Graceful)
-        })
+        let slot = self.slot(stream);
+        self.event(now, stream, |_| StreamEvent::Closed(StreamClose::Graceful))?;
+        if let Some(slot) = slot {
+            self.free(slot);
+        }
+        Ok(())
     }
 
     /// Time has passed.
@@ -237,11 +300,14 @@ impl Node {
         if let Some(reason) = self.aborted.take() {
             return Some(Event::Abort(reason));
         }
-        for slot in &mut self.slots {
-            if let Slot::Condemned(stream) = *slot {
-                *slot = Slot::Free;
+        for slot in 0..self.slots.len() {
+            if let Slot::Condemned(stream) = self.slots[slot] {
+                self.free(slot);
                 return Some(Event::Stream(Effect::Abort { stream }));
             }
+        }
+        if let Some((stream, octets)) = self.keys.as_mut().and_then(|keys| keys.take_answer()) {
+            return Some(Event::Stream(Effect::Write { stream, octets }));
         }
         loop {
             // Octets come before whatever speaks of them: the answer that completes the file is not out yet.
@@ -267,10 +333,17 @@ impl Node {
                     return Some(Event::Deliver { at, octets });
                 }
                 Effect::Abort { stream } => {
-                    if let Some(slot) = self.slots.iter_mut().find(|slot| **slot == Slot::Open(stream)) {
-                        *slot = Slot::Free;
+                    if let Some(slot) = self.slot(stream) {
+                        self.free(slot);
                     }
                     return Some(Event::Stream(effect));
+                }
+                Effect::Write { stream, octets } if self.keys.is_some() => {
+                    let slot = self.slot(stream);
+                    let sealed = slot.zip(self.keys.as_mut()).map(|(slot, keys)| keys.seal(slot, &octets));
+                    // Whoever has gone meanwhile, or has not shown who it is, hears nothing.
+                    let Some(Ok(octets)) = sealed else { continue };
+                    return Some(Event::Stream(Effect::Write { stream, octets }));
                 }
                 effect => return Some(Event::Stream(effect)),
             }
@@ -353,6 +426,7 @@ impl Node {
                 *slot = Slot::Condemned(stream);
             }
         }
+        let _ = self.keys.as_mut().and_then(|keys| keys.take_answer());
         // All of the old one goes before any of the new one comes.
         self.receiver =
             Receiver::new(Sizes { buffer: 0, ..self.config.sizes }.receiver(self.config.idle, Vec::new()));
@@ -392,7 +466,8 @@ impl Node {
 
 /// A receiver whose queue and table of streams have grown already as far as they ever will.
 fn receiver(config: &Config) -> Receiver {
-    let gateways = config.gateways.iter().map(row).collect();
+    let keys = config.gateway_keys.iter().copied().map(Some).chain(iter::repeat(None));
+    let gateways = config.gateways.iter().zip(keys).map(|(row, key)| self::row(row, key)).collect();
     let mut receiver = Receiver::new(config.sizes.receiver(config.idle, gateways));
     let some = 0..config.sizes.effects() / 2;
     let streams: Vec<StreamId> = some.map(|_| receiver.handle_accepted(Instant::ZERO)).collect();
@@ -403,7 +478,7 @@ fn receiver(config: &Config) -> Receiver {
     receiver
 }
 
-fn row(row: &api::Gateway) -> Gateway {
+fn row(row: &api::Gateway, key: Option<[u8; 32]>) -> Gateway {
     let [a, b, c, d, ..] = row.address;
     let ip = if row.ipv6 == 1 {
         IpAddr::V6(Ipv6Addr::from(row.address))
@@ -411,7 +486,7 @@ fn row(row: &api::Gateway) -> Gateway {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     Gateway {
-        key: None,
+        key,
         id: row.id,
         address: SocketAddr::new(ip, row.port),
         energy: Energy::High,

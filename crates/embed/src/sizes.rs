@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use anabranch_core::set::{Effect, Gateway, Grant, Holding, MAX_NODE_HEADER, Receiver, ReceiverConfig};
 use anabranch_core::time::Duration;
 
-/// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
-pub const MAX_CONNECTIONS: u8 = 8;
+use crate::api::MAX_CONNECTIONS;
+use crate::guards::octets;
 
 /// Entries of a B-tree's node.
 const ENTRIES: usize = 11;
@@ -50,12 +50,14 @@ pub struct Sizes {
     pub connections: u8,
     /// Gateways in the table.
     pub gateways: u8,
+    /// With encryption, the number of senders that are known by their keys.
+    pub senders: Option<u8>,
 }
 
 impl Default for Sizes {
     /// Three sessions, and a fourth connection for requests.
     fn default() -> Self {
-        Self { buffer: 4096, pieces: 32, read: 512, connections: 4, gateways: 3 }
+        Self { buffer: 4096, pieces: 32, read: 512, connections: 4, gateways: 3, senders: None }
     }
 }
 
@@ -67,17 +69,31 @@ impl Sizes {
             && (16..=4096).contains(&self.read)
             && (1..=MAX_CONNECTIONS).contains(&self.connections)
             && self.gateways <= 15
+            && (self.senders.is_none() || cfg!(feature = "noise"))
     }
 
     /// Octets of the heap that one call takes, and then one effect: all that they allocate together.
     pub fn needs(&self) -> usize {
         let connections = usize::from(self.connections);
         let gateways = usize::from(self.gateways);
-        let table = 9 + 24 * gateways;
+        let table = self.table();
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
-        self.passed() + HEADER + acks.max(begin) + DELIVERED + ROUNDING
+        let encryption = self.senders.map_or(0, |_| octets::needs(self.buffer, self.read));
+        self.passed() + HEADER + acks.max(begin) + self.effect() + ROUNDING + encryption
+    }
+
+    /// Octets of the heap that an effect takes when it is polled, at most.
+    pub fn effect(&self) -> usize {
+        // A table or an acknowledgement with 15 ranges is copied into a record.
+        self.senders.map_or(DELIVERED, |_| (self.table() + 32).max(DELIVERED + 64))
+    }
+
+    /// Octets of an ACCEPT.
+    fn table(&self) -> usize {
+        let key = if self.senders.is_some() { 32 } else { 0 };
+        9 + (24 + key) * usize::from(self.gateways)
     }
 
     /// Octets of the heap that last from call to call.
@@ -92,6 +108,7 @@ impl Sizes {
             + usize::from(self.gateways) * size_of::<Gateway>()
             + connections * HEADER
             + QUEUE * Receiver::WAITING_OCTETS
+            + self.senders.map_or(0, |senders| octets::lasting(self.buffer, self.connections, senders))
     }
 
     /// Octets of heap with which no call runs out.

@@ -1,10 +1,15 @@
 //! Handshakes of one round trip: who speaks, with whom, and for what.
 
+#[cfg(feature = "std")]
 use bytes::{BufMut, Bytes, BytesMut};
+#[cfg(feature = "std")]
 use snow::{Builder, HandshakeState};
 
+#[cfg(feature = "std")]
 use crate::frames::LENGTH;
-use crate::keys::{PublicKey, SecretKey, SharedKey};
+#[cfg(feature = "std")]
+use crate::keys::PublicKey;
+use crate::keys::{SecretKey, SharedKey};
 
 /// The first octet of a stream that begins with a handshake: a message type that SET itself does not have, and the pattern.
 const GREETING: u8 = 0xb0;
@@ -29,18 +34,21 @@ pub(crate) enum Purpose {
     /// A transfer, from end to end.
     Transfer,
     /// To be served by a gateway.
+    #[cfg(feature = "std")]
     Hop,
 }
 
 impl Purpose {
-    const fn prologue(self) -> &'static [u8] {
+    pub(crate) const fn prologue(self) -> &'static [u8] {
         match self {
             Self::Transfer => b"anabranch 1 transfer",
+            #[cfg(feature = "std")]
             Self::Hop => b"anabranch 1 hop",
         }
     }
 }
 
+#[cfg(feature = "std")]
 /// Whom one has to convince, and with what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Proof<'a> {
@@ -50,24 +58,31 @@ pub(crate) enum Proof<'a> {
     Shared(&'a SharedKey),
 }
 
+#[cfg(feature = "std")]
 /// A handshake that did not hold.
 #[derive(Debug)]
 pub(crate) struct Failed;
 
+#[cfg(feature = "std")]
 impl From<snow::Error> for Failed {
     fn from(_: snow::Error) -> Self {
         Self
     }
 }
 
-fn builder(pattern: Pattern, purpose: Purpose) -> Result<Builder<'static>, Failed> {
-    let name = match pattern {
+pub(crate) const fn name(pattern: Pattern) -> &'static str {
+    match pattern {
         Pattern::Known => KNOWN,
         Pattern::Shared => SHARED,
-    };
-    Ok(Builder::new(name.parse()?).prologue(purpose.prologue())?)
+    }
 }
 
+#[cfg(feature = "std")]
+fn builder(pattern: Pattern, purpose: Purpose) -> Result<Builder<'static>, Failed> {
+    Ok(Builder::new(name(pattern).parse()?).prologue(purpose.prologue())?)
+}
+
+#[cfg(feature = "std")]
 /// Begins a handshake. `ephemeral` is for test vectors; otherwise it is drawn.
 pub(crate) fn begin(
     purpose: Purpose,
@@ -86,6 +101,7 @@ pub(crate) fn begin(
     Ok(builder.build_initiator()?)
 }
 
+#[cfg(feature = "std")]
 /// Answers one that somebody else has begun.
 pub(crate) fn respond(
     purpose: Purpose,
@@ -111,6 +127,16 @@ pub(crate) enum Own<'a> {
     Shared(&'a SharedKey),
 }
 
+impl Own<'_> {
+    pub(crate) const fn pattern(&self) -> Pattern {
+        match self {
+            Self::Known(_) => Pattern::Known,
+            Self::Shared(_) => Pattern::Shared,
+        }
+    }
+}
+
+#[cfg(feature = "std")]
 /// The first message, with the octet before it that says what it is.
 pub(crate) fn first(pattern: Pattern, noise: &mut HandshakeState, payload: &[u8]) -> Result<Bytes, Failed> {
     let mut octets = BytesMut::with_capacity(1 + LENGTH + MAX_GREETING);
@@ -119,6 +145,7 @@ pub(crate) fn first(pattern: Pattern, noise: &mut HandshakeState, payload: &[u8]
     Ok(octets.freeze())
 }
 
+#[cfg(feature = "std")]
 /// A message of a handshake, framed.
 pub(crate) fn message(noise: &mut HandshakeState, payload: &[u8]) -> Result<Bytes, Failed> {
     let mut octets = [0; MAX_GREETING];
@@ -126,6 +153,7 @@ pub(crate) fn message(noise: &mut HandshakeState, payload: &[u8]) -> Result<Byte
     Ok(crate::frames::frame(&octets[..n]))
 }
 
+#[cfg(feature = "std")]
 /// The payload of a message.
 pub(crate) fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Bytes, Failed> {
     let mut payload = [0; MAX_GREETING];
@@ -133,6 +161,7 @@ pub(crate) fn read(noise: &mut HandshakeState, message: &[u8]) -> Result<Bytes, 
     Ok(Bytes::copy_from_slice(&payload[..n]))
 }
 
+#[cfg(feature = "std")]
 /// Whose key the other end has shown; `None` where it has a shared one.
 pub(crate) fn peer(remote_static: Option<&[u8]>) -> Option<PublicKey> {
     remote_static.and_then(|key| key.try_into().ok()).map(PublicKey)

@@ -117,6 +117,8 @@ pub struct Guard {
     frames: Frames,
     /// At a gateway or a node: who is at the other end, once that is known.
     member: Option<Arc<Member>>,
+    /// Octets of plaintext in a record that we seal, at most.
+    most: usize,
 }
 
 impl Guard {
@@ -162,8 +164,20 @@ impl Guard {
     }
 
     fn at(stage: Stage) -> Self {
-        let (plain, ready) = (VecDeque::new(), VecDeque::new());
-        Self { stage, plain, ready, waiting: 0, frames: Frames::default(), member: None }
+        Self {
+            stage,
+            plain: VecDeque::new(),
+            waiting: 0,
+            ready: VecDeque::new(),
+            frames: Frames::default(),
+            member: None,
+            most: MAX_PLAIN,
+        }
+    }
+
+    /// Seals at most so many octets in a record, and no more than [`MAX_PLAIN`]: the peer has room for no more.
+    pub fn sealing_at_most(self, most: usize) -> Self {
+        Self { most: most.min(MAX_PLAIN), ..self }
     }
 
     /// Nothing is added, and nothing taken away.
@@ -277,9 +291,10 @@ impl Guard {
             return None;
         };
         let mut gathered = [0; MAX_PLAIN];
+        let most = self.most;
         let mut n = 0;
         while let Some(front) = self.plain.front_mut() {
-            let part = front.len().min(MAX_PLAIN - n);
+            let part = front.len().min(most - n);
             gathered[n..n + part].copy_from_slice(&front.split_to(part));
             n += part;
             if !front.is_empty() {

@@ -3,13 +3,17 @@
 //! A key is one line of text: what it is, a colon, and its octets in hexadecimal. A file of keys has one to a line; lines that
 //! are empty or begin with `#` say nothing.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
-use snow::params::DHChoice;
-use snow::resolvers::{CryptoResolver, DefaultResolver};
+use curve25519_dalek::constants::X25519_BASEPOINT;
 
-use crate::octets::{Hex, KEY, NoEntropy, Secret, from_hex};
+#[cfg(feature = "std")]
+use crate::octets::NoEntropy;
+use crate::octets::{Hex, KEY, Secret, from_hex};
 use crate::signature::{SigningKey, VerifyingKey};
 
 /// A secret that nobody else may have: an X25519 private key. It is not shown by `Debug`, and is overwritten when it goes.
@@ -29,6 +33,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// The host has no entropy to give.
+    #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(Self)
     }
@@ -40,13 +45,7 @@ impl SecretKey {
 
     /// What others may know.
     pub fn public(&self) -> PublicKey {
-        let mut public = PublicKey([0; KEY]);
-        // The resolver is asked for the curve that this crate is built with.
-        if let Some(mut dh) = DefaultResolver.resolve_dh(&DHChoice::Curve25519) {
-            dh.set(self.octets());
-            public.0.copy_from_slice(dh.pubkey());
-        }
-        public
+        PublicKey(X25519_BASEPOINT.mul_clamped(*self.octets()).to_bytes())
     }
 
     pub(crate) const fn octets(&self) -> &[u8; KEY] {
@@ -59,6 +58,7 @@ impl SharedKey {
     ///
     /// # Errors
     /// The host has no entropy to give.
+    #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(Self)
     }

@@ -6,24 +6,42 @@
 //!
 //! What is on the wire, octet by octet: `docs/set-security.md`.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;
+
+#[cfg(feature = "std")]
 mod frames;
+#[cfg(feature = "std")]
 mod gateway;
 mod greeting;
+#[cfg(feature = "std")]
 mod guard;
 mod keys;
+#[cfg(feature = "std")]
 mod node;
 mod octets;
+#[cfg(feature = "std")]
 mod record;
+#[cfg(feature = "std")]
 mod roster;
+#[cfg(feature = "std")]
 mod sender;
 mod signature;
+pub mod small;
 
+#[cfg(feature = "std")]
 pub use self::gateway::Doorkeeper;
+#[cfg(feature = "std")]
 pub use self::guard::{Guard, Refused};
 pub use self::keys::{BadKey, KeyText, PublicKey, SecretKey, SharedKey};
+#[cfg(feature = "std")]
 pub use self::node::{NodeKeys, WhoMay};
 pub use self::octets::NoEntropy;
+#[cfg(feature = "std")]
 pub use self::record::{MAX_PLAIN, OVERHEAD, TransferKeys};
+#[cfg(feature = "std")]
 pub use self::roster::{Ledger, Peer};
+#[cfg(feature = "std")]
 pub use self::sender::{Acquaintance, SenderKeys};
 pub use self::signature::{BadSignature, FileDigest, Signature, SigningKey, VerifyingKey};

@@ -1,7 +1,9 @@
 //! The octets of keys: where they come from and how they are shown.
 
-use std::fmt;
+use alloc::boxed::Box;
+use core::fmt;
 
+#[cfg(feature = "std")]
 use snow::resolvers::{CryptoResolver, DefaultResolver};
 
 /// Octets of each key.
@@ -19,6 +21,7 @@ pub(crate) struct Secret(Box<[u8; KEY]>);
 
 impl Secret {
     /// Random octets.
+    #[cfg(feature = "std")]
     pub(crate) fn random() -> Result<Self, NoEntropy> {
         let mut secret = Self(Box::new([0; KEY]));
         let mut random = DefaultResolver.resolve_rng().ok_or(NoEntropy)?;
@@ -53,7 +56,7 @@ impl Drop for Secret {
 /// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
 fn overwrite(octets: &mut [u8; KEY]) {
     *octets = [0; KEY];
-    std::hint::black_box(octets);
+    core::hint::black_box(octets);
 }
 
 /// Octets in hexadecimal.

@@ -3,12 +3,15 @@
 //! What is signed is not the file but its length and SHA-256, behind a text that no other program signs: the signature can be
 //! checked before the first octet has come, and the octets against the digest as they come.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::boxed::Box;
+use core::fmt;
+use core::str::FromStr;
 
 use ed25519_dalek::Signer;
 
-use crate::octets::{Hex, KEY, NoEntropy, Secret, from_hex};
+use crate::octets::{Hex, KEY, from_hex};
+#[cfg(feature = "std")]
+use crate::octets::{NoEntropy, Secret};
 
 /// Octets of a signature.
 const SIGNATURE: usize = 64;
@@ -73,6 +76,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// The host has no entropy to give.
+    #[cfg(feature = "std")]
     pub fn generate() -> Result<Self, NoEntropy> {
         Secret::random().map(|secret| Self::new(secret.octets()))
     }

@@ -19,6 +19,8 @@ pub struct Sections {
     pub data: u64,
     /// Those that begin as zero.
     pub bss: u64,
+    /// Of the text, tables for unwinding, which a device leaves out.
+    pub unwinding: u64,
 }
 
 /// The repository.
@@ -31,21 +33,42 @@ pub fn file(path: &str) -> PathBuf {
     root().join("crates/embed").join(path)
 }
 
+/// What is built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Nothing is encrypted.
+    Plain,
+    /// With the feature `noise`, and `NOISE` defined for C.
+    Noise,
+}
+
+/// The vector instructions that the cryptographic crates would look for are as much text as the rest of them, and small nodes have
+/// none. docs/embedded.md has the same.
+const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
+    -C force-unwind-tables=no";
+
 /// Builds the archive, for this machine or for another target.
 ///
 /// # Panics
 ///
 /// If it does not build.
-pub fn library(target: Option<&str>) -> PathBuf {
+pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     // A directory of its own: whoever runs these tests holds the other one's lock.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from).join("for-c");
+    let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
+    let (built, features) = match kind {
+        Kind::Plain => (built.join("for-c"), "c"),
+        Kind::Noise => (built.join("for-c-noise"), "c,noise"),
+    };
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root()).arg("rustc").arg("--target-dir").arg(&built);
     cargo.args(["--quiet", "--locked", "--package", "anabranch-embed", "--lib", "--crate-type", "staticlib"]);
-    cargo.args(["--features", "c", "--profile", "embedded"]);
+    cargo.args(["--features", features, "--profile", "embedded"]);
     cargo.args(target.iter().flat_map(|target| ["--target", target]));
+    if kind == Kind::Noise {
+        cargo.env("RUSTFLAGS", SMALL);
+    }
     // `cargo xtask test --slowest` sets it for libtest; build scripts would run again because of it.
     cargo.env_remove("RUSTC_BOOTSTRAP");
     let output = cargo.output().expect("cargo starts");
@@ -58,11 +81,14 @@ pub fn library(target: Option<&str>) -> PathBuf {
 /// # Panics
 ///
 /// If it does not compile without a warning.
-pub fn program(sources: &[&Path], program: &Path) -> Option<()> {
+pub fn program(kind: Kind, sources: &[&Path], program: &Path) -> Option<()> {
     let compiler = find_or_install("cc", "gcc")?;
     let mut cc = Command::new(compiler);
     cc.args(["-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(file("include"));
-    cc.args(sources).arg(library(None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
+    if kind == Kind::Noise {
+        cc.arg("-DNOISE");
+    }
+    cc.args(sources).arg(library(kind, None)).args(["-Wl,--gc-sections", "-Wl,-z,now", "-o"]).arg(program);
     let output = cc.output().expect("the compiler starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(())
@@ -73,7 +99,7 @@ pub fn program(sources: &[&Path], program: &Path) -> Option<()> {
 /// # Panics
 ///
 /// If it does not build.
-pub fn bare_metal(functions: &[String], program: &Path) -> Option<Sections> {
+pub fn bare_metal(kind: Kind, functions: &[String], program: &Path) -> Option<Sections> {
     let asked = |arguments: &[&str]| Command::new("rustc").args(arguments).output().ok().map(|o| o.stdout);
     let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).trim().to_owned();
     let sysroot = asked(&["--print", "sysroot"]).map(text).map(PathBuf::from)?;
@@ -85,9 +111,17 @@ pub fn bare_metal(functions: &[String], program: &Path) -> Option<Sections> {
         return None;
     }
     let mut lld = Command::new(linker);
-    lld.args(["-flavor", "gnu", "--gc-sections", "--defsym=anabranch_node_panicked=0", "-e", &functions[0]]);
+    lld.args([
+        "-flavor",
+        "gnu",
+        "--gc-sections",
+        "--defsym=anabranch_node_panicked=0",
+        "--defsym=anabranch_node_entropy=0",
+        "-e",
+        &functions[0],
+    ]);
     lld.args(functions.iter().flat_map(|name| ["-u", name]));
-    lld.arg(library(Some(BARE_METAL))).arg("-o").arg(program);
+    lld.arg(library(kind, Some(BARE_METAL))).arg("-o").arg(program);
     let output = lld.output().expect("the linker starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     sections(program)
@@ -95,8 +129,19 @@ pub fn bare_metal(functions: &[String], program: &Path) -> Option<Sections> {
 
 /// What a program takes, as `size` says; `None` without it, and says so.
 pub fn sections(program: &Path) -> Option<Sections> {
-    let output = Command::new(find_or_install("size", "binutils")?).arg(program).output().ok()?;
-    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    let size = find_or_install("size", "binutils")?;
+    let told = |format: &str| {
+        let output = Command::new(&size).arg(format).arg(program).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (table, parts) = (told("-B")?, told("-A")?);
     let mut numbers = table.lines().nth(1)?.split_whitespace().map_while(|word| word.parse().ok());
-    Some(Sections { text: numbers.next()?, data: numbers.next()?, bss: numbers.next()? })
+    let tables = parts.lines().filter(|line| line.starts_with(".eh_frame"));
+    let tables = tables.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    Some(Sections {
+        text: numbers.next()?,
+        data: numbers.next()?,
+        bss: numbers.next()?,
+        unwinding: tables.sum(),
+    })
 }

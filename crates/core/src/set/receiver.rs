@@ -291,8 +291,10 @@ impl Receiver {
         self.effects.clear();
         self.asking = None;
         self.forget(now);
-        let streams = core::mem::take(&mut self.streams);
-        self.effects.extend(streams.into_keys().map(|stream| Effect::Abort { stream }));
+        // One by one: a map that is dropped gives its memory back, and a small node would have to find it again.
+        while let Some((stream, _)) = self.streams.pop_first() {
+            self.effects.push_back(Effect::Abort { stream });
+        }
     }
 
     /// What has happened so far.

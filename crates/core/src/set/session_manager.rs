@@ -353,6 +353,11 @@ impl Sender {
         self.delivered
     }
 
+    /// Octets of the node's receive buffer, as ACCEPT says; 0 before.
+    pub fn node_buffer(&self) -> u64 {
+        self.buffer
+    }
+
     /// The gateway that a session's stream leads to.
     pub fn gateway_of(&self, stream: StreamId) -> Option<&Gateway> {
         self.sessions.iter().find(|session| session.stream == stream).map(|session| &session.gateway)

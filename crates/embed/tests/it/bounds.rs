@@ -173,7 +173,7 @@ impl World {
         let gateways = &GATEWAYS[..usize::from(sizes.gateways)];
         let streams = Vec::with_capacity(64);
         let before = in_use();
-        let node = Node::new(Config { sizes, idle: Duration::from_secs(60), gateways });
+        let node = Node::new(Config { sizes, idle: Duration::from_secs(60), gateways, gateway_keys: &[] });
         let node = node.expect("these are possible");
         let (answer, has) = (Answer::Accept(0), None);
         Self { node, sizes, streams, now: Instant::ZERO, before, answer, has }
@@ -297,7 +297,14 @@ impl World {
 
 fn sizes() -> impl Strategy<Value = Sizes> {
     (256u32..8000, 1u16..64, 16u16..1024, 1u8..=8, 0u8..=15).prop_map(
-        |(buffer, pieces, read, connections, gateways)| Sizes { buffer, pieces, read, connections, gateways },
+        |(buffer, pieces, read, connections, gateways)| Sizes {
+            buffer,
+            pieces,
+            read,
+            connections,
+            gateways,
+            senders: None,
+        },
     )
 }
 

@@ -5,6 +5,7 @@
 mod bounds;
 mod c;
 mod node;
+mod noise;
 
 use anabranch_testkit::counting::Counting;
 

@@ -16,7 +16,8 @@ const JOIN: &[u8] = &[0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 2];
 
 fn node(pieces: u16) -> Node {
     let sizes = Sizes { pieces, connections: 3, gateways: 0, ..Sizes::default() };
-    Node::new(Config { sizes, idle: Duration::from_secs(60), gateways: &[] }).expect("these are possible")
+    Node::new(Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] })
+        .expect("these are possible")
 }
 
 fn request(transfer: u64, length: u64, digest: Option<[u8; 32]>) -> Vec<u8> {
@@ -132,7 +133,10 @@ fn sizes_that_cannot_be_make_no_node() {
         Sizes { connections: 9, ..possible },
         Sizes { gateways: 1, ..possible },
     ] {
-        assert!(Node::new(Config { sizes, idle: Duration::ZERO, gateways: &[] }).is_none(), "{sizes:?}");
+        assert!(
+            Node::new(Config { sizes, idle: Duration::ZERO, gateways: &[], gateway_keys: &[] }).is_none(),
+            "{sizes:?}"
+        );
     }
 }
 

@@ -1,6 +1,7 @@
 //! What sockets need to know of a machine, beside what `core::set` has.
 
 use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, StreamId};
+use anabranch_secure::{MAX_PLAIN, small};
 
 /// Which streams stop reading while much waits to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,6 +17,11 @@ pub(super) trait OverSockets: Machine {
     /// See [`Held`].
     const HELD: Held;
 
+    /// Octets of plaintext that the peer has room for in a record.
+    fn record(&self) -> usize {
+        MAX_PLAIN
+    }
+
     /// The gateway that a stream leads to, if it leads to one.
     fn gateway_of(&self, _stream: StreamId) -> Option<&Gateway> {
         None
@@ -24,6 +30,10 @@ pub(super) trait OverSockets: Machine {
 
 impl OverSockets for Sender {
     const HELD: Held = Held::Own;
+
+    fn record(&self) -> usize {
+        small::record(self.node_buffer())
+    }
 
     fn gateway_of(&self, stream: StreamId) -> Option<&Gateway> {
         Self::gateway_of(self, stream)

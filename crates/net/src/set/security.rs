@@ -35,7 +35,8 @@ impl Security {
             (Self::Sender(keys), Leg::Wired) => {
                 let key = machine.gateway_of(stream).and_then(|gateway| gateway.key);
                 let key = key.ok_or_else(|| io::Error::new(io::ErrorKind::PermissionDenied, NoKey))?;
-                Guard::session(keys, PublicKey(key)).map_err(refused)
+                let guard = Guard::session(keys, PublicKey(key)).map_err(refused)?;
+                Ok(guard.sealing_at_most(machine.record()))
             }
             (Self::None | Self::Gateway(_) | Self::Node(_), _) | (Self::Sender(_), Leg::Wireless) => {
                 Ok(Guard::passing())

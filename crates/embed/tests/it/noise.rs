@@ -1,0 +1,198 @@
+//! A node with keys: what it takes of memory while a sender of hosts speaks to it, and while others do.
+
+use std::sync::Arc;
+
+use anabranch_core::set::{Effect, StreamId};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_node::guards::Keys;
+use anabranch_node::node::{Config, Error, Event, Node};
+use anabranch_node::sizes::Sizes;
+use anabranch_secure::{Acquaintance, Guard, SecretKey, SenderKeys, SharedKey, small};
+use anabranch_testkit::counting::{in_use, octets};
+use anabranch_testkit::prng::Prng;
+use anabranch_wire::set::{
+    self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, SetSyn, TransferId,
+    VERSION,
+};
+use sha2::{Digest, Sha256};
+
+const LENGTH: usize = 3000;
+
+fn secret(octet: u8) -> SecretKey {
+    SecretKey::from_octets([octet; 32])
+}
+
+fn encoded(message: &Message) -> Vec<u8> {
+    let mut octets = Vec::new();
+    wire::encode(message, &mut octets);
+    octets
+}
+
+struct World {
+    node: Node,
+    sizes: Sizes,
+    before: i64,
+    /// What the node has written, and the file that has come.
+    written: Vec<u8>,
+    file: Vec<u8>,
+    ended: bool,
+    reset: Vec<StreamId>,
+}
+
+impl World {
+    fn new(sizes: Sizes) -> Self {
+        let (written, file) = (Vec::with_capacity(100_000), Vec::with_capacity(LENGTH));
+        let reset = Vec::with_capacity(64);
+        let before = in_use();
+        let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
+        let senders = Vec::from_iter([secret(1).public()]);
+        let shared = Some(SharedKey::from_octets([5; 32]));
+        let entropy: small::Entropy = |octets| {
+            octets.fill(77);
+            Ok(())
+        };
+        let keys = Keys::new(sizes.buffer, Some(secret(3)), shared, senders, entropy);
+        let node = Node::new(config).expect("these are possible").secured(keys);
+        Self { node, sizes, before, written, file, ended: false, reset }
+    }
+
+    fn call<T>(&mut self, call: impl FnOnce(&mut Node, Instant) -> Result<T, Error>) -> Result<T, Error> {
+        let before = octets();
+        let outcome = call(&mut self.node, Instant::ZERO);
+        let taken = octets() - before;
+        let most = self.sizes.effect() as u64;
+        assert!(
+            taken + most <= self.sizes.needs() as u64,
+            "{taken} octets in one call, and {most} in an effect"
+        );
+        let mut begin = false;
+        loop {
+            let before = octets();
+            let event = self.node.poll();
+            assert!(octets() - before <= most, "{} octets in an effect", octets() - before);
+            match event {
+                None => break,
+                Some(Event::Begin) => begin = true,
+                Some(Event::Deliver { octets, .. }) => self.file.extend_from_slice(&octets),
+                Some(Event::End { .. }) => self.ended = true,
+                Some(Event::Abort(_)) => self.file.clear(),
+                Some(Event::Stream(Effect::Write { octets, .. })) => self.written.extend_from_slice(&octets),
+                Some(Event::Stream(Effect::Abort { stream })) => self.reset.push(stream),
+                Some(Event::Stream(_)) => {}
+            }
+        }
+        let lasts = in_use() - self.before;
+        assert!(lasts <= self.sizes.lasting() as i64, "{lasts} octets last, {} may", self.sizes.lasting());
+        if begin {
+            self.call(Node::accept).expect("it is offered");
+        }
+        outcome
+    }
+
+    /// What is said on a stream, in pieces; the answers. What the test itself allocates is not the node's.
+    fn say(&mut self, stream: StreamId, says: &[u8], cut: usize) -> Vec<u8> {
+        for piece in says.chunks(cut) {
+            let mut piece = piece;
+            while let Ok(n @ 1..) = self.call(|node, now| node.data(now, stream, piece)) {
+                piece = &piece[n..];
+                if piece.is_empty() {
+                    break;
+                }
+            }
+        }
+        let before = in_use();
+        let answer = self.written.as_slice().to_vec();
+        self.before += in_use() - before;
+        self.written.clear();
+        answer
+    }
+
+    /// Whatever the test has made meanwhile.
+    fn aside<T>(&mut self, make: impl FnOnce() -> T) -> T {
+        let before = in_use();
+        let made = make();
+        self.before += in_use() - before;
+        made
+    }
+}
+
+fn transmitted(guard: &mut Guard) -> Vec<u8> {
+    std::iter::from_fn(|| guard.poll_transmit()).flatten().collect()
+}
+
+/// A session's records, behind the JOIN of its gateway.
+fn session(sender: &Arc<SenderKeys>, join: Join, file: &[u8], buffer: u64) -> Vec<u8> {
+    let guard = Guard::session(sender, secret(9).public()).expect("the node was asked");
+    let mut guard = guard.sealing_at_most(small::record(buffer));
+    let destination = "10.0.0.1:1".parse().expect("an address");
+    guard.write(encoded(&Message::SetSyn(SetSyn { join, destination })).into()).expect("a SETSYN");
+    let _greeting = guard.poll_transmit();
+    let nowhere = PaperAddresses { intermediate: destination, last: destination };
+    let mut chunk = Vec::new();
+    wire::data_header(Layout::Compact, &nowhere, 0, u64::MAX, file.len() as u64, &mut chunk);
+    chunk.extend_from_slice(file);
+    guard.write(chunk.into()).expect("it is not over");
+    [encoded(&Message::Join(join)), transmitted(&mut guard)].concat()
+}
+
+#[test]
+fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
+    let mut random = Prng::new(7);
+    let file: Vec<u8> = (0..LENGTH).map(|i| (i * 7) as u8).collect();
+    let digest: [u8; 32] = Sha256::digest(&file).into();
+    for run in 0..60u64 {
+        let sizes = Sizes {
+            buffer: random.range(LENGTH as u64..=20_000) as u32,
+            read: random.range(16..=1500) as u16,
+            connections: random.range(3..=8) as u8,
+            gateways: 0,
+            senders: Some(1),
+            ..Sizes::default()
+        };
+        let mut world = World::new(sizes);
+        let transfer = TransferId(run);
+        let shows =
+            [Acquaintance::Known(secret(3).public()), Acquaintance::Shared(SharedKey::from_octets([5; 32]))];
+        let shows = shows[random.below(2) as usize].clone();
+        let cut = random.range(1..=2000) as usize;
+        let (sender, mut guard, first) = world.aside(|| {
+            let sender = SenderKeys::new(secret(1), shows, 1);
+            let mut guard = Guard::control(&sender).expect("the key is one");
+            let first = transmitted(&mut guard);
+            (sender, guard, first)
+        });
+        let control = world.call(Node::accepted).expect("there is a place");
+        let answer = world.say(control, &first, cut);
+        let says = world.aside(|| {
+            let _ = guard.read(answer.into()).expect("the node has answered");
+            let file = Some(FileIdentity { digest, signature: Some([9; 64]), discard: false });
+            let (length, plan) = (LENGTH as u64, Plan::Stripe);
+            let request = Request { version: VERSION, transfer, length, plan, file };
+            guard.write(encoded(&Message::Request(request)).into()).expect("it is not over");
+            transmitted(&mut guard)
+        });
+        world.say(control, &says, cut);
+
+        // Strangers: somebody's greeting, cut off or not, a JOIN of the transfer with other octets behind it, and garbage.
+        let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
+        for _ in 0..20 {
+            let says = world.aside(|| match random.below(3) {
+                0 => [&first[..random.below(first.len() as u64) as usize], &random.octets(300)].concat(),
+                1 => [encoded(&Message::Join(join)), random.octets(700)].concat(),
+                _ => random.octets(700),
+            });
+            let Ok(stream) = world.call(Node::accepted) else { continue };
+            world.say(stream, &says, cut);
+            // One that has greeted is not known before a record of it has come.
+            let _ = world.call(|node, now| node.ended(now, stream));
+            let _ = world.call(|node, now| node.closed(now, stream));
+        }
+        assert!(!world.ended && world.file.is_empty());
+
+        let says = world.aside(|| session(&sender, join, &file, sizes.buffer.into()));
+        let stream = world.call(Node::accepted).expect("there is a place");
+        world.say(stream, &says, cut);
+        assert!(world.ended && world.file == file, "run {run}: {sizes:?}");
+        assert!(!world.reset.contains(&stream));
+    }
+}

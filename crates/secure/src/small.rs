@@ -1,0 +1,346 @@
+//! The node's side for machines with little memory: the same octets on the wire as [`Guard`](crate) of a larger node, in buffers whose
+//! size is known before. It needs `alloc` alone, and its entropy is given to it.
+//!
+//! It does not remember greetings: one that is recorded and sent again is answered again, which costs the node a handshake and
+//! gains its sender nothing, as the keys are new each time.
+
+mod noise;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use self::noise::{Agreed, TAG, respond};
+use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern};
+use crate::keys::{PublicKey, SecretKey, SharedKey};
+use crate::octets::{KEY, NoEntropy};
+use anabranch_wire::set::{Decoder, Item, Join, Message, TransferId, encode};
+use bytes::Bytes;
+
+/// Where random octets come from: the machine's owner knows.
+pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
+
+/// Octets of the length before a message or a record.
+const LENGTH: usize = 2;
+/// Octets that a record adds.
+const OVERHEAD: usize = LENGTH + TAG;
+/// The number of the control stream.
+const CONTROL: u8 = 255;
+/// Octets of a JOIN.
+const JOIN: usize = 11;
+/// Transfers whose keys are kept, those last asked for: one that runs, one that waits.
+pub const KEPT: usize = 2;
+
+/// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an eighth of it, from 256 octets
+/// to 16 KiB. A node has to hold a record whole before it can open it, one for each session.
+pub const fn record(buffer: u64) -> usize {
+    let eighth = buffer / 8;
+    if eighth < 256 {
+        256
+    } else if eighth > 16 << 10 {
+        16 << 10
+    } else {
+        eighth as usize
+    }
+}
+
+/// A stream is to be reset: its peer has not shown a key that is known, or what it sent was changed, out of place, or longer
+/// than there is room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("its peer is not known, or what it sent was changed or is too long")]
+pub struct Refused;
+
+/// The keys of one transfer.
+struct Keys {
+    agreed: Agreed,
+    /// Streams that have begun: each number may once.
+    begun: [AtomicU32; 8],
+}
+
+impl Keys {
+    fn begin(&self, stream: u8) -> bool {
+        let bit = 1 << (stream % 32);
+        self.begun[usize::from(stream / 32)].fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+
+    fn peer(&self) -> Option<PublicKey> {
+        self.agreed.peer
+    }
+}
+
+/// Whom a node takes files from, and the keys of the transfers that they have asked for.
+pub struct Node {
+    /// Who we are; without it nobody can come by a public key.
+    pub own: Option<SecretKey>,
+    /// A key that a sender may have instead.
+    pub shared: Option<SharedKey>,
+    /// Senders that are known.
+    pub senders: Vec<PublicKey>,
+    /// Entropy of the machine.
+    pub entropy: Entropy,
+    transfers: [Option<(TransferId, Arc<Keys>)>; KEPT],
+}
+
+impl Node {
+    /// Octets of heap for the keys of one transfer.
+    pub const TRANSFER_OCTETS: usize = size_of::<Keys>() + 2 * size_of::<usize>();
+
+    /// A node that nobody has asked for anything.
+    pub fn new(
+        own: Option<SecretKey>,
+        shared: Option<SharedKey>,
+        senders: Vec<PublicKey>,
+        entropy: Entropy,
+    ) -> Self {
+        Self { own, shared, senders, entropy, transfers: [None, None] }
+    }
+
+    /// The sender that has asked for a transfer; `None` if all that is known is that it has the shared key.
+    pub fn sender(&self, transfer: TransferId) -> Option<PublicKey> {
+        self.of(transfer)?.peer()
+    }
+
+    fn of(&self, transfer: TransferId) -> Option<&Arc<Keys>> {
+        self.transfers.iter().flatten().find(|(id, _)| *id == transfer).map(|(_, keys)| keys)
+    }
+
+    /// A sender asks for a transfer; false if that is another sender's.
+    fn bind(&mut self, transfer: TransferId, keys: &Arc<Keys>) -> bool {
+        if self.of(transfer).is_some_and(|known| known.peer() != keys.peer()) {
+            return false;
+        }
+        // The last one that was asked for is the first.
+        let place =
+            self.transfers.iter().position(|kept| kept.as_ref().is_some_and(|(id, _)| *id == transfer));
+        let place = place.unwrap_or(KEPT - 1);
+        self.transfers[place] = Some((transfer, Arc::clone(keys)));
+        self.transfers[..=place].rotate_right(1);
+        true
+    }
+
+    /// Answers a greeting.
+    fn answer(&self, pattern: Pattern, message: &[u8]) -> Result<(Keys, Bytes), Refused> {
+        let own = match (pattern, &self.own, &self.shared) {
+            (Pattern::Known, Some(own), _) => Own::Known(own),
+            (Pattern::Shared, _, Some(key)) => Own::Shared(key),
+            _ => return Err(Refused),
+        };
+        let mut ephemeral = [0; KEY];
+        (self.entropy)(&mut ephemeral).map_err(|_| Refused)?;
+        let ephemeral = SecretKey::from_octets(ephemeral);
+        let (agreed, answer) = respond(own, message, &ephemeral, |sender| self.senders.contains(sender))?;
+        let mut framed = Vec::with_capacity(LENGTH + answer.len());
+        framed.extend_from_slice(&(answer.len() as u16).to_be_bytes());
+        framed.extend_from_slice(&answer);
+        Ok((Keys { agreed, begun: Default::default() }, framed.into()))
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("senders", &self.senders).finish_non_exhaustive()
+    }
+}
+
+/// How far a stream is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Its first octet has not come.
+    Fresh,
+    /// A greeting, not all of it.
+    Greeting(Pattern),
+    /// The JOIN of the gateway, not all of it.
+    Joining,
+    /// The first record has to be a REQUEST.
+    Request,
+    /// The first record has to begin with this JOIN.
+    Proof(Join),
+    /// Records.
+    Sealed,
+}
+
+/// One stream of a node, between its socket and the machine.
+pub struct Stream {
+    stage: Stage,
+    keys: Option<Arc<Keys>>,
+    number: u8,
+    /// Records opened and sealed.
+    opened: u64,
+    sealed: u64,
+    /// What has come of a greeting, a JOIN or a record; its capacity is the bound.
+    frame: Vec<u8>,
+}
+
+impl Stream {
+    /// Octets of heap for a stream that takes records of `most` octets.
+    pub const fn octets(most: usize) -> usize {
+        let record = most + OVERHEAD;
+        let greeting = LENGTH + MAX_GREETING;
+        if record > greeting { record } else { greeting }
+    }
+
+    /// A stream that has just begun, for records of at most `most` octets.
+    pub fn new(most: usize) -> Self {
+        let frame = Vec::with_capacity(Self::octets(most));
+        Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame }
+    }
+
+    /// The socket has brought octets. `plain` gets what is for the machine, at most as many; an answer to the peer comes back.
+    ///
+    /// # Errors
+    /// The stream is to be reset.
+    pub fn read(
+        &mut self,
+        node: &mut Node,
+        mut octets: &[u8],
+        plain: &mut Vec<u8>,
+    ) -> Result<Option<Bytes>, Refused> {
+        let mut answer = None;
+        while let Some(first) = octets.first() {
+            if self.stage == Stage::Fresh {
+                self.stage = match greeting::beginning(*first) {
+                    Beginning::Greeting(pattern) => Stage::Greeting(pattern),
+                    Beginning::Other => Stage::Joining,
+                };
+                // The octet says what the stream is; that of a JOIN belongs to it.
+                if self.stage != Stage::Joining {
+                    octets = &octets[1..];
+                    continue;
+                }
+            }
+            let wanted = self.wanted()?;
+            let n = (wanted - self.frame.len()).min(octets.len());
+            self.frame.extend_from_slice(&octets[..n]);
+            octets = &octets[n..];
+            if self.frame.len() < self.wanted()? {
+                continue;
+            }
+            if let Some(said) = self.whole(node, plain)? {
+                answer = Some(said);
+            }
+            self.frame.clear();
+        }
+        Ok(answer)
+    }
+
+    /// Octets of what is coming, as far as is known.
+    fn wanted(&self) -> Result<usize, Refused> {
+        if self.stage == Stage::Joining {
+            return Ok(JOIN);
+        }
+        let Some(length) = self.frame.first_chunk() else { return Ok(LENGTH) };
+        let length = usize::from(u16::from_be_bytes(*length));
+        let is_greeting = matches!(self.stage, Stage::Greeting(_));
+        let is_possible = if is_greeting { length <= MAX_GREETING } else { length > TAG };
+        if length == 0 || !is_possible || LENGTH + length > self.frame.capacity() {
+            return Err(Refused);
+        }
+        Ok(LENGTH + length)
+    }
+
+    /// A greeting, a JOIN or a record is all there.
+    fn whole(&mut self, node: &mut Node, plain: &mut Vec<u8>) -> Result<Option<Bytes>, Refused> {
+        match self.stage {
+            Stage::Fresh => {}
+            Stage::Greeting(pattern) => {
+                let (keys, answer) = node.answer(pattern, &self.frame[LENGTH..])?;
+                self.keys = Some(Arc::new(keys));
+                self.stage = Stage::Request;
+                return Ok(Some(answer));
+            }
+            Stage::Joining => {
+                let Ok(Some(Item::Message(Message::Join(join)))) = item(&self.frame) else {
+                    return Err(Refused);
+                };
+                if join.session == CONTROL {
+                    return Err(Refused);
+                }
+                self.keys = Some(Arc::clone(node.of(join.transfer).ok_or(Refused)?));
+                self.number = join.session;
+                self.stage = Stage::Proof(join);
+            }
+            Stage::Request => {
+                let from = self.open(plain)?;
+                let Ok(Some(Item::Message(Message::Request(request)))) = item(&plain[from..]) else {
+                    return Err(Refused);
+                };
+                let keys = self.keys.as_ref().ok_or(Refused)?;
+                if !node.bind(request.transfer, keys) {
+                    return Err(Refused);
+                }
+                self.stage = Stage::Sealed;
+            }
+            Stage::Proof(join) => {
+                let from = self.open(plain)?;
+                let mut said = Vec::with_capacity(JOIN);
+                encode(&Message::Join(join), &mut said);
+                let keys = self.keys.as_ref().ok_or(Refused)?;
+                // The sender repeats what the gateway says for it: the gateway can change nothing.
+                if !plain[from..].starts_with(&said) || !keys.begin(join.session) {
+                    return Err(Refused);
+                }
+                self.stage = Stage::Sealed;
+            }
+            Stage::Sealed => {
+                self.open(plain)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Opens a record behind what is in `plain`; where that begins.
+    fn open(&mut self, plain: &mut Vec<u8>) -> Result<usize, Refused> {
+        let keys = self.keys.as_ref().ok_or(Refused)?;
+        let (from, sealed) = (plain.len(), &self.frame[LENGTH..]);
+        keys.agreed.ciphers[0].open(nonce(self.number, self.opened), &[], sealed, plain)?;
+        self.opened += 1;
+        Ok(from)
+    }
+
+    /// The machine writes at most 65,519 octets: the record.
+    ///
+    /// # Errors
+    /// The peer has not shown who it is.
+    pub fn seal(&mut self, octets: &[u8]) -> Result<Bytes, Refused> {
+        let keys = self.keys.as_ref().filter(|_| self.stage == Stage::Sealed).ok_or(Refused)?;
+        let length = u16::try_from(octets.len() + TAG).map_err(|_| Refused)?;
+        let mut record = Vec::with_capacity(octets.len() + OVERHEAD);
+        record.extend_from_slice(&length.to_be_bytes());
+        record.extend_from_slice(octets);
+        let nonce = nonce(self.number, self.sealed);
+        let tag = keys.agreed.ciphers[1].seal(nonce, &[], &mut record[LENGTH..])?;
+        record.extend_from_slice(&tag);
+        self.sealed += 1;
+        Ok(record.into())
+    }
+
+    /// The peer will send no more.
+    ///
+    /// # Errors
+    /// It has stopped in the middle of something.
+    pub fn end(&self) -> Result<(), Refused> {
+        if self.frame.is_empty() { Ok(()) } else { Err(Refused) }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+/// What octets begin with.
+fn item(octets: &[u8]) -> Result<Option<Item>, anabranch_wire::set::DecodeError> {
+    let mut decoder = Decoder::of_node();
+    decoder.push(Bytes::copy_from_slice(octets));
+    decoder.next_item()
+}
+
+fn nonce(stream: u8, record: u64) -> u64 {
+    u64::from(stream) << 56 | record
+}
+
+#[cfg(feature = "std")]
+#[cfg(test)]
+mod tests;

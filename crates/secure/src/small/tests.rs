@@ -1,0 +1,160 @@
+//! The small node against the sender that hosts have, whose handshake is `snow`'s.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anabranch_wire::set::{Plan, Request, SetSyn, VERSION};
+use proptest::prelude::*;
+
+use super::*;
+use crate::guard::Guard;
+use crate::sender::{Acquaintance, SenderKeys};
+
+const TRANSFER: TransferId = TransferId(7);
+
+fn secret(octet: u8) -> SecretKey {
+    SecretKey::from_octets([octet; KEY])
+}
+
+/// Other octets for each handshake.
+fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
+    static NEXT: AtomicU8 = AtomicU8::new(100);
+    octets.fill(NEXT.fetch_add(1, Ordering::Relaxed));
+    Ok(())
+}
+
+fn node() -> Node {
+    let shared = SharedKey::from_octets([5; KEY]);
+    Node::new(Some(secret(3)), Some(shared), vec![secret(1).public()], entropy)
+}
+
+fn sender(own: u8, is_shared: bool) -> Arc<SenderKeys> {
+    let shows = if is_shared {
+        Acquaintance::Shared(SharedKey::from_octets([5; KEY]))
+    } else {
+        Acquaintance::Known(secret(3).public())
+    };
+    SenderKeys::new(secret(own), shows, 1)
+}
+
+fn encoded(message: &Message) -> Vec<u8> {
+    let mut octets = Vec::new();
+    encode(message, &mut octets);
+    octets
+}
+
+fn request() -> Vec<u8> {
+    let (transfer, plan) = (TRANSFER, Plan::Stripe);
+    encoded(&Message::Request(Request { version: VERSION, transfer, length: 9, plan, file: None }))
+}
+
+fn join(session: u8) -> Join {
+    Join { transfer: TRANSFER, session, sessions: 255, plan: Plan::Stripe }
+}
+
+fn transmitted(guard: &mut Guard) -> Vec<u8> {
+    std::iter::from_fn(|| guard.poll_transmit()).flatten().collect()
+}
+
+/// The octets in pieces of `cut`: what the machine gets, and what is answered.
+fn read(
+    stream: &mut Stream,
+    node: &mut Node,
+    octets: &[u8],
+    cut: usize,
+) -> Result<(Vec<u8>, Vec<u8>), Refused> {
+    let (mut plain, mut answers) = (Vec::new(), Vec::new());
+    for piece in octets.chunks(cut) {
+        answers.extend(stream.read(node, piece, &mut plain)?.into_iter().flatten());
+    }
+    Ok((plain, answers))
+}
+
+/// A control stream whose request has come.
+fn asked(node: &mut Node, sender: &Arc<SenderKeys>, cut: usize) -> Result<(Guard, Stream), Refused> {
+    let (mut guard, mut stream) = (Guard::control(sender).unwrap(), Stream::new(256));
+    let (plain, answer) = read(&mut stream, node, &transmitted(&mut guard), cut)?;
+    assert!(plain.is_empty() && stream.seal(b"too early").is_err());
+    assert_eq!(guard.read(answer.into()), Ok(None));
+    guard.write(request().into()).unwrap();
+    let (plain, answer) = read(&mut stream, node, &transmitted(&mut guard), cut)?;
+    assert_eq!((plain, answer), (request(), vec![]));
+    Ok((guard, stream))
+}
+
+/// What a session's sender writes, behind the JOIN that its gateway makes of its greeting.
+fn session(sender: &Arc<SenderKeys>, number: u8, most: usize, octets: &[u8]) -> Vec<u8> {
+    let guard = Guard::session(sender, secret(9).public()).unwrap();
+    let mut guard = guard.sealing_at_most(most);
+    let destination = "10.0.0.1:1".parse().unwrap();
+    guard.write(encoded(&Message::SetSyn(SetSyn { join: join(number), destination })).into()).unwrap();
+    let _greeting = guard.poll_transmit();
+    guard.write(Bytes::copy_from_slice(octets)).unwrap();
+    [encoded(&Message::Join(join(number))), transmitted(&mut guard)].concat()
+}
+
+proptest! {
+    #[test]
+    fn a_node_understands_the_sender_of_hosts_and_is_understood(
+        is_shared: bool,
+        cut in 1usize..400,
+        // No machine writes a second SETSYN.
+        mut file in proptest::collection::vec(any::<u8>(), 1..3000),
+        answer in proptest::collection::vec(any::<u8>(), 1..600),
+    ) {
+        file[0] = 0x71;
+        let (mut node, sender) = (node(), sender(1, is_shared));
+        let (mut guard, mut stream) = asked(&mut node, &sender, cut).unwrap();
+        let known = (!is_shared).then(|| secret(1).public());
+        prop_assert_eq!(node.sender(TRANSFER), known);
+        let sealed = stream.seal(&answer).unwrap();
+        prop_assert_eq!(guard.read(sealed).unwrap(), Some(answer.into()));
+
+        for number in [0, 200] {
+            let mut stream = Stream::new(256);
+            let says = session(&sender, number, 256, &file);
+            let (plain, _) = read(&mut stream, &mut node, &says, cut).unwrap();
+            prop_assert_eq!(plain, [encoded(&Message::Join(join(number))), file.clone()].concat());
+            prop_assert!(stream.end().is_ok());
+            // A second stream with the number of a session is a replay.
+            prop_assert!(read(&mut Stream::new(256), &mut node, &says, cut).is_err());
+        }
+    }
+
+    #[test]
+    fn what_was_changed_is_refused_and_nothing_of_it_comes_out(at in 0usize..400, bit in 0u8..8, cut in 1usize..400) {
+        let (mut node, sender) = (node(), sender(1, false));
+        asked(&mut node, &sender, 99).unwrap();
+        let mut says = session(&sender, 0, 256, &[7; 300]);
+        let at = at % says.len();
+        says[at] ^= 1 << bit;
+        let mut plain = Vec::new();
+        let mut stream = Stream::new(256);
+        let outcome = says.chunks(cut).try_for_each(|piece| stream.read(&mut node, piece, &mut plain).map(|_| ()));
+        // A length that has grown waits for octets that do not come.
+        prop_assert!(outcome.is_err() || stream.end().is_err(), "octet {at}");
+        let right = [encoded(&Message::Join(join(0))), vec![7; 300]].concat();
+        prop_assert!(right.starts_with(&plain) && plain.len() < right.len());
+    }
+}
+
+#[test]
+fn strangers_and_records_without_room_are_refused() {
+    let mut node = node();
+    assert!(asked(&mut node, &sender(2, false), 50).is_err());
+    let sender = sender(1, false);
+    assert!(
+        read(&mut Stream::new(256), &mut node, &encoded(&Message::Join(join(0))), 50).is_err(),
+        "unasked"
+    );
+    asked(&mut node, &sender, 50).unwrap();
+    let long = session(&sender, 0, 1000, &[7; 900]);
+    assert!(read(&mut Stream::new(256), &mut node, &long, 50).is_err());
+    assert!(read(&mut Stream::new(256), &mut node, &request(), 50).is_err(), "not encrypted");
+    // The transfer is its sender's; the holder of the shared key is another.
+    assert!(asked(&mut node, &self::sender(1, true), 50).is_err());
+}
+
+#[test]
+fn records_are_an_eighth_of_the_buffer() {
+    assert_eq!([0, 2047, 4096, 1 << 17, u64::MAX].map(record), [256, 256, 512, 16 << 10, 16 << 10]);
+}
