@@ -5,6 +5,7 @@ use std::mem::{offset_of, size_of};
 use std::process::Command;
 
 use anabranch_node::api::{self, abort, kind, refuse};
+use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, bare_metal, file, library, program};
 
 /// The names after `before` in a text, in alphabetical order, each once.
@@ -131,6 +132,18 @@ fn enemies_find_no_way_out_of_the_memory() {
         assert_eq!(run.status.code(), Some(0), "seed {seed}: {said}");
         println!("seed {seed}: {}", said.lines().last().unwrap_or_default());
     }
+}
+
+#[test]
+fn valgrind_finds_nothing() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let hostile = folder.path().join("hostile");
+    let Some(()) = program(Kind::Plain, &[&file("tests/hostile.c")], &hostile) else { return };
+    let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
+    let mut run = Command::new(valgrind);
+    run.args(["--quiet", "--error-exitcode=99"]).arg(&hostile).args(["1", "4"]);
+    let run = run.output().expect("it starts");
+    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
 /// Another library in Rust, with std, for the same C program.
