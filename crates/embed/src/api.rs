@@ -55,7 +55,7 @@ pub mod abort {
     pub const DIGEST: u8 = 4;
     /// The program called `anabranch_node_abort`.
     pub const PROGRAM: u8 = 5;
-    /// Memory was short: see [`Counters::restarts`].
+    /// Memory was short: see [`super::Counters::restarts`].
     pub const MEMORY: u8 = 6;
 }
 
