@@ -80,8 +80,10 @@ fn random_networks(
                 .map(|(rate, delay, loss)| format!("{rate:.0}k/{delay}ms/{:.1}%", loss * 100.0))
                 .collect();
             println!(
-                "{:4} ratio {:.3} split {:.3} together {:.2} alone {:.2?} split {:.2?} {}",
+                "{:4} file {} buffer {} ratio {:.3} split {:.3} together {:.2} alone {:.2?} split {:.2?} {}",
                 case.number,
+                case.file,
+                case.node_buffer,
                 case.ratio(),
                 case.split_ratio(),
                 case.together.unwrap_or(f64::NAN),

@@ -26,6 +26,8 @@ use crate::time::{Duration, Instant};
 
 /// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
+/// Octets that fit one segment of most wired paths.
+const ONE_SEGMENT: u64 = 1200;
 
 /// Why a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -473,7 +475,11 @@ impl Sender {
         if self.is_calling() && now < self.patience {
             return;
         }
-        let at_once = self.config.open == OpenWhen::AtOnce;
+        let at_once = match self.config.open {
+            OpenWhen::OneByOne => false,
+            OpenWhen::Staggered => self.is_nearly_given(),
+            OpenWhen::AtOnce => true,
+        };
         while let Some(gateway) = self.waiting.pop_front() {
             self.call(now, gateway, None);
             if !at_once {
@@ -495,11 +501,16 @@ impl Sender {
         }
     }
 
+    /// One session can take all that is left at once: others can only carry copies, so no call waits for another.
+    fn is_nearly_given(&self) -> bool {
+        self.unassigned.is_empty() || self.length() <= ONE_SEGMENT
+    }
+
     /// The last call keeps the next one waiting.
     fn is_calling(&self) -> bool {
         self.sessions.get(self.newest).is_some_and(|s| match (s.state, self.config.open) {
-            (State::Calling, OpenWhen::OneByOne | OpenWhen::Staggered) => true,
-            (State::OpenWait { .. }, OpenWhen::OneByOne) => true,
+            (State::Calling | State::OpenWait { .. }, OpenWhen::OneByOne) => true,
+            (State::Calling, OpenWhen::Staggered) => !self.is_nearly_given(),
             (State::Calling | State::OpenWait { .. }, _) => false,
             (State::Opened | State::Released | State::Closed(_), _) => false,
         })

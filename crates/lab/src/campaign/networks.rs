@@ -17,6 +17,10 @@ pub struct Case {
     pub number: u64,
     /// Rate (kbit/s), one-way delay (ms) and loss of each gateway's wireless link.
     pub paths: Vec<(f64, u64, f64)>,
+    /// Bytes of the file.
+    pub file: u64,
+    /// Bytes of the node's receive buffer.
+    pub node_buffer: u64,
     /// SET over all gateways; `None` if a run was not delivered.
     pub together: Option<f64>,
     /// SET over each gateway alone; infinite if a run was not delivered, or if the gateway cannot be the best.
@@ -148,6 +152,8 @@ fn case(config: &Config, seed: u64, number: u64, runs: u64) -> Result<Case, RunE
     Ok(Case {
         number,
         paths: (0..config.gateways).map(path).collect(),
+        file: config.file.0,
+        node_buffer: config.node_buffer.0,
         together: mean(config)?,
         alone: each(Scheme::Set)?,
         split: each(Scheme::Split)?,

@@ -10,7 +10,8 @@ use crate::time::Duration;
 pub enum Start {
     /// After the SETACK, as the paper has it.
     AfterSetAck,
-    /// At once on the first session: the gateway holds what comes before the wireless half is open.
+    /// At once on the first session, and for copies of a small file on every session: the gateway holds the octets that
+    /// arrive before the wireless half is open.
     Early,
 }
 
@@ -19,7 +20,8 @@ pub enum Start {
 pub enum OpenWhen {
     /// When the last is open, or has failed, or has kept us waiting for too long (section 4.2.3).
     OneByOne,
-    /// When the last has reached its gateway: its wireless half opens while the next wired one does.
+    /// When the last has reached its gateway: its wireless half opens while the next wired one does. All at once when
+    /// the whole file is given out, or if it has at most 1200 octets.
     Staggered,
     /// All together.
     AtOnce,

@@ -2,6 +2,7 @@
 //! again on the others, and an idle session carries a copy of the chunk that holds up the rest.
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use anabranch_wire::set::{Gateway, SetAckStatus};
 
@@ -114,6 +115,31 @@ impl Sender {
             // What we expect of the carriers may turn out wrong: look again.
             self.rescue_at = Some(now + RESCUE_PERIOD);
         }
+        if self.unassigned.is_empty() && self.sessions.iter().all(|s| s.estimate.rate().is_none()) {
+            self.spread(now);
+        }
+    }
+
+    /// Before the first acknowledgement nothing tells which session is fast: each that has nothing on its way carries a
+    /// copy of the chunk that the fewest carry, or of all chunks if they fit one segment.
+    fn spread(&mut self, now: Instant) {
+        let mut on_the_way = self.on_the_way(now);
+        let total: u64 = on_the_way.iter().map(|h| h.end - h.start).sum();
+        for helper in 0..self.sessions.len() {
+            on_the_way.sort_by_key(|h| (h.carriers.count_ones(), Reverse(h.remaining)));
+            for held in on_the_way.iter_mut().filter(|h| h.carriers & bit(helper) == 0) {
+                let session = &self.sessions[helper];
+                if session.outstanding() > 0 && total > u64::from(session.status.mss) {
+                    break;
+                }
+                self.view_paths(now, held.start, held.end);
+                let view = &self.views[helper];
+                if view.usable && view.chunk >= held.end - held.start {
+                    self.write(now, helper, held.start, held.end);
+                    held.carriers |= bit(helper);
+                }
+            }
+        }
     }
 
     /// Copies the first octets that the node lacks before new ones are given out, if that clearly helps: the
@@ -128,9 +154,10 @@ impl Sender {
     /// Copies what helps, in that order; false if nothing is on its way that could be copied.
     fn copy_all(&mut self, now: Instant, order: Order, margin: Margin) -> bool {
         let mut on_the_way = self.on_the_way(now);
+        on_the_way.retain(|h| h.measured < MOST_CARRIERS);
         match order {
             Order::FirstFirst => {}
-            Order::LongestFirst => on_the_way.sort_by_key(|h| core::cmp::Reverse(h.remaining)),
+            Order::LongestFirst => on_the_way.sort_by_key(|h| Reverse(h.remaining)),
         }
         for held in &on_the_way {
             self.copy(now, held, margin);
@@ -142,14 +169,17 @@ impl Sender {
     /// the margin. A session that has shown its rate is preferred to one that has not.
     fn copy(&mut self, now: Instant, held: &Held, margin: Margin) {
         // Asked for every chunk on its way: most have nobody to carry a copy.
-        let spare = |s: &TcpManager| s.state == State::Opened && !s.suspect && s.status.room() > 0;
+        let spare = |s: &TcpManager| s.is_alive() && !s.suspect && s.status.room() > 0;
         if !self.sessions.iter().enumerate().any(|(i, s)| held.carriers & bit(i) == 0 && spare(s)) {
             return;
         }
         let octets = held.end - held.start;
         self.view_paths(now, held.start, held.end);
         let views = self.views.iter().enumerate();
-        let able = views.filter(|(i, v)| held.carriers & bit(*i) == 0 && v.usable && v.chunk >= octets);
+        let few = held.carriers.count_ones() < MOST_CARRIERS;
+        let able = views.filter(|(i, v)| {
+            held.carriers & bit(*i) == 0 && v.usable && v.chunk >= octets && (few || v.rate.is_some())
+        });
         let best = able.min_by_key(|(_, v)| (v.rate.is_none(), v.time_for_chunk));
         let Some((helper, view)) = best else { return };
         let needed = match margin {
@@ -190,13 +220,15 @@ impl Sender {
                 && s.written > 0
                 && now.saturating_since(s.called) > fastest.mul_ratio(3, 2)
         };
-        if let Some(index) = self.sessions.iter().position(overdue) {
+        // Any other that is not open carries copies at most.
+        let first = self.sessions.iter().position(TcpManager::is_alive);
+        if let Some(index) = first.filter(|i| overdue(&self.sessions[*i])) {
             self.sessions[index].suspect = true;
             self.take_back(index);
         }
     }
 
-    /// The chunks on their way that may have a copy more, first to last.
+    /// The chunks on their way, first to last.
     fn on_the_way(&self, now: Instant) -> Vec<Held> {
         let mut all: Vec<Held> = Vec::new();
         // One session that is too fast for the others waits for none that has yet to show what it is.
@@ -206,7 +238,9 @@ impl Sender {
                 let unknown = alone && session.estimate.rate().is_none();
                 let remaining = if unknown { Duration::MAX } else { Self::remaining(now, session, chunk) };
                 let late = unknown || Self::is_late(now, chunk);
-                all.push(Held { start: chunk.start, end: chunk.end, remaining, late, carriers: bit(index) });
+                let (start, end, carriers) = (chunk.start, chunk.end, bit(index));
+                let measured = u32::from(session.estimate.rate().is_some());
+                all.push(Held { start, end, remaining, late, carriers, measured });
             }
         }
         all.sort_unstable_by_key(|h| (h.start, h.end));
@@ -216,10 +250,10 @@ impl Sender {
                 kept.remaining = kept.remaining.min(next.remaining);
                 kept.late &= next.late;
                 kept.carriers |= next.carriers;
+                kept.measured += next.measured;
             }
             same
         });
-        all.retain(|h| h.carriers.count_ones() < MOST_CARRIERS);
         all
     }
 }
@@ -235,6 +269,8 @@ struct Held {
     late: bool,
     /// A bit for each session.
     carriers: u64,
+    /// Carriers whose rate is measured.
+    measured: u32,
 }
 
 /// The bit of a session; those past the 64th share the last.
@@ -264,5 +300,5 @@ enum Margin {
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often an idle session looks again for something to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
-/// Sessions that may carry the same chunk.
+/// Sessions that may carry the same chunk. One whose rate is measured does not count those that have not shown theirs.
 const MOST_CARRIERS: u32 = 3;

@@ -2,7 +2,7 @@
 
 use anabranch_wire::set::Plan;
 
-use super::{Sender, Start};
+use super::{OpenWhen, Sender, Start};
 use crate::set::striping::{self, FileView, PathView, SMALLEST_CHUNK, StripingPolicy};
 use crate::set::tcp_manager::{Chunk, State, TcpManager};
 use crate::time::Instant;
@@ -39,6 +39,9 @@ impl Sender {
             let end = next.start + self.views[index].chunk;
             self.unassigned.remove(next.start, end);
             self.write(now, index, next.start, end);
+        }
+        if self.unassigned.is_empty() && self.config.open == OpenWhen::Staggered && !self.waiting.is_empty() {
+            self.call_next(now);
         }
         self.rescue(now);
     }
@@ -112,12 +115,13 @@ impl Sender {
         let alive = self.sessions.iter().enumerate().filter(|(_, s)| s.is_alive());
         let established = alive.filter_map(|(i, s)| s.establishment.map(|took| (took, i)));
         let fastest = established.min().map(|(_, i)| i);
+        let all_given = self.unassigned.is_empty();
         let predictive = matches!(self.config.striping, StripingPolicy::Predictive);
         let leader = if predictive { self.clear_leader(now) } else { None };
         let Self { views, sessions, config, .. } = self;
         views.clear();
         views.extend(sessions.iter().enumerate().map(|(i, session)| {
-            let early = config.start == Start::Early && Some(i) == first_alive;
+            let early = config.start == Start::Early && (all_given || Some(i) == first_alive);
             let usable = match session.state {
                 State::Opened => !session.suspect,
                 State::OpenWait { .. } => early,
