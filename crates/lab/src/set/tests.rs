@@ -116,6 +116,23 @@ fn a_small_file_takes_no_longer_than_through_the_nearest_gateway() {
     }
 }
 
+/// The far gateway's first chunk takes the round trips of slow start, which must not be held against it.
+#[test]
+fn behind_a_small_node_buffer_a_far_fast_gateway_is_used() {
+    for (far, near) in [("160kbit/s", "40kbit/s"), ("320kbit/s", "60kbit/s")] {
+        for buffer in ["node_buffer=12kB", "node_buffer=16kB"] {
+            let latency = |set: [String; 3]| latency(&["file=300kB", buffer, &set[0], &set[1], &set[2]]);
+            let through = |gateways: &str, rates: String, delays: &str| {
+                let delays = format!("wireless_delay={delays}");
+                latency([format!("gateways={gateways}"), format!("wireless_rate={rates}"), delays])
+            };
+            let alone = through("1", far.to_owned(), "500ms");
+            let together = through("2", format!("{far}+{near}"), "500ms+1ms");
+            assert!(together < alone, "{buffer} {far}: {together} s instead of {alone} s");
+        }
+    }
+}
+
 #[test]
 fn unequal_gateways_add_up() {
     for (tcp, buffer) in [("tcp=modern", "node_buffer=64kB"), ("tcp=paper", "node_buffer=256kB")] {

@@ -6,7 +6,9 @@ use core::cmp::Reverse;
 
 use anabranch_wire::set::{Gateway, SetAckStatus};
 
+use super::stripe::FIRST_CHUNKS;
 use super::{Again, Recovery, Reinjection, Sender};
+use crate::set::striping::SMALLEST_CHUNK;
 use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
 
@@ -115,21 +117,27 @@ impl Sender {
             // What we expect of the carriers may turn out wrong: look again.
             self.rescue_at = Some(now + RESCUE_PERIOD);
         }
-        if self.unassigned.is_empty() && self.sessions.iter().all(|s| s.estimate.rate().is_none()) {
-            self.spread(now);
+        let unmeasured = self.sessions.iter().all(|s| s.estimate.rate().is_none());
+        let all_given = self.unassigned.is_empty();
+        if all_given == unmeasured && (all_given || self.buffer >= 4 * SMALLEST_CHUNK) {
+            self.spread(now, unmeasured);
         }
     }
 
-    /// Before the first acknowledgement nothing tells which session is fast: each that has nothing on its way carries a
-    /// copy of the chunk that the fewest carry, or of all chunks if they fit one segment.
-    fn spread(&mut self, now: Instant) {
+    /// Copies show what a session is worth, and hold up nobody. A session that has carried less than eight segments and
+    /// has nothing on its way carries a copy of the chunk that the fewest carry: the first chunks of a far gateway take
+    /// the round trips of TCP's slow start, and the policy that judged the path by those would not use it again. If
+    /// nothing is measured at all and one segment holds all chunks, the session carries all.
+    fn spread(&mut self, now: Instant, unmeasured: bool) {
         let mut on_the_way = self.on_the_way(now);
         let total: u64 = on_the_way.iter().map(|h| h.end - h.start).sum();
         for helper in 0..self.sessions.len() {
             on_the_way.sort_by_key(|h| (h.carriers.count_ones(), Reverse(h.remaining)));
             for held in on_the_way.iter_mut().filter(|h| h.carriers & bit(helper) == 0) {
                 let session = &self.sessions[helper];
-                if session.outstanding() > 0 && total > u64::from(session.status.mss) {
+                let segment = u64::from(session.status.mss);
+                let one_only = !unmeasured || total > segment;
+                if session.written >= FIRST_CHUNKS * segment || one_only && session.outstanding() > 0 {
                     break;
                 }
                 self.view_paths(now, held.start, held.end);

@@ -10,7 +10,7 @@ use crate::time::Instant;
 /// The most that a data header takes in either layout.
 const HEADER: u64 = 24;
 /// Chunks that the session which was established fastest may have on its way before anything is known of it.
-const FIRST_CHUNKS: u64 = 8;
+pub(super) const FIRST_CHUNKS: u64 = 8;
 /// Chunks that any other may have.
 const PROBE_CHUNKS: u64 = 4;
 /// Divisor of what is left: the part that a leading session may have on its way beyond what its path needs, if it is the only
