@@ -156,7 +156,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         let shows = shows[random.below(2) as usize].clone();
         let cut = random.range(1..=2000) as usize;
         let (sender, mut guard, first) = world.aside(|| {
-            let sender = SenderKeys::new(secret(1), shows, 1);
+            let sender = SenderKeys::new(secret(1), shows, || 1);
             let mut guard = Guard::control(&sender).expect("the key is one");
             let first = transmitted(&mut guard);
             (sender, guard, first)

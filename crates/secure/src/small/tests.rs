@@ -33,7 +33,7 @@ fn sender(own: u8, is_shared: bool) -> Arc<SenderKeys> {
     } else {
         Acquaintance::Known(secret(3).public())
     };
-    SenderKeys::new(secret(own), shows, 1)
+    SenderKeys::new(secret(own), shows, || 1)
 }
 
 fn encoded(message: &Message) -> Vec<u8> {

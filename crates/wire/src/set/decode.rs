@@ -227,7 +227,8 @@ fn parse(octets: &[u8], expected: u64) -> Result<(Header, usize), Stop> {
             let join = join(&mut cursor, flags)?;
             Message::SetSyn(SetSyn { join, destination: cursor.address(flags & 1 != 0)? })
         }
-        kind::JOIN => Message::Join(join(&mut cursor, flags)?),
+        // Bit 0 says of a SETSYN which address follows. Here none does.
+        kind::JOIN if flags & 1 == 0 => Message::Join(join(&mut cursor, flags)?),
         kind::SETACK => Message::SetAck(SetAck {
             status: SetAckStatus::from_code(flags).ok_or(Stop::Bad("status of a SETACK"))?,
             session: cursor.u8()?,

@@ -1,6 +1,6 @@
 //! Gateways that have no room.
 
-use anabranch_core::set::tcp_manager::{Ending, State};
+use anabranch_core::set::tcp_manager::State;
 use anabranch_core::set::*;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::set::{self as wire, Message, SetAck};
