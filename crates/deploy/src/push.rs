@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{
@@ -20,6 +21,7 @@ use anabranch_secure::FileDigest;
 use anabranch_units::Rate;
 use clap::Args;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
 use self::digests::Digests;
 use self::report::Report;
@@ -56,6 +58,9 @@ pub struct Arguments {
     /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
     #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
     pub wait: Option<Duration>,
+    /// If the node or all gateways are lost, try again, until nothing was delivered for so long [default: do not try again]
+    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
+    pub retry_for: Option<Duration>,
     /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
     /// which is thrown away
     #[arg(long, requires = "to")]
@@ -155,31 +160,52 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let bars = progress::Bars::new(arguments.quiet, names.clone(), length);
     service::runtime()?.block_on(async {
         let mut signals = Signals::catch()?;
-        let mut push = Push::new(config, file);
-        let stop = loop {
-            tokio::select! {
-                outcome = push.step() => if outcome.is_some() { break None },
-                stop = signals.first() => break Some(stop),
+        let mut retries = Retries::new(arguments.retry_for);
+        let (push, stopped) = loop {
+            let file = file.try_clone().map_err(|error| Error::unreadable(&arguments.file, &error))?;
+            let mut push = Push::new(config.clone(), file);
+            let stopped = loop {
+                tokio::select! {
+                    outcome = push.step() => if outcome.is_some() { break false },
+                    _ = signals.first() => break true,
+                }
+                bars.update(push.sessions(), push.delivered());
+            };
+            if stopped {
+                push.cancel();
             }
-            bars.update(push.sessions(), push.delivered());
+            push.close().await;
+            let failure = match push.outcome() {
+                Some(Outcome::Failed(failure)) if !stopped => failure,
+                _ => break (push, stopped),
+            };
+            let Some(pause) = retries.after(failure, push.delivered()) else { break (push, false) };
+            if !arguments.quiet {
+                say!("{failure}; trying again in {} s", pause.as_secs());
+            }
+            // What was there before is gone, and what has come since shall stay.
+            let file = config.set.file.as_mut().filter(|_| push.establishment().is_some());
+            file.into_iter().for_each(|file| file.discard = false);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = signals.first() => break (push, true),
+            }
         };
         bars.finish();
-        if stop.is_some() {
-            push.cancel();
-        }
-        push.close().await;
-        if stop.is_some() {
+        if stopped {
             let next = if state.remembers() { "; the same command goes on from there" } else { "" };
-            say!("interrupted: {} of {} octets were delivered{next}", push.delivered(), length);
+            let delivered = push.delivered().max(retries.delivered);
+            say!("interrupted: {delivered} of {length} octets were delivered{next}");
             return Err(Error::Interrupted);
         }
         match push.outcome() {
             Some(Outcome::Delivered) => state.forget(),
+            // The node has found that these are not the octets that were announced.
+            Some(Outcome::Failed(Failure::Refused(RefuseReason::Digest))) => digests.forget(&digest),
             // It was not let in.
             Some(Outcome::Failed(
                 Failure::Refused(_) | Failure::Unfinished(_) | Failure::NodeUnreachable | Failure::NoGateway,
-            )) => state.forget_if_fresh(),
-            // The node may have found that these are not the octets that were announced.
+            )) if push.delivered().max(retries.delivered) == 0 => state.forget_if_fresh(),
             Some(Outcome::Failed(_)) => digests.forget(&digest),
             None => {}
         }
@@ -191,6 +217,42 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         }
         verdict(&push, length)
     })
+}
+
+/// Whether a push that has failed is tried again, and when.
+#[derive(Debug)]
+struct Retries {
+    /// For so long after something was delivered.
+    span: time::Duration,
+    since: Instant,
+    pause: time::Duration,
+    /// Octets that were delivered so far.
+    delivered: u64,
+}
+
+/// Between two tries, at first and at most.
+const FIRST_RETRY: time::Duration = time::Duration::from_secs(1);
+const LONGEST_RETRY: time::Duration = time::Duration::from_secs(8);
+
+impl Retries {
+    fn new(span: Option<Duration>) -> Self {
+        let span = time::Duration::from_nanos(span.unwrap_or(Duration::ZERO).as_nanos());
+        Self { span, since: Instant::now(), pause: FIRST_RETRY, delivered: 0 }
+    }
+
+    /// How long to wait after a failure, if it may pass by itself.
+    fn after(&mut self, failure: Failure, delivered: u64) -> Option<time::Duration> {
+        if delivered > self.delivered {
+            (self.delivered, self.since, self.pause) = (delivered, Instant::now(), FIRST_RETRY);
+        }
+        let passes = matches!(
+            failure,
+            Failure::NodeUnreachable | Failure::GatewaysLost | Failure::Congested | Failure::Stalled
+        );
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_RETRY);
+        (passes && self.since.elapsed() + pause <= self.span).then_some(pause)
+    }
 }
 
 /// The file's octets, and what they are. What can be read twice is not kept in memory.

@@ -76,6 +76,17 @@ impl From<Bytes> for PushFile {
 }
 
 impl PushFile {
+    /// The same file, for another push of it.
+    ///
+    /// # Errors
+    /// The host has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Octets(octets) => Self::Octets(octets.clone()),
+            Self::OnDisk(file, length) => Self::OnDisk(file.try_clone()?, *length),
+        })
+    }
+
     fn split(self) -> (File, Option<fs::File>) {
         match self {
             Self::Octets(octets) => (octets.into(), None),

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread;
+use std::time::Duration;
 
 use anabranch_testkit::netns;
 use serde_json::Value;
@@ -69,9 +70,10 @@ impl Place {
     }
 
     /// A push that is under way, by a tenth or more.
-    fn push_partly(&self) -> Child {
+    fn push_partly(&self, options: &[&str]) -> Child {
         // Slow enough that a machine with much else to do still interrupts it.
-        let mut push = command(self.path(), &["push", "file", "--to", &self.address, "--rate", "100 Mbit/s"]);
+        let slow = ["push", "file", "--to", &self.address, "--rate", "100 Mbit/s"];
+        let mut push = command(self.path(), &[&slow, options].concat());
         let mut push = push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let mut lines = BufReader::new(push.stderr.take().expect("it is piped")).lines();
         let told = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("octets delivered (")));
@@ -83,7 +85,7 @@ impl Place {
 
     /// What a push that is killed when it is under way leaves.
     fn kill_push(&self) {
-        let mut push = self.push_partly();
+        let mut push = self.push_partly(&[]);
         push.kill().expect("it is ours");
         push.wait().expect("it is ours");
         assert!(!self.path().join("got").exists(), "it was too quick to be interrupted");
@@ -102,6 +104,36 @@ impl Place {
     }
 }
 
+/// A node that is gone for some seconds, twice.
+#[test]
+fn a_push_with_patience_outlives_a_node_that_is_started_again() {
+    let mut place = Place::new(OCTETS);
+    let mut push = place.push_partly(&["--retry-for", "1min"]);
+    for _ in 0..2 {
+        place.kill_node();
+        thread::sleep(Duration::from_secs(2));
+        assert_eq!(push.try_wait().expect("it is ours"), None, "it tries again");
+        place.start(&["--out", "got"]);
+        place.node().says("goes on from octet");
+    }
+    assert_eq!(push.wait().expect("it is ours").code(), Some(0));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
+    assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
+}
+
+/// Patience ends, and so it does at once where waiting does not help.
+#[test]
+fn a_push_with_patience_gives_up_as_well() {
+    let mut place = Place::new(OCTETS);
+    place.kill_node();
+    let run = push(place.path(), &["file", "--to", &place.address, "--retry-for", "8 s"]);
+    assert_eq!(run.status.code(), Some(1));
+    let said = text(&run.stderr);
+    assert!(said.contains("did not answer the request; trying again in 1 s"), "{said}");
+    place.start(&["--out", "got", "--max-size", "1 MB"]);
+    assert_eq!(place.push(&["--retry-for", "1000 h"]).status.code(), Some(1));
+}
+
 #[test]
 fn a_push_that_is_killed_goes_on_when_it_is_repeated() {
     let place = Place::new(OCTETS);
@@ -113,7 +145,7 @@ fn a_push_that_is_killed_goes_on_when_it_is_repeated() {
 #[test]
 fn a_node_that_is_killed_goes_on_with_what_is_on_its_disk() {
     let mut place = Place::new(OCTETS);
-    let mut push = place.push_partly();
+    let mut push = place.push_partly(&[]);
     place.kill_node();
     assert_ne!(push.wait().expect("it is ours").code(), Some(0));
     place.start(&["--out", "got"]);
