@@ -169,8 +169,8 @@ pub struct Receiver {
     queue: Queue,
     /// Since then there is no transfer.
     freed: Instant,
-    /// The transfer that the owner gave up last, and why: sessions of it may still be opening.
-    given_up: Option<(TransferId, RefuseReason)>,
+    /// Why the owner gave up the last transfer: sessions of it may still be opening.
+    given_up: Option<RefuseReason>,
     next_stream: u32,
     effects: VecDeque<Effect>,
     counters: ReceiverCounters,
@@ -327,9 +327,8 @@ impl Receiver {
 
     fn handle_join(&mut self, now: Instant, stream: StreamId, join: Join) {
         let Some(transfer) = self.transfer.as_mut().filter(|t| t.request.transfer == join.transfer) else {
-            let given_up = self.given_up.filter(|(transfer, _)| *transfer == join.transfer);
-            return match given_up {
-                Some((_, reason)) => self.dismiss(stream, reason),
+            return match self.given_up {
+                Some(reason) => self.dismiss(stream, reason),
                 None => self.reject(stream),
             };
         };

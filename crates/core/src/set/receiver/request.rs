@@ -59,10 +59,12 @@ impl Receiver {
     /// The owner gives up the present transfer, and its sender is told `reason`. Of what was not polled yet, nothing is delivered
     /// or acknowledged; of what still arrives, neither.
     pub fn abort(&mut self, now: Instant, reason: RefuseReason) {
-        let Some(transfer) = self.transfer.take() else { return };
+        if self.transfer.take().is_none() {
+            return;
+        }
         self.waiting.clear();
         self.freed = now;
-        self.given_up = Some((transfer.request.transfer, reason));
+        self.given_up = Some(reason);
         let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
         let streams = self.streams.iter().filter(|(_, role)| carries(role));
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();

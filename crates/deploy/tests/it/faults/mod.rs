@@ -72,7 +72,7 @@ fn a_push_says_that_its_gateways_do_not_reach_the_node() {
         disk: None,
         events: vec![
             (Duration::ZERO, Event::Cut(Link::Air, End::Near)),
-            (Duration::from_secs(1), Event::Mend(Link::Air)),
+            (Duration::from_secs(15), Event::Mend(Link::Air)),
         ],
     };
     let outcome = carry_out(schedule);
