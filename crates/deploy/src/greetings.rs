@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anabranch_secure::{Ledger, PublicKey};
@@ -43,12 +44,20 @@ impl Greetings {
     /// What was stored, and what stores more.
     pub(crate) fn into_ledger(self) -> (BTreeMap<PublicKey, u64>, Ledger) {
         let Self { place, floors } = self;
-        let stored = Mutex::new(floors.clone());
+        let (stored, warned) = (Mutex::new(floors.clone()), AtomicBool::new(false));
         let store = move |sender, number| {
             let mut floors = stored.lock().unwrap_or_else(PoisonError::into_inner);
             floors.insert(sender, number);
-            // A full disk must not end the service. What is lost is said at the next start.
-            let _ = write(&place, &floors);
+            // A full disk must not end the service.
+            match write(&place, &floors) {
+                Ok(()) => warned.store(false, Ordering::Relaxed),
+                Err(why) if !warned.swap(true, Ordering::Relaxed) => {
+                    say!(
+                        "warning: {why}; until it can be written, a restart makes recorded greetings count once more"
+                    );
+                }
+                Err(_) => {}
+            }
         };
         (floors, Box::new(store))
     }

@@ -215,7 +215,7 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                 if arguments.once {
                     return Err(error);
                 }
-                say!("{error}");
+                said.say("failed", &error.to_string());
             }
         }
     }
@@ -259,7 +259,9 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
         RefuseReason::Unfinished => {
             format!("{delivered} octets of another file are here and wait for the rest")
         }
-        // The sink has said why.
+        RefuseReason::TooLarge => "it is longer than --max-size allows".to_owned(),
+        RefuseReason::NoRoom => "there is no room for it, beside the --reserve".to_owned(),
+        RefuseReason::Signature => "it bears no signature of one of --signers".to_owned(),
         _ => "it is not taken".to_owned(),
     }
 }

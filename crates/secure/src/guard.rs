@@ -382,7 +382,12 @@ impl Guard {
                 let Some(answer) = frames.next(MAX_GREETING).map_err(|_| Refused::Garbled)? else {
                     return Ok((Stage::AwaitGateway { noise, sealed, begun }, false));
                 };
-                plain.extend_from_slice(&greeting::read(&mut noise, &answer)?);
+                // The gateway says this, and nothing else: what follows comes from the node.
+                let setack = greeting::read(&mut noise, &answer)?;
+                if !is_setack(&setack) {
+                    return Err(Refused::Garbled);
+                }
+                plain.extend_from_slice(&setack);
                 (Stage::Sealed(sealed), true)
             }
             Stage::AwaitSender(door) => match take_greeting(frames)? {
@@ -548,6 +553,10 @@ fn answer(
     }
     let answer = greeting::message(&mut noise, &[])?;
     Ok((TransferKeys::new(noise, Some(member))?, answer))
+}
+
+fn is_setack(octets: &[u8]) -> bool {
+    octets.len() == 2 && octets[0] >> 4 == 6
 }
 
 fn is_setsyn(octets: &[u8]) -> bool {

@@ -50,8 +50,21 @@ impl NodeKeys {
     /// Takes files from these senders from now on, and from nobody else; our own key stays. Streams of the others are reset
     /// when they next say something, and the keys of their transfers are forgotten.
     pub fn reload(&self, who: WhoMay) {
+        let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
+        // Another key under a name that is known has another holder.
+        let is_other = |(name, key): &(Arc<str>, SharedKey)| {
+            shared.iter().any(|(known, old)| known == name && old.octets() != key.octets())
+        };
+        let others: Vec<Peer> = who
+            .shared
+            .iter()
+            .filter(|entry| is_other(entry))
+            .map(|(name, _)| Peer::Shared(Arc::clone(name)))
+            .collect();
+        self.senders.reload(who.peers().filter(|peer| !others.contains(peer)));
         self.senders.reload(who.peers());
-        *self.shared.write().unwrap_or_else(PoisonError::into_inner) = who.shared;
+        *shared = who.shared;
+        drop(shared);
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
         transfers.retain(|(_, keys)| !keys.is_revoked());
     }

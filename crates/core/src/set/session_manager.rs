@@ -163,6 +163,10 @@ pub struct Sender {
     newest: usize,
     /// Numbers of sessions that were given since the last request: those before it were of other keys.
     numbers: usize,
+    /// Of these, those with which no SETSYN was sent.
+    unused: Vec<u8>,
+    /// Some session has been open.
+    opened: bool,
     /// Octets that no session has been given, or that were taken back.
     unassigned: RangeSet,
     /// Octets that the node holds.
@@ -218,6 +222,8 @@ impl Sender {
             calls: 0,
             newest: 0,
             numbers: 0,
+            unused: Vec::new(),
+            opened: false,
             unassigned,
             acknowledged: RangeSet::new(),
             delivered: 0,
@@ -376,8 +382,8 @@ impl Sender {
             gateway: s.gateway.id,
             address: s.gateway.address,
             state: s.state,
-            written: s.written,
-            delivered: s.received,
+            written: s.earlier.0 + s.written,
+            delivered: s.earlier.1 + s.received,
             outstanding: s.outstanding(),
             rate: s.estimate.rate(),
             latency: s.estimate.latency(),
@@ -412,9 +418,15 @@ impl Sender {
     }
 
     fn handle_notice(&mut self, now: Instant, index: usize, notice: Notice) {
+        if self.is_over() {
+            return;
+        }
         match notice {
             Notice::Opened => {
-                self.progress = now;
+                // One that opens and is lost again, whatever how often, brings nothing further.
+                if !core::mem::replace(&mut self.opened, true) {
+                    self.progress = now;
+                }
                 self.congestion.forget(&self.sessions[index].gateway);
                 self.congestion.none_since = None;
             }
@@ -441,6 +453,7 @@ impl Sender {
             self.resumed_from = self.delivered;
         }
         self.numbers = 0;
+        self.unused.clear();
         if self.is_over() {
             return;
         }
@@ -517,11 +530,14 @@ impl Sender {
     }
 
     fn call(&mut self, now: Instant, gateway: Gateway, lost: Option<Instant>) {
-        let number = self.numbers;
-        if number >= MAX_SESSIONS {
-            return self.renew(now, gateway, lost);
-        }
-        self.numbers += 1;
+        let number = match self.unused.pop() {
+            Some(number) => usize::from(number),
+            None if self.numbers >= MAX_SESSIONS => return self.renew(now, gateway, lost),
+            None => {
+                self.numbers += 1;
+                self.numbers - 1
+            }
+        };
         // A request that lost its gateway took long for reasons that say nothing of the next one.
         self.patience = now + self.config.patience.max((self.request_time * 3).min(self.config.patience * 5));
         self.calls += 1;
@@ -542,11 +558,15 @@ impl Sender {
         // The node's answer took two round trips; a chunk should not take longer.
         session.estimate.suppose(self.request_time);
         session.lost = lost;
-        // A call that came to nothing leaves nothing behind, however many there are.
-        let fruitless =
-            |s: &TcpManager| !s.is_alive() && s.written == 0 && s.gateway.address == session.gateway.address;
-        match self.sessions.iter().position(fruitless) {
-            Some(index) => (self.sessions[index], self.newest) = (session, index),
+        // However often a gateway is called, it has one place in the list beside its sessions that are alive.
+        let over = |s: &TcpManager| !s.is_alive() && s.gateway.address == session.gateway.address;
+        match self.sessions.iter().position(over) {
+            Some(index) => {
+                let before = &self.sessions[index];
+                let (written, received) = before.earlier;
+                session.earlier = (written + before.written, received + before.received);
+                (self.sessions[index], self.newest) = (session, index);
+            }
             None => {
                 self.newest = self.sessions.len();
                 self.sessions.push(session);
@@ -613,10 +633,13 @@ impl Sender {
         self.take_back(index);
         self.sessions[index].chunks.clear();
         let gateway = self.sessions[index].gateway.clone();
+        if !self.sessions[index].greeted {
+            self.unused.push(self.sessions[index].join.session);
+        }
         if self.sessions[index].state == State::Closed(Ending::Refused(SetAckStatus::Congested)) {
             // It was not tried.
             self.calls = self.calls.saturating_sub(1);
-            self.congestion.said(now, self.config.congestion_backoff, gateway, self.numbers);
+            self.congestion.said(now, self.config.congestion_backoff, gateway);
             self.call_next(now);
             self.stale = true;
             return;

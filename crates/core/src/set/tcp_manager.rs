@@ -119,6 +119,10 @@ pub struct TcpManager {
     /// From `call` to SETACK.
     pub(super) establishment: Option<Duration>,
     pub(super) called: Instant,
+    /// A SETSYN was sent, with the number of this session.
+    pub(super) greeted: bool,
+    /// Octets that earlier sessions through this gateway had carried whose place in the list this one took: written, received.
+    pub(super) earlier: (u64, u64),
     /// Since when this gateway had no session, if it was lost before this one.
     pub(super) lost: Option<Instant>,
     common: Common,
@@ -151,6 +155,8 @@ impl TcpManager {
             suspect: false,
             establishment: None,
             called: now,
+            greeted: false,
+            earlier: (0, 0),
             lost: None,
             common,
             decoder: Decoder::new(),
@@ -269,6 +275,7 @@ impl TcpManager {
     }
 
     fn send_setsyn(&mut self, now: Instant, sent: u8, out: &mut VecDeque<Effect>) {
+        self.greeted = true;
         let mut octets = Vec::with_capacity(32);
         wire::encode(
             &Message::SetSyn(SetSyn { join: self.join, destination: self.common.node }),

@@ -1,9 +1,9 @@
 //! A part and its journal in a folder.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
@@ -43,7 +43,10 @@ impl Beside {
         let part = self.part_file()?;
         hand_over(part, place)?;
         part.sync_all()?;
-        fs::rename(&self.part, place)?;
+        fs::rename(&self.part, place).inspect_err(|_| {
+            // One that stays is its owner's alone.
+            let _ = fs::set_permissions(&self.part, Permissions::from_mode(MODE));
+        })?;
         self.part_file = None;
         self.sync_names()
     }

@@ -158,6 +158,14 @@ impl<D: Disk> Journal<D> {
         self.record(Record { sequence: self.sequence(), delivered: self.written, ..last })
     }
 
+    /// Gives back the space that was allocated for octets that have not come.
+    pub(super) fn release(&mut self) -> io::Result<()> {
+        match self.last {
+            Some(Record { state: State::Unfinished, .. }) => self.disk.truncate_part(self.written),
+            _ => Ok(()),
+        }
+    }
+
     /// The file has gone where it shall go.
     pub(super) fn done(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };

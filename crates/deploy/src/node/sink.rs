@@ -23,7 +23,6 @@ use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
 use crate::files::{Temporary, check_writable, folder, is_in_place, open_in_place};
 use crate::output::hex;
-use crate::say;
 
 /// A node's output.
 #[derive(Debug)]
@@ -136,6 +135,7 @@ impl Drop for Partial {
     fn drop(&mut self) {
         // If it cannot be, less counts.
         let _ = self.journal.checkpoint();
+        let _ = self.journal.release();
     }
 }
 
@@ -325,11 +325,9 @@ impl Sink for Output {
         self.coming = None;
         self.sha256 = Sha256::new();
         if !self.is_wanted(offer) {
-            say!("node: the file bears no signature of one of --signers");
             return Ok(Verdict::Refuse(RefuseReason::Signature, 0));
         }
         if offer.length > self.limits.size {
-            say!("node: {} octets are more than --max-size allows", offer.length);
             return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
@@ -378,9 +376,9 @@ impl Sink for Output {
 
     async fn finish(&mut self) -> io::Result<()> {
         let digest: [u8; 32] = self.sha256.clone().finalize().into();
-        // What has been kept is checked, and thrown away, by itself.
+        // What has been kept is checked, and thrown away, by itself; what was done before was checked then.
         let wrong = self.expected.is_some_and(|expected| expected != digest);
-        if wrong && !matches!(self.coming, Some(Coming::Kept(_))) {
+        if wrong && !matches!(self.coming, Some(Coming::Kept(_) | Coming::Done)) {
             self.coming = None;
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -421,7 +419,6 @@ impl Sink for Output {
 fn no_room(error: io::Error) -> io::Result<Verdict> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            say!("node: no room for the file: {error}");
             Ok(Verdict::Refuse(RefuseReason::NoRoom, 0))
         }
         _ => Err(error),

@@ -666,3 +666,43 @@ fn all_of(folder: &std::path::Path) -> String {
     });
     texts.collect()
 }
+
+/// The gateway puts more than a SETACK into its answer.
+#[test]
+fn a_gateway_says_no_more_than_a_setack() {
+    use anabranch_wire::set::{Ack, Refuse, RefuseReason};
+    for forged in [
+        octets(&Message::Ack(Ack { delivered: 129_000, received: 129_000, held: vec![] })),
+        octets(&Message::Refuse(Refuse { reason: RefuseReason::Digest, delivered: 0 })),
+    ] {
+        let world = World::new();
+        world.greet();
+        let (mut sender, mut gateway, _) = world.session(0);
+        gateway.read(sent(&mut sender)).unwrap();
+        let answer = [&setack()[..], &forged[..]].concat();
+        gateway.write(answer.into()).unwrap();
+        let heard = sender.read(sent(&mut gateway));
+        assert!(heard.is_err() || heard == Ok(Some(setack())), "{heard:?}");
+    }
+}
+
+/// The first of two pre-shared keys in one file is removed from it, which gives its name to the second.
+#[test]
+fn a_pre_shared_key_whose_name_another_gets_ends_its_streams() {
+    let (bad, good) = (SharedKey::from_octets([8; 32]), SharedKey::from_octets([9; 32]));
+    let node = NodeKeys::new(WhoMay {
+        shared: vec![("f:1".into(), bad.clone()), ("f:2".into(), good.clone())],
+        ..WhoMay::default()
+    });
+    let begin = |shared: SharedKey| {
+        let sender = SenderKeys::new(key(1), Acquaintance::Shared(shared), later);
+        let (mut a, mut b) = (Guard::control(&sender).unwrap(), Guard::node(&node));
+        b.read(sent(&mut a)).unwrap();
+        a.read(sent(&mut b)).unwrap();
+        (a, b)
+    };
+    let (mut thief, mut at_node) = begin(bad);
+    node.reload(WhoMay { shared: vec![("f:1".into(), good)], ..WhoMay::default() });
+    thief.write(request()).unwrap();
+    assert_eq!(at_node.read(sent(&mut thief)), Err(Refused::Revoked));
+}

@@ -2,7 +2,10 @@
 
 use alloc::vec::Vec;
 
-use anabranch_wire::set::{Accept, Message, Plan, Refuse, RefuseReason, Request, TransferId, VERSION};
+use anabranch_wire::set::{
+    self as wire, Accept, Decoder, Item, Message, Plan, Refuse, RefuseReason, Request, TransferId, VERSION,
+};
+use bytes::Bytes;
 
 use super::reorder::Reorder;
 use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer};
@@ -68,9 +71,20 @@ impl Receiver {
         let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
         let streams = self.streams.iter().filter(|(_, role)| carries(role));
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
-        self.effects.retain(|effect| match effect {
+        // Each effect has whole messages. An acknowledgement may also wait on a stream on which nothing more is expected: the refusal
+        // takes its place, before what may end the stream.
+        let mut refusal = Vec::new();
+        wire::encode(&Message::Refuse(Refuse { reason, delivered: 0 }), &mut refusal);
+        let refusal = Bytes::from(refusal);
+        let mut told: Vec<StreamId> = Vec::new();
+        self.effects.retain_mut(|effect| match effect {
             Effect::Deliver { .. } => false,
-            Effect::Write { stream, .. } => !streams.contains(stream),
+            Effect::Write { stream, .. } if streams.contains(stream) || told.contains(stream) => false,
+            Effect::Write { stream, octets } if speaks_of_octets(octets) => {
+                told.push(*stream);
+                *octets = refusal.clone();
+                true
+            }
             _ => true,
         });
         streams.into_iter().for_each(|stream| self.dismiss(stream, reason));
@@ -202,6 +216,13 @@ impl Receiver {
         self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
         self.streams.insert(stream, next);
     }
+}
+
+/// An acknowledgement, or an ACCEPT behind one.
+fn speaks_of_octets(octets: &[u8]) -> bool {
+    let mut decoder = Decoder::new();
+    decoder.push(Bytes::copy_from_slice(octets));
+    matches!(decoder.next_item(), Ok(Some(Item::Message(Message::Ack(_) | Message::Accept(_)))))
 }
 
 /// The same file, as far as both requests say. Who repeats a request may change its plan.

@@ -27,16 +27,14 @@ struct Congested {
 }
 
 impl Congestion {
-    /// A gateway has said that it is congested, when so many sessions had been called.
-    pub(super) fn said(&mut self, now: Instant, first: Duration, gateway: Gateway, called: usize) {
-        // A session's number must not come twice, and there are 255: one that has been asked too often is not asked again.
-        let after = |pause| if called < MOST_CALLS { now + pause } else { Instant::FAR_FUTURE };
+    /// A gateway has said that it is congested.
+    pub(super) fn said(&mut self, now: Instant, first: Duration, gateway: Gateway) {
         match self.gateways.iter_mut().find(|known| known.gateway == gateway) {
             Some(known) => {
-                known.at = Some(after(known.pause));
+                known.at = Some(now + known.pause);
                 known.pause = (known.pause * 2).min(first * LONGEST);
             }
-            None => self.gateways.push(Congested { gateway, at: Some(after(first)), pause: first * 2 }),
+            None => self.gateways.push(Congested { gateway, at: Some(now + first), pause: first * 2 }),
         }
     }
 
@@ -91,5 +89,3 @@ impl Sender {
 
 /// The longest pause, in first ones.
 const LONGEST: u64 = 12;
-/// Sessions of one transfer after which no congested gateway is called again.
-const MOST_CALLS: usize = 200;

@@ -8,6 +8,7 @@ use anabranch_wire::set::{Gateway, SetAckStatus};
 
 use super::stripe::FIRST_CHUNKS;
 use super::{Again, Recovery, Reinjection, Sender};
+use crate::set::stream::StreamClose;
 use crate::set::striping::SMALLEST_CHUNK;
 use crate::set::tcp_manager::{Chunk, Ending, State, TcpManager};
 use crate::time::{Duration, Instant};
@@ -35,7 +36,9 @@ impl Sender {
         let session = &self.sessions[index];
         let gone = match session.state {
             State::Closed(Ending::Refused(SetAckStatus::Unreachable)) => always,
-            State::Closed(Ending::Refused(_) | Ending::Protocol) => false,
+            State::Closed(Ending::Refused(_) | Ending::Protocol | Ending::Stream(StreamClose::Forbidden)) => {
+                false
+            }
             _ => true,
         };
         let lost = session.lost.filter(|_| session.establishment.is_none()).unwrap_or(now);
@@ -43,7 +46,9 @@ impl Sender {
         let patience = self.config.patience;
         if gone && (alive && always || self.calls < self.selected * (1 + self.config.redials)) {
             let pause = if alive { (now.saturating_since(lost) / 8).min(LONGEST_PAUSE) } else { patience };
-            self.again.push_back(Again { gateway, at: now + pause.max(patience), lost: Some(lost) });
+            // Numbers of sessions are few, and there are new ones only when no session is alive: the last ones are spared.
+            let pause = pause.max(if alive { patience * (1 << (self.numbers / 32)) } else { patience });
+            self.again.push_back(Again { gateway, at: now + pause, lost: Some(lost) });
         }
         if !alive {
             self.again.iter_mut().for_each(|again| again.at = again.at.min(now + patience));

@@ -125,16 +125,3 @@ fn the_others_carry_meanwhile_and_it_joins_them_later() {
     assert_eq!(calls.sender.sessions().filter(|session| session.state == State::Opened).count(), 2);
     assert_eq!(calls.sender.outcome(), None);
 }
-
-/// A session's number is part of a nonce: there are no more than 255.
-#[test]
-fn nobody_is_called_for_ever() {
-    let mut calls = Calls::new(1, patient(1_000_000));
-    let mut now = at(0);
-    while calls.sender.outcome().is_none() {
-        calls.answer(now, SetAckStatus::Congested);
-        now = calls.pass();
-    }
-    assert_eq!(calls.sender.outcome(), Some(Outcome::Failed(Failure::Congested)));
-    assert_eq!(calls.dialled.len(), 200);
-}

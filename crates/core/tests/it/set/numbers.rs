@@ -133,3 +133,271 @@ fn without_a_number_nothing_is_called_while_a_session_is_alive() {
     failing.assert_distinct();
     assert_eq!((failing.sessions.len(), failing.requests), (255, 1));
 }
+
+/// Gateways that open every session and swallow what it carries.
+struct Hole {
+    sender: Sender,
+    now: Instant,
+    dials: usize,
+    requests: usize,
+    close_after: Option<Duration>,
+    open: Vec<(Instant, StreamId)>,
+}
+
+impl Hole {
+    fn new(gateways: u16, close_after: Option<Duration>) -> Self {
+        let node = "[fd00::100]:5683".parse().expect("an address");
+        let mut sender = Sender::new(
+            Instant::ZERO,
+            SenderConfig::default(),
+            node,
+            TransferId(7),
+            Bytes::from(vec![0; 100_000]),
+        );
+        sender.go_through((1..=gateways).map(row).collect());
+        Self { sender, now: Instant::ZERO, dials: 0, requests: 0, close_after, open: Vec::new() }
+    }
+    fn poll(&mut self) {
+        while let Some(effect) = self.sender.poll_effect(self.now) {
+            match effect {
+                Effect::Dial { stream, .. } => {
+                    self.dials += 1;
+                    self.sender.handle_stream(self.now, stream, StreamEvent::Opened)
+                }
+                Effect::Write { stream, octets } => {
+                    let mut decoder = Decoder::new();
+                    decoder.push(octets);
+                    let mut out = Vec::new();
+                    match decoder.next_item() {
+                        Ok(Some(Item::Message(Message::Request(_)))) => {
+                            self.requests += 1;
+                            wire::encode(
+                                &Message::Accept(wire::Accept { buffer: 64_000, gateways: vec![row(1)] }),
+                                &mut out,
+                            );
+                        }
+                        Ok(Some(Item::Message(Message::SetSyn(s)))) => {
+                            wire::encode(
+                                &Message::SetAck(wire::SetAck {
+                                    session: s.join.session,
+                                    status: wire::SetAckStatus::Open,
+                                }),
+                                &mut out,
+                            );
+                            self.open.push((self.now, stream));
+                        }
+                        _ => continue,
+                    }
+                    self.sender.handle_stream(self.now, stream, StreamEvent::Data(out.into()));
+                    let status = StreamStatus {
+                        mss: 1296,
+                        cwnd: 60_000,
+                        peer_window: 60_000,
+                        ..StreamStatus::default()
+                    };
+                    self.sender.handle_status(self.now, stream, status);
+                }
+                _ => {}
+            }
+        }
+    }
+    fn run(&mut self, limit: Duration) {
+        while self.sender.outcome().is_none() && self.now < Instant::ZERO + limit {
+            self.poll();
+            let Some(next) = self.sender.next_timeout() else { break };
+            let first = self.close_after.zip(self.open.first().copied());
+            match first.map(|(after, (since, _))| since + after).filter(|at| *at <= next) {
+                Some(at) => {
+                    let (_, stream) = self.open.remove(0);
+                    self.now = self.now.max(at);
+                    self.sender.handle_stream(self.now, stream, StreamEvent::Closed(StreamClose::Reset));
+                }
+                None => {
+                    self.now = self.now.max(next);
+                    self.sender.handle_timeout(self.now);
+                }
+            }
+        }
+    }
+}
+
+/// Gateways that accept every session and pass nothing on, as in front of a node that hangs, or whose sessions are reset after
+/// some time: the transfer ends, and what is remembered of it does not grow.
+#[test]
+fn a_transfer_that_delivers_nothing_ends() {
+    for (gateways, close) in [(1, None), (2, None), (4, None), (2, Some(2)), (3, Some(4)), (8, Some(20))] {
+        let mut hole = Hole::new(gateways, close.map(Duration::from_secs));
+        hole.run(Duration::from_secs(1500));
+        let what = format!("{gateways} gateways, reset after {close:?} s, {} calls", hole.dials);
+        assert!(hole.sender.outcome().is_some(), "{what}");
+        assert!(hole.sender.sessions().count() <= 2 * usize::from(gateways), "{what}");
+    }
+}
+
+/// Everything is acknowledged and refused in one read.
+#[test]
+fn an_outcome_is_final() {
+    for all_first in [true, false] {
+        let mut hole = Hole::new(1, None);
+        hole.poll();
+        let stream = hole.open[0].1;
+        let all = Message::Ack(wire::Ack { delivered: 100_000, received: 100_000, held: Vec::new() });
+        let refused = Message::Refuse(wire::Refuse { reason: RefuseReason::Digest, delivered: 0 });
+        let mut says = Vec::new();
+        let order = if all_first { [&all, &refused] } else { [&refused, &all] };
+        order.into_iter().for_each(|message| wire::encode(message, &mut says));
+        hole.sender.handle_stream(hole.now, stream, StreamEvent::Data(says.into()));
+        let failed = Outcome::Failed(Failure::Refused(RefuseReason::Digest));
+        assert_eq!(hole.sender.outcome(), Some(if all_first { Outcome::Delivered } else { failed }));
+    }
+}
+
+/// One gateway carries slowly for hours, the others refuse calls.
+#[test]
+fn a_gateway_that_was_away_for_hours_is_called_again() {
+    for (n, away) in [(2u16, 3u64), (6, 1)] {
+        let node = "[fd00::100]:5683".parse().expect("an address");
+        let length = 100_000u64;
+        let config = SenderConfig { ..SenderConfig::default() };
+        let mut sender =
+            Sender::new(Instant::ZERO, config, node, TransferId(7), Bytes::from(vec![0; length as usize]));
+        sender.go_through((1..=n).map(row).collect());
+        let mut now = Instant::ZERO;
+        let back = Instant::ZERO + Duration::from_secs(away * 3600);
+        let (mut calls, mut after, mut live, mut acked) = (0, 0, None, 0u64);
+        let mut last = now;
+        let mut tick = now;
+        while now < back + Duration::from_secs(3600) && sender.outcome().is_none() {
+            while let Some(effect) = sender.poll_effect(now) {
+                match effect {
+                    Effect::Dial { stream, to, leg } => {
+                        let bad = leg != Leg::Control && to != row(1).address;
+                        if bad {
+                            calls += 1;
+                            last = now;
+                            if now >= back {
+                                after += 1;
+                            }
+                        }
+                        let event =
+                            if bad { StreamEvent::Closed(StreamClose::Reset) } else { StreamEvent::Opened };
+                        sender.handle_stream(now, stream, event);
+                    }
+                    Effect::Write { stream, octets } => {
+                        let mut decoder = Decoder::new();
+                        decoder.push(octets);
+                        let mut out = Vec::new();
+                        match decoder.next_item() {
+                            Ok(Some(Item::Message(Message::Request(_)))) => wire::encode(
+                                &Message::Accept(wire::Accept { buffer: 64_000, gateways: vec![row(1)] }),
+                                &mut out,
+                            ),
+                            Ok(Some(Item::Message(Message::SetSyn(s)))) => {
+                                live = Some(stream);
+                                wire::encode(
+                                    &Message::SetAck(wire::SetAck {
+                                        session: s.join.session,
+                                        status: wire::SetAckStatus::Open,
+                                    }),
+                                    &mut out,
+                                )
+                            }
+                            _ => continue,
+                        }
+                        sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
+                        sender.handle_status(
+                            now,
+                            stream,
+                            StreamStatus {
+                                mss: 1296,
+                                cwnd: 60_000,
+                                peer_window: 60_000,
+                                ..StreamStatus::default()
+                            },
+                        );
+                    }
+                    _ => {}
+                }
+            }
+            let next = sender.next_timeout().unwrap().max(now);
+            if tick + Duration::from_secs(1) <= next {
+                tick += Duration::from_secs(1);
+                now = now.max(tick);
+                acked += 1;
+                let mut out = Vec::new();
+                wire::encode(
+                    &Message::Ack(wire::Ack { delivered: acked, received: acked, held: vec![] }),
+                    &mut out,
+                );
+                if let Some(stream) = live {
+                    sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
+                }
+                if sender.next_timeout().is_some_and(|t| t <= now) {
+                    sender.handle_timeout(now);
+                }
+            } else {
+                now = next;
+                sender.handle_timeout(now);
+            }
+        }
+        assert!(after > 0, "{n} gateways, away {away} h: {calls} calls, last at {last:?}");
+    }
+}
+
+#[test]
+fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
+    let patience = Duration::from_secs(24 * 3600);
+    let config = SenderConfig { congestion_patience: patience, ..SenderConfig::default() };
+    let mut sender = Sender::new(
+        Instant::ZERO,
+        config,
+        "[fd00::100]:5683".parse().unwrap(),
+        TransferId(7),
+        Bytes::from(vec![0; 1000]),
+    );
+    sender.go_through(vec![row(1)]);
+    let (mut now, mut calls, mut last) = (Instant::ZERO, 0, Instant::ZERO);
+    while sender.outcome().is_none() && now < Instant::ZERO + Duration::from_secs(100_000) {
+        while let Some(effect) = sender.poll_effect(now) {
+            match effect {
+                Effect::Dial { stream, leg, .. } => {
+                    if leg != Leg::Control {
+                        calls += 1;
+                        last = now;
+                    }
+                    sender.handle_stream(now, stream, StreamEvent::Opened);
+                }
+                Effect::Write { stream, octets } => {
+                    let mut d = Decoder::new();
+                    d.push(octets);
+                    let mut out = Vec::new();
+                    match d.next_item() {
+                        Ok(Some(Item::Message(Message::Request(_)))) => wire::encode(
+                            &Message::Accept(wire::Accept { buffer: 8_000, gateways: vec![row(1)] }),
+                            &mut out,
+                        ),
+                        Ok(Some(Item::Message(Message::SetSyn(s)))) => wire::encode(
+                            &Message::SetAck(wire::SetAck {
+                                session: s.join.session,
+                                status: wire::SetAckStatus::Congested,
+                            }),
+                            &mut out,
+                        ),
+                        _ => continue,
+                    }
+                    sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
+                }
+                _ => {}
+            }
+        }
+        if sender.outcome().is_some() {
+            break;
+        }
+        now = sender.next_timeout().unwrap().max(now);
+        sender.handle_timeout(now);
+    }
+    assert!(
+        calls > 1000 && last > Instant::ZERO + Duration::from_secs(80_000),
+        "{calls} calls, last at {last:?}"
+    );
+}

@@ -355,3 +355,37 @@ fn a_node_that_claims_more_than_the_file_has_breaks_the_protocol() {
     sender.handle_stream(Instant::ZERO, StreamId(0), StreamEvent::Data(octets.into()));
     assert_eq!(sender.outcome(), Some(Outcome::Failed(Failure::Protocol)));
 }
+
+/// A file that is all there after a restart, which the owner then cannot publish.
+#[test]
+fn a_file_that_was_all_there_and_is_given_up_is_not_acknowledged() {
+    let mut node = Node::new(asks());
+    let control = node.request(1, 1);
+    node.machine.grant(node.now, TransferId(1), 100);
+    node.machine.abort(node.now, RefuseReason::Digest);
+    let (said, _) = node.says(control);
+    assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
+}
+
+/// A plain transfer whose last octets the owner does not take.
+#[test]
+fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
+    let mut node = Node::new(asks());
+    let stream = node.machine.handle_accepted(node.now);
+    let request = Request {
+        version: VERSION,
+        transfer: TransferId(1),
+        length: 100,
+        plan: Plan::EndToEnd,
+        file: identity(1),
+    };
+    node.say(stream, &Message::Request(request));
+    node.machine.grant(node.now, TransferId(1), 0);
+    let (said, _) = node.says(stream);
+    assert!(matches!(said[..], [Message::Refuse(_)]), "{said:?}");
+    node.machine.handle_stream(node.now, stream, StreamEvent::Data(vec![0u8; 100].into()));
+    node.machine.abort(node.now, RefuseReason::NoRoom);
+    let (said, delivered) = node.says(stream);
+    assert_eq!(delivered, 0);
+    assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -111,7 +112,8 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
     let mut push = place.push_partly(&["--retry-for", "1min"]);
     for _ in 0..2 {
         place.kill_node();
-        thread::sleep(Duration::from_secs(2));
+        let (_keep, never) = mpsc::channel::<()>();
+        let _ = never.recv_timeout(Duration::from_secs(2));
         assert_eq!(push.try_wait().expect("it is ours"), None, "it tries again");
         place.start(&["--out", "got"]);
         place.node().says("goes on from octet");
