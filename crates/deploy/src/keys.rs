@@ -61,7 +61,8 @@ pub struct OfNode {
     /// key is a sender of its own
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
-    /// Do not believe these public keys of senders and signers, whatever other options say
+    /// Do not believe these keys of senders and signers, whatever other options say: either half of a pair, or a pre-shared key, each
+    /// as text or in a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
     /// Store here which greetings were seen, so that none is answered again after a restart [default: $STATE_DIRECTORY,
@@ -85,19 +86,17 @@ impl OfNode {
         if self.key.is_none() && self.psk.is_empty() {
             return Err(who_may("--key FILE --senders KEY,..., or --psk FILE"));
         }
-        let revoked = all_of(&self.revoked)?;
+        let revoked = revoked(&self.revoked)?;
         let senders = publics(&self.senders)?.into_iter();
         let senders = senders.filter(|key| !revoked.contains(&KeyText::Public(*key).to_line())).collect();
-        Ok(Some(WhoMay {
-            own: self.key.as_deref().map(secret).transpose()?,
-            senders,
-            shared: named(&self.psk)?,
-        }))
+        let mut shared = named(&self.psk)?;
+        shared.retain(|(_, key)| !revoked.contains(&KeyText::Shared(key.clone()).to_line()));
+        Ok(Some(WhoMay { own: self.key.as_deref().map(secret).transpose()?, senders, shared }))
     }
 
     /// Whose signatures it wants; nobody's if there are none.
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
-        let revoked = all_of(&self.revoked)?;
+        let revoked = revoked(&self.revoked)?;
         let keys = self.signers.iter().map(|text| {
             all(text)?
                 .into_iter()
@@ -134,7 +133,8 @@ pub struct OfGateway {
     /// Serve only senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Do not serve senders with these public keys, whatever --senders says
+    /// Do not serve senders with these keys, whatever --senders says: either half of a pair, each as text or in a file, which may
+    /// be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
     /// Store here which greetings were seen, so that none is served again after a restart [default: $STATE_DIRECTORY,
@@ -158,7 +158,7 @@ impl OfGateway {
 
     /// Whose senders it serves.
     pub(crate) fn served(&self) -> Result<Vec<PublicKey>, Error> {
-        let revoked = all_of(&self.revoked)?;
+        let revoked = revoked(&self.revoked)?;
         let mut senders = publics(&self.senders)?;
         senders.retain(|key| !revoked.contains(&KeyText::Public(*key).to_line()));
         Ok(senders)
@@ -228,16 +228,21 @@ fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
 
 /// The keys of a file.
 pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
-    let text =
-        fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e).with_hint("name a file of keys"))?;
-    let keys = KeyText::all(&text).map_err(|(line, error)| {
-        Error::input(format!("{}:{line}: {error}", path.display()))
-            .with_hint("`anabranch key new NAME` makes keys")
-    })?;
+    let keys = any_in_file(path)?;
     if keys.is_empty() {
         return Err(Error::input(format!("{}: there is no key in it", path.display())));
     }
     Ok(keys)
+}
+
+/// The keys of a file, or none.
+fn any_in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
+    let text =
+        fs::read_to_string(path).map_err(|e| Error::unreadable(path, &e).with_hint("name a file of keys"))?;
+    KeyText::all(&text).map_err(|(line, error)| {
+        Error::input(format!("{}:{line}: {error}", path.display()))
+            .with_hint("`anabranch key new NAME` makes keys")
+    })
 }
 
 /// A key as text, or all of a file.
@@ -249,10 +254,18 @@ fn all(text: &str) -> Result<Vec<KeyText>, Error> {
     }
 }
 
-/// Keys that are not secret, each as its line.
-fn all_of(texts: &[String]) -> Result<Vec<String>, Error> {
-    let lines = |text: &String| Ok(all(text)?.iter().map(KeyText::to_line).collect::<Vec<_>>());
-    Ok(texts.iter().map(lines).collect::<Result<Vec<_>, Error>>()?.concat())
+/// The keys that are not to be believed, each as the line that a peer with it is known by: that of the public part of a pair.
+fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
+    let mut lines = Vec::new();
+    for text in texts {
+        let keys = match text.parse() {
+            Ok(key) => vec![key],
+            Err(BadKey::Kind) => any_in_file(Path::new(text))?,
+            Err(error) => return Err(Error::input(format!("{error}"))),
+        };
+        lines.extend(keys.iter().map(|key| key.public().as_ref().unwrap_or(key).to_line()));
+    }
+    Ok(lines)
 }
 
 /// All pre-shared keys of these files. A name is the file's and, where that has several, the key's place in it.

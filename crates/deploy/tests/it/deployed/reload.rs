@@ -52,6 +52,40 @@ fn a_sender_is_revoked_and_comes_back_without_a_restart() {
     assert_eq!(push("other.key").0, Some(0));
 }
 
+/// Whatever of a key is in the file, and whether there is anything in it.
+#[test]
+fn either_half_of_a_pair_and_a_pre_shared_key_can_be_revoked() {
+    let folder = folder(1_000);
+    for new in [&["key", "new", "other"][..], &["key", "new", "--kind", "psk", "one", "two"]] {
+        let made = command(folder.path(), new).output().expect("the program starts");
+        assert!(made.status.success(), "{}", text(&made.stderr));
+    }
+    let listen = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
+    let served = ["--key", "gateway.key", "--senders", "sender.pub,other.pub"];
+    let gateway = start(folder.path(), &[&listen[..], &served].concat());
+    let revoke = |names: &[&str]| {
+        let read = |key: &&str| fs::read_to_string(folder.path().join(key)).expect("it was made");
+        let keys = names.iter().map(read).collect::<String>();
+        fs::write(folder.path().join("revoked"), keys).expect("it can be written");
+    };
+    revoke(&[]);
+    let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
+    let keys = ["--key", "node.key", "--senders", "sender.pub,other.pub", "--psk", "one.key,two.key"];
+    let node = start(folder.path(), &[&node[..], &keys, &["--revoked", "revoked"]].concat());
+    let takes = |keys: &[&str]| {
+        let to = ["file", "--to", &node.address, "--no-resume", "--restart", "--quiet"];
+        push(folder.path(), &[&to[..], keys].concat()).status.success()
+    };
+    let known = |own| takes(&["--key", own, "--node-key", "node.pub"]);
+    let shared = |own| takes(&["--key", "other.key", "--psk", own]);
+    assert!(known("sender.key") && shared("one.key"), "nothing is revoked");
+    revoke(&["sender.key", "one.key"]);
+    node.signal("-HUP");
+    node.says("node: keys");
+    assert!(!known("sender.key") && !shared("one.key"));
+    assert!(known("other.key") && shared("two.key"), "the others stay");
+}
+
 /// A node that wants signatures does not take unsigned files because all who sign are revoked.
 #[test]
 fn a_node_whose_signers_are_all_revoked_does_not_start() {
