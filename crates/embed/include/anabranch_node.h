@@ -247,8 +247,8 @@ int anabranch_node_accept(anabranch_node *node, uint64_t now);
 /* Does not take the offered file. */
 int anabranch_node_refuse(anabranch_node *node, uint64_t now, uint32_t reason, uint64_t delivered);
 
-/* Gives up the present transfer, also before poll has returned 0: the program cannot keep the octets. Its
- * sender is told so, and nothing more is acknowledged. */
+/* Gives up the present transfer, also before poll has returned 0: the program cannot keep the octets. All
+ * connections are reset, so that the sender does not believe otherwise. */
 int anabranch_node_abort(anabranch_node *node, uint64_t now);
 
 /* Octets of the present transfer that have come in order. */

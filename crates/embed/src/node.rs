@@ -281,8 +281,8 @@ impl Node {
         Ok(())
     }
 
-    /// Gives up the present transfer, also between events: the program could not keep octets, or not publish the file. Its
-    /// sender is told so, and nothing more is acknowledged. Once everything about the end of a file was
+    /// Gives up the present transfer, also between events: the program could not keep octets, or not publish the file. All
+    /// connections are reset, so that the sender does not believe otherwise. Once everything about the end of a file was
     /// polled, it is too late.
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
         match self.progress {
@@ -385,11 +385,7 @@ impl Node {
     }
 
     fn fail(&mut self, reason: u8) {
-        let told = match reason {
-            abort::DIGEST => RefuseReason::Digest,
-            _ => RefuseReason::Failed,
-        };
-        self.receiver.abort(self.now, told);
+        self.receiver.reset(self.now);
         self.told = false;
         self.end(reason);
     }

@@ -285,6 +285,18 @@ impl Receiver {
         (!self.streams.values().any(is_open)).then(|| transfer.news + self.config.idle)
     }
 
+    /// Gives up the present transfer and a request that waits for the owner, drops all effects, and resets all streams. It takes no
+    /// memory but for the effects, unlike [`Receiver::abort`], and the sender is not told why.
+    pub fn reset(&mut self, now: Instant) {
+        self.effects.clear();
+        self.asking = None;
+        self.forget(now);
+        // One by one: a map that is dropped gives its memory back, and a small node would have to find it again.
+        while let Some((stream, _)) = self.streams.pop_first() {
+            self.effects.push_back(Effect::Abort { stream });
+        }
+    }
+
     /// What has happened so far.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters

@@ -157,8 +157,8 @@ fn a_file_ends_before_its_sender_hears_of_it_and_only_with_its_digest() {
             assert!(!written(&events[octets..]).is_empty(), "the acknowledgement");
         } else {
             assert_eq!(events[octets + 1], Event::Abort(abort::DIGEST));
-            assert_eq!(written(&events), [0x34, 3], "REFUSE: wrong digest");
-            assert!(events.contains(&Event::Stream(Effect::Shutdown { stream: session })));
+            assert!(written(&events).is_empty(), "{events:?}");
+            assert!(events.contains(&Event::Stream(Effect::Abort { stream: session })));
         }
         // Whatever became of it, the next file is a file of its own.
         let (_, next) = say(&mut node, NOW, &request(8, 0, Some(Sha256::digest([]).into())));
@@ -299,8 +299,8 @@ fn what_a_program_cannot_keep_is_not_acknowledged() {
         assert_eq!(node.abort(NOW), Ok(()));
         let said = events(&mut node);
         assert_eq!(said[0], Event::Abort(abort::PROGRAM));
-        assert_eq!(written(&said), [0x34, 5], "REFUSE: not kept");
-        assert!(!node.is_complete() && said.contains(&Event::Stream(Effect::Shutdown { stream: session })));
+        assert!(written(&said).is_empty() && !node.is_complete(), "{said:?}");
+        assert!(said.contains(&Event::Stream(Effect::Abort { stream: session })));
         assert_eq!(node.abort(NOW), Err(Error::Offer));
     }
 }

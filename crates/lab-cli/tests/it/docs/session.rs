@@ -19,7 +19,7 @@ use crate::docs::page::{Block, Kind, Page};
 use crate::docs::root;
 
 /// What of the repository a page's folder has.
-const THERE: [&str; 5] = ["LICENSE-MIT", "README.md", "docs", "examples", "packaging"];
+const THERE: [&str; 5] = ["LICENSE-APACHE", "README.md", "docs", "examples", "packaging"];
 /// Seconds of the processor after which a command that is only begun has understood what it was told.
 const BEGUN: f64 = 0.3;
 /// How long a program that was interrupted may go on without a word.
