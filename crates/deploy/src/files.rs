@@ -147,10 +147,9 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
 
-/// `$XDG_STATE_HOME/anabranch`, or where that is if nobody has said.
-pub(crate) fn usual_folder() -> Option<std::path::PathBuf> {
-    let said =
-        |name: &str| std::env::var_os(name).map(std::path::PathBuf::from).filter(|path| path.is_absolute());
+/// `$XDG_STATE_HOME/anabranch`, or where that is by default.
+pub(crate) fn usual_folder() -> Option<PathBuf> {
+    let said = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = said("XDG_STATE_HOME").or_else(|| said("HOME").map(|home| home.join(".local/state")))?;
     Some(base.join("anabranch"))
 }

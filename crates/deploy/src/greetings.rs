@@ -11,73 +11,64 @@ use anabranch_secure::{Ledger, PublicKey};
 use crate::files::{usual_folder, write_whole};
 use crate::say;
 
-/// The highest number of each sender, a line each. One number for each sender is enough: numbers grow.
-#[derive(Debug)]
-pub(crate) struct Greetings {
-    place: PathBuf,
-    floors: BTreeMap<PublicKey, u64>,
+/// The highest number of each sender. One is enough: numbers grow.
+type Floors = BTreeMap<PublicKey, u64>;
+
+/// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY` or the usual folder, and what
+/// stores more; `None` if nothing can be stored there, which is said.
+pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<(Floors, Ledger)> {
+    let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = said.map(Path::to_owned).or(given).or_else(usual_folder);
+    let own = own.to_string();
+    let name = own.trim_start_matches("x25519:").get(..16).unwrap_or_default();
+    let stored = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {
+        let place = folder.join(format!("greetings-{role}-{name}-{port}"));
+        let floors = read(&place)?;
+        fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        write(&place, &floors)?;
+        Ok((floors.clone(), ledger(place, floors)))
+    });
+    stored
+        .inspect_err(|why| {
+            say!("warning: {why}; after a restart, recorded greetings are answered once more: name a folder with --state");
+        })
+        .ok()
 }
 
-impl Greetings {
-    /// Those of the `role` that listens on this port, in `--state`, systemd's `$STATE_DIRECTORY` or the usual folder; `None`
-    /// if nothing can be stored there, which is said.
-    pub(crate) fn open(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<Self> {
-        let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = said.map(Path::to_owned).or(given).or_else(usual_folder);
-        let own = own.to_string();
-        let name = own.trim_start_matches("x25519:").get(..16).unwrap_or_default();
-        let stored = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {
-            let place = folder.join(format!("greetings-{role}-{name}-{port}"));
-            let floors = read(&place)?;
-            fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-            let stored = Self { place, floors };
-            write(&stored.place, &stored.floors)?;
-            Ok(stored)
-        });
-        stored
-            .inspect_err(|why| {
-                say!("warning: {why}; after a restart, recorded greetings are answered once more: name a folder with --state");
-            })
-            .ok()
-    }
-
-    /// What was stored, and what stores more.
-    pub(crate) fn into_ledger(self) -> (BTreeMap<PublicKey, u64>, Ledger) {
-        let Self { place, floors } = self;
-        let (stored, warned) = (Mutex::new(floors.clone()), AtomicBool::new(false));
-        let store = move |sender, number| {
-            let mut floors = stored.lock().unwrap_or_else(PoisonError::into_inner);
-            floors.insert(sender, number);
-            // A full disk must not end the service.
-            match write(&place, &floors) {
-                Ok(()) => warned.store(false, Ordering::Relaxed),
-                Err(why) if !warned.swap(true, Ordering::Relaxed) => {
-                    say!(
-                        "warning: {why}; until it can be written, a restart makes recorded greetings count once more"
-                    );
-                }
-                Err(_) => {}
+fn ledger(place: PathBuf, floors: Floors) -> Ledger {
+    let (stored, warned) = (Mutex::new(floors), AtomicBool::new(false));
+    Box::new(move |sender, number| {
+        let mut floors = stored.lock().unwrap_or_else(PoisonError::into_inner);
+        floors.insert(sender, number);
+        // A full disk must not end the service.
+        match write(&place, &floors) {
+            Ok(()) => warned.store(false, Ordering::Relaxed),
+            Err(why) if !warned.swap(true, Ordering::Relaxed) => {
+                say!(
+                    "warning: {why}; until it can be written, a restart makes recorded greetings count once more"
+                );
             }
-        };
-        (floors, Box::new(store))
-    }
+            Err(_) => {}
+        }
+    })
 }
 
-fn read(place: &Path) -> Result<BTreeMap<PublicKey, u64>, String> {
+/// A line for each sender.
+fn read(place: &Path) -> Result<Floors, String> {
     let text = match fs::read_to_string(place) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Floors::new()),
         Err(error) => return Err(format!("cannot read {}: {error}", place.display())),
     };
     let line = |line: &str| {
         let (sender, number) = line.split_once(' ')?;
         Some((sender.parse().ok()?, number.parse().ok()?))
     };
-    let lines: Option<BTreeMap<_, _>> = text.lines().map(line).collect();
+    let lines: Option<Floors> = text.lines().map(line).collect();
     lines.ok_or_else(|| format!("{} is not what was written there", place.display()))
 }
 
-fn write(place: &Path, floors: &BTreeMap<PublicKey, u64>) -> Result<(), String> {
+fn write(place: &Path, floors: &Floors) -> Result<(), String> {
     let text: String = floors.iter().map(|(sender, number)| format!("{sender} {number}\n")).collect();
     write_whole(place, text.as_bytes()).map_err(|error| error.to_string())
 }
@@ -89,19 +80,19 @@ mod tests {
     #[test]
     fn numbers_are_there_after_a_restart_and_a_damaged_file_is_not_taken_for_an_empty_one() {
         let folder = tempfile::TempDir::new().unwrap();
-        let open = || Greetings::open(Some(folder.path()), "gateway", PublicKey([7; 32]), 47_201);
-        let (floors, ledger) = open().unwrap().into_ledger();
+        let open = || stored(Some(folder.path()), "gateway", PublicKey([7; 32]), 47_201);
+        let (floors, ledger) = open().unwrap();
         assert!(floors.is_empty());
         ledger(PublicKey([1; 32]), 5);
         ledger(PublicKey([2; 32]), u64::MAX);
         ledger(PublicKey([1; 32]), 9);
         let expected = BTreeMap::from([(PublicKey([1; 32]), 9), (PublicKey([2; 32]), u64::MAX)]);
-        assert_eq!(open().unwrap().into_ledger().0, expected);
-        let other = Greetings::open(Some(folder.path()), "node", PublicKey([7; 32]), 47_201);
-        assert!(other.unwrap().into_ledger().0.is_empty());
+        assert_eq!(open().unwrap().0, expected);
+        let other = stored(Some(folder.path()), "node", PublicKey([7; 32]), 47_201);
+        assert!(other.unwrap().0.is_empty());
         let file = folder.path().join("greetings-gateway-0707070707070707-47201");
         fs::write(&file, "x25519:00 5\n").unwrap();
         assert!(open().is_none());
-        assert!(Greetings::open(Some(&file), "gateway", PublicKey([7; 32]), 1).is_none(), "not a folder");
+        assert!(stored(Some(&file), "gateway", PublicKey([7; 32]), 1).is_none(), "not a folder");
     }
 }

@@ -13,8 +13,7 @@ use anabranch_secure::{
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::greetings::Greetings;
-use crate::say;
+use crate::{greetings, say};
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,7 +97,7 @@ impl OfNode {
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
         let revoked = revoked(&self.revoked)?;
         let keys = self.signers.iter().map(|text| {
-            all(text)?
+            all(text, in_file)?
                 .into_iter()
                 .map(|key| match key {
                     KeyText::Verifying(key) => Ok(key),
@@ -117,8 +116,8 @@ impl OfNode {
 
     /// Refuses what was said before the node was started.
     pub(crate) fn remember(&self, keys: &NodeKeys, port: u16) {
-        let stored = keys.public().and_then(|own| Greetings::open(self.state.as_deref(), "node", own, port));
-        if let Some((floors, ledger)) = stored.map(Greetings::into_ledger) {
+        let Some(own) = keys.public() else { return };
+        if let Some((floors, ledger)) = greetings::stored(self.state.as_deref(), "node", own, port) {
             keys.remember(floors, ledger);
         }
     }
@@ -166,8 +165,9 @@ impl OfGateway {
 
     /// Refuses what was said before the gateway was started.
     pub(crate) fn remember(&self, door: &Doorkeeper, port: u16) {
-        let stored = Greetings::open(self.state.as_deref(), "gateway", door.public(), port);
-        if let Some((floors, ledger)) = stored.map(Greetings::into_ledger) {
+        if let Some((floors, ledger)) =
+            greetings::stored(self.state.as_deref(), "gateway", door.public(), port)
+        {
             door.remember(floors, ledger);
         }
     }
@@ -245,11 +245,11 @@ fn any_in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     })
 }
 
-/// A key as text, or all of a file.
-fn all(text: &str) -> Result<Vec<KeyText>, Error> {
+/// A key as text, or all that `read` finds in a file.
+fn all(text: &str, read: fn(&Path) -> Result<Vec<KeyText>, Error>) -> Result<Vec<KeyText>, Error> {
     match text.parse() {
         Ok(key) => Ok(vec![key]),
-        Err(BadKey::Kind) => in_file(Path::new(text)),
+        Err(BadKey::Kind) => read(Path::new(text)),
         Err(error) => Err(Error::input(format!("{error}"))),
     }
 }
@@ -258,11 +258,7 @@ fn all(text: &str) -> Result<Vec<KeyText>, Error> {
 fn revoked(texts: &[String]) -> Result<Vec<String>, Error> {
     let mut lines = Vec::new();
     for text in texts {
-        let keys = match text.parse() {
-            Ok(key) => vec![key],
-            Err(BadKey::Kind) => any_in_file(Path::new(text))?,
-            Err(error) => return Err(Error::input(format!("{error}"))),
-        };
+        let keys = all(text, any_in_file)?;
         lines.extend(keys.iter().map(|key| key.public().as_ref().unwrap_or(key).to_line()));
     }
     Ok(lines)
@@ -285,7 +281,7 @@ fn named(paths: &[PathBuf]) -> Result<Vec<(Arc<str>, SharedKey)>, Error> {
 
 fn publics(texts: &[String]) -> Result<Vec<PublicKey>, Error> {
     let keys = texts.iter().map(|text| {
-        let keys = all(text)?.into_iter().map(|key| match key {
+        let keys = all(text, in_file)?.into_iter().map(|key| match key {
             KeyText::Public(key) => Ok(key),
             other => Err(wrong(text, "x25519", other.kind())),
         });

@@ -184,8 +184,11 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 say!("{failure}; trying again in {} s", pause.as_secs());
             }
             // What was there before is gone, and what has come since shall stay.
-            let file = config.set.file.as_mut().filter(|_| push.establishment().is_some());
-            file.into_iter().for_each(|file| file.discard = false);
+            if let Some(file) = &mut config.set.file
+                && push.establishment().is_some()
+            {
+                file.discard = false;
+            }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 _ = signals.first() => break (push, true),

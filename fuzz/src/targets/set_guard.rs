@@ -34,11 +34,11 @@ struct World {
     node: Arc<NodeKeys>,
 }
 
-fn key(octet: u8) -> SecretKey {
+pub(super) fn key(octet: u8) -> SecretKey {
     SecretKey::from_octets([octet; 32])
 }
 
-fn encoded(message: &Message) -> Bytes {
+pub(super) fn encoded(message: &Message) -> Bytes {
     let mut octets = Vec::new();
     encode(message, &mut octets);
     octets.into()
@@ -50,7 +50,7 @@ fn setsyn() -> Bytes {
 }
 
 /// All that a guard has for its socket.
-fn sent(guard: &mut Guard) -> Bytes {
+pub(super) fn sent(guard: &mut Guard) -> Bytes {
     let mut all = BytesMut::new();
     while let Some(octets) = guard.poll_transmit() {
         all.extend_from_slice(&octets);

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anabranch_secure::{Acquaintance, Guard, NodeKeys, SecretKey, SenderKeys, SharedKey, WhoMay};
-use anabranch_wire::set::{Join, Message, Plan, Request, SetSyn, TransferId, VERSION, encode};
+use anabranch_secure::{Acquaintance, Guard, NodeKeys, SenderKeys, SharedKey, WhoMay};
+use anabranch_wire::set::{Join, Message, Plan, Request, SetSyn, TransferId, VERSION};
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
+use super::set_guard::{encoded, key, sent};
 use crate::probe::Probe;
 
 const TRANSFER: TransferId = TransferId(7);
@@ -25,16 +26,6 @@ pub(super) fn run(input: &[u8], probe: &mut Probe) {
 fn number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     NUMBER.fetch_add(1, Ordering::Relaxed)
-}
-
-fn key(octet: u8) -> SecretKey {
-    SecretKey::from_octets([octet; 32])
-}
-
-fn encoded(message: &Message) -> Bytes {
-    let mut octets = Vec::new();
-    encode(message, &mut octets);
-    octets.into()
 }
 
 /// A session of the sender, and all of its records so far.
@@ -78,8 +69,8 @@ impl Schedule {
                 1..=3 => self.begin(octets, probe)?,
                 4 => self.write(octets)?,
                 5..=7 => self.lead(octets, probe)?,
-                8 => self.answer(octets)?,
-                _ => self.control(octets)?,
+                8 => self.speak(octets, |schedule| &mut schedule.led)?,
+                _ => self.speak(octets, |schedule| &mut schedule.controls)?,
             }
             probe.feature((self.sessions.len().min(300), self.led.len().min(300)));
         }
@@ -96,12 +87,28 @@ impl Schedule {
         }
     }
 
-    fn sent(&mut self, guard: &mut Guard) -> Vec<u8> {
-        let mut all = Vec::new();
-        while let Some(octets) = guard.poll_transmit() {
-            all.extend_from_slice(&octets);
+    /// What the guard makes of octets that are written, all of it sealed.
+    fn seal(&mut self, guard: &mut Guard, octets: Vec<u8>) -> Bytes {
+        guard.write(octets.into()).expect("it may write");
+        let said = sent(guard);
+        self.check(&said);
+        said
+    }
+
+    /// One of these guards writes a few octets.
+    fn speak(
+        &mut self,
+        octets: &mut Unstructured<'_>,
+        pick: impl Fn(&mut Self) -> &mut Vec<Guard>,
+    ) -> Result<()> {
+        if pick(self).is_empty() {
+            return Ok(());
         }
-        all
+        let index = octets.choose_index(pick(self).len())?;
+        let mut guard = pick(self).swap_remove(index);
+        self.seal(&mut guard, vec![0; octets.int_in_range(8..=100)?]);
+        pick(self).push(guard);
+        Ok(())
     }
 
     /// A handshake with the node, and perhaps a request.
@@ -109,8 +116,8 @@ impl Schedule {
         let sender = Arc::clone(octets.choose(&self.senders)?);
         let mut near = Guard::control(&sender).expect("the keys are keys");
         let mut far = Guard::node(&self.node);
-        far.read(self.sent(&mut near).into()).expect("it holds");
-        near.read(self.sent(&mut far).into()).expect("it holds");
+        far.read(sent(&mut near)).expect("it holds");
+        near.read(sent(&mut far)).expect("it holds");
         if octets.ratio(3, 4)? {
             let request = Request {
                 version: VERSION,
@@ -120,9 +127,9 @@ impl Schedule {
                 file: None,
             };
             near.write(encoded(&Message::Request(request))).expect("it may write");
-            let said = self.sent(&mut near);
+            let said = sent(&mut near);
             self.check(&said);
-            assert!(far.read(said.into()).expect("it holds").is_some());
+            assert!(far.read(said).expect("it holds").is_some());
         }
         self.controls.extend([near, far]);
         Ok(())
@@ -146,7 +153,7 @@ impl Schedule {
         if octets.arbitrary()? {
             guard.write(setsyn).expect("it is repeated");
         }
-        let said = self.sent(&mut guard);
+        let said = sent(&mut guard);
         let greeting = 3 + usize::from(u16::from_be_bytes([said[1], said[2]]));
         let records = said[greeting..].to_vec();
         self.check(&records);
@@ -160,16 +167,14 @@ impl Schedule {
         }
         let index = octets.choose_index(self.sessions.len())?;
         let mut session = self.sessions.swap_remove(index);
-        session.guard.write(vec![0; octets.int_in_range(8..=20_000)?].into()).expect("it may write");
-        let said = self.sent(&mut session.guard);
-        self.check(&said);
+        let said = self.seal(&mut session.guard, vec![0; octets.int_in_range(8..=20_000)?]);
         session.records.extend_from_slice(&said);
         session.records.truncate(1 << 17);
         self.sessions.push(session);
         Ok(())
     }
 
-    /// Somebody brings records of a session to the node, perhaps for the second time or under another number.
+    /// A gateway brings records of a session to the node, perhaps for the second time or under another number.
     fn lead(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         if self.sessions.is_empty() {
             return Ok(());
@@ -186,32 +191,6 @@ impl Schedule {
             probe.reach("a session at the node");
             self.led.push(guard);
         }
-        Ok(())
-    }
-
-    fn answer(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
-        if self.led.is_empty() {
-            return Ok(());
-        }
-        let index = octets.choose_index(self.led.len())?;
-        let mut guard = self.led.swap_remove(index);
-        guard.write(vec![0; octets.int_in_range(8..=100)?].into()).expect("it may write");
-        let said = self.sent(&mut guard);
-        self.check(&said);
-        self.led.push(guard);
-        Ok(())
-    }
-
-    fn control(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
-        if self.controls.is_empty() {
-            return Ok(());
-        }
-        let index = octets.choose_index(self.controls.len())?;
-        let mut guard = self.controls.swap_remove(index);
-        guard.write(vec![0x10; octets.int_in_range(8..=100)?].into()).expect("it may write");
-        let said = self.sent(&mut guard);
-        self.check(&said);
-        self.controls.push(guard);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use anabranch_core::set::SessionReport;
 use anabranch_deploy::output::hex;
-use anabranch_deploy::push::report::{Compared, GatewayLine, Report, by_gateway, state_name};
+use anabranch_deploy::push::report::{Compared, GatewayLine, Report, state_name};
 use anabranch_sim::apps::set::LegTotals;
 use anabranch_sim::scenario::Scenario;
 use sha2::{Digest, Sha256};
@@ -25,34 +25,24 @@ pub(super) fn of_simulated(push: &Push, scenario: &Scenario, file: &[u8], compar
         latency_s: figures.latency.map(|d| d.as_secs_f64()),
         establishment_s: figures.establishment.map(|d| d.as_secs_f64()),
         goodput_bit_per_s: figures.goodput(),
-        gateways: gateway_lines(push, scenario, &sessions),
+        gateways: sessions.iter().map(|s| gateway_line(push, scenario, s)).collect(),
         compare,
     }
 }
 
-fn gateway_lines(
+fn gateway_line(
     push: &Push,
     scenario: &Scenario,
-    sessions: &[(SessionReport, LegTotals)],
-) -> Vec<GatewayLine> {
-    let lines = sessions.iter().map(|(session, wired)| {
-        let node = usize::from(session.gateway);
-        let line = GatewayLine {
-            name: scenario.nodes.get(node).map_or_else(|| format!("#{node}"), |n| n.name.clone()),
-            state: state_name(session.state),
-            bytes: session.written,
-            srtt_s: session.latency.map(|d| d.as_secs_f64()),
-            retransmissions: wired.retransmissions,
-        };
-        (session.gateway, line)
-    });
-    let lines = by_gateway(lines).into_iter();
-    lines
-        .map(|(id, line)| GatewayLine {
-            retransmissions: line.retransmissions + push.wireless_retransmissions(id),
-            ..line
-        })
-        .collect()
+    (session, wired): &(SessionReport, LegTotals),
+) -> GatewayLine {
+    let node = usize::from(session.gateway);
+    GatewayLine {
+        name: scenario.nodes.get(node).map_or_else(|| format!("#{node}"), |n| n.name.clone()),
+        state: state_name(session.state),
+        bytes: session.written,
+        srtt_s: session.latency.map(|d| d.as_secs_f64()),
+        retransmissions: wired.retransmissions + push.wireless_retransmissions(session.gateway),
+    }
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -481,10 +481,7 @@ impl Receiver {
     }
 
     fn send(&mut self, stream: StreamId, message: &Message) {
-        let ranges = if let Message::Ack(ack) = message { ack.held.len() } else { 0 };
-        let mut octets = Vec::with_capacity(16 + 16 * ranges);
-        wire::encode(message, &mut octets);
-        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+        self.effects.push_back(Effect::Write { stream, octets: encoded(message) });
     }
 
     fn limit(&mut self, stream: StreamId, octets: u32) {
@@ -537,4 +534,11 @@ impl Receiver {
             }
         }
     }
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let ranges = if let Message::Ack(ack) = message { ack.held.len() } else { 0 };
+    let mut octets = Vec::with_capacity(16 + 16 * ranges);
+    wire::encode(message, &mut octets);
+    octets.into()
 }

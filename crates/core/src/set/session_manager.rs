@@ -558,9 +558,11 @@ impl Sender {
         // The node's answer took two round trips; a chunk should not take longer.
         session.estimate.suppose(self.request_time);
         session.lost = lost;
-        // However often a gateway is called, it has one place in the list beside its sessions that are alive.
-        let over = |s: &TcpManager| !s.is_alive() && s.gateway.address == session.gateway.address;
-        match self.sessions.iter().position(over) {
+        // However often a gateway is called, it has one place in the list.
+        let is_same = |s: &TcpManager| {
+            (s.gateway.id, s.gateway.address) == (session.gateway.id, session.gateway.address)
+        };
+        match self.sessions.iter().position(|s| !s.is_alive() && is_same(s)) {
             Some(index) => {
                 let before = &self.sessions[index];
                 let (written, received) = before.earlier;

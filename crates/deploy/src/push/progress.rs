@@ -98,18 +98,13 @@ mod terminal {
 
         pub(super) fn update(&self, sessions: impl Iterator<Item = SessionReport>) {
             let mut bars = self.bars.borrow_mut();
-            let mut delivered: Vec<(u16, u64)> = Vec::new();
             for session in sessions {
                 let known = bars.iter().position(|(id, _)| *id == session.gateway);
                 let index = known.unwrap_or_else(|| {
                     bars.push((session.gateway, self.bar(session.gateway)));
                     bars.len() - 1
                 });
-                // A gateway that was lost and called again has several sessions.
-                let earlier: u64 =
-                    delivered.iter().filter(|(id, _)| *id == session.gateway).map(|(_, octets)| octets).sum();
-                delivered.push((session.gateway, session.delivered));
-                bars[index].1.set_position(earlier + session.delivered);
+                bars[index].1.set_position(session.delivered);
             }
         }
 

@@ -69,15 +69,12 @@ impl Report {
         let latency_s = push.latency().map(|d| d.as_secs_f64());
         let carried = push.delivered().saturating_sub(push.resumed_from());
         let name = |id: u16| names.get(usize::from(id)).cloned();
-        let gateways = push.sessions().map(|session| {
-            let line = GatewayLine {
-                name: name(session.gateway).unwrap_or_else(|| session.address.to_string()),
-                state: state_name(session.state),
-                bytes: session.written,
-                srtt_s: session.latency.map(|d| d.as_secs_f64()),
-                retransmissions: u64::from(push.retransmissions(session.stream)),
-            };
-            (session.gateway, line)
+        let gateways = push.sessions().map(|session| GatewayLine {
+            name: name(session.gateway).unwrap_or_else(|| session.address.to_string()),
+            state: state_name(session.state),
+            bytes: session.written,
+            srtt_s: session.latency.map(|d| d.as_secs_f64()),
+            retransmissions: u64::from(push.retransmissions(session.stream)),
         });
         Self {
             bytes,
@@ -90,26 +87,10 @@ impl Report {
             latency_s,
             establishment_s: push.establishment().map(|d| d.as_secs_f64()),
             goodput_bit_per_s: latency_s.filter(|s| *s > 0.0).map(|s| carried as f64 * 8.0 / s),
-            gateways: by_gateway(gateways).into_iter().map(|(_, line)| line).collect(),
+            gateways: gateways.collect(),
             compare: Vec::new(),
         }
     }
-}
-
-/// One line for each gateway, of a line for each session with its gateway's id: sums, and how the last session stands. A gateway that
-/// was lost and called again has several.
-pub fn by_gateway(lines: impl Iterator<Item = (u16, GatewayLine)>) -> Vec<(u16, GatewayLine)> {
-    let mut all: Vec<(u16, GatewayLine)> = Vec::new();
-    for (id, line) in lines {
-        let Some((_, known)) = all.iter_mut().find(|(known, _)| *known == id) else {
-            all.push((id, line));
-            continue;
-        };
-        let (bytes, retransmissions) =
-            (known.bytes + line.bytes, known.retransmissions + line.retransmissions);
-        *known = GatewayLine { bytes, retransmissions, srtt_s: line.srtt_s.or(known.srtt_s), ..line };
-    }
-    all
 }
 
 /// The state of a session as a word.

@@ -33,6 +33,9 @@ pub(super) struct Hosts(VecDeque<Host>);
 
 impl Hosts {
     pub(super) fn remember(&mut self, host: Host) {
+        if self.0.back() == Some(&host) {
+            return;
+        }
         self.0.retain(|known| *known != host);
         self.0.push_back(host);
         if self.0.len() > HOSTS {

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Accept, Decoder, Item, Message, Plan, Refuse, RefuseReason, Request, TransferId, VERSION,
+    Accept, Decoder, Item, Message, Plan, Refuse, RefuseReason, Request, TransferId, VERSION,
 };
 use bytes::Bytes;
 
 use super::reorder::Reorder;
-use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer};
+use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer, encoded};
 use crate::time::Instant;
 
 /// A request that waits for the owner's answer.
@@ -73,9 +73,7 @@ impl Receiver {
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
         // Each effect has whole messages. An acknowledgement may also wait on a stream on which nothing more is expected: the refusal
         // takes its place, before what may end the stream.
-        let mut refusal = Vec::new();
-        wire::encode(&Message::Refuse(Refuse { reason, delivered: 0 }), &mut refusal);
-        let refusal = Bytes::from(refusal);
+        let refusal = encoded(&Message::Refuse(Refuse { reason, delivered: 0 }));
         let mut told: Vec<StreamId> = Vec::new();
         self.effects.retain_mut(|effect| match effect {
             Effect::Deliver { .. } => false,
@@ -219,9 +217,9 @@ impl Receiver {
 }
 
 /// An acknowledgement, or an ACCEPT behind one.
-fn speaks_of_octets(octets: &[u8]) -> bool {
+fn speaks_of_octets(octets: &Bytes) -> bool {
     let mut decoder = Decoder::new();
-    decoder.push(Bytes::copy_from_slice(octets));
+    decoder.push(octets.clone());
     matches!(decoder.next_item(), Ok(Some(Item::Message(Message::Ack(_) | Message::Accept(_)))))
 }
 

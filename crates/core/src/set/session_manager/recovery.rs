@@ -45,9 +45,13 @@ impl Sender {
         let alive = self.sessions.iter().any(TcpManager::is_alive);
         let patience = self.config.patience;
         if gone && (alive && always || self.calls < self.selected * (1 + self.config.redials)) {
-            let pause = if alive { (now.saturating_since(lost) / 8).min(LONGEST_PAUSE) } else { patience };
-            // Numbers of sessions are few, and there are new ones only when no session is alive: the last ones are spared.
-            let pause = pause.max(if alive { patience * (1 << (self.numbers / 32)) } else { patience });
+            let pause = if alive {
+                // There are new session numbers only when no session is alive: the last ones are spared.
+                let least = patience * (1 << (self.numbers / 32));
+                (now.saturating_since(lost) / 8).min(LONGEST_PAUSE).max(least)
+            } else {
+                patience
+            };
             self.again.push_back(Again { gateway, at: now + pause, lost: Some(lost) });
         }
         if !alive {

@@ -31,14 +31,45 @@ fn row(id: u16) -> Gateway {
     }
 }
 
+/// A sender of `length` octets that was given its gateways.
+fn sender(config: SenderConfig, length: usize, gateways: u16) -> Sender {
+    let node = "[fd00::100]:5683".parse().expect("an address");
+    let file = Bytes::from(vec![0; length]);
+    let mut sender = Sender::new(Instant::ZERO, config, node, TransferId(7), file);
+    sender.go_through((1..=gateways).map(row).collect());
+    sender
+}
+
+fn encoded(message: &Message) -> Bytes {
+    let mut octets = Vec::new();
+    wire::encode(message, &mut octets);
+    octets.into()
+}
+
+/// What the sender has said, and what the node answers to a request, or a gateway to a SETSYN.
+fn answer(octets: Bytes, buffer: u64, table: u16, status: SetAckStatus) -> Option<(Message, Bytes)> {
+    let mut decoder = Decoder::new();
+    decoder.push(octets);
+    let Ok(Some(Item::Message(said))) = decoder.next_item() else { return None };
+    let answer = match &said {
+        Message::Request(_) => {
+            Message::Accept(wire::Accept { buffer, gateways: (1..=table).map(row).collect() })
+        }
+        Message::SetSyn(setsyn) => Message::SetAck(wire::SetAck { session: setsyn.join.session, status }),
+        _ => return None,
+    };
+    Some((said, encoded(&answer)))
+}
+
+/// TCP takes all that the sender writes.
+fn wide() -> StreamStatus {
+    StreamStatus { mss: 1296, cwnd: 60_000, peer_window: 60_000, ..StreamStatus::default() }
+}
+
 impl Failing {
     fn new(gateways: u16, config: SenderConfig, kept: usize) -> Self {
-        let node = "[fd00::100]:5683".parse().expect("an address");
-        let mut sender =
-            Sender::new(Instant::ZERO, config, node, TransferId(7), Bytes::from_static(b"octets"));
-        sender.go_through((1..=gateways).map(row).collect());
         Self {
-            sender,
+            sender: sender(config, 6, gateways),
             now: Instant::ZERO,
             gateways,
             requests: 0,
@@ -48,7 +79,7 @@ impl Failing {
         }
     }
 
-    /// Goes on until the transfer is over, or for so many sessions.
+    /// Goes on until the transfer is over or has called that many sessions.
     fn run(&mut self, sessions: usize) {
         for _ in 0..20 * sessions {
             self.poll();
@@ -73,17 +104,12 @@ impl Failing {
     }
 
     fn answer(&mut self, stream: StreamId, octets: Bytes) {
-        let mut decoder = Decoder::new();
-        decoder.push(octets);
-        match decoder.next_item() {
-            Ok(Some(Item::Message(Message::Request(_)))) => {
+        match answer(octets, 1000, self.gateways.min(15), SetAckStatus::Open) {
+            Some((Message::Request(_), octets)) => {
                 self.requests += 1;
-                let gateways = (1..=self.gateways.min(15)).map(row).collect();
-                let mut octets = Vec::new();
-                wire::encode(&Message::Accept(wire::Accept { buffer: 1000, gateways }), &mut octets);
-                self.sender.handle_stream(self.now, stream, StreamEvent::Data(octets.into()));
+                self.sender.handle_stream(self.now, stream, StreamEvent::Data(octets));
             }
-            Ok(Some(Item::Message(Message::SetSyn(setsyn)))) if self.streams.insert(stream) => {
+            Some((Message::SetSyn(setsyn), _)) if self.streams.insert(stream) => {
                 let wire::Join { session, sessions, .. } = setsyn.join;
                 self.sessions.push((self.requests, session, sessions));
                 if self.sessions.len() > self.kept {
@@ -139,68 +165,38 @@ struct Hole {
     sender: Sender,
     now: Instant,
     dials: usize,
-    requests: usize,
     close_after: Option<Duration>,
     open: Vec<(Instant, StreamId)>,
 }
 
 impl Hole {
     fn new(gateways: u16, close_after: Option<Duration>) -> Self {
-        let node = "[fd00::100]:5683".parse().expect("an address");
-        let mut sender = Sender::new(
-            Instant::ZERO,
-            SenderConfig::default(),
-            node,
-            TransferId(7),
-            Bytes::from(vec![0; 100_000]),
-        );
-        sender.go_through((1..=gateways).map(row).collect());
-        Self { sender, now: Instant::ZERO, dials: 0, requests: 0, close_after, open: Vec::new() }
+        let sender = sender(SenderConfig::default(), 100_000, gateways);
+        Self { sender, now: Instant::ZERO, dials: 0, close_after, open: Vec::new() }
     }
+
     fn poll(&mut self) {
         while let Some(effect) = self.sender.poll_effect(self.now) {
             match effect {
                 Effect::Dial { stream, .. } => {
                     self.dials += 1;
-                    self.sender.handle_stream(self.now, stream, StreamEvent::Opened)
+                    self.sender.handle_stream(self.now, stream, StreamEvent::Opened);
                 }
                 Effect::Write { stream, octets } => {
-                    let mut decoder = Decoder::new();
-                    decoder.push(octets);
-                    let mut out = Vec::new();
-                    match decoder.next_item() {
-                        Ok(Some(Item::Message(Message::Request(_)))) => {
-                            self.requests += 1;
-                            wire::encode(
-                                &Message::Accept(wire::Accept { buffer: 64_000, gateways: vec![row(1)] }),
-                                &mut out,
-                            );
-                        }
-                        Ok(Some(Item::Message(Message::SetSyn(s)))) => {
-                            wire::encode(
-                                &Message::SetAck(wire::SetAck {
-                                    session: s.join.session,
-                                    status: wire::SetAckStatus::Open,
-                                }),
-                                &mut out,
-                            );
-                            self.open.push((self.now, stream));
-                        }
-                        _ => continue,
-                    }
-                    self.sender.handle_stream(self.now, stream, StreamEvent::Data(out.into()));
-                    let status = StreamStatus {
-                        mss: 1296,
-                        cwnd: 60_000,
-                        peer_window: 60_000,
-                        ..StreamStatus::default()
+                    let Some((said, octets)) = answer(octets, 64_000, 1, SetAckStatus::Open) else {
+                        continue;
                     };
-                    self.sender.handle_status(self.now, stream, status);
+                    if matches!(said, Message::SetSyn(_)) {
+                        self.open.push((self.now, stream));
+                    }
+                    self.sender.handle_stream(self.now, stream, StreamEvent::Data(octets));
+                    self.sender.handle_status(self.now, stream, wide());
                 }
                 _ => {}
             }
         }
     }
+
     fn run(&mut self, limit: Duration) {
         while self.sender.outcome().is_none() && self.now < Instant::ZERO + limit {
             self.poll();
@@ -230,7 +226,7 @@ fn a_transfer_that_delivers_nothing_ends() {
         hole.run(Duration::from_secs(1500));
         let what = format!("{gateways} gateways, reset after {close:?} s, {} calls", hole.dials);
         assert!(hole.sender.outcome().is_some(), "{what}");
-        assert!(hole.sender.sessions().count() <= 2 * usize::from(gateways), "{what}");
+        assert!(hole.sender.sessions().count() <= usize::from(gateways), "{what}");
     }
 }
 
@@ -243,9 +239,8 @@ fn an_outcome_is_final() {
         let stream = hole.open[0].1;
         let all = Message::Ack(wire::Ack { delivered: 100_000, received: 100_000, held: Vec::new() });
         let refused = Message::Refuse(wire::Refuse { reason: RefuseReason::Digest, delivered: 0 });
-        let mut says = Vec::new();
         let order = if all_first { [&all, &refused] } else { [&refused, &all] };
-        order.into_iter().for_each(|message| wire::encode(message, &mut says));
+        let says = order.map(encoded).concat();
         hole.sender.handle_stream(hole.now, stream, StreamEvent::Data(says.into()));
         let failed = Outcome::Failed(Failure::Refused(RefuseReason::Digest));
         assert_eq!(hole.sender.outcome(), Some(if all_first { Outcome::Delivered } else { failed }));
@@ -255,92 +250,53 @@ fn an_outcome_is_final() {
 /// One gateway carries slowly for hours, the others refuse calls.
 #[test]
 fn a_gateway_that_was_away_for_hours_is_called_again() {
-    for (n, away) in [(2u16, 3u64), (6, 1)] {
-        let node = "[fd00::100]:5683".parse().expect("an address");
-        let length = 100_000u64;
-        let config = SenderConfig { ..SenderConfig::default() };
-        let mut sender =
-            Sender::new(Instant::ZERO, config, node, TransferId(7), Bytes::from(vec![0; length as usize]));
-        sender.go_through((1..=n).map(row).collect());
+    for (gateways, away) in [(2, 3), (6, 1)] {
+        let mut sender = sender(SenderConfig::default(), 100_000, gateways);
         let mut now = Instant::ZERO;
         let back = Instant::ZERO + Duration::from_secs(away * 3600);
-        let (mut calls, mut after, mut live, mut acked) = (0, 0, None, 0u64);
-        let mut last = now;
-        let mut tick = now;
+        let (mut calls, mut after, mut live, mut acknowledged) = (0, 0, None, 0);
+        let (mut last, mut tick) = (now, now);
         while now < back + Duration::from_secs(3600) && sender.outcome().is_none() {
             while let Some(effect) = sender.poll_effect(now) {
                 match effect {
-                    Effect::Dial { stream, to, leg } => {
-                        let bad = leg != Leg::Control && to != row(1).address;
-                        if bad {
-                            calls += 1;
-                            last = now;
-                            if now >= back {
-                                after += 1;
-                            }
-                        }
-                        let event =
-                            if bad { StreamEvent::Closed(StreamClose::Reset) } else { StreamEvent::Opened };
-                        sender.handle_stream(now, stream, event);
+                    Effect::Dial { stream, to, leg } if leg != Leg::Control && to != row(1).address => {
+                        calls += 1;
+                        last = now;
+                        after += u32::from(now >= back);
+                        sender.handle_stream(now, stream, StreamEvent::Closed(StreamClose::Reset));
                     }
+                    Effect::Dial { stream, .. } => sender.handle_stream(now, stream, StreamEvent::Opened),
                     Effect::Write { stream, octets } => {
-                        let mut decoder = Decoder::new();
-                        decoder.push(octets);
-                        let mut out = Vec::new();
-                        match decoder.next_item() {
-                            Ok(Some(Item::Message(Message::Request(_)))) => wire::encode(
-                                &Message::Accept(wire::Accept { buffer: 64_000, gateways: vec![row(1)] }),
-                                &mut out,
-                            ),
-                            Ok(Some(Item::Message(Message::SetSyn(s)))) => {
-                                live = Some(stream);
-                                wire::encode(
-                                    &Message::SetAck(wire::SetAck {
-                                        session: s.join.session,
-                                        status: wire::SetAckStatus::Open,
-                                    }),
-                                    &mut out,
-                                )
-                            }
-                            _ => continue,
+                        let Some((said, octets)) = answer(octets, 64_000, 1, SetAckStatus::Open) else {
+                            continue;
+                        };
+                        if matches!(said, Message::SetSyn(_)) {
+                            live = Some(stream);
                         }
-                        sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
-                        sender.handle_status(
-                            now,
-                            stream,
-                            StreamStatus {
-                                mss: 1296,
-                                cwnd: 60_000,
-                                peer_window: 60_000,
-                                ..StreamStatus::default()
-                            },
-                        );
+                        sender.handle_stream(now, stream, StreamEvent::Data(octets));
+                        sender.handle_status(now, stream, wide());
                     }
                     _ => {}
                 }
             }
-            let next = sender.next_timeout().unwrap().max(now);
-            if tick + Duration::from_secs(1) <= next {
-                tick += Duration::from_secs(1);
-                now = now.max(tick);
-                acked += 1;
-                let mut out = Vec::new();
-                wire::encode(
-                    &Message::Ack(wire::Ack { delivered: acked, received: acked, held: vec![] }),
-                    &mut out,
-                );
-                if let Some(stream) = live {
-                    sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
-                }
-                if sender.next_timeout().is_some_and(|t| t <= now) {
-                    sender.handle_timeout(now);
-                }
-            } else {
+            let next = sender.next_timeout().expect("it is not over").max(now);
+            if tick + Duration::from_secs(1) > next {
                 now = next;
+                sender.handle_timeout(now);
+                continue;
+            }
+            tick += Duration::from_secs(1);
+            now = now.max(tick);
+            acknowledged += 1;
+            if let Some(stream) = live {
+                let all = wire::Ack { delivered: acknowledged, received: acknowledged, held: Vec::new() };
+                sender.handle_stream(now, stream, StreamEvent::Data(encoded(&Message::Ack(all))));
+            }
+            if sender.next_timeout().is_some_and(|at| at <= now) {
                 sender.handle_timeout(now);
             }
         }
-        assert!(after > 0, "{n} gateways, away {away} h: {calls} calls, last at {last:?}");
+        assert!(after > 0, "{gateways} gateways, away {away} h: {calls} calls, last at {last:?}");
     }
 }
 
@@ -348,16 +304,9 @@ fn a_gateway_that_was_away_for_hours_is_called_again() {
 fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
     let patience = Duration::from_secs(24 * 3600);
     let config = SenderConfig { congestion_patience: patience, ..SenderConfig::default() };
-    let mut sender = Sender::new(
-        Instant::ZERO,
-        config,
-        "[fd00::100]:5683".parse().unwrap(),
-        TransferId(7),
-        Bytes::from(vec![0; 1000]),
-    );
-    sender.go_through(vec![row(1)]);
+    let mut sender = sender(config, 1000, 1);
     let (mut now, mut calls, mut last) = (Instant::ZERO, 0, Instant::ZERO);
-    while sender.outcome().is_none() && now < Instant::ZERO + Duration::from_secs(100_000) {
+    while now < Instant::ZERO + Duration::from_secs(100_000) {
         while let Some(effect) = sender.poll_effect(now) {
             match effect {
                 Effect::Dial { stream, leg, .. } => {
@@ -368,24 +317,9 @@ fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
                     sender.handle_stream(now, stream, StreamEvent::Opened);
                 }
                 Effect::Write { stream, octets } => {
-                    let mut d = Decoder::new();
-                    d.push(octets);
-                    let mut out = Vec::new();
-                    match d.next_item() {
-                        Ok(Some(Item::Message(Message::Request(_)))) => wire::encode(
-                            &Message::Accept(wire::Accept { buffer: 8_000, gateways: vec![row(1)] }),
-                            &mut out,
-                        ),
-                        Ok(Some(Item::Message(Message::SetSyn(s)))) => wire::encode(
-                            &Message::SetAck(wire::SetAck {
-                                session: s.join.session,
-                                status: wire::SetAckStatus::Congested,
-                            }),
-                            &mut out,
-                        ),
-                        _ => continue,
+                    if let Some((_, octets)) = answer(octets, 8_000, 1, SetAckStatus::Congested) {
+                        sender.handle_stream(now, stream, StreamEvent::Data(octets));
                     }
-                    sender.handle_stream(now, stream, StreamEvent::Data(out.into()));
                 }
                 _ => {}
             }
@@ -393,7 +327,7 @@ fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
         if sender.outcome().is_some() {
             break;
         }
-        now = sender.next_timeout().unwrap().max(now);
+        now = sender.next_timeout().expect("it is not over").max(now);
         sender.handle_timeout(now);
     }
     assert!(
