@@ -56,8 +56,8 @@ pub struct OfNode {
     /// Take files only from senders with these public keys, each as text or in a file
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', requires = "key")]
     senders: Vec<String>,
-    /// Take files also from whoever has one of these pre-shared keys: files that `anabranch key new --kind psk` has made. Each
-    /// key is a sender of its own
+    /// Take files also from senders with one of these pre-shared keys: files that `anabranch key new --kind psk` has
+    /// made. Each key is a sender of its own
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     psk: Vec<PathBuf>,
     /// Do not believe these keys of senders and signers, whatever other options say: either half of a pair, or a pre-shared key, each
@@ -108,7 +108,7 @@ impl OfNode {
         let mut keys = keys.collect::<Result<Vec<_>, _>>()?.concat();
         keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
         if keys.is_empty() && !self.signers.is_empty() {
-            // Without signers it would take what nobody has signed.
+            // Without signers the node would take unsigned files.
             return Err(Error::input("--revoked has all keys of --signers").with_hint("name another signer"));
         }
         Ok(keys)

@@ -1,4 +1,4 @@
-//! Lines that peers cause, in a bounded number: nobody fills a disk by calling. What is left out is counted and reported.
+//! Log lines that peers cause, rate-limited so that callers cannot fill the disk. Suppressed lines are counted and reported.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

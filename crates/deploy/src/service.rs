@@ -30,7 +30,7 @@ pub fn runtime() -> Result<Runtime, Error> {
 pub enum Stop {
     /// The person at the keyboard: SIGINT.
     Interrupted,
-    /// Whoever runs services: SIGTERM, or SIGHUP where it does not mean that keys are to be read again.
+    /// The service manager: SIGTERM, or SIGHUP where SIGHUP does not reload keys.
     Asked,
 }
 

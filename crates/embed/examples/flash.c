@@ -7,7 +7,7 @@
  *     journal  magic | length | digest of the file | valid | done | one octet for each block of the file
  *
  * Fields are written in this order and are 0xFF before. A block counts once it is all written; it is erased again
- * before it is written again, as nobody knows how much of it a kill has left. */
+ * before it is written again, as a kill may have left any part of it. */
 #include "posix.h"
 
 enum { BLOCK = 4096, PAGE = 256, BLOCKS = 2048 };

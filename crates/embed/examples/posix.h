@@ -239,7 +239,7 @@ static int carry_out(anabranch_node *node)
         }
         switch (effect.kind) {
         case ANABRANCH_NODE_WRITE:
-            /* Acknowledgements are short and rare. Whoever leaves them unread until the socket is full is not served. */
+            /* Acknowledgements are short and rare. A peer that leaves them unread until the socket is full is not served. */
             if (c != NULL && send(c->socket, effect.octets, effect.n, MSG_NOSIGNAL) != (ssize_t)effect.n) {
                 unheard[count++] = c->stream;
                 drop(c, 1);
@@ -308,7 +308,7 @@ static int read_one(anabranch_node *node, struct connection *c)
     return carry_out(node);
 }
 
-/* Whoever connects and then says nothing shall not keep the place of one who would. */
+/* A silent caller must not keep the place of a caller that would speak. */
 static int drop_silent(anabranch_node *node)
 {
     uint64_t t = now();

@@ -194,8 +194,8 @@ typedef struct anabranch_node anabranch_node;
 /* The program's own: what to do when the library finds itself wrong. It must not return. */
 void anabranch_node_panicked(void);
 
-/* The program's own, if the library was built with the feature noise: fills n octets with random numbers that nobody else can
- * know, from hardware or a generator that was seeded so, and returns 0; anything else if it cannot, then nobody is answered. */
+/* Defined by the program if the library was built with the feature noise. Fills n octets with unpredictable random numbers,
+ * from hardware or a generator that was seeded from hardware, and returns 0. Any other value: no caller is answered. */
 int anabranch_node_entropy(void *octets, size_t n);
 
 uint32_t anabranch_node_version(void);

@@ -510,12 +510,12 @@ mod noise {
     use crate::guards::Keys;
 
     unsafe extern "C" {
-        /// The program's: fills `n` octets with random numbers that nobody can know, and returns 0.
+        /// Defined by the program: fills `n` octets with unpredictable random numbers and returns 0.
         fn anabranch_node_entropy(octets: *mut c_void, n: usize) -> c_int;
     }
 
     fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
-        // SAFETY: there are so many octets.
+        // SAFETY: the slice has this length.
         let done = unsafe { anabranch_node_entropy(octets.as_mut_ptr().cast(), octets.len()) };
         if done == 0 { Ok(()) } else { Err(NoEntropy) }
     }
@@ -534,7 +534,7 @@ mod noise {
         let shared = shared.map(SharedKey::from_octets);
         let count = if keys.senders.is_null() { 0 } else { usize::from(keys.sender_count) };
         let senders = (0..count).filter_map(|i| {
-            // SAFETY: there are so many.
+            // SAFETY: `senders` holds `count` keys of 32 octets.
             unsafe { key(keys.senders.add(32 * i)) }.map(PublicKey)
         });
         let mut all = alloc::vec::Vec::with_capacity(count);

@@ -72,7 +72,8 @@ pub enum Keys {}
 
 #[cfg(feature = "noise")]
 impl Keys {
-    /// For a node with `buffer` octets of receive buffer. `own` is the node's X25519 key, for senders that are known by theirs; `shared` a key that both have.
+    /// For a node with `buffer` octets of receive buffer. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is
+    /// the pre-shared key.
     pub fn new(
         buffer: u32,
         own: Option<SecretKey>,

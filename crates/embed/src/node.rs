@@ -341,7 +341,7 @@ impl Node {
                 Effect::Write { stream, octets } if self.keys.is_some() => {
                     let slot = self.slot(stream);
                     let sealed = slot.zip(self.keys.as_mut()).map(|(slot, keys)| keys.seal(slot, &octets));
-                    // Whoever has gone meanwhile, or has not shown who it is, hears nothing.
+                    // A caller that has gone meanwhile, or has not proven its key, gets no answer.
                     let Some(Ok(octets)) = sealed else { continue };
                     return Some(Event::Stream(Effect::Write { stream, octets }));
                 }

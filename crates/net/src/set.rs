@@ -75,20 +75,20 @@ impl From<SocketAddr> for KnownGateway {
     }
 }
 
-/// Until a caller has said something, the kernel keeps it, for so many seconds: callers here speak first, and a burst of
-/// silent ones then has no place among those who are accepted. It retransmits its SYN-ACK for so long and accepts then.
+/// Seconds for which the kernel keeps a silent caller before accept (TCP_DEFER_ACCEPT). Callers speak first in SET, so a burst of
+/// silent callers takes no place from the others.
 const SILENCE: i32 = 3;
 
 /// Calls that the kernel keeps until they are accepted.
 const BACKLOG: u32 = 1024;
 
-/// A listener whose connections have a receive buffer of their own size: it decides the window scale, so it must be there
-/// before anybody calls.
+/// A listener with a receive buffer of this size for each connection. The size decides the window scale, so it is set before
+/// `listen`.
 fn listen(address: SocketAddr, receive_buffer: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     window::bound(&socket, receive_buffer)?;
-    // Without it everything works as well, as long as nobody means harm.
+    // Only a defence against floods: its failure is no reason to refuse service.
     let _ = os::write_int(socket.as_fd(), (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT), SILENCE);
     socket.bind(address)?;
     socket.listen(BACKLOG)

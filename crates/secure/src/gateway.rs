@@ -23,8 +23,8 @@ impl Doorkeeper {
         self.own.public()
     }
 
-    /// Serves the owners of these keys from now on, and nobody else. Streams of the others are reset when they next say
-    /// something.
+    /// From now on serves only the owners of these keys. Streams of other
+    /// keys are reset on their next octet.
     pub fn reload(&self, senders: impl IntoIterator<Item = PublicKey>) {
         self.senders.reload(senders.into_iter().map(Peer::Known));
     }

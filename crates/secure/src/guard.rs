@@ -175,7 +175,7 @@ impl Guard {
         }
     }
 
-    /// Seals at most so many octets in a record, and no more than [`MAX_PLAIN`]: the peer has room for no more.
+    /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's memory limit.
     pub fn sealing_at_most(self, most: usize) -> Self {
         Self { most: most.min(MAX_PLAIN), ..self }
     }

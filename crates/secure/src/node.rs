@@ -47,8 +47,8 @@ impl NodeKeys {
         Arc::new(Self { own, shared: RwLock::new(shared), senders, transfers: Mutex::default() })
     }
 
-    /// Takes files from these senders from now on, and from nobody else; our own key stays. Streams of the others are reset
-    /// when they next say something, and the keys of their transfers are forgotten.
+    /// From now on takes files only from these senders; the node's own key stays. Streams of other
+    /// senders are reset on their next octet, and the keys of their transfers are forgotten.
     pub fn reload(&self, who: WhoMay) {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         // Another key under a name that is known has another holder.

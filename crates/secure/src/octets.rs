@@ -14,8 +14,7 @@ pub(crate) const KEY: usize = 32;
 #[error("the host has no random numbers to give")]
 pub struct NoEntropy;
 
-/// Octets of a key that nobody else may have. They stay in one place while their owner is moved, which would leave a copy behind,
-/// and are overwritten there when it goes.
+/// Octets of a secret key. They are boxed, as a move of the owner would leave a copy behind, and overwritten on drop.
 #[derive(Clone)]
 pub(crate) struct Secret(Box<[u8; KEY]>);
 
@@ -36,7 +35,7 @@ impl Secret {
         secret
     }
 
-    /// From hexadecimal, if they are just so many.
+    /// From hexadecimal; `None` unless it has exactly this length.
     pub(crate) fn from_hex(digits: &str) -> Option<Self> {
         let mut secret = Self(Box::new([0; KEY]));
         read_hex(digits, &mut secret.0[..]).then_some(secret)
@@ -53,7 +52,7 @@ impl Drop for Secret {
     }
 }
 
-/// Overwrites what an optimiser would otherwise leave, as nobody reads it again.
+/// Overwrites what an optimiser would otherwise leave, as the value is not read again.
 fn overwrite(octets: &mut [u8; KEY]) {
     *octets = [0; KEY];
     core::hint::black_box(octets);
@@ -95,7 +94,7 @@ mod tests {
         assert_eq!(octets, [0; KEY]);
     }
 
-    /// A key that is moved has its octets where they were: there is no copy that nobody overwrites.
+    /// A key that is moved has its octets where they were: a move leaves no copy that is not overwritten.
     #[test]
     fn a_key_that_is_moved_leaves_no_copy() {
         use crate::{KeyText, SecretKey, SharedKey, SigningKey, WhoMay};

@@ -80,7 +80,7 @@ impl Roster {
         roster
     }
 
-    /// Knows these peers from now on, and nobody else.
+    /// From now on knows only these peers.
     pub(crate) fn reload(&self, peers: impl IntoIterator<Item = Peer>) {
         let peers: BTreeSet<Peer> = peers.into_iter().collect();
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl Roster {
         let _ = self.ledger.set(ledger);
     }
 
-    /// Whoever has this key, if it is known.
+    /// The peer with this key, if it is known.
     pub(crate) fn find(&self, peer: &Peer) -> Option<Arc<Member>> {
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
         members.get(peer).filter(|member| !member.is_revoked()).cloned()

@@ -71,7 +71,7 @@ impl Keys {
 
 /// Whom a node takes files from, and the keys of the transfers that they have asked for.
 pub struct Node {
-    /// Who we are; without it nobody can come by a public key.
+    /// The node's own key; without it only senders with a pre-shared key can connect.
     pub own: Option<SecretKey>,
     /// A key that a sender may have instead.
     pub shared: Option<SharedKey>,
@@ -86,7 +86,7 @@ impl Node {
     /// Octets of heap for the keys of one transfer.
     pub const TRANSFER_OCTETS: usize = size_of::<Keys>() + 2 * size_of::<usize>();
 
-    /// A node that nobody has asked for anything.
+    /// A node before its first request.
     pub fn new(
         own: Option<SecretKey>,
         shared: Option<SharedKey>,

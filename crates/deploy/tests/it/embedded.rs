@@ -328,8 +328,8 @@ fn in_flash(image: &Path) -> Option<Vec<u8>> {
     (valid && done).then(|| image[BLOCK..][..length].to_vec())
 }
 
-/// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
-/// pushed again, or another. Returns how often a transfer went on from a block that was in the flash.
+/// Kills the program with flash, the push, or both, at random moments, `kills` times. After each kill pushes the same file again, or
+/// another. Returns the number of transfers that resumed from a block in the flash.
 fn flash_survives(seed: u64, kills: u64) -> Option<u64> {
     let mut random = Prng::new(seed);
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -45,7 +45,7 @@ fn events(node: &mut Node) -> Vec<Event> {
     std::iter::from_fn(|| node.poll()).collect()
 }
 
-/// Somebody connects and says something at `now`; the events of both.
+/// A caller connects and sends octets at `now`. Returns the events of both steps.
 fn say(node: &mut Node, now: Instant, says: &[u8]) -> (StreamId, Vec<Event>) {
     let stream = node.accepted(now).expect("there is a place");
     let mut all = events(node);

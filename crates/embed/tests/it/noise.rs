@@ -173,7 +173,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         });
         world.say(control, &says, cut);
 
-        // Strangers: somebody's greeting, cut off or not, a JOIN of the transfer with other octets behind it, and garbage.
+        // Strangers: another sender's greeting, cut off or not, a JOIN of the transfer with other octets behind it, and garbage.
         let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
         for _ in 0..20 {
             let says = world.aside(|| match random.below(3) {

@@ -109,7 +109,7 @@ mod tests {
         for call in 0..calls {
             room.push(caller(100 + (call % u64::from(hosts)) as u8, 1 + call));
             if room.len() > seats {
-                let Idler::At(index) = idler(&room, |_| false) else { panic!("nobody has anything unread") };
+                let Idler::At(index) = idler(&room, |_| false) else { panic!("no caller has unread octets") };
                 if index == 0 {
                     return false;
                 }
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Somebody who floods from the host of a gateway does not push out others.
+    /// A flood from the host of a gateway does not push out other callers.
     #[test]
     fn a_proven_host_has_a_quota() {
         let known = |at| Caller { is_known: true, ..caller(2, at) };

@@ -464,7 +464,7 @@ impl<M: OverSockets> Driver<M> {
     }
 
     fn hear(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
-        // Without keys nobody has proven anything.
+        // Without keys no caller is proven.
         let is_secured = !matches!(self.security, Security::None);
         let proven =
             self.lines.get(&stream).filter(|line| is_secured && line.leg.is_none() && line.is_proven());

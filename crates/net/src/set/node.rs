@@ -169,7 +169,7 @@ pub struct Node<S> {
     announced: Announced,
 }
 
-/// Gateways that a node shall announce from now on: for whoever has no access to the node while it runs.
+/// The gateways that a node announces. A clone changes them while the node runs.
 #[derive(Clone, Debug, Default)]
 pub struct Announced(Arc<Mutex<Option<Vec<KnownGateway>>>>);
 

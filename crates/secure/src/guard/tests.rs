@@ -269,7 +269,7 @@ fn a_greeting_without_a_number_is_answered() {
     }
 }
 
-/// A gateway that was started anew calls nobody for a greeting that the one before it has seen.
+/// A restarted gateway does not call the node for a greeting that was seen before the restart.
 #[test]
 fn a_greeting_is_served_once_by_a_gateway_and_by_the_one_started_after_it() {
     let world = World::new();

@@ -133,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// Copies show what a session is worth, and hold up nobody. A session that has carried less than eight segments and
+    /// Copies show what a session is worth, and hold up no other data. A session that has carried less than eight segments and
     /// has nothing on its way carries a copy of the chunk that the fewest carry: the first chunks of a far gateway take
     /// the round trips of TCP's slow start, and the policy that judged the path by those would not use it again. If
     /// nothing is measured at all and one segment holds all chunks, the session carries all.
