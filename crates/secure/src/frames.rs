@@ -2,8 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Octets of a frame's length.
-pub(crate) const LENGTH: usize = 2;
+use crate::layout::LENGTH;
 
 /// Cuts a stream into frames. Holds at most one that is not whole.
 #[derive(Debug, Default)]

@@ -6,10 +6,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use snow::{Builder, HandshakeState};
 
 #[cfg(feature = "std")]
-use crate::frames::LENGTH;
-#[cfg(feature = "std")]
 use crate::keys::PublicKey;
 use crate::keys::{SecretKey, SharedKey};
+#[cfg(feature = "std")]
+use crate::layout::LENGTH;
 
 /// The first octet of a stream that begins with a handshake: a message type that SET itself does not have, and the pattern.
 const GREETING: u8 = 0xb0;

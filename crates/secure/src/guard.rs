@@ -11,8 +11,9 @@ use crate::frames::Frames;
 use crate::gateway::Doorkeeper;
 use crate::greeting::{self, Beginning, Failed, MAX_GREETING, Own, Pattern, Proof, Purpose};
 use crate::keys::PublicKey;
+use crate::layout::{CONTROL, JOIN};
 use crate::node::NodeKeys;
-use crate::record::{Bad, CONTROL, MAX_PLAIN, Opener, Sealer, TransferKeys};
+use crate::record::{Bad, MAX_PLAIN, Opener, Sealer, TransferKeys};
 use crate::roster::{Member, Peer};
 use crate::sender::SenderKeys;
 
@@ -483,7 +484,6 @@ fn take_greeting(frames: &mut Frames) -> Result<Option<(Pattern, BytesMut)>, Ref
 
 /// A JOIN, once it is whole.
 fn take_join(frames: &mut Frames) -> Result<Option<Join>, Refused> {
-    const JOIN: usize = 11;
     if frames.peek().len() < JOIN {
         let first = frames.peek().first().map(|octet| octet >> 4);
         return if first.is_none_or(|kind| kind == 5) { Ok(None) } else { Err(Refused::Garbled) };
@@ -564,7 +564,7 @@ fn is_setsyn(octets: &[u8]) -> bool {
 }
 
 fn join_octets(join: Join) -> Bytes {
-    let mut octets = Vec::with_capacity(11);
+    let mut octets = Vec::with_capacity(JOIN);
     encode(&Message::Join(join), &mut octets);
     octets.into()
 }

@@ -18,6 +18,7 @@ mod greeting;
 #[cfg(feature = "std")]
 mod guard;
 mod keys;
+mod layout;
 #[cfg(feature = "std")]
 mod node;
 mod octets;
@@ -35,11 +36,12 @@ pub use self::gateway::Doorkeeper;
 #[cfg(feature = "std")]
 pub use self::guard::{Guard, Refused};
 pub use self::keys::{BadKey, KeyText, PublicKey, SecretKey, SharedKey};
+pub use self::layout::OVERHEAD;
 #[cfg(feature = "std")]
 pub use self::node::{NodeKeys, WhoMay};
 pub use self::octets::NoEntropy;
 #[cfg(feature = "std")]
-pub use self::record::{MAX_PLAIN, OVERHEAD, TransferKeys};
+pub use self::record::{MAX_PLAIN, TransferKeys};
 #[cfg(feature = "std")]
 pub use self::roster::{Ledger, Peer};
 #[cfg(feature = "std")]

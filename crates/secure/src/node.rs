@@ -15,7 +15,7 @@ const KEPT: usize = 8;
 /// Whom a node takes files from.
 #[derive(Clone, Debug, Default)]
 pub struct WhoMay {
-    /// Who we are; without it nobody can come by a public key.
+    /// The node's own key; without it only senders with a pre-shared key can connect.
     pub own: Option<SecretKey>,
     /// Senders that are known.
     pub senders: Vec<PublicKey>,

@@ -1,7 +1,7 @@
 //! Records: what is written on a stream once two know each other.
 //!
 //! A record's nonce is not sent. It is the number of the stream within its transfer and the number of the record within its
-//! stream, so that a record is good in one place only: one that is replayed, left out, or moved to another stream does not open.
+//! stream, so that a record that is replayed, left out, or moved to another stream does not open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,19 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::{BufMut, Bytes, BytesMut};
 use snow::{HandshakeState, StatelessTransportState};
 
-use crate::frames::{BadLength, Frames, LENGTH};
+use crate::frames::{BadLength, Frames};
 use crate::greeting::{self, Failed};
 use crate::keys::PublicKey;
+use crate::layout::{LENGTH, OVERHEAD, TAG, nonce};
 use crate::roster::{Member, Peer};
 
 /// Octets of plaintext in one record, at most.
 pub const MAX_PLAIN: usize = 16 << 10;
-/// Octets that a record adds: its length and the authentication tag.
-pub const OVERHEAD: usize = LENGTH + TAG;
-/// Octets of an authentication tag.
-const TAG: usize = 16;
-/// The control stream's number; sessions have theirs from 0.
-pub(crate) const CONTROL: u8 = 255;
 
 /// The keys of one transfer, which all of its streams use.
 pub struct TransferKeys {
@@ -97,7 +92,7 @@ impl Count {
     fn next(&mut self) -> Option<u64> {
         let record = self.records;
         self.records = record + u64::from(record < RECORDS);
-        (record < RECORDS).then(|| u64::from(self.stream) << 56 | record)
+        (record < RECORDS).then(|| nonce(self.stream, record))
     }
 }
 
@@ -171,6 +166,7 @@ mod tests {
     use super::*;
     use crate::greeting::{Own, Proof, Purpose, begin, message, respond};
     use crate::keys::SharedKey;
+    use crate::layout::CONTROL;
 
     /// The same keys at a sender and at a node.
     fn pair() -> [Arc<TransferKeys>; 2] {

@@ -11,9 +11,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use self::noise::{Agreed, TAG, respond};
+use self::noise::{Agreed, respond};
 use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
+use crate::layout::{CONTROL, JOIN, LENGTH, OVERHEAD, TAG, nonce};
 use crate::octets::{KEY, NoEntropy};
 use anabranch_wire::set::{Decoder, Item, Join, Message, TransferId, encode};
 use bytes::Bytes;
@@ -21,14 +22,6 @@ use bytes::Bytes;
 /// Where random octets come from: the machine's owner knows.
 pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
 
-/// Octets of the length before a message or a record.
-const LENGTH: usize = 2;
-/// Octets that a record adds.
-const OVERHEAD: usize = LENGTH + TAG;
-/// The number of the control stream.
-const CONTROL: u8 = 255;
-/// Octets of a JOIN.
-const JOIN: usize = 11;
 /// Transfers whose keys are kept, those last asked for: one that runs, one that waits.
 pub const KEPT: usize = 2;
 
@@ -335,10 +328,6 @@ fn item(octets: &[u8]) -> Result<Option<Item>, anabranch_wire::set::DecodeError>
     let mut decoder = Decoder::of_node();
     decoder.push(Bytes::copy_from_slice(octets));
     decoder.next_item()
-}
-
-fn nonce(stream: u8, record: u64) -> u64 {
-    u64::from(stream) << 56 | record
 }
 
 #[cfg(feature = "std")]

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::keys::{SecretKey, SharedKey};
+use crate::layout::OVERHEAD;
 use crate::node::WhoMay;
 use crate::octets::Hex;
-use crate::record::OVERHEAD;
 use crate::sender::Acquaintance;
 
 const TRANSFER: TransferId = TransferId(0x0102_0304_0506_0708);

@@ -13,10 +13,9 @@ use curve25519_dalek::montgomery::MontgomeryPoint;
 use super::Refused;
 use crate::greeting::{Own, Pattern, Purpose, name};
 use crate::keys::{PublicKey, SecretKey};
+use crate::layout::TAG;
 use crate::octets::KEY;
 
-/// Octets of an authentication tag.
-pub(super) const TAG: usize = 16;
 /// Octets that BLAKE2s compresses at once.
 const BLOCK: usize = 64;
 
