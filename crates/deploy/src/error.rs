@@ -73,6 +73,17 @@ impl Error {
             .with_hint("name a place where you may write")
     }
 
+    /// The message and the hint.
+    pub(crate) fn parts(&self) -> (&str, Option<&str>) {
+        match self {
+            Self::Job { message, hint } | Self::Input { message, hint } | Self::Missing { message, hint } => {
+                (message, hint.as_deref())
+            }
+            Self::Interrupted => ("interrupted", None),
+            Self::Pipe => ("the reader of the output is gone", None),
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {

@@ -1,18 +1,22 @@
 //! `anabranch gateway`: relay between senders and nodes.
 
 use std::cell::RefCell;
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use anabranch_core::set::RelayCounters;
 use anabranch_core::time::Duration;
-use anabranch_net::set::{Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent};
+use anabranch_net::set::{
+    Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent, Gauges, RefusedCounters,
+};
 use anabranch_units::{Rate, Size, Span};
 use tokio::time::Instant;
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::keys::OfGateway;
-use crate::log::{Class, Log, REPORT_EVERY};
+use crate::log::{Class, Entry, Limiter, Logging, REPORT_EVERY};
+use crate::metrics::{Kind, Metrics, Page};
 use crate::say;
 use crate::service::{self, Signals};
 
@@ -58,6 +62,11 @@ pub struct Arguments {
     /// No line for each session
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    logging: Logging,
+    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is 47202
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    metrics: Option<Endpoint>,
     /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
     #[arg(long)]
     check: bool,
@@ -74,6 +83,7 @@ pub fn positive(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// Options that do not fit, keys that cannot be read, an address on which it cannot listen.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
+    arguments.logging.start("gateway");
     let door = arguments.keys.door()?;
     let Arguments {
         listen,
@@ -88,7 +98,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         memory: Size(memory),
         idle,
         quiet,
+        metrics,
         check,
+        ..
     } = arguments;
     let address = listen.resolve(GATEWAY_PORT)?;
     let connections = connections as usize;
@@ -129,52 +141,102 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let insecure = config.door.is_none();
         let gateway = Gateway::bind(config).map_err(|e| service::cannot_listen(address, &e))?;
         let address = gateway.address().map_err(|e| service::cannot_listen(address, &e))?;
-        say!("gateway: listening on {address}");
+        let metrics = Metrics::bind(metrics.as_ref()).await?;
+        Entry::info("listening", format!("listening on {address}")).write();
+        metrics.announce();
         match rules.is_empty() {
-            true => say!("warning: it relays nowhere: name nodes with --allow PREFIX[:PORTS]"),
-            false => say!("gateway: relays to {}", rules.join(", ")),
+            true => {
+                let message = "it relays nowhere: name nodes with --allow PREFIX[:PORTS]";
+                Entry::warning("no allow", message).write();
+            }
+            false => Entry::info("allow", format!("relays to {}", rules.join(", "))).write(),
         }
         if insecure {
-            say!("gateway: it serves anybody; for trusted networks only");
+            Entry::info("insecure", "it serves anybody; for trusted networks only").write();
         }
         service::ready();
-        let log = RefCell::new(Log::new(Instant::now()));
+        let log = RefCell::new(Limiter::new(Instant::now()));
+        let (gauges, totals) = (gateway.gauges(), RefCell::new(Totals::default()));
         let tell = |event| {
-            let (host, what, line) = line(&event);
-            if !quiet && log.borrow_mut().admit(Instant::now(), what, host, &line) {
-                say!("gateway: {line}");
+            let (peer, (class, kind), message) = line(&event);
+            totals.borrow_mut().count(kind, &event);
+            let entry = Entry::info(kind, message).with("peer", peer.to_string());
+            if let Some(line) = entry.line().filter(|_| !quiet)
+                && log.borrow_mut().admit(Instant::now(), (class, kind), peer.ip(), &line)
+            {
+                say!("{line}");
             }
         };
         let report = async {
             loop {
                 tokio::time::sleep(REPORT_EVERY).await;
                 if let Some(left_out) = log.borrow_mut().report(Instant::now()) {
-                    say!("gateway: {left_out}");
+                    Entry::info("left out", left_out).write();
                 }
             }
+        };
+        let page = || totals.borrow().page(&gauges, log.borrow().suppressed());
+        let health = || match gauges.is_deaf() {
+            true => Err("the kernel hands out no more connections: too many descriptors?".to_owned()),
+            false => Ok(()),
         };
         tokio::select! {
             () = gateway.run(tell) => Ok(()),
             () = report => Ok(()),
-            () = hangup.each("gateway", reload) => Ok(()),
+            () = hangup.each(reload) => Ok(()),
+            () = metrics.serve(page, health) => Ok(()),
             stop = signals.first() => stop.verdict(),
         }
     })
 }
 
-/// What there is to say, about which host, and of which kind it is.
-fn line(event: &GatewayEvent) -> (IpAddr, (Class, &'static str), String) {
+/// The kinds of lines about sessions that are over.
+const RESULTS: [&str; 7] =
+    ["served", "unreachable", "forbidden", "congested", "reset", "without room", "pushed out"];
+
+/// What was counted since the gateway was started.
+#[derive(Default)]
+struct Totals {
+    results: BTreeMap<&'static str, u64>,
+    refused: RefusedCounters,
+}
+
+impl Totals {
+    fn count(&mut self, result: &'static str, event: &GatewayEvent) {
+        *self.results.entry(result).or_default() += 1;
+        if let GatewayEvent::Ended { refused, .. } = event {
+            self.refused += *refused;
+        }
+    }
+
+    fn page(&self, gauges: &Gauges, suppressed: u64) -> Page {
+        let mut page = Page::of_process();
+        let name = "anabranch_gateway_sessions";
+        page.value(name, Kind::Gauge, "Sessions at present, half-open ones included.", gauges.sessions());
+        let results = RESULTS.map(|result| (result, self.results.get(result).copied().unwrap_or(0)));
+        let help = "Sessions that are over, by result.";
+        page.counters("anabranch_gateway_sessions_total", help, "result", &results);
+        let bytes = [("down", gauges.octets_down()), ("up", gauges.octets_up())];
+        let help = "Bytes relayed, down to nodes and up to senders.";
+        page.counters("anabranch_gateway_relayed_bytes_total", help, "direction", &bytes);
+        page.refusals(&self.refused, suppressed);
+        page
+    }
+}
+
+/// What there is to say, about which sender, and of which kind it is.
+fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
     match event {
         GatewayEvent::Full { peer, of_one_host } => {
             let why = match of_one_host {
                 false => "--connections are all in use",
                 true => "its host has all that --per-host allows",
             };
-            (peer.ip(), (Class::Refused, "without room"), format!("{peer} reset: {why}"))
+            (*peer, (Class::Refused, "without room"), format!("{peer} reset: {why}"))
         }
         GatewayEvent::Evicted { peer } => {
             let line = format!("{peer} reset: it had said nothing while others called");
-            (peer.ip(), (Class::Refused, "pushed out"), line)
+            (*peer, (Class::Refused, "pushed out"), line)
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
             let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
@@ -199,7 +261,7 @@ fn line(event: &GatewayEvent) -> (IpAddr, (Class, &'static str), String) {
                 (0, 0, 0) => ((Class::Refused, "unreachable"), "the node was not reached".to_owned()),
             };
             let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
-            (peer.ip(), kind, format!("{peer} {what}{why}"))
+            (*peer, kind, format!("{peer} {what}{why}"))
         }
     }
 }

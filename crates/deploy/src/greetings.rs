@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use anabranch_secure::{Ledger, PublicKey};
 
 use crate::files::{usual_folder, write_whole};
-use crate::say;
+use crate::log::Entry;
 
 /// The highest number of each sender. One is enough: numbers grow.
 type Floors = BTreeMap<PublicKey, u64>;
@@ -30,7 +30,9 @@ pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16)
     });
     stored
         .inspect_err(|why| {
-            say!("warning: {why}; after a restart, recorded greetings are answered once more: name a folder with --state");
+            let hint =
+                "after a restart, recorded greetings are answered once more: name a folder with --state";
+            Entry::warning("no state", format!("{why}; {hint}")).write();
         })
         .ok()
 }
@@ -44,9 +46,10 @@ fn ledger(place: PathBuf, floors: Floors) -> Ledger {
         match write(&place, &floors) {
             Ok(()) => warned.store(false, Ordering::Relaxed),
             Err(why) if !warned.swap(true, Ordering::Relaxed) => {
-                say!(
-                    "warning: {why}; until it can be written, a restart makes recorded greetings count once more"
+                let message = format!(
+                    "{why}; until it can be written, a restart makes recorded greetings count once more"
                 );
+                Entry::warning("no state", message).write();
             }
             Err(_) => {}
         }

@@ -13,7 +13,8 @@ use anabranch_secure::{
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::{greetings, say};
+use crate::greetings;
+use crate::log::Entry;
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -324,7 +325,8 @@ fn shared(path: &Path) -> Result<SharedKey, Error> {
 pub(crate) fn warn_if_open(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
     if path.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0) {
-        say!("warning: others may read {}: `chmod 600` it", path.display());
+        let message = format!("others may read {}: `chmod 600` it", path.display());
+        Entry::warning("open key", message).with("file", path.display().to_string()).write();
     }
 }
 

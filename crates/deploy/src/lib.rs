@@ -21,6 +21,7 @@ mod greetings;
 pub mod key;
 pub mod keys;
 mod log;
+mod metrics;
 pub mod node;
 pub mod output;
 pub mod push;
@@ -40,7 +41,7 @@ pub fn exit(outcome: Result<(), Error>) -> ExitCode {
         Ok(()) | Err(Error::Pipe) => ExitCode::SUCCESS,
         Err(Error::Interrupted) => ExitCode::from(Error::Interrupted.code()),
         Err(error) => {
-            say!("{error}");
+            log::ended(&error);
             ExitCode::from(error.code())
         }
     }

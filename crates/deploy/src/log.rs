@@ -1,167 +1,210 @@
-//! Log lines that peers cause, rate-limited so that callers cannot fill the disk. Suppressed lines are counted and reported.
+//! Log lines on standard error: with a level, as text or as JSON objects.
+//!
+//! A program that has not called [`Logging::start`] writes text and every level.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+mod limit;
+
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use anabranch_net::set::unix_time;
+use serde_json::{Map, Value};
 
-/// Lines of one kind about one host that may come at once, and how long it takes until one more may.
-const LINES: u32 = 5;
-const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Hosts and kinds that are counted one by one. Those that do not fit share one count for each kind.
-const COUNTED: usize = 256;
-/// Bytes that all lines of a class may have at once, and each second: two classes and reports stay below 1 kB/s.
-const BURST: f64 = 1_500.0;
-const RATE: f64 = 300.0;
-/// Between two reports of what was left out.
-pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(10);
+pub(crate) use self::limit::{Class, Limiter, REPORT_EVERY};
+use crate::error::Error;
+use crate::say;
 
-/// What a line is about. A flood of refusals leaves room for the lines about those who are served.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Class {
-    Served,
-    Refused,
+/// How much a line matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
+pub(crate) enum Level {
+    /// The program ends, or a transfer has failed.
+    Error,
+    /// The program works, but not as it should.
+    Warning,
+    /// What happens.
+    Info,
 }
 
-/// What was said lately.
-#[derive(Debug)]
-pub(crate) struct Log {
-    /// Bytes that may be said now, for each class, as of the time.
-    budgets: [(f64, Instant); 2],
-    /// Lines that may be said now, for each kind and host, as of the time.
-    lines: BTreeMap<(&'static str, Option<IpAddr>), (u32, Instant)>,
-    /// Lines that were left out since the last report.
-    left_out: BTreeMap<&'static str, u64>,
-    reported: Instant,
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
 }
 
-impl Log {
-    pub(crate) fn new(now: Instant) -> Self {
-        let (lines, left_out) = (BTreeMap::new(), BTreeMap::new());
-        Self { budgets: [(BURST, now); 2], lines, left_out, reported: now }
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Options of the log.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Logging {
+    /// Write log lines as text, or as one JSON object per line with `time`, `level`, `event` and `message`
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    log_format: Format,
+    /// Leave out log lines of lower levels
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Info)]
+    log_level: Level,
+}
+
+struct Started {
+    program: &'static str,
+    logging: Logging,
+}
+
+static STARTED: OnceLock<Started> = OnceLock::new();
+
+impl Logging {
+    /// Lines of this process are those of `program`, in this format.
+    pub(crate) fn start(self, program: &'static str) {
+        // The first call holds: a process is one program.
+        let _ = STARTED.set(Started { program, logging: self });
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    level: Level,
+    event: &'static str,
+    message: String,
+    fields: Map<String, Value>,
+}
+
+impl Entry {
+    /// A line of this level. `event` names its kind in one or two words.
+    pub(crate) fn new(level: Level, event: &'static str, message: impl Into<String>) -> Self {
+        Self { level, event, message: message.into(), fields: Map::new() }
     }
 
-    /// A line of this kind about this host may be said; otherwise it is counted.
-    pub(crate) fn admit(
-        &mut self,
-        now: Instant,
-        (class, kind): (Class, &'static str),
-        host: IpAddr,
-        line: &str,
-    ) -> bool {
-        let (bytes, since) = &mut self.budgets[class as usize];
-        *bytes = (*bytes + RATE * now.duration_since(*since).as_secs_f64()).min(BURST);
-        *since = now;
-        // With its end of line.
-        let length = line.len() as f64 + 1.0;
-        let has_room = *bytes >= length;
-        let may = has_room && (class == Class::Served || self.may(now, kind, host));
-        if may {
-            self.budgets[class as usize].0 -= length;
-        } else {
-            *self.left_out.entry(kind).or_default() += 1;
-        }
-        may
+    /// What happens.
+    pub(crate) fn info(event: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Level::Info, event, message)
     }
 
-    /// The host has not caused too many lines of this kind.
-    fn may(&mut self, now: Instant, kind: &'static str, host: IpAddr) -> bool {
-        let full =
-            |(lines, since): &(u32, Instant)| now.duration_since(*since) >= LINE_EVERY * (LINES - lines);
-        if self.lines.len() >= COUNTED {
-            self.lines.retain(|_, entry| !full(entry));
-        }
-        let is_counted = self.lines.len() < COUNTED || self.lines.contains_key(&(kind, Some(host)));
-        let key = (kind, is_counted.then_some(host));
-        let (lines, since) = self.lines.entry(key).or_insert((LINES, now));
-        let more = (now.duration_since(*since).as_nanos() / LINE_EVERY.as_nanos()) as u32;
-        *lines = lines.saturating_add(more).min(LINES);
-        *since += LINE_EVERY * more;
-        let may = *lines > 0;
-        *lines -= u32::from(may);
-        may
+    /// The program works, but not as it should.
+    pub(crate) fn warning(event: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Level::Warning, event, message)
     }
 
-    /// What was left out since the last report, if it is time for one.
-    pub(crate) fn report(&mut self, now: Instant) -> Option<String> {
-        if self.left_out.is_empty() || now.duration_since(self.reported) < REPORT_EVERY {
-            return None;
-        }
-        let seconds = now.duration_since(self.reported).as_secs();
-        self.reported = now;
-        let left_out = std::mem::take(&mut self.left_out);
-        let total: u64 = left_out.values().sum();
-        let kinds: Vec<String> = left_out.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
-        Some(format!("{total} more lines left out in the last {seconds} s: {}", kinds.join(", ")))
+    /// Adds a field to the object. Text has it in the message.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
     }
+
+    pub(crate) fn event(&self) -> &'static str {
+        self.event
+    }
+
+    /// The line, without its end; `None` if lines of its level are left out.
+    pub(crate) fn line(&self) -> Option<String> {
+        let Some(Started { program, logging }) = STARTED.get() else {
+            return Some(self.text(None));
+        };
+        (self.level <= logging.log_level).then(|| match logging.log_format {
+            Format::Text => self.text(Some(program)),
+            Format::Json => self.json(program, unix_time()),
+        })
+    }
+
+    /// Writes the line.
+    pub(crate) fn write(&self) {
+        if let Some(line) = self.line() {
+            say!("{line}");
+        }
+    }
+
+    fn text(&self, program: Option<&str>) -> String {
+        match (self.level, program) {
+            (Level::Warning, _) => format!("warning: {}", self.message),
+            (_, Some(program)) => format!("{program}: {}", self.message),
+            (_, None) => self.message.clone(),
+        }
+    }
+
+    fn json(&self, program: &str, now: Duration) -> String {
+        let mut object = Map::new();
+        let message: Value = self.message.as_str().into();
+        let own = [
+            ("time", rfc3339(now).into()),
+            ("level", self.level.name().into()),
+            ("program", program.into()),
+            ("event", self.event.into()),
+            ("message", message),
+        ];
+        object.extend(own.map(|(name, value): (_, Value)| (name.to_owned(), value)));
+        object.extend(self.fields.clone());
+        Value::Object(object).to_string()
+    }
+}
+
+/// The error with which the program ends: in a JSON log an object like the others.
+pub(crate) fn ended(error: &Error) {
+    match STARTED.get() {
+        Some(Started { program, logging }) if logging.log_format == Format::Json => {
+            let (message, hint) = error.parts();
+            let entry = Entry::new(Level::Error, "ended", message);
+            let entry = hint.into_iter().fold(entry, |entry, hint| entry.with("hint", hint));
+            say!("{}", entry.json(program, unix_time()));
+        }
+        _ => say!("{error}"),
+    }
+}
+
+/// A time since the epoch in UTC, to the millisecond (RFC 3339). The calendar is the proleptic Gregorian one.
+fn rfc3339(since_epoch: Duration) -> String {
+    let seconds = since_epoch.as_secs();
+    // Years begin in March here, so that the leap day is the last one; 400 years have 146,097 days.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    let millis = since_epoch.subsec_millis();
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn host(n: u32) -> IpAddr {
-        IpAddr::V4(n.into())
-    }
-
-    const LINE: &str =
-        "gateway: [fd00:1234:5678:9abc::1]:54321 reset: it had said nothing while others called";
-
-    /// `hosts` hosts cause 4,400 lines a second for `seconds`, as many of each kind; bytes said, reports and lines accounted for.
-    fn flood(hosts: u32, seconds: u64) -> (usize, u64, u64) {
-        let begin = Instant::now();
-        let mut log = Log::new(begin);
-        let (mut bytes, mut said, mut left_out) = (0, 0, 0);
-        let calls = 4_400 * seconds;
-        for call in 0..calls {
-            let now = begin + Duration::from_micros(call * 1_000_000 / 4_400);
-            let (class, kind) =
-                [(Class::Refused, "reset"), (Class::Refused, "full"), (Class::Served, "ended")]
-                    [(call % 3) as usize];
-            if log.admit(now, (class, kind), host(call as u32 % hosts), LINE) {
-                bytes += LINE.len() + 1;
-                said += 1;
-            }
-            bytes += log.report(now).map_or(0, |report| report.len() + 10);
-            assert!(log.lines.len() <= COUNTED + 2);
+    /// Expected values are those of `date --utc --date=@SECONDS`.
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399, "2000-02-28T23:59:59.000Z"),
+            (951_782_400, "2000-02-29T00:00:00.000Z"),
+            (951_868_800, "2000-03-01T00:00:00.000Z"),
+            (1_735_689_599, "2024-12-31T23:59:59.000Z"),
+            (1_790_000_000, "2026-09-21T14:13:20.000Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799, "9999-12-31T23:59:59.000Z"),
+        ] {
+            assert_eq!(rfc3339(Duration::from_secs(seconds)), expected);
         }
-        left_out += log.left_out.values().sum::<u64>();
-        (bytes, said, left_out)
     }
 
     #[test]
-    fn no_flood_writes_a_kilobyte_a_second() {
-        for hosts in [1, 2, 100, 300, 100_000] {
-            for seconds in [9, 25, 120] {
-                let (bytes, said, _) = flood(hosts, seconds);
-                assert!(bytes < 1_000 * seconds as usize, "{hosts} hosts, {seconds} s: {bytes} bytes");
-                assert!(said > 0);
-            }
-        }
-        let (_, said, left_out) = flood(1, 9);
-        assert_eq!(said + left_out, 9 * 4_400, "each line was said or counted");
-    }
-
-    /// Who is served is heard of while others are refused.
-    #[test]
-    fn refusals_leave_room_for_the_others_and_hosts_for_each_other() {
-        let begin = Instant::now();
-        let mut log = Log::new(begin);
-        for n in 0..1_000 {
-            log.admit(begin, (Class::Refused, "reset"), host(n), LINE);
-        }
-        assert!(log.admit(begin, (Class::Served, "ended"), host(1), LINE));
-        let later = begin + Duration::from_secs(60);
-        let may = |log: &mut Log, n| log.admit(later, (Class::Refused, "reset"), host(n), LINE);
-        let count = (0..100).filter(|_| may(&mut log, 7)).count();
-        assert_eq!(count, LINES as usize);
-        assert!(may(&mut log, 8), "another host");
-        let report = log.report(later).unwrap();
-        assert!(
-            report.contains("more lines left out in the last 60 s: ") && report.contains(" reset"),
-            "{report}"
-        );
-        assert_eq!(log.report(later), None);
+    fn a_line_of_json_holds_whatever_a_peer_says() {
+        let entry = Entry::warning("refused", "says \"x\"\n\u{1b}[2J").with("octets", 7);
+        let object: Value = serde_json::from_str(&entry.json("node", Duration::from_millis(1_500))).unwrap();
+        assert_eq!(object["time"], "1970-01-01T00:00:01.500Z");
+        assert_eq!(object["level"], "warning");
+        assert_eq!(object["program"], "node");
+        assert_eq!(object["event"], "refused");
+        assert_eq!(object["message"], "says \"x\"\n\u{1b}[2J");
+        assert_eq!(object["octets"], 7);
+        assert_eq!(entry.json("node", Duration::ZERO).lines().count(), 1);
     }
 }

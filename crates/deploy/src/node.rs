@@ -4,6 +4,8 @@ mod disk;
 mod journal;
 mod sink;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time;
@@ -21,9 +23,11 @@ use tokio::time::Instant;
 use self::sink::{Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::files::folder;
 use crate::gateway::positive;
 use crate::keys::{GatewayName, OfNode};
-use crate::log::{Class, Log};
+use crate::log::{Class, Entry, Level, Limiter, Logging};
+use crate::metrics::{Kind, Metrics, Page};
 use crate::output;
 use crate::say;
 use crate::service::{self, Signals};
@@ -82,6 +86,11 @@ pub struct Arguments {
     /// Nothing on standard error but errors
     #[arg(long, short)]
     quiet: bool,
+    #[command(flatten)]
+    logging: Logging,
+    /// Answer HTTP requests for /metrics (Prometheus) and /healthz there; without a port that is 47202
+    #[arg(long, value_name = "ADDR[:PORT]")]
+    metrics: Option<Endpoint>,
     /// Read keys, look up names, say whether the options are good, and end: nothing else is opened, nothing written
     #[arg(long)]
     check: bool,
@@ -103,6 +112,7 @@ struct Received {
 /// # Errors
 /// Options that do not fit, keys that cannot be read, an address on which it cannot listen, a file that failed.
 pub fn main(arguments: Arguments) -> Result<(), Error> {
+    arguments.logging.start("node");
     let address = arguments.listen.resolve(NODE_PORT)?;
     let config = config(&arguments, address)?;
     let signers = arguments.keys.signers()?;
@@ -123,11 +133,15 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let (mut signals, mut hangup) = Signals::of_service()?;
         let (insecure, keys, signers) = (config.who.is_none(), config.who.clone(), output.signers());
         let node = Node::bind(config, output).map_err(|e| service::cannot_listen(address, &e))?;
-        say!("node: listening on {}", node.address());
+        let metrics = Metrics::bind(arguments.metrics.as_ref()).await?;
+        Entry::info("listening", format!("listening on {}", node.address())).write();
+        metrics.announce();
         service::ready();
         if !arguments.quiet && insecure {
-            say!("node: nothing is encrypted and nobody authenticated; for trusted networks only");
+            let message = "nothing is encrypted and nobody authenticated; for trusted networks only";
+            Entry::info("insecure", message).write();
         }
+        let totals = RefCell::new(Totals::default());
         let announced = node.announced();
         let reload = || {
             let (who, signed_by) = (arguments.keys.who()?, arguments.keys.signers()?);
@@ -140,8 +154,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
             Ok(())
         };
         tokio::select! {
-            () = hangup.each("node", reload) => Ok(()),
-            ended = serve(node, &arguments) => ended,
+            () = hangup.each(reload) => Ok(()),
+            () = metrics.serve(|| totals.borrow().page(), || totals.borrow().health(&arguments)) => Ok(()),
+            ended = serve(node, &arguments, &totals) => ended,
             stop = signals.first() => stop.verdict(),
         }
     })
@@ -169,13 +184,14 @@ fn gateways(arguments: &Arguments) -> Result<Vec<KnownGateway>, Error> {
     arguments.gateways.iter().map(|gateway| gateway.resolve(GATEWAY_PORT)).collect()
 }
 
-async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Error> {
-    let mut said = Said { total: 0, at: None, log: Log::new(Instant::now()) };
+async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<Totals>) -> Result<(), Error> {
+    let mut said = Said { total: 0, at: None, log: Limiter::new(Instant::now()) };
     loop {
         let event = node.next().await;
         if !arguments.quiet {
             said.look(node.refused());
         }
+        totals.borrow_mut().look(&node, event.as_ref(), said.log.suppressed());
         let Some(event) = event else { continue };
         match event {
             NodeEvent::Began { transfer, from } => {
@@ -185,12 +201,15 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                     _ => format!("transfer {id:016x} goes on from octet {from}"),
                 };
                 if !arguments.quiet {
-                    said.say("begun", &line);
+                    said.say(
+                        Entry::info("begun", line).with("transfer", format!("{id:016x}")).with("from", from),
+                    );
                 }
             }
             NodeEvent::Declined { transfer, reason, delivered } => {
-                let line = format!("transfer {:016x} was refused: {}", transfer.0, why(reason, delivered));
-                said.say("refused", &line);
+                let id = format!("{:016x}", transfer.0);
+                let line = format!("transfer {id} was refused: {}", why(reason, delivered));
+                said.say(Entry::info("refused", line).with("transfer", id));
             }
             NodeEvent::Finished { transfer, octets } => {
                 let received = Received {
@@ -204,18 +223,19 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments) -> Result<(), Erro
                     return farewell(node).await;
                 }
             }
-            NodeEvent::Abandoned { octets, .. } => {
-                said.say("given up", &format!("given up after {octets} octets"));
+            NodeEvent::Abandoned { transfer, octets } => {
+                let entry = Entry::info("given up", format!("given up after {octets} octets"));
+                said.say(entry.with("transfer", format!("{:016x}", transfer.0)).with("bytes", octets));
                 if arguments.once {
                     return Err(Error::job(format!("the file was given up after {octets} octets")));
                 }
             }
             NodeEvent::Failed { error, .. } => {
-                let error = Error::job(format!("{}: {error}", node.sink()));
+                let message = format!("{}: {error}", node.sink());
                 if arguments.once {
-                    return Err(error);
+                    return Err(Error::job(message));
                 }
-                said.say("failed", &error.to_string());
+                said.say(Entry::new(Level::Error, "failed", format!("error: {message}")));
             }
         }
     }
@@ -227,7 +247,7 @@ struct Said {
     /// Connections refused that a line has told of.
     total: u64,
     at: Option<Instant>,
-    log: Log,
+    log: Limiter,
 }
 
 impl Said {
@@ -235,21 +255,111 @@ impl Said {
         let total = refused.total();
         if total > self.total && self.at.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
             self.at = Some(Instant::now());
-            say!("node: {total} connections refused until now: {refused}");
+            let message = format!("{total} connections refused until now: {refused}");
+            Entry::info("connections refused", message).with("connections", total).write();
             self.total = total;
         }
         if let Some(left_out) = self.log.report(Instant::now()) {
-            say!("node: {left_out}");
+            Entry::info("left out", left_out).write();
         }
     }
 
     /// A line about a transfer: senders cause as many as they like.
-    fn say(&mut self, kind: &'static str, line: &str) {
+    fn say(&mut self, entry: Entry) {
         // The machine does not say from which host a transfer is.
         let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        if self.log.admit(Instant::now(), (Class::Served, kind), nowhere, line) {
-            say!("node: {line}");
+        let what = (Class::Served, entry.event());
+        if let Some(line) = entry.line()
+            && self.log.admit(Instant::now(), what, nowhere, &line)
+        {
+            say!("{line}");
         }
+    }
+}
+
+/// What was counted since the node was started, as of its last event.
+#[derive(Default)]
+struct Totals {
+    begun: u64,
+    finished: u64,
+    abandoned: u64,
+    failed: u64,
+    declined: BTreeMap<&'static str, u64>,
+    refused: RefusedCounters,
+    received: u64,
+    present: u64,
+    connections: usize,
+    is_deaf: bool,
+    suppressed: u64,
+}
+
+impl Totals {
+    fn look(&mut self, node: &Node<Output>, event: Option<&NodeEvent>, suppressed: u64) {
+        match event {
+            Some(NodeEvent::Began { .. }) => self.begun += 1,
+            Some(NodeEvent::Finished { .. }) => self.finished += 1,
+            Some(NodeEvent::Abandoned { .. }) => self.abandoned += 1,
+            Some(NodeEvent::Failed { .. }) => self.failed += 1,
+            Some(NodeEvent::Declined { reason, .. }) => *self.declined.entry(word(*reason)).or_default() += 1,
+            None => {}
+        }
+        (self.refused, self.suppressed) = (node.refused(), suppressed);
+        (self.received, self.present) = (node.received(), node.taken());
+        (self.connections, self.is_deaf) = (node.connections(), node.is_deaf());
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::of_process();
+        let help = "Connections at present.";
+        page.value("anabranch_node_connections", Kind::Gauge, help, self.connections);
+        let help = "Transfers that have begun or gone on.";
+        page.value("anabranch_node_transfers_begun_total", Kind::Counter, help, self.begun);
+        let ended = [("finished", self.finished), ("abandoned", self.abandoned), ("failed", self.failed)];
+        let help = "Transfers that are over, by result.";
+        page.counters("anabranch_node_transfers_total", help, "result", &ended);
+        let declined: Vec<_> = self.declined.iter().map(|(reason, count)| (*reason, *count)).collect();
+        let help = "Transfers that were refused before data was sent, by reason.";
+        page.counters("anabranch_node_transfers_refused_total", help, "reason", &declined);
+        let help = "Bytes of files that arrived in order.";
+        page.value("anabranch_node_received_bytes_total", Kind::Counter, help, self.received);
+        let help = "Bytes of the present transfer that are there.";
+        page.value("anabranch_node_transfer_bytes", Kind::Gauge, help, self.present);
+        page.refusals(&self.refused, self.suppressed);
+        page
+    }
+
+    /// What keeps the node from taking files, if anything does.
+    fn health(&self, arguments: &Arguments) -> Result<(), String> {
+        if self.is_deaf {
+            return Err("the kernel hands out no more connections: too many descriptors?".to_owned());
+        }
+        let place = arguments.out.as_deref().map(folder).or(arguments.spool.as_deref());
+        // Standard output and commands have no disk of ours.
+        let Some(place) = place.filter(|_| arguments.out.as_deref() != Some("-".as_ref())) else {
+            return Ok(());
+        };
+        let free = sink::free(place).map_err(|error| format!("{}: {error}", place.display()))?;
+        match free < arguments.reserve.0 {
+            true => Err(format!(
+                "{}: {free} bytes are free, fewer than --reserve {}",
+                place.display(),
+                arguments.reserve.0
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A reason as a word.
+fn word(reason: RefuseReason) -> &'static str {
+    match reason {
+        RefuseReason::Busy => "busy",
+        RefuseReason::Unfinished => "unfinished",
+        RefuseReason::TooLarge => "too large",
+        RefuseReason::NoRoom => "no room",
+        RefuseReason::Signature => "signature",
+        RefuseReason::Digest => "digest",
+        _ => "unwanted",
     }
 }
 
@@ -285,7 +395,10 @@ impl Received {
             // There the octets are.
             (true, _) => {
                 if !arguments.quiet {
-                    say!("{line}");
+                    Entry::info("received", line)
+                        .with("bytes", *bytes)
+                        .with("sha256", sha256.as_str())
+                        .write();
                 }
                 Ok(())
             }

@@ -14,8 +14,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Error;
+use crate::log::{Entry, Level};
 use crate::output;
-use crate::say;
 
 /// One thread: a push, a gateway and a node are each a few tasks that mostly wait.
 pub fn runtime() -> Result<Runtime, Error> {
@@ -78,12 +78,15 @@ pub struct Hangup(Signal);
 
 impl Hangup {
     /// Reads keys again each time that the signal comes. What cannot be read is said, and all stays as it was.
-    pub async fn each(&mut self, program: &str, reload: impl Fn() -> Result<(), Error>) {
+    pub async fn each(&mut self, reload: impl Fn() -> Result<(), Error>) {
         while self.0.recv().await.is_some() {
             notify("RELOADING=1");
             match reload() {
-                Ok(()) => say!("{program}: keys were read again"),
-                Err(error) => say!("{program}: keys stay as they were: {error}"),
+                Ok(()) => Entry::info("reloaded", "keys were read again").write(),
+                Err(error) => {
+                    let message = format!("keys stay as they were: {error}");
+                    Entry::new(Level::Error, "not reloaded", message).write();
+                }
             }
             notify("READY=1");
         }

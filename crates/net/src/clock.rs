@@ -6,8 +6,12 @@ use anabranch_core::time::Instant;
 
 /// A number for a sender's greetings that is more than any before, on any host whose clock is right: microseconds since 1970.
 pub fn greeting_number() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    u64::try_from(unix_time().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Time since 1970-01-01 00:00 UTC by the host's clock; zero if that clock is before 1970.
+pub fn unix_time() -> std::time::Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A clock that began at time zero.

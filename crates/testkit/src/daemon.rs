@@ -30,7 +30,9 @@ impl Daemon {
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
         let mut daemon = Self { child, address: String::new(), lines };
         let line = daemon.says("listening on ");
-        daemon.address = line.split("listening on ").nth(1).expect("it says where").to_owned();
+        // In a JSON log the string ends behind the address.
+        let address = line.split("listening on ").nth(1).expect("it says where");
+        daemon.address = address.split('"').next().unwrap_or(address).to_owned();
         daemon
     }
 

@@ -52,11 +52,16 @@ const JOURNALS: u64 = 128 << 10;
 impl Limits {
     /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of what `part` occupies.
     fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<bool> {
-        let disk = rustix::fs::statvfs(folder)?;
         let occupied = part.metadata().map_or(0, |part| part.blocks() * 512);
-        let there = disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(occupied);
+        let there = free(folder)?.saturating_add(occupied);
         Ok(length.saturating_add(self.reserve).saturating_add(JOURNALS) <= there)
     }
+}
+
+/// Bytes of the disk of `folder` that are free for this user.
+pub(super) fn free(folder: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(folder)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Where files go.

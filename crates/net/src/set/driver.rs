@@ -391,6 +391,16 @@ impl<M: OverSockets> Driver<M> {
         Poll::Pending
     }
 
+    /// Connections, called and calling.
+    pub(super) fn connections(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// The last connection could not be accepted.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.accept_after > self.now()
+    }
+
     fn poll_accept(&mut self, cx: &mut Context<'_>, now: Instant) -> bool {
         let Some(listener) = &self.listener else { return false };
         if now < self.accept_after {

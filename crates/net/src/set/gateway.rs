@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use anabranch_core::set::{Relay, RelayConfig, RelayCounters};
@@ -129,6 +129,38 @@ pub struct Gateway {
     listener: TcpListener,
     clock: Clock,
     intake: Intake,
+    gauges: Arc<Gauges>,
+}
+
+/// What a gateway does while it runs.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    sessions: AtomicU64,
+    octets_down: AtomicU64,
+    octets_up: AtomicU64,
+    deaf: AtomicBool,
+}
+
+impl Gauges {
+    /// Sessions at present, half-open ones included.
+    pub fn sessions(&self) -> u64 {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    /// Octets from senders to nodes so far, those of sessions that are open included.
+    pub fn octets_down(&self) -> u64 {
+        self.octets_down.load(Ordering::Relaxed)
+    }
+
+    /// Octets from nodes to senders so far.
+    pub fn octets_up(&self) -> u64 {
+        self.octets_up.load(Ordering::Relaxed)
+    }
+
+    /// The kernel refused to hand out the last connection: too many descriptors are open, say.
+    pub fn is_deaf(&self) -> bool {
+        self.deaf.load(Ordering::Relaxed)
+    }
 }
 
 impl Gateway {
@@ -140,7 +172,12 @@ impl Gateway {
         let listener = listen(config.listen, config.session_buffer())?;
         let clock = Clock::start();
         let intake = Intake::new(clock.now(), config.caps());
-        Ok(Self { config: Arc::new(config), listener, clock, intake })
+        Ok(Self { config: Arc::new(config), listener, clock, intake, gauges: Arc::default() })
+    }
+
+    /// What it does while it runs.
+    pub fn gauges(&self) -> Arc<Gauges> {
+        Arc::clone(&self.gauges)
     }
 
     /// Where it listens.
@@ -162,6 +199,7 @@ impl Gateway {
         let mut sessions = Sessions::default();
         loop {
             let is_crowded = sessions.is_crowded(self.config.half_open);
+            self.gauges.sessions.store(sessions.tasks.len() as u64, Ordering::Relaxed);
             tokio::select! {
                 Some(ended) = sessions.tasks.join_next_with_id() => {
                     // A session that has panicked is a fault of ours that ends this one alone.
@@ -173,11 +211,15 @@ impl Gateway {
                 () = yield_now(), if is_crowded => {}
                 called = self.accept(), if !is_crowded => match called {
                     Ok((stream, peer)) => {
+                        self.gauges.deaf.store(false, Ordering::Relaxed);
                         if let Some(event) = self.begin(&mut sessions, stream, peer) {
                             tell(event);
                         }
                     }
-                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                    Err(_) => {
+                        self.gauges.deaf.store(true, Ordering::Relaxed);
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
                 },
             }
         }
@@ -193,7 +235,8 @@ impl Gateway {
         let (known, stream) = (Arc::new(AtomicBool::new(false)), Arc::new(stream));
         let socket = Arc::downgrade(&stream);
         let (config, intake) = (Arc::clone(&self.config), self.intake.clone());
-        let session = serve(config, (self.clock, intake), stream, peer, Arc::clone(&known));
+        let shared = Shared { intake, known: Arc::clone(&known), gauges: self.gauges() };
+        let session = serve(config, self.clock, stream, peer, shared);
         let task = sessions.tasks.spawn(session);
         sessions.begin(peer, HalfOpen { task, known, socket, host: Host::of(peer), since: self.clock.now() });
         sessions.evict(self.config.half_open)
@@ -302,14 +345,23 @@ impl Sessions {
     }
 }
 
+/// What a session shares with its gateway.
+struct Shared {
+    intake: Intake,
+    /// The sender has said what it wants.
+    known: Arc<AtomicBool>,
+    gauges: Arc<Gauges>,
+}
+
 /// One sender, until all is closed.
 async fn serve(
     config: Arc<GatewayConfig>,
-    (clock, intake): (Clock, Intake),
+    clock: Clock,
     stream: Arc<TcpStream>,
     peer: SocketAddr,
-    known: Arc<AtomicBool>,
+    shared: Shared,
 ) -> GatewayEvent {
+    let Shared { intake, known, gauges } = shared;
     let buffer = config.session_buffer();
     let relay = RelayConfig { buffer, setsyn_timeout: config.setsyn_timeout, ..RelayConfig::default() };
     let sockets = SocketOptions {
@@ -333,11 +385,15 @@ async fn serve(
     let driver = driver.permitting(Box::new(permit)).secured(security);
     let mut driver = if is_capped { driver.pacing() } else { driver };
     driver.accept(stream, peer);
+    let mut before = RelayCounters::default();
     loop {
         let octets = driver.pump();
         debug_assert!(octets.is_none(), "a relay delivers nothing here");
+        let counters = driver.machine.counters();
+        gauges.octets_down.fetch_add(counters.octets_down - before.octets_down, Ordering::Relaxed);
+        gauges.octets_up.fetch_add(counters.octets_up - before.octets_up, Ordering::Relaxed);
+        before = counters;
         if driver.is_idle() {
-            let counters = driver.machine.counters();
             return GatewayEvent::Ended { peer, counters, refused: driver.refused, error: driver.error };
         }
         if driver.has_dialled() {

@@ -165,6 +165,8 @@ pub struct Node<S> {
     address: SocketAddr,
     sink: S,
     current: Option<Current>,
+    /// Octets that the sink was given.
+    received: u64,
     events: Vec<NodeEvent>,
     announced: Announced,
 }
@@ -210,6 +212,7 @@ impl<S: Sink> Node<S> {
             address,
             sink,
             current: None,
+            received: 0,
             events: Vec::new(),
             announced: Announced::default(),
         })
@@ -238,6 +241,21 @@ impl<S: Sink> Node<S> {
     /// What was refused so far, for want of a key, because somebody has meddled with it, or for want of room.
     pub fn refused(&self) -> RefusedCounters {
         self.driver.refused
+    }
+
+    /// Connections at present.
+    pub fn connections(&self) -> usize {
+        self.driver.connections()
+    }
+
+    /// Octets of files that arrived in order since the node was bound.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The kernel refused to hand out the last connection: too many descriptors are open, say.
+    pub fn is_deaf(&self) -> bool {
+        self.driver.is_deaf()
     }
 
     /// Octets of the present transfer that the sink has.
@@ -274,6 +292,7 @@ impl<S: Sink> Node<S> {
             if let Some(octets) = self.driver.act(effect) {
                 let n = octets.len() as u64;
                 self.sink.write(octets).await?;
+                self.received += n;
                 if let Some(current) = &mut self.current {
                     current.taken += n;
                 }

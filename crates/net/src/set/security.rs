@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use anabranch_core::set::{Leg, StreamId};
@@ -110,30 +111,46 @@ impl RefusedCounters {
 
     /// All of them.
     pub fn total(&self) -> u64 {
+        self.by_reason().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Each count with its reason in words.
+    pub fn by_reason(&self) -> [(&'static str, u64); 9] {
         let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, revoked, surplus } =
             *self;
-        strangers + replayed + tampered + garbled + truncated + unasked + silent + revoked + surplus
+        [
+            ("without a known key", strangers),
+            ("replayed", replayed),
+            ("tampered with", tampered),
+            ("garbled", garbled),
+            ("truncated", truncated),
+            ("of no transfer", unasked),
+            ("silent", silent),
+            ("revoked", revoked),
+            ("too many", surplus),
+        ]
+    }
+}
+
+impl AddAssign for RefusedCounters {
+    fn add_assign(&mut self, more: Self) {
+        self.strangers += more.strangers;
+        self.replayed += more.replayed;
+        self.tampered += more.tampered;
+        self.garbled += more.garbled;
+        self.truncated += more.truncated;
+        self.unasked += more.unasked;
+        self.silent += more.silent;
+        self.revoked += more.revoked;
+        self.surplus += more.surplus;
     }
 }
 
 impl fmt::Display for RefusedCounters {
     /// Those that are not 0, in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { strangers, replayed, tampered, garbled, truncated, unasked, silent, revoked, surplus } =
-            *self;
-        let counted = [
-            (strangers, "without a known key"),
-            (replayed, "replayed"),
-            (tampered, "tampered with"),
-            (garbled, "garbled"),
-            (truncated, "truncated"),
-            (unasked, "of no transfer"),
-            (silent, "silent"),
-            (revoked, "revoked"),
-            (surplus, "too many"),
-        ];
-        let said = counted.iter().filter(|(n, _)| *n > 0).enumerate();
-        said.into_iter()
-            .try_for_each(|(i, (n, what))| write!(f, "{}{n} {what}", if i == 0 { "" } else { ", " }))
+        let counted = self.by_reason();
+        let mut said = counted.iter().filter(|(_, count)| *count > 0).enumerate();
+        said.try_for_each(|(i, (what, n))| write!(f, "{}{n} {what}", if i == 0 { "" } else { ", " }))
     }
 }

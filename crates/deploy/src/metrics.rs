@@ -1,0 +1,253 @@
+//! `--metrics`: counters over HTTP for a monitoring system, and `/healthz` for a supervisor.
+//!
+//! The page is in the text exposition format of Prometheus, version 0.0.4. The server answers GET and HEAD of two paths, one
+//! request per connection (RFC 9112), which is no reason for an HTTP library in a program for border routers.
+
+use std::fmt::{Display, Write};
+use std::time::Duration;
+
+use anabranch_net::set::RefusedCounters;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::log::Entry;
+use crate::service;
+
+/// The port of `--metrics` if it names none.
+const PORT: u16 = 47_202;
+/// Connections at once; the kernel keeps further ones waiting.
+const CALLERS: usize = 8;
+/// Limit on the time for a request, and for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of a request, at most.
+const REQUEST: usize = 4 << 10;
+/// After an error of the listener (too many descriptors), it rests for this time.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A page of metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Page(String);
+
+/// A metric's kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// It only grows, until a restart.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+impl Page {
+    /// A page with what is known of every process.
+    pub(crate) fn of_process() -> Self {
+        let mut page = Self::default();
+        page.family("anabranch_build_info", Kind::Gauge, "The program's version; always 1.");
+        page.sample("anabranch_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+        // The names are those of Prometheus' client libraries.
+        if let Some(open) = open_descriptors() {
+            page.value("process_open_fds", Kind::Gauge, "Number of open file descriptors.", open);
+        }
+        if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+            page.value("process_max_fds", Kind::Gauge, "Limit on open file descriptors.", limit);
+        }
+        if let Some(bytes) = resident_bytes() {
+            page.value("process_resident_memory_bytes", Kind::Gauge, "Resident memory in bytes.", bytes);
+        }
+        page
+    }
+
+    /// Begins a family of samples.
+    pub(crate) fn family(&mut self, name: &str, kind: Kind, help: &str) {
+        let kind = match kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+        };
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// One sample of the family that was begun last.
+    pub(crate) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        // No label here has a quote, a backslash or the end of a line, which would want escapes.
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        let _ = match labels.is_empty() {
+            true => writeln!(self.0, "{name} {value}"),
+            false => writeln!(self.0, "{name}{{{}}} {value}", labels.join(",")),
+        };
+    }
+
+    /// A family of one sample.
+    pub(crate) fn value(&mut self, name: &str, kind: Kind, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    /// A counter with one sample for each value of `label`.
+    pub(crate) fn counters(&mut self, name: &str, help: &str, label: &str, samples: &[(&str, u64)]) {
+        self.family(name, Kind::Counter, help);
+        samples.iter().for_each(|(which, count)| self.sample(name, &[(label, which)], count));
+    }
+
+    /// What was refused, and how many log lines about callers were left out.
+    pub(crate) fn refusals(&mut self, refused: &RefusedCounters, suppressed: u64) {
+        let help = "Connections that were reset because of what came on them, by reason.";
+        self.counters("anabranch_refused_total", help, "reason", &refused.by_reason());
+        let help = "Log lines that the rate limit left out.";
+        self.value("anabranch_log_lines_suppressed_total", Kind::Counter, help, suppressed);
+    }
+}
+
+fn open_descriptors() -> Option<usize> {
+    // The folder's own descriptor is one of them.
+    std::fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count().saturating_sub(1))
+}
+
+/// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
+fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// The listener of `--metrics`, if there is one.
+#[derive(Debug)]
+pub(crate) struct Metrics(Option<TcpListener>);
+
+impl Metrics {
+    /// Listens there. To be called on a runtime.
+    ///
+    /// # Errors
+    /// A name that does not resolve, an address on which it cannot listen.
+    pub(crate) async fn bind(endpoint: Option<&Endpoint>) -> Result<Self, Error> {
+        let Some(endpoint) = endpoint else { return Ok(Self(None)) };
+        let address = endpoint.resolve(PORT)?;
+        let listener = TcpListener::bind(address).await.map_err(|e| service::cannot_listen(address, &e))?;
+        Ok(Self(Some(listener)))
+    }
+
+    /// Writes to the log where it listens.
+    pub(crate) fn announce(&self) {
+        if let Some(Ok(address)) = self.0.as_ref().map(TcpListener::local_addr) {
+            Entry::info("metrics", format!("metrics on http://{address}/metrics")).write();
+        }
+    }
+
+    /// Answers until it is dropped. `page` is `/metrics`; `health` is `/healthz`: what is wrong, if anything is.
+    pub(crate) async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
+        let Some(listener) = &self.0 else { return std::future::pending().await };
+        // What is asked belongs to this task, so that only sockets are waited for elsewhere.
+        let (mut asking, mut answering) = (JoinSet::new(), JoinSet::new());
+        loop {
+            tokio::select! {
+                called = listener.accept(), if asking.len() + answering.len() < CALLERS => match called {
+                    Ok((stream, _)) => drop(asking.spawn(timeout(PATIENCE, ask(stream)))),
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                },
+                Some(asked) = asking.join_next() => {
+                    let Ok(Ok(Some((stream, request)))) = asked else { continue };
+                    let answer = answer(&request, &page, &health);
+                    answering.spawn(timeout(PATIENCE, say(stream, answer)));
+                }
+                Some(_) = answering.join_next() => {}
+            }
+        }
+    }
+}
+
+/// The head of a request, or as much of it as is allowed.
+async fn ask(mut stream: TcpStream) -> Option<(TcpStream, Vec<u8>)> {
+    let mut request = Vec::new();
+    while request.len() < REQUEST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut octets = [0; 1024];
+        match stream.read(&mut octets).await {
+            Ok(n @ 1..) => request.extend_from_slice(&octets[..n]),
+            _ => return None,
+        }
+    }
+    Some((stream, request))
+}
+
+async fn say(mut stream: TcpStream, answer: String) {
+    let _ = stream.write_all(answer.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
+
+/// The whole answer to a request.
+fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result<(), String>) -> String {
+    let head = std::str::from_utf8(request).unwrap_or_default();
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    let (method, target, version) = (words.next(), words.next(), words.next());
+    let is_http = version.is_some_and(|version| version.starts_with("HTTP/1.")) && words.next().is_none();
+    let (status, body) = match (method, target.map(|target| target.split('?').next().unwrap_or(target))) {
+        _ if !is_http => ("400 Bad Request", "this is no request of HTTP/1.1\n".to_owned()),
+        _ if !head.contains("\r\n\r\n") => {
+            ("431 Request Header Fields Too Large", format!("a request has at most {REQUEST} bytes\n"))
+        }
+        (Some("GET" | "HEAD"), Some("/metrics")) => ("200 OK", page().0),
+        (Some("GET" | "HEAD"), Some("/healthz")) => match health() {
+            Ok(()) => ("200 OK", "ok\n".to_owned()),
+            Err(why) => ("503 Service Unavailable", why + "\n"),
+        },
+        (Some("GET" | "HEAD"), _) => ("404 Not Found", "there are /metrics and /healthz\n".to_owned()),
+        _ => ("405 Method Not Allowed", "GET and HEAD only\n".to_owned()),
+    };
+    let mut answer = format!("HTTP/1.1 {status}\r\n");
+    let _ = write!(answer, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n");
+    let _ = write!(answer, "Content-Length: {}\r\nConnection: close\r\n", body.len());
+    if status.starts_with("405") {
+        answer.push_str("Allow: GET, HEAD\r\n");
+    }
+    answer.push_str("\r\n");
+    if method != Some("HEAD") {
+        answer.push_str(&body);
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(request: &str) -> String {
+        let page = || {
+            let mut page = Page::default();
+            page.value("x_total", Kind::Counter, "Xs.", 7);
+            page.counters("y_total", "Ys.", "kind", &[("a", 1), ("b", 2)]);
+            page
+        };
+        answer(request.as_bytes(), &page, &|| Err("no space".to_owned()))
+    }
+
+    #[test]
+    fn a_request_gets_its_page_and_anything_else_a_status() {
+        for (request, status) in [
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK"),
+            ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200 OK"),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK"),
+            ("GET /healthz HTTP/1.1\r\n\r\n", "503 Service Unavailable"),
+            ("GET / HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("GET /../etc/passwd HTTP/1.1\r\n\r\n", "404 Not Found"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "405 Method Not Allowed"),
+            ("GET /metrics\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/2\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1 x\r\n\r\n", "400 Bad Request"),
+            ("\u{0}\u{1}\u{2}\r\n\r\n", "400 Bad Request"),
+            ("GET /metrics HTTP/1.1\r\nX: ", "431 Request Header Fields Too Large"),
+        ] {
+            let said = said(request);
+            assert!(said.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{request:?}: {said}");
+            let (head, body) = said.split_once("\r\n\r\n").unwrap();
+            let length: usize =
+                head.split("Content-Length: ").nth(1).unwrap().split("\r\n").next().unwrap().parse().unwrap();
+            assert!(body.len() == length || request.starts_with("HEAD") && body.is_empty(), "{said}");
+        }
+        let page = said("GET /metrics HTTP/1.1\r\n\r\n");
+        let (_, body) = page.split_once("\r\n\r\n").unwrap();
+        let expected = "# HELP x_total Xs.\n# TYPE x_total counter\nx_total 7\n\
+            # HELP y_total Ys.\n# TYPE y_total counter\ny_total{kind=\"a\"} 1\ny_total{kind=\"b\"} 2\n";
+        assert_eq!(body, expected);
+    }
+}
