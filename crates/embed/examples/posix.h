@@ -19,7 +19,7 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, MEMORY = 13216 };
+enum { BUFFER = 2048, READ = 128, MEMORY = 13512 };
 #else
 enum { BUFFER = 4096, READ = 256, MEMORY = 11912 };
 #endif

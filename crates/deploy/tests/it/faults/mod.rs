@@ -1,8 +1,11 @@
 //! Real processes, kernels' sockets, and everything that goes wrong there: gateways, nodes and pushes that are killed or
-//! stopped, links that are cut, disks that are full, addresses that change. In the end the file is there as it was.
+//! stopped, links that are cut, disks that are full, addresses that change, bits that flip. In the end the file is there as it
+//! was, and a gateway that was away has its share again.
 //!
 //! This is the short form; the long one is `cargo xtask campaign deployed-faults`.
 
+mod flips;
+mod meter;
 mod network;
 mod run;
 mod schedule;
@@ -17,11 +20,12 @@ use std::time::Duration;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 
+use crate::faults::meter::{Returned, SOON};
 use crate::faults::run::{Outcome, carry_out};
-use crate::faults::schedule::{End, Event, Family, Link, Schedule};
+use crate::faults::schedule::{End, Event, Family, KINDS, Kind, Link, Schedule};
 
-/// Schedules of the short form.
-const RUNS: u64 = 12;
+/// Schedules of the short form: two of each kind.
+const RUNS: u64 = 2 * KINDS.len() as u64;
 
 /// A number that whoever starts the long form may give.
 fn given(name: &str, otherwise: u64) -> u64 {
@@ -30,7 +34,7 @@ fn given(name: &str, otherwise: u64) -> u64 {
 }
 
 #[test]
-fn whatever_fails_the_file_arrives_by_repeating_the_push() {
+fn whatever_fails_the_file_arrives_or_is_refused_for_a_reason() {
     if netns::skipped() || find_or_install("tc", "iproute2").is_none() {
         return;
     }
@@ -47,6 +51,9 @@ fn whatever_fails_the_file_arrives_by_repeating_the_push() {
                     }
                     let outcome = carry_out(Schedule::draw(seed, run));
                     print!("{outcome}");
+                    if !outcome.findings.is_empty() {
+                        println!("  repeat it: cargo xtask campaign deployed-faults --seed {seed} --first {run} --runs 1");
+                    }
                     outcomes.lock().expect("nobody panics").push(outcome);
                 }
             });
@@ -56,6 +63,14 @@ fn whatever_fails_the_file_arrives_by_repeating_the_push() {
     summarise(&outcomes);
     let bad = outcomes.iter().filter(|outcome| !outcome.findings.is_empty()).count();
     assert_eq!((bad, outcomes.len() as u64), (0, runs), "seed {seed}: see what is printed above");
+    let returned: Vec<&Returned> = outcomes.iter().flat_map(|outcome| &outcome.returned).collect();
+    let late = returned.iter().filter(|returned| returned.used.is_none_or(|used| used > SOON)).count();
+    println!(
+        "{late} of {} gateways that returned had their share again later than after {SOON:?}",
+        returned.len()
+    );
+    // One of few may be late on a busy machine.
+    assert!(late * 20 <= returned.len().max(20), "{late} of {} gateways", returned.len());
 }
 
 /// The node answers the sender, and no gateway reaches it.
@@ -66,10 +81,14 @@ fn a_push_says_that_its_gateways_do_not_reach_the_node() {
     }
     let schedule = Schedule {
         run: u64::from(u32::MAX),
+        kind: Kind::Mixed,
+        secure: true,
         family: Family::V4,
         octets: 200_000,
+        other: None,
         rates: vec![2_000],
         disk: None,
+        flips: Vec::new(),
         events: vec![
             (Duration::ZERO, Event::Cut(Link::Air, End::Near)),
             (Duration::from_secs(15), Event::Mend(Link::Air)),

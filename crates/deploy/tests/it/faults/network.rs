@@ -179,6 +179,11 @@ impl Family {
     }
 }
 
+/// Where somebody listens who has a relay at this address.
+pub(crate) fn behind(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), address.port() + 1_000)
+}
+
 fn device(link: Link) -> String {
     match link {
         Link::Wire(i) => format!("wire{i}"),

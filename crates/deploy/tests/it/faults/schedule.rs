@@ -5,20 +5,62 @@ use std::time::Duration;
 
 use anabranch_testkit::prng::Prng;
 
-/// One network, one file, and what goes wrong.
+use crate::faults::flips::Flip;
+
+/// One network, one file or two, and what goes wrong.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) run: u64,
+    pub(crate) kind: Kind,
+    /// Encrypted, with keys.
+    pub(crate) secure: bool,
     pub(crate) family: Family,
     /// Octets of the file.
     pub(crate) octets: u64,
+    /// Octets of the file that is pushed after it, where there is one.
+    pub(crate) other: Option<u64>,
     /// Of each gateway, kbit/s.
     pub(crate) rates: Vec<u64>,
     /// The node's disk is too small at first, with so many octets.
     pub(crate) disk: Option<u64>,
     /// In the order of time.
     pub(crate) events: Vec<(Duration, Event)>,
+    /// Bits that change before the node, and before each gateway.
+    pub(crate) flips: Vec<Vec<Flip>>,
 }
+
+/// What is tried, and what has to come of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Kind {
+    /// From 1 to 8 faults of any sort. The push is repeated until it has delivered.
+    Mixed,
+    /// A gateway is gone for some seconds. One push delivers, and the gateway gets its share again.
+    Return,
+    /// Every gateway is started anew, one after another. One push delivers.
+    Rolling,
+    /// The node is gone for up to a minute. One push with `--retry-for` delivers.
+    Absent,
+    /// The disk is too small for the first file, which is refused before any of it is sent, and not for the second.
+    SmallDisk,
+    /// Bits change on the way. The push is repeated until it has delivered.
+    Flips,
+    /// A push is killed, and another file is delivered.
+    OtherFile,
+    /// The same with a node in C.
+    OtherFileToC,
+}
+
+/// Runs take their turns.
+pub(crate) const KINDS: [Kind; 8] = [
+    Kind::Mixed,
+    Kind::Return,
+    Kind::Rolling,
+    Kind::Absent,
+    Kind::SmallDisk,
+    Kind::Flips,
+    Kind::OtherFile,
+    Kind::OtherFileToC,
+];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
@@ -72,21 +114,37 @@ pub(crate) enum Event {
 
 impl Schedule {
     pub(crate) fn draw(seed: u64, run: u64) -> Self {
+        let kind = KINDS[(run % KINDS.len() as u64) as usize];
         let mut random = Prng::of_run(seed, run);
-        let family = if random.chance(50) { Family::V4 } else { Family::V6 };
+        let family = match kind == Kind::OtherFileToC || random.chance(50) {
+            true => Family::V4,
+            false => Family::V6,
+        };
+        let secure = kind < Kind::Flips || random.chance(50);
+        let gateways = match kind {
+            Kind::Return | Kind::Rolling => random.range(2..=4),
+            // The program has room for the addresses of three.
+            Kind::OtherFileToC => random.range(1..=3),
+            _ => random.range(1..=4),
+        };
         let octets = random.range(200_000..=8_000_000);
-        let gateways = random.range(1..=4);
-        // All of them together need from 1.5 to 5 s for the file.
-        let total = octets * 8 / random.range(1_500..=5_000);
-        let parts: Vec<u64> = (0..gateways).map(|_| random.range(1..=4)).collect();
+        let mut drawing = Drawing { random, gateways: gateways as usize, events: Vec::new(), disk: None };
+        let other = drawing.of_kind(kind, octets);
+        let flips = drawing.flips(kind, octets);
+        // All gateways together need from 1.5 to 5 s for the file, or as long as the events take and then some.
+        let end = drawing.events.iter().map(|(at, _)| at.as_millis() as u64).max().unwrap_or(0);
+        let time = match kind {
+            Kind::Return | Kind::Rolling => end + 13_000,
+            Kind::OtherFile | Kind::OtherFileToC => end + 2_000,
+            Kind::Absent => 5_000,
+            _ => drawing.random.range(1_500..=5_000),
+        };
+        let total = octets * 8 / time;
+        let parts: Vec<u64> = (0..gateways).map(|_| drawing.random.range(1..=4)).collect();
         let sum: u64 = parts.iter().sum();
         let rates: Vec<u64> = parts.iter().map(|part| (total * part / sum).max(100)).collect();
-        let mut drawing = Drawing { random, gateways: gateways as usize, events: Vec::new(), disk: None };
-        for _ in 0..drawing.random.range(1..=8) {
-            drawing.fault(octets);
-        }
         let Drawing { disk, events, .. } = drawing.finish();
-        Self { run, family, octets, rates, disk, events }
+        Self { run, kind, secure, family, octets, other, rates, disk, events, flips }
     }
 
     /// When the last thing happens that was drawn.
@@ -109,6 +167,91 @@ impl Drawing {
 
     fn gateway(&mut self) -> usize {
         self.random.range(0..=self.gateways as u64 - 1) as usize
+    }
+
+    /// What happens in a run of this kind, and the length of the second file if there is one.
+    fn of_kind(&mut self, kind: Kind, octets: u64) -> Option<u64> {
+        match kind {
+            Kind::Mixed => (0..self.random.range(1..=8)).for_each(|_| self.fault(octets)),
+            Kind::Return => self.away(),
+            Kind::Rolling => self.rolling(),
+            Kind::Absent => self.absent(),
+            Kind::SmallDisk => {
+                // Beside what the node reserves, and the journal, there is room for the second file.
+                let disk = self.random.range(octets / 10..=octets * 9 / 10).max(1 << 17) + (1 << 20);
+                self.disk = Some(disk);
+                return Some(self.random.range(0..=(disk - (1 << 20)) / 2));
+            }
+            Kind::Flips => {}
+            Kind::OtherFile | Kind::OtherFileToC => {
+                let at = self.ms(0, 3_000);
+                self.events.push((at, Event::Kill(Who::Push)));
+                if self.random.chance(30) && kind == Kind::OtherFile {
+                    let pause = self.ms(0, 2_000);
+                    self.events.extend([(at, Event::Kill(Who::Node)), (at + pause, Event::Start(Who::Node))]);
+                }
+                return Some(self.random.range(0..=octets));
+            }
+        }
+        None
+    }
+
+    /// A gateway is killed and comes back, or is cut off and is not any more.
+    fn away(&mut self) {
+        let (at, pause) = (self.ms(1_000, 4_000), self.ms(1_000, 5_000));
+        let gateway = self.gateway();
+        self.events.extend(match self.random.chance(75) {
+            true => {
+                [(at, Event::Kill(Who::Gateway(gateway))), (at + pause, Event::Start(Who::Gateway(gateway)))]
+            }
+            false => {
+                let link = Link::Wire(gateway);
+                [(at, Event::Cut(link, End::Far)), (at + pause, Event::Mend(link))]
+            }
+        });
+    }
+
+    fn rolling(&mut self) {
+        let mut at = self.ms(1_000, 3_000);
+        for gateway in 0..self.gateways {
+            let pause = self.ms(100, 2_000);
+            let who = Who::Gateway(gateway);
+            self.events.extend([(at, Event::Kill(who)), (at + pause, Event::Start(who))]);
+            at += pause + self.ms(500, 3_000);
+        }
+    }
+
+    /// The node is killed and comes back, or nobody reaches it.
+    fn absent(&mut self) {
+        let (at, pause) = (self.ms(0, 3_000), self.ms(500, 60_000));
+        if self.random.chance(60) {
+            self.events.extend([(at, Event::Kill(Who::Node)), (at + pause, Event::Start(Who::Node))]);
+            return;
+        }
+        for link in [Link::Direct, Link::Air] {
+            self.events.extend([(at, Event::Cut(link, End::Far)), (at + pause, Event::Mend(link))]);
+        }
+    }
+
+    /// Bits that change before the node and before each gateway, in early connections, as often in the first octets, which are
+    /// headers, as behind them.
+    fn flips(&mut self, kind: Kind, octets: u64) -> Vec<Vec<Flip>> {
+        if kind != Kind::Flips {
+            return Vec::new();
+        }
+        let most = octets.ilog2();
+        let mut flips = vec![Vec::new(); 1 + self.gateways];
+        for _ in 0..self.random.range(1..=6) {
+            let place = self.random.below(flips.len() as u64) as usize;
+            let at = 1 << self.random.range(0..=u64::from(most));
+            flips[place].push(Flip {
+                connection: self.random.below(4),
+                is_answer: self.random.chance(30),
+                at: at + self.random.below(at),
+                bit: self.random.below(8) as u8,
+            });
+        }
+        flips
     }
 
     /// One fault, and its end if it has one.
@@ -186,8 +329,15 @@ impl Drawing {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { run, family, octets, rates, disk, events } = self;
-        write!(f, "run {run}: {octets} octets, IP{family:?}, {rates:?} kbit/s")?;
+        let Self { run, kind, secure, family, octets, other, rates, disk, events, flips } = self;
+        let secure = if *secure { "" } else { ", insecure" };
+        write!(f, "run {run}, {kind:?}: {octets} octets, IP{family:?}{secure}, {rates:?} kbit/s")?;
+        if let Some(other) = other {
+            write!(f, ", then {other} octets")?;
+        }
+        for (place, flips) in flips.iter().enumerate().filter(|(_, flips)| !flips.is_empty()) {
+            write!(f, ", before {place} {flips:?}")?;
+        }
         if let Some(disk) = disk {
             write!(f, ", a disk of {disk} octets")?;
         }
