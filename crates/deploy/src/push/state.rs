@@ -1,6 +1,6 @@
 //! What a push remembers until its file is delivered: which file was to go where, under which transfer's number.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ pub(super) struct Memory {
     place: Option<PathBuf>,
     /// There was none before this push.
     fresh: bool,
+    /// Locked while this push is under way: a second one with the same number would end the sessions of the first, whose keys the
+    /// node forgets when it is greeted again.
+    _lock: Option<File>,
 }
 
 impl Memory {
@@ -41,7 +44,7 @@ impl Memory {
         (sha256, bytes): (&str, u64),
         new: TransferId,
     ) -> Result<(Self, TransferId), Error> {
-        let nowhere = Self { place: None, fresh: true };
+        let nowhere = Self { place: None, fresh: true, _lock: None };
         // Standard input cannot be read again.
         if arguments.file == Path::new("-") {
             return Ok((nowhere, new));
@@ -60,6 +63,10 @@ impl Memory {
         let name = Sha256::digest([node.as_bytes(), b"\0", path.as_os_str().as_encoded_bytes()].concat());
         let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();
         let place = folder.join(format!("push-{name}.json"));
+        // Of two that begin at once, the second shall see what the first has written.
+        let turn = fs::create_dir_all(&folder).and_then(|()| File::open(&folder));
+        let _turn = turn.and_then(|folder| folder.lock().map(|()| folder));
+        let earlier = lock(&place)?;
         let pending = read(&place).map_err(|e| Error::unreadable(&place, &e))?;
         let pending = pending.filter(|pending| pending.node == node && pending.path == path);
         if let (Some(pending), false) = (pending, arguments.restart) {
@@ -69,13 +76,16 @@ impl Memory {
                 return Err(Error::input(message).with_hint(hint));
             }
             if let Ok(id) = u64::from_str_radix(&pending.transfer, 16) {
-                return Ok((Self { place: Some(place), fresh: false }, TransferId(id)));
+                return Ok((Self { place: Some(place), fresh: false, _lock: earlier }, TransferId(id)));
             }
         }
         let transfer = format!("{:016x}", new.0);
         let pending = Pending { node, path, sha256: sha256.to_owned(), bytes, transfer };
         match write(&place, &pending) {
-            Ok(()) => Ok((Self { place: Some(place), fresh: true }, new)),
+            Ok(()) => {
+                let _lock = lock(&place)?;
+                Ok((Self { place: Some(place), fresh: true, _lock }, new))
+            }
             Err(error) if arguments.state.is_some() => Err(error),
             // Nobody has asked for it.
             Err(error) => {
@@ -104,6 +114,19 @@ impl Memory {
     /// An interrupted push can go on.
     pub(super) fn remembers(&self) -> bool {
         self.place.is_some()
+    }
+}
+
+/// Locks what is there, if the file system can; another push holds it if that fails.
+fn lock(place: &Path) -> Result<Option<File>, Error> {
+    let Ok(file) = File::open(place) else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let message = "not delivered: the same transfer is already in progress from another push";
+            Err(Error::job(message)
+                .with_hint("wait until that push ends, or end it; this command goes on then"))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 

@@ -123,6 +123,47 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
     assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
 }
 
+/// The copy has the number and the keys of the first, whose sessions would not hold any more.
+#[test]
+fn a_second_copy_of_a_push_ends_and_the_first_delivers() {
+    let place = Place::new(OCTETS);
+    let mut first = place.push_partly(&[]);
+    let signal = |name: &str| {
+        let id = first.id().to_string();
+        assert!(std::process::Command::new("kill").args([name, &id]).status().expect("a kill").success());
+    };
+    signal("-STOP");
+    for (options, why) in [
+        (&[][..], "the same transfer is already in progress"),
+        (&["--restart"], "the same transfer is already in progress"),
+        (&["--no-resume"], "it is busy with another one"),
+    ] {
+        let run = place.push(options);
+        assert_eq!(run.status.code(), Some(1), "{options:?}: {}", text(&run.stderr));
+        assert!(text(&run.stderr).contains(why), "{options:?}: {}", text(&run.stderr));
+    }
+    signal("-CONT");
+    assert_eq!(first.wait().expect("it is ours").code(), Some(0));
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
+    assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
+    assert_eq!(place.rest(), 0, "nothing is locked any more");
+}
+
+#[test]
+fn of_copies_that_start_at_once_one_delivers() {
+    let place = Place::new(3_000_000);
+    let slow = ["push", "file", "--to", &place.address, "--quiet", "--rate", "10 Mbit/s"];
+    let copy = || command(place.path(), &slow).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let copies: Vec<Child> = (0..4).map(|_| copy().expect("the program starts")).collect();
+    let ended = copies.into_iter().map(|copy| copy.wait_with_output().expect("it is ours"));
+    let said: Vec<(Option<i32>, String)> =
+        ended.map(|run| (run.status.code(), text(&run.stderr).to_owned())).collect();
+    assert_eq!(said.iter().filter(|(code, _)| *code == Some(0)).count(), 1, "{said:?}");
+    let others = said.iter().filter(|(_, said)| said.contains("the same transfer is already in progress"));
+    assert_eq!(others.count(), 3, "{said:?}");
+    assert!(fs::read(place.path().join("got")).expect("it is there") == contents(3_000_000));
+}
+
 /// Patience ends, and so it does at once where waiting does not help.
 #[test]
 fn a_push_with_patience_gives_up_as_well() {
