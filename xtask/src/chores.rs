@@ -85,6 +85,10 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
     match args.split_first() {
         None => Err(Failure::Usage("campaign needs the name of a campaign".into())),
         Some((name, options)) if name == "deployed-faults" => deployed_faults(options),
+        Some((name, options)) if name == "deployed-recovery" => {
+            expect_none(options)?;
+            longer(&[], "anabranch-deploy", "faults::recovery", &[("ANABRANCH_RECOVERY", 1)], &[])
+        }
         Some((name, options)) if name == "deployed-goodput" => {
             expect_none(options)?;
             deployed_goodput()
@@ -105,7 +109,13 @@ pub(crate) fn campaign(args: &[String]) -> Result<(), Failure> {
 
 /// `campaign deployed-faults [--runs N] [--first N] [--seed S] [--at-once N]`: the test `faults` of anabranch-deploy, for longer.
 fn deployed_faults(options: &[String]) -> Result<(), Failure> {
-    longer(&[], "anabranch-deploy", "faults::", &[("ANABRANCH_FAULTS_RUNS", 500)], &variables(options)?)
+    longer(
+        &[],
+        "anabranch-deploy",
+        "faults::whatever",
+        &[("ANABRANCH_FAULTS_RUNS", 500)],
+        &variables(options)?,
+    )
 }
 
 /// The integration tests of a package whose names begin so, with the environment variables that make them long and those that the user
@@ -233,6 +243,7 @@ mod tests {
     fn a_campaign_needs_a_name_and_gen_knows_one_flag() {
         assert!(matches!(campaign(&[]), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["deployed-faults", "--runs"])), Err(Failure::Usage(_))));
+        assert!(matches!(campaign(&args(&["deployed-recovery", "--runs", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["sweep", "--at-once", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["aodv-loops", "--seed", "2"])), Err(Failure::Usage(_))));
         assert!(matches!(campaign(&args(&["rpl", "--seed", "2"])), Err(Failure::Usage(_))));

@@ -7,6 +7,7 @@
 mod flips;
 mod meter;
 mod network;
+mod recovery;
 mod run;
 mod schedule;
 
