@@ -24,7 +24,7 @@ enum Fate {
     Join,
     /// It is the one that the owner is asked about.
     Repeat,
-    /// A transfer of the same number is of another file.
+    /// A transfer of the same number is of another file, and has had news lately.
     Contradict,
     /// Another time.
     Busy,
@@ -121,17 +121,22 @@ impl Receiver {
 
     fn fate(&mut self, now: Instant, request: &Request) -> Fate {
         let id = request.transfer;
-        if let Some(transfer) = self.transfer.as_ref().filter(|t| t.request.transfer == id) {
-            return if is_same(&transfer.request, request) { Fate::Join } else { Fate::Contradict };
+        let present = self.transfer.as_ref().map(|t| &t.request).filter(|known| known.transfer == id);
+        if present.is_some_and(|known| is_same(known, request)) {
+            return Fate::Join;
         }
         if let Some(asking) = self.asking.as_ref().filter(|a| a.request.transfer == id) {
             return if is_same(&asking.request, request) { Fate::Repeat } else { Fate::Contradict };
         }
+        let contradicts = present.is_some();
         let free = match &self.transfer {
             None => self.freed,
             Some(t) if t.reorder.is_complete() => t.news.max(self.freed),
             Some(t) => t.news + self.config.idle,
         };
+        if contradicts && now < free {
+            return Fate::Contradict;
+        }
         if self.asking.is_some() || now < free {
             self.queue.wait(now, id);
             return Fate::Busy;

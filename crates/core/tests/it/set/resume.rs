@@ -270,6 +270,23 @@ fn another_file_under_the_same_number_is_not_taken_for_it() {
     assert_eq!(node.answers(1, 1), "accept");
 }
 
+/// A request that lost a bit on its way is no obstacle for ever.
+#[test]
+fn a_transfer_without_news_makes_way_for_another_file_under_its_number() {
+    let mut node = Node::new(asks());
+    node.request(1, 1);
+    node.grant(1, 0);
+    node.bring(1, 0..10);
+    node.now += asks().idle - Duration::from_millis(1);
+    assert_eq!(node.answers(1, 2), "unwanted");
+    node.now += Duration::from_millis(1);
+    assert_eq!(node.answers(1, 2), "waits");
+    assert_eq!(node.machine.delivered(), None, "the octets of the first are not its own");
+    assert_eq!(node.answers(1, 1), "unwanted");
+    node.grant(1, 0);
+    assert_eq!(node.answers(1, 2), "accept");
+}
+
 #[test]
 fn a_cancelled_transfer_makes_way_at_once() {
     let mut node = Node::new(asks());
