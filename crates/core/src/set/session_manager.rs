@@ -622,9 +622,21 @@ impl Sender {
             self.unassigned.remove(range.start, range.end);
         }
         if self.acknowledged.octets() == self.length() {
-            self.delivered = self.length();
-            self.finish(Outcome::Delivered);
+            match ack.delivered == self.length() {
+                true => self.finish(Outcome::Delivered),
+                false => self.doubt(ack.delivered),
+            }
         }
+    }
+
+    /// All octets were acknowledged, and the node still lacks some. Whoever acknowledges the last one has delivered all of them, so a
+    /// bit of an earlier acknowledgement has changed on its way: what is not delivered travels again.
+    fn doubt(&mut self, delivered: u64) {
+        self.acknowledged = RangeSet::new();
+        self.acknowledged.insert(0, delivered);
+        self.delivered = delivered;
+        self.unassigned.insert(delivered, self.length());
+        self.stale = true;
     }
 
     /// A session is over: what it had not delivered travels again on the others (section 4.3.3).

@@ -406,3 +406,35 @@ fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
     assert_eq!(delivered, 0);
     assert!(matches!(said[..], [Message::Refuse(Refuse { delivered: 0, .. })]), "{said:?}");
 }
+
+/// Without encryption a bit may change on its way. What an acknowledgement says too much is found out, and travels again.
+#[test]
+fn a_false_acknowledgement_delivers_nothing() {
+    let all = LENGTH as u64;
+    for plan in [Plan::Stripe, Plan::EndToEnd] {
+        for at in [300, 800, 1_500, 2_500] {
+            for (ahead, held) in [(1, 0), (1_440, 0), (20_000, 0), (all, 0), (0, 1), (0, 5_000), (0, all)] {
+                let config = SenderConfig { plan, ..SenderConfig::default() };
+                let paths = [path(18_000, 25), path(9_000, 60)];
+                let mut world = World::new(&paths, file(LENGTH), config, ReceiverConfig::default());
+                world.run(Duration::from_millis(at));
+                let now = world.node.delivered().map_or(0, |(_, octets)| octets);
+                if world.sender.outcome().is_some() {
+                    continue;
+                }
+                let stream = world.sender.sessions().next().map_or(StreamId(0), |session| session.stream);
+                let delivered = (now + ahead).min(all - 1);
+                let start = all.saturating_sub(held).max(delivered + 1);
+                let held = (start < all).then_some(wire::Range { start, end: all });
+                let mut lie = Vec::new();
+                let ack = Ack { delivered, received: 0, held: held.into_iter().collect() };
+                wire::encode(&Message::Ack(ack), &mut lie);
+                world.sender.handle_stream(world.now, stream, StreamEvent::Data(lie.into()));
+                world.run(Duration::from_secs(4_000));
+                let case = format!("{plan:?}, {ahead} ahead and {held:?} at {at} ms: {}", world.describe());
+                assert_eq!(world.sender.outcome(), Some(Outcome::Delivered), "{case}");
+                assert!(world.delivered == file(LENGTH), "{case}");
+            }
+        }
+    }
+}
