@@ -284,9 +284,15 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
     };
     let (forbidden, unreachable) = (refused(SetAckStatus::Forbidden), refused(SetAckStatus::Unreachable));
+    // The node has ended a session that a gateway had opened to it: it knows nothing of the transfer any more.
+    let is_forgotten = failure == Failure::GatewaysLost
+        && push.sessions().any(|session| {
+            session.establishment.is_some() && matches!(session.state, State::Closed(Ending::Stream(_)))
+        });
     let said = match push.error() {
+        _ if is_forgotten => String::new(),
+        _ if unreachable => " (a gateway does not reach the node)".to_owned(),
         Some(error) => format!(" ({}: {})", error.peer, error.error),
-        None if unreachable => " (a gateway does not reach the node)".to_owned(),
         None => String::new(),
     };
     if let Some(error) = push.unread() {
@@ -321,8 +327,12 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
         Failure::GatewaysLost if forbidden => {
             "a gateway may not call this node: its operator has to start it with --allow"
         }
-        Failure::GatewaysLost if unreachable && push.error().is_none() => {
-            "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on"
+        Failure::GatewaysLost if is_forgotten => {
+            "was it started again? The same command goes on; with `--retry-for 10min` a push does so by itself"
+        }
+        Failure::GatewaysLost if unreachable => {
+            "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on; \
+             with `--retry-for 10min` a push does so by itself"
         }
         Failure::GatewaysLost => {
             "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
@@ -331,5 +341,7 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
         Failure::Stalled => "does the node's disk or command still take what it gets?",
         _ => "try again",
     };
+    let failure =
+        if is_forgotten { "the node has lost the transfer".to_owned() } else { failure.to_string() };
     Err(Error::job(format!("not delivered: {failure}{said}; {got}")).with_hint(hint))
 }

@@ -123,6 +123,32 @@ fn a_push_with_patience_outlives_a_node_that_is_started_again() {
     assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
 }
 
+/// Gateways that did what they could are not to blame.
+#[test]
+fn a_push_says_that_the_node_was_started_again_or_is_gone() {
+    for (comes_back, why) in
+        [(true, "the node has lost the transfer"), (false, "a gateway does not reach the node")]
+    {
+        let mut place = Place::new(OCTETS);
+        let path = place.path().join("said");
+        let slow = ["push", "file", "--to", &place.address, "--rate", "100 Mbit/s"];
+        let said = || fs::read_to_string(&path).expect("it is there");
+        let mut push = command(place.path(), &slow);
+        let push = push.stdout(Stdio::null()).stderr(fs::File::create(&path).expect("room"));
+        let mut push = push.spawn().expect("the program starts");
+        while !said().contains("octets delivered (") {
+            assert_eq!(push.try_wait().expect("it is ours"), None, "{}", said());
+            thread::yield_now();
+        }
+        place.kill_node();
+        if comes_back {
+            place.start(&["--out", "got"]);
+        }
+        assert_eq!(push.wait().expect("it is ours").code(), Some(1));
+        assert!(said().contains(why) && said().contains("`--retry-for 10min`"), "{}", said());
+    }
+}
+
 /// The copy has the number and the keys of the first, whose sessions would not hold any more.
 #[test]
 fn a_second_copy_of_a_push_ends_and_the_first_delivers() {

@@ -177,10 +177,10 @@ impl Drawing {
             Kind::Rolling => self.rolling(),
             Kind::Absent => self.absent(),
             Kind::SmallDisk => {
-                // Beside what the node reserves, and the journal, there is room for the second file.
-                let disk = self.random.range(octets / 10..=octets * 9 / 10).max(1 << 17) + (1 << 20);
-                self.disk = Some(disk);
-                return Some(self.random.range(0..=(disk - (1 << 20)) / 2));
+                // Beside the node's reserve of 1 MiB, and 128 KiB for journals, there is room for the second file.
+                let room = self.random.range(octets / 10..=octets * 9 / 10);
+                self.disk = Some(room + (1 << 20) + (1 << 17));
+                return Some(self.random.range(0..=room / 2));
             }
             Kind::Flips => {}
             Kind::OtherFile | Kind::OtherFileToC => {
