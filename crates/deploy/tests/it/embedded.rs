@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anabranch_testkit::contents;
+use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, file, program, sections};
 use anabranch_testkit::paths::{self, Paths};
 use anabranch_testkit::prng::Prng;
@@ -328,39 +329,114 @@ fn in_flash(image: &Path) -> Option<Vec<u8>> {
     (valid && done).then(|| image[BLOCK..][..length].to_vec())
 }
 
-/// Kills the program with flash, the push, or both, at random moments, `kills` times. After each kill pushes the same file again, or
-/// another. Returns the number of transfers that resumed from a block in the flash.
-fn flash_survives(seed: u64, kills: u64) -> Option<u64> {
+/// Programs on the loop device that may have keys: what each of them is given beside its other arguments.
+struct Fleet {
+    kind: Kind,
+    folder: tempfile::TempDir,
+    gateway: Process,
+}
+
+/// What a node in C is given with keys: it knows the sender by its public key or by one that both have, takes what `signer` has
+/// signed, and tells the sender the gateway's key.
+const NODE_KEYS: [&str; 10] =
+    ["-k", "node.key", "-s", "sender.pub", "-p", "both.key", "-v", "signer.pub", "-g", "gateway.pub"];
+/// What a push is given with keys: Noise IK, and NNpsk0.
+const PUSH_KEYS: [[&str; 4]; 2] =
+    [["--key", "sender.key", "--node-key", "node.pub"], ["--key", "sender.key", "--psk", "both.key"]];
+
+impl Fleet {
+    /// A gateway, the keys of all, and the example of this name.
+    fn new(kind: Kind, example: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let here = folder.path();
+        program(kind, &[&file(&format!("examples/{example}.c"))], &here.join(example))?;
+        let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535"];
+        let with = if kind == Kind::Plain {
+            &["--insecure"][..]
+        } else {
+            for keys in [
+                &["new", "sender", "stranger", "node", "gateway"][..],
+                &["new", "--kind", "psk", "both"],
+                &["new", "--kind", "signing", "signer", "other"],
+            ] {
+                does(here, &[&["key"], keys].concat());
+            }
+            &["--key", "gateway.key", "--senders", "sender.pub"]
+        };
+        let mut gateway = anabranch(&[&gateway[..], with].concat());
+        let gateway = Process::start(gateway.current_dir(here).stdout(Stdio::null()));
+        Some(Self { kind, folder, gateway })
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The program in C that these words begin.
+    fn node(&self, words: &[&str], more: &[&str], out: &str) -> Process {
+        let mut node = Command::new(words[0]);
+        node.args(&words[1..]).args(more);
+        if self.kind == Kind::Noise {
+            node.args(NODE_KEYS);
+        }
+        Process::start(node.args([out, "127.0.0.1:0", &self.gateway.address]).current_dir(self.path()))
+    }
+
+    /// Signs `file` as `file.sig`.
+    fn sign(&self) {
+        let _ = fs::remove_file(self.path().join("file.sig"));
+        does(self.path(), &["key", "sign", "file", "--key", "signer.key", "--out", "file.sig"]);
+    }
+
+    /// A push of `file`, not started yet; with keys it is signed, and `keys` is one of [`PUSH_KEYS`].
+    fn push(&self, to: &str, keys: usize) -> Command {
+        let mut push = anabranch(&["push", "file", "--to", to, "--quiet", "--no-resume"]);
+        match self.kind {
+            Kind::Plain => push.arg("--insecure"),
+            Kind::Noise => push.args(PUSH_KEYS[keys]).args(["--signature", "file.sig"]),
+        };
+        push.current_dir(self.path()).stdout(Stdio::null());
+        push
+    }
+}
+
+/// A command that succeeds.
+fn does(here: &Path, arguments: &[&str]) {
+    let done = anabranch(arguments).current_dir(here).output().expect("it starts");
+    assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// Kills the program with flash, the push, or both, at random moments, `kills` times; after each, the same file is
+/// pushed again, or another. With keys each push is encrypted in one of two ways, and sometimes its signature is of another file:
+/// none of that may be delivered. Returns how often a transfer went on from a block that was in the flash.
+fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<u64> {
     let mut random = Prng::new(seed);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let folder = folder.path();
-    program(Kind::Plain, &[&file("examples/flash.c")], &folder.join("flash"))?;
-    let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535", "--insecure"];
-    let gateway = Process::start(anabranch(&gateway).stdout(Stdio::null()));
+    let fleet = Fleet::new(kind, "flash")?;
+    let folder = fleet.path();
     let image = folder.join("image");
-    let node = || {
-        let mut node = Command::new(folder.join("flash"));
-        Process::start(node.args(["-i", "100", "image", "127.0.0.1:0", &gateway.address]).current_dir(folder))
-    };
-    let push = |to: &str| {
-        let arguments =
-            ["push", "file", "--to", to, "--quiet", "--insecure", "--no-resume", "--wait", "30 s"];
-        let mut push = anabranch(&arguments);
-        push.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
-    };
+    let node = || fleet.node(&["./flash"], &["-i", "100"], "image");
     let (mut present, mut killed, mut resumed) = (Vec::new(), 0, 0);
     // A push that is killed may have delivered its file, and the node ends when the next is under way.
     let mut before = Vec::new();
+    let mut is_signed = true;
     let mut receiver = node();
     loop {
-        if present.is_empty() || random.chance(20) {
+        let is_last = killed == kills;
+        if present.is_empty() || random.chance(20) || is_last && !is_signed {
             let octets = random.range(0..=200_000) as usize;
             before = contents(octets).into_iter().map(|octet| octet ^ random.bits() as u8).collect();
             mem::swap(&mut before, &mut present);
             fs::write(folder.join("file"), &present).expect("it can be written");
+            if kind == Kind::Noise {
+                // The signature of the file before is none of this one.
+                is_signed = is_last || random.chance(90) || !folder.join("file.sig").exists();
+                if is_signed {
+                    fleet.sign();
+                }
+            }
         }
-        let mut sender = push(&receiver.address);
-        let is_last = killed == kills;
+        let mut push = fleet.push(&receiver.address, random.below(2) as usize);
+        let mut sender = push.args(["--wait", "30 s"]).stderr(Stdio::null()).spawn().expect("it starts");
         // The last push has a node of its own: one that has its file already may be about to end.
         let kill_node = is_last || killed + 1 == kills || random.chance(60);
         if is_last {
@@ -383,7 +459,7 @@ fn flash_survives(seed: u64, kills: u64) -> Option<u64> {
             assert!(status.code().is_none_or(|code| code == 0), "seed {seed}: {status}: {said:?}");
             if status.success() {
                 let found = in_flash(&image).expect("it has said so");
-                let is_right = found == present || found == before && !is_last;
+                let is_right = found == present && is_signed || found == before && !is_last;
                 assert!(is_right, "seed {seed}: a wrong file after {killed} kills: {said:?}");
                 fs::remove_file(&image).expect("it is there");
                 present.clear();
@@ -398,16 +474,16 @@ fn flash_survives(seed: u64, kills: u64) -> Option<u64> {
     }
 }
 
-/// The long form is `cargo xtask campaign embedded-flash`.
-#[test]
-fn flash_survives_kills_at_random_moments() {
+fn flash_survives_kills(kind: Kind) {
     let variable = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let kills = variable("ANABRANCH_FLASH_KILLS").unwrap_or(12);
     let seed = variable("ANABRANCH_FLASH_SEED").unwrap_or(1);
     // On a busy machine the kills may come before anything is in the flash.
     for seed in seed..seed + 5 {
-        let Some(resumed) = flash_survives(seed, kills) else { return };
-        println!("seed {seed}: {kills} kills, {resumed} transfers went on from what was in the flash");
+        let Some(resumed) = flash_survives(kind, seed, kills) else { return };
+        println!(
+            "{kind:?}, seed {seed}: {kills} kills, {resumed} transfers went on from what was in the flash"
+        );
         if resumed > 0 {
             return;
         }
@@ -415,57 +491,75 @@ fn flash_survives_kills_at_random_moments() {
     panic!("nothing was put to the test");
 }
 
+/// The long form is `cargo xtask campaign embedded-flash`.
+#[test]
+fn flash_survives_kills_at_random_moments() {
+    flash_survives_kills(Kind::Plain);
+}
+
+/// Encrypted, signed, resumed. The long form is `cargo xtask campaign embedded-flash`.
+#[test]
+fn flash_survives_kills_of_an_encrypted_and_signed_transfer() {
+    flash_survives_kills(Kind::Noise);
+}
+
 /// Encrypted from end to end and signed, through a gateway that knows the sender, by public keys or by one that is shared. Strangers
 /// and files of other signers are refused.
 #[test]
 fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let here = folder.path();
-    let Some(()) = program(Kind::Noise, &[&file("examples/receive.c")], &here.join("receive")) else {
-        return;
-    };
-    let does = |arguments: &[&str]| anabranch(arguments).current_dir(here).output().expect("it starts");
-    for keys in [&["new", "sender", "stranger", "node", "gateway"][..], &["new", "--kind", "psk", "both"]] {
-        assert!(does(&[&["key"], keys].concat()).status.success());
-    }
-    assert!(does(&["key", "new", "--kind", "signing", "signer", "other"]).status.success());
+    let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
+    let here = fleet.path();
     let whole = contents(300_000);
     fs::write(here.join("file"), &whole).expect("it can be written");
-    for (signer, out) in [("signer.key", "file.sig"), ("other.key", "other.sig")] {
-        assert!(does(&["key", "sign", "file", "--key", signer, "--out", out]).status.success());
-    }
-    let gateway =
-        ["gateway", "--listen", "127.0.0.1:0", "--allow", "0.0.0.0/0:1-65535", "--key", "gateway.key"];
-    let mut gateway = anabranch(&[&gateway[..], &["--senders", "sender.pub"]].concat());
-    let gateway = Process::start(gateway.current_dir(here).stdout(Stdio::null()));
-    let known = ["--key", "sender.key", "--node-key", "node.pub"];
-    for shows in [known, ["--key", "sender.key", "--psk", "both.key"]] {
-        let mut node = Command::new(here.join("receive"));
-        node.args([
-            "-k",
-            "node.key",
-            "-s",
-            "sender.pub",
-            "-p",
-            "both.key",
-            "-v",
-            "signer.pub",
-            "-g",
-            "gateway.pub",
-        ]);
-        let mut node = Process::start(node.args(["got", "127.0.0.1:0", &gateway.address]).current_dir(here));
-        let push = |who: &[&str]| {
-            let to = ["push", "file", "--to", &node.address, "--quiet", "--no-resume"];
-            does(&[&to[..], who].concat()).status.success()
+    fleet.sign();
+    does(here, &["key", "sign", "file", "--key", "other.key", "--out", "other.sig"]);
+    for (keys, shows) in PUSH_KEYS.iter().enumerate() {
+        let mut node = fleet.node(&["./receive"], &[], "got");
+        let push = |signature: &[&str]| {
+            let mut push = anabranch(&["push", "file", "--to", &node.address, "--quiet", "--no-resume"]);
+            push.args(PUSH_KEYS[0]).args(signature).current_dir(here).status().expect("it starts")
         };
-        assert!(!push(&[&known[..], &["--signature", "other.sig"]].concat()));
-        assert!(!push(&known), "it is not signed");
+        assert!(!push(&["--signature", "other.sig"]).success());
+        assert!(!push(&[]).success(), "it is not signed");
         assert!(!here.join("got").exists());
-        assert!(push(&[&shows[..], &["--signature", "file.sig"]].concat()));
+        assert!(fleet.push(&node.address, keys).status().expect("it starts").success());
         let said: Vec<String> = node.errors.by_ref().lines().map_while(Result::ok).collect();
         assert!(node.child.wait().expect("it is ours").success(), "{said:?}");
         assert!(fs::read(here.join("got")).expect("it is there") == whole, "{said:?}");
         fs::remove_file(here.join("got")).expect("it is there");
         weigh(&format!("encrypted, {}", shows[2]), Kind::Noise, &here.join("receive"), &said);
+    }
+}
+
+/// A receive run of the program with keys, in both ways of Noise, with a push that is killed on the way.
+#[test]
+fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
+    let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
+    let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
+    let here = fleet.path();
+    let valgrind = valgrind.to_str().expect("a path that is text");
+    let suppressions = file("tests/valgrind.supp").canonicalize().expect("it is there");
+    let suppressions = format!("--suppressions={}", suppressions.display());
+    let words = [valgrind, "--quiet", "--error-exitcode=99", &suppressions, "./receive"];
+    let whole = contents(20_000);
+    fs::write(here.join("file"), &whole).expect("it can be written");
+    fleet.sign();
+    for keys in 0..PUSH_KEYS.len() {
+        let mut node = fleet.node(&words, &["-i", "100"], "got");
+        let mut killed = fleet.push(&node.address, keys);
+        let mut killed = killed.args(["--rate", "400kbit/s"]).spawn().expect("it starts");
+        while !fs::metadata(here.join("got.part")).is_ok_and(|part| part.len() > 4000) {
+            assert!(killed.try_wait().expect("it is ours").is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        killed.kill().expect("it is ours");
+        killed.wait().expect("it is ours");
+        let mut push = fleet.push(&node.address, keys);
+        assert!(push.args(["--wait", "30 s"]).status().expect("it starts").success());
+        let said: Vec<String> = node.errors.by_ref().lines().map_while(Result::ok).collect();
+        assert_eq!(node.child.wait().expect("it is ours").code(), Some(0), "{said:?}");
+        assert!(fs::read(here.join("got")).expect("it is there") == whole, "{said:?}");
+        assert!(said.iter().any(|line| line.starts_with("from ") && line != "from 0"), "{said:?}");
+        fs::remove_file(here.join("got")).expect("it is there");
     }
 }
