@@ -382,18 +382,26 @@ impl Fleet {
         Process::start(node.args([out, "127.0.0.1:0", &self.gateway.address]).current_dir(self.path()))
     }
 
-    /// Signs `file` as `file.sig`.
-    fn sign(&self) {
-        let _ = fs::remove_file(self.path().join("file.sig"));
-        does(self.path(), &["key", "sign", "file", "--key", "signer.key", "--out", "file.sig"]);
+    /// Writes `file`, and with keys the signatures of the signer and of another.
+    fn write(&self, octets: &[u8]) {
+        fs::write(self.path().join("file"), octets).expect("it can be written");
+        for signer in if self.kind == Kind::Noise { &["signer", "other"][..] } else { &[] } {
+            let (key, out) = (format!("{signer}.key"), format!("{signer}.sig"));
+            let _ = fs::remove_file(self.path().join(&out));
+            does(self.path(), &["key", "sign", "file", "--key", &key, "--out", &out]);
+        }
     }
 
-    /// A push of `file`, not started yet; with keys it is signed, and `keys` is one of [`PUSH_KEYS`].
+    /// A push of `file`, not started yet; `keys` is one of [`PUSH_KEYS`], and the file is signed by the signer.
     fn push(&self, to: &str, keys: usize) -> Command {
+        self.push_signed(to, keys, "signer.sig")
+    }
+
+    fn push_signed(&self, to: &str, keys: usize, signature: &str) -> Command {
         let mut push = anabranch(&["push", "file", "--to", to, "--quiet", "--no-resume"]);
         match self.kind {
             Kind::Plain => push.arg("--insecure"),
-            Kind::Noise => push.args(PUSH_KEYS[keys]).args(["--signature", "file.sig"]),
+            Kind::Noise => push.args(PUSH_KEYS[keys]).args(["--signature", signature]),
         };
         push.current_dir(self.path()).stdout(Stdio::null());
         push
@@ -406,67 +414,74 @@ fn does(here: &Path, arguments: &[&str]) {
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Kills the program with flash, the push, or both, at random moments, `kills` times; after each, the same file is
-/// pushed again, or another. With keys each push is encrypted in one of two ways, and sometimes its signature is of another file:
-/// none of that may be delivered. Returns how often a transfer went on from a block that was in the flash.
-fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<u64> {
+/// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
+/// pushed again, or another. With keys each push is encrypted in one of two ways, and some have a signature of another signer: none
+/// of those may succeed. Returns how many transfers broke off on the way, and how many went on from a block that was in the flash.
+fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<(u64, u64)> {
     let mut random = Prng::new(seed);
     let fleet = Fleet::new(kind, "flash")?;
-    let folder = fleet.path();
-    let image = folder.join("image");
+    let image = fleet.path().join("image");
     let node = || fleet.node(&["./flash"], &["-i", "100"], "image");
-    let (mut present, mut killed, mut resumed) = (Vec::new(), 0, 0);
+    let (mut present, mut killed, mut broken, mut resumed) = (Vec::new(), 0, 0, 0);
     // A push that is killed may have delivered its file, and the node ends when the next is under way.
     let mut before = Vec::new();
-    let mut is_signed = true;
     let mut receiver = node();
     loop {
-        let is_last = killed == kills;
-        if present.is_empty() || random.chance(20) || is_last && !is_signed {
-            let octets = random.range(0..=200_000) as usize;
+        if present.is_empty() || random.chance(20) {
+            let most = if random.chance(20) { 5_000 } else { 500_000 };
+            let octets = random.range(0..=most) as usize;
             before = contents(octets).into_iter().map(|octet| octet ^ random.bits() as u8).collect();
             mem::swap(&mut before, &mut present);
-            fs::write(folder.join("file"), &present).expect("it can be written");
-            if kind == Kind::Noise {
-                // The signature of the file before is none of this one.
-                is_signed = is_last || random.chance(90) || !folder.join("file.sig").exists();
-                if is_signed {
-                    fleet.sign();
-                }
-            }
+            fleet.write(&present);
         }
-        let mut push = fleet.push(&receiver.address, random.below(2) as usize);
+        let is_last = killed == kills;
+        let is_forged = kind == Kind::Noise && !is_last && random.chance(10);
+        let signature = if is_forged { "other.sig" } else { "signer.sig" };
+        let mut push = fleet.push_signed(&receiver.address, random.below(2) as usize, signature);
+        if !is_last {
+            // Slow enough that kills find it on its way.
+            push.args(["--rate", "8Mbit/s"]);
+        }
         let mut sender = push.args(["--wait", "30 s"]).stderr(Stdio::null()).spawn().expect("it starts");
         // The last push has a node of its own: one that has its file already may be about to end.
         let kill_node = is_last || killed + 1 == kills || random.chance(60);
         if is_last {
             assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push");
         } else {
-            // Some pushes are over by then, and some have not begun.
+            // Some pushes are over by then, and some have not begun: a node that was left alone is busy for a while.
             let (_keep, never) = mpsc::channel::<()>();
-            let _ = never.recv_timeout(Duration::from_micros(random.range(0..=120_000)));
+            let is_written = || fs::metadata(&image).and_then(|image| image.modified()).ok();
+            let (at_first, mut left) = (is_written(), 400 * random.below(2));
+            while left > 0 && is_written() == at_first && sender.try_wait().is_ok_and(|end| end.is_none()) {
+                let _ = never.recv_timeout(Duration::from_millis(2));
+                left -= 1;
+            }
+            let _ = never.recv_timeout(Duration::from_micros(random.range(0..=150_000)));
             let first = if kill_node { &mut receiver.child } else { &mut sender };
             first.kill().expect("it is ours");
         }
         let _ = sender.kill();
-        let _ = sender.wait();
+        let end = sender.wait().expect("it is ours");
+        assert!(!is_forged || !end.success(), "seed {seed}: a file of another signer after {killed} kills");
         let has_ended = receiver.child.try_wait().expect("it is ours").is_some();
         if kill_node || has_ended {
             let said: Vec<String> = receiver.errors.by_ref().lines().map_while(Result::ok).collect();
+            let lines = |word: &str| said.iter().filter(|line| line.starts_with(word)).count() as u64;
+            broken += lines("begin ") - lines("end ");
             let from = said.iter().filter_map(|line| line.strip_prefix("from ")?.parse::<u64>().ok());
             resumed += from.filter(|from| *from > 0).count() as u64;
             let status = receiver.child.wait().expect("it is ours");
             assert!(status.code().is_none_or(|code| code == 0), "seed {seed}: {status}: {said:?}");
             if status.success() {
                 let found = in_flash(&image).expect("it has said so");
-                let is_right = found == present && is_signed || found == before && !is_last;
+                let is_right = found == present || found == before && !is_last;
                 assert!(is_right, "seed {seed}: a wrong file after {killed} kills: {said:?}");
                 fs::remove_file(&image).expect("it is there");
                 present.clear();
             }
             if is_last {
                 assert!(status.success(), "seed {seed}: {status}");
-                return Some(resumed);
+                return Some((broken, resumed));
             }
             receiver = node();
         }
@@ -480,9 +495,9 @@ fn flash_survives_kills(kind: Kind) {
     let seed = variable("ANABRANCH_FLASH_SEED").unwrap_or(1);
     // On a busy machine the kills may come before anything is in the flash.
     for seed in seed..seed + 5 {
-        let Some(resumed) = flash_survives(kind, seed, kills) else { return };
+        let Some((broken, resumed)) = flash_survives(kind, seed, kills) else { return };
         println!(
-            "{kind:?}, seed {seed}: {kills} kills, {resumed} transfers went on from what was in the flash"
+            "{kind:?}, seed {seed}: {kills} kills, {broken} transfers broke off, {resumed} went on from what was in the flash"
         );
         if resumed > 0 {
             return;
@@ -510,9 +525,7 @@ fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
     let here = fleet.path();
     let whole = contents(300_000);
-    fs::write(here.join("file"), &whole).expect("it can be written");
-    fleet.sign();
-    does(here, &["key", "sign", "file", "--key", "other.key", "--out", "other.sig"]);
+    fleet.write(&whole);
     for (keys, shows) in PUSH_KEYS.iter().enumerate() {
         let mut node = fleet.node(&["./receive"], &[], "got");
         let push = |signature: &[&str]| {
@@ -542,8 +555,7 @@ fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
     let suppressions = format!("--suppressions={}", suppressions.display());
     let words = [valgrind, "--quiet", "--error-exitcode=99", &suppressions, "./receive"];
     let whole = contents(20_000);
-    fs::write(here.join("file"), &whole).expect("it can be written");
-    fleet.sign();
+    fleet.write(&whole);
     for keys in 0..PUSH_KEYS.len() {
         let mut node = fleet.node(&words, &["-i", "100"], "got");
         let mut killed = fleet.push(&node.address, keys);
