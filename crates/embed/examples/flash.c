@@ -101,6 +101,7 @@ static int store_open(const char *path)
 
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer)
 {
+    uint8_t octets[128];
     uint64_t have;
     if (offer->length > (uint64_t)BLOCKS * BLOCK)
         return 1;
@@ -110,10 +111,10 @@ static int store_begin(anabranch_node *node, const anabranch_node_offer *offer)
             return -1;
     have = whole();
     for (next = 0; next < have;) {
-        size_t n = have - next < sizeof scratch ? (size_t)(have - next) : sizeof scratch;
-        if (flash_read(BLOCK + next, scratch, n) != 0)
+        size_t n = have - next < sizeof octets ? (size_t)(have - next) : sizeof octets;
+        if (flash_read(BLOCK + next, octets, n) != 0)
             return -1;
-        if (anabranch_node_have(node, scratch, n) != ANABRANCH_NODE_OK)
+        if (anabranch_node_have(node, octets, n) != ANABRANCH_NODE_OK)
             return -1;
         next += n;
     }

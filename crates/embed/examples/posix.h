@@ -19,7 +19,7 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, MEMORY = 13512 };
+enum { BUFFER = 2048, READ = 128, MEMORY = 12800 };
 #else
 enum { BUFFER = 4096, READ = 256, MEMORY = 11912 };
 #endif
@@ -286,13 +286,27 @@ static int accept_one(anabranch_node *node)
     return carry_out(node);
 }
 
+/* All of it, unless the stream is reset on the way. */
+static int hand_in(anabranch_node *node, uint32_t stream, const uint8_t *octets, size_t n)
+{
+    int taken = 1;
+    while (n > 0 && taken > 0) {
+        taken = anabranch_node_data(node, now(), stream, octets, n);
+        if (carry_out(node) != 0)
+            return -1;
+        if (taken > 0)
+            octets += taken, n -= (size_t)taken;
+    }
+    return 0;
+}
+
 static int read_one(anabranch_node *node, struct connection *c)
 {
     uint32_t stream = c->stream;
     ssize_t n = recv(c->socket, scratch, sizeof scratch, 0);
     if (n > 0) {
         c->heard = now();
-        anabranch_node_data(node, now(), stream, scratch, (size_t)n);
+        return hand_in(node, stream, scratch, (size_t)n);
     } else if (n == 0) {
         /* Our own direction is closed in answer, and that is the end of both. */
         anabranch_node_ended(node, now(), stream);

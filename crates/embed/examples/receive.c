@@ -23,6 +23,7 @@ static int store_open(const char *name)
 
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer)
 {
+    uint8_t octets[128];
     if (offer->discard || kept > offer->length || memcmp(digest, offer->digest, sizeof digest) != 0) {
         kept = 0;
         memcpy(digest, offer->digest, sizeof digest);
@@ -30,10 +31,10 @@ static int store_begin(anabranch_node *node, const anabranch_node_offer *offer)
     if (ftruncate(file, (off_t)kept) != 0 || lseek(file, 0, SEEK_SET) != 0)
         return -1;
     for (uint64_t at = 0; at < kept;) {
-        ssize_t n = read(file, scratch, sizeof scratch);
+        ssize_t n = read(file, octets, sizeof octets);
         if (n <= 0)
             return -1;
-        if (anabranch_node_have(node, scratch, (size_t)n) != ANABRANCH_NODE_OK)
+        if (anabranch_node_have(node, octets, (size_t)n) != ANABRANCH_NODE_OK)
             return -1;
         at += (uint64_t)n;
     }

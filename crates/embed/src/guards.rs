@@ -7,13 +7,15 @@ use alloc::vec::Vec;
 
 use anabranch_core::set::{StreamId, TransferId};
 #[cfg(feature = "noise")]
-use anabranch_secure::small::{Entropy, KEPT, Node, Stream, record};
+use anabranch_secure::small::{Entropy, Node, Said, Stream, record};
 #[cfg(feature = "noise")]
 use anabranch_secure::{PublicKey, SecretKey, SharedKey};
 use bytes::Bytes;
 
 #[cfg(feature = "noise")]
 use crate::api::MAX_CONNECTIONS;
+#[cfg(feature = "noise")]
+use crate::sizes::Sizes;
 
 /// What encryption takes of the heap.
 #[cfg(feature = "noise")]
@@ -21,20 +23,19 @@ pub(crate) mod octets {
     use super::*;
 
     /// All that a handshake allocates: what is decrypted of its message, and the answer.
-    const HANDSHAKE: usize = 384;
+    pub(crate) const HANDSHAKE: usize = 256 + 64;
+    /// What a record allocates beside its plaintext: a copy of the REQUEST or the JOIN that it begins with.
+    pub(crate) const RECORD: usize = 128 + 16;
 
     pub(crate) fn lasting(buffer: u32, connections: u8, senders: u8) -> usize {
         let connections = usize::from(connections);
         let stream = Stream::octets(record(buffer.into())).next_multiple_of(16);
-        size_of::<Keys>()
-            + usize::from(senders) * 32
-            + connections * stream
-            // A connection that asks for a transfer has keys of its own.
-            + (KEPT + connections) * Node::TRANSFER_OCTETS.next_multiple_of(16)
+        size_of::<Keys>() + usize::from(senders) * 32 + connections * stream + Node::octets(connections)
     }
 
-    pub(crate) fn needs(buffer: u32, read: u16) -> usize {
-        HANDSHAKE + record(buffer.into()) + usize::from(read) + 64
+    /// Octets that are taken at once: what is in a record.
+    pub(crate) fn passed(buffer: u32) -> usize {
+        record(buffer.into())
     }
 }
 
@@ -45,9 +46,12 @@ pub(crate) mod octets {
         0
     }
 
-    pub(crate) fn needs(_: u32, _: u16) -> usize {
+    pub(crate) fn passed(_: u32) -> usize {
         0
     }
+
+    pub(crate) const HANDSHAKE: usize = 0;
+    pub(crate) const RECORD: usize = 0;
 }
 
 /// A connection is to be reset: see `anabranch_secure::small::Refused`.
@@ -60,7 +64,6 @@ pub(crate) struct Refused;
 pub struct Keys {
     node: Node,
     streams: [Option<Stream>; MAX_CONNECTIONS as usize],
-    record: usize,
     /// The answer to a greeting, until it is polled.
     answer: Option<(StreamId, Bytes)>,
 }
@@ -72,34 +75,44 @@ pub enum Keys {}
 
 #[cfg(feature = "noise")]
 impl Keys {
-    /// For a node with `buffer` octets of receive buffer. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is
-    /// the pre-shared key.
+    /// For a node of these sizes. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is the pre-shared key.
+    /// Streams have their memory from the beginning: a block this large might find no place later.
     pub fn new(
-        buffer: u32,
+        sizes: &Sizes,
         own: Option<SecretKey>,
         shared: Option<SharedKey>,
         senders: Vec<PublicKey>,
         entropy: Entropy,
     ) -> Box<Self> {
-        let node = Node::new(own, shared, senders, entropy);
-        Box::new(Self { node, streams: Default::default(), record: record(buffer.into()), answer: None })
+        let node = Node::new(own, shared, senders, entropy, sizes.connections.into());
+        let mut keys = Box::new(Self { node, streams: Default::default(), answer: None });
+        let streams = keys.streams.iter_mut().take(sizes.connections.into());
+        streams.for_each(|stream| *stream = Some(Stream::new(record(sizes.buffer.into()))));
+        keys
     }
 
-    pub(crate) fn open(&mut self, slot: usize) {
-        self.streams[slot] = Some(Stream::new(self.record));
+    pub(crate) fn reset(&mut self, slot: usize) {
+        self.streams[slot].iter_mut().for_each(Stream::reset);
     }
 
-    pub(crate) fn close(&mut self, slot: usize) {
-        self.streams[slot] = None;
-    }
-
-    /// What octets of a connection mean to the receiver.
-    pub(crate) fn read(&mut self, slot: usize, id: StreamId, octets: &[u8]) -> Result<Bytes, Refused> {
+    /// How many octets of a connection were taken, and what they mean to the receiver.
+    pub(crate) fn read(
+        &mut self,
+        slot: usize,
+        id: StreamId,
+        octets: &[u8],
+    ) -> Result<(usize, Bytes), Refused> {
         let stream = self.streams[slot].as_mut().ok_or(Refused)?;
-        let mut plain = Vec::with_capacity(self.record + octets.len());
-        let answer = stream.read(&mut self.node, octets, &mut plain).map_err(|_| Refused)?;
-        self.answer = answer.map(|answer| (id, answer));
-        Ok(plain.into())
+        let (taken, said) = stream.read(&mut self.node, octets).map_err(|_| Refused)?;
+        let plain = match said {
+            Said::Nothing => Bytes::new(),
+            Said::Answer(answer) => {
+                self.answer = Some((id, answer));
+                Bytes::new()
+            }
+            Said::Plain(plain) => plain.into(),
+        };
+        Ok((taken, plain))
     }
 
     pub(crate) fn take_answer(&mut self) -> Option<(StreamId, Bytes)> {
@@ -122,15 +135,11 @@ impl Keys {
 #[cfg(not(feature = "noise"))]
 #[expect(clippy::needless_pass_by_ref_mut, reason = "as with the feature")]
 impl Keys {
-    pub(crate) fn open(&mut self, _: usize) {
+    pub(crate) fn reset(&mut self, _: usize) {
         match *self {}
     }
 
-    pub(crate) fn close(&mut self, _: usize) {
-        match *self {}
-    }
-
-    pub(crate) fn read(&mut self, _: usize, _: StreamId, _: &[u8]) -> Result<Bytes, Refused> {
+    pub(crate) fn read(&mut self, _: usize, _: StreamId, _: &[u8]) -> Result<(usize, Bytes), Refused> {
         match *self {}
     }
 

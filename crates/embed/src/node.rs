@@ -74,8 +74,10 @@ enum Progress {
     Nothing,
     /// It has accepted one.
     Coming,
-    /// That is complete.
+    /// That is complete: [`Event::End`] was polled.
     Ended,
+    /// And everything about its end: it is too late to give it up.
+    Published,
 }
 
 /// One connection.
@@ -159,14 +161,12 @@ impl Node {
         };
         let stream = self.receiver.handle_accepted(now);
         self.slots[slot] = Slot::Open(stream);
-        if let Some(keys) = &mut self.keys {
-            keys.open(slot);
-        }
         self.settled = false;
         Ok(stream)
     }
 
-    /// Octets have come, in order. Takes as many as it may at once and returns how many: the rest is to be handed in again.
+    /// Octets have come, in order. Takes as many as it may at once, with keys those of one record at most, and returns how many: the
+    /// rest is to be handed in again.
     pub fn data(&mut self, now: Instant, stream: StreamId, octets: &[u8]) -> Result<usize, Error> {
         let n = octets.len().min(usize::from(self.config.sizes.read));
         let octets = &octets[..n];
@@ -178,12 +178,17 @@ impl Node {
         self.begin(now)?;
         let slot = self.slot(stream).ok_or(Error::Stream)?;
         match self.keys.as_mut().map(|keys| keys.read(slot, stream, octets)) {
-            // There may be an answer to a greeting all the same.
-            Some(Ok(plain)) if plain.is_empty() => self.settled = false,
-            Some(Ok(plain)) => self.event(now, stream, |_| StreamEvent::Data(plain))?,
-            Some(Err(_)) | None => self.reject(now, slot, stream)?,
+            Some(Ok((taken, plain))) => {
+                // There may be an answer to a greeting all the same.
+                self.settled = false;
+                if !plain.is_empty() {
+                    self.settled = true;
+                    self.event(now, stream, |_| StreamEvent::Data(plain))?;
+                }
+                Ok(taken)
+            }
+            Some(Err(_)) | None => self.reject(now, slot, stream).map(|()| n),
         }
-        Ok(n)
     }
 
     /// Resets a stream that is not as encryption wants it.
@@ -201,7 +206,7 @@ impl Node {
     fn free(&mut self, slot: usize) {
         self.slots[slot] = Slot::Free;
         if let Some(keys) = &mut self.keys {
-            keys.close(slot);
+            keys.reset(slot);
         }
     }
 
@@ -287,8 +292,8 @@ impl Node {
     pub fn abort(&mut self, now: Instant) -> Result<(), Error> {
         match self.progress {
             Progress::Coming => {}
-            Progress::Ended if !self.settled => self.progress = Progress::Coming,
-            Progress::Nothing | Progress::Ended => return Err(Error::Offer),
+            Progress::Ended => self.progress = Progress::Coming,
+            Progress::Nothing | Progress::Published => return Err(Error::Offer),
         }
         self.now = self.now.max(now);
         self.fail(abort::PROGRAM);
@@ -349,6 +354,9 @@ impl Node {
             }
         }
         self.settled = true;
+        if self.progress == Progress::Ended {
+            self.progress = Progress::Published;
+        }
         self.tell()
     }
 
@@ -403,7 +411,7 @@ impl Node {
 
     /// [`Event::End`] was polled for the present transfer, and everything about it.
     pub fn is_complete(&self) -> bool {
-        self.settled && self.progress == Progress::Ended
+        self.progress == Progress::Published
     }
 
     /// What has happened so far.

@@ -80,8 +80,8 @@ impl Sizes {
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
-        let encryption = self.senders.map_or(0, |_| octets::needs(self.buffer, self.read));
-        self.passed() + HEADER + acks.max(begin) + self.effect() + ROUNDING + encryption
+        let (record, handshake) = self.senders.map_or((0, 0), |_| (octets::RECORD, octets::HANDSHAKE));
+        (self.passed() + HEADER + acks.max(begin) + record).max(handshake) + self.effect() + ROUNDING
     }
 
     /// Octets of the heap that an effect takes when it is polled, at most.
@@ -124,9 +124,10 @@ impl Sizes {
         2 * usize::from(self.connections) + 4
     }
 
-    /// What came, and what shares it.
+    /// What came, or what was in a record, and what shares it.
     fn passed(&self) -> usize {
-        usize::from(self.read) + 4 * size_of::<usize>()
+        let octets = self.senders.map_or(self.read.into(), |_| octets::passed(self.buffer));
+        octets + 4 * size_of::<usize>()
     }
 
     fn arrived(&self) -> usize {

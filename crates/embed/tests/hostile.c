@@ -1,6 +1,7 @@
 /* A node among enemies: random and not so random octets on many connections, straight into the library, in a heap that is no
  * larger than anabranch_node_memory says: hostile ROUNDS SEED. Nothing may be written outside of its memory, and the node may
- * never have to begin anew. */
+ * never have to begin anew. With keys a third argument names a recording of what honest senders say (tests/it/noise.rs), which is
+ * repeated, mixed, cut off and changed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,34 @@ static uint64_t delivered, taken, refused, begun, aborted;
 static uint64_t has;
 static int coming;
 static anabranch_node_gateway gateways[3];
+static uint64_t ended;
+/* END was polled, and not all about it. */
+static int ending;
+
+#ifdef NOISE
+/* The recording: a public key, and streams. */
+enum { RECORDED = 4, LENGTH = 3000, UNRECORDED = -1 };
+static unsigned char recording[16 * 1024];
+static const unsigned char *recorded[RECORDED];
+static size_t lengths[RECORDED];
+/* What is repeated on a stream, and how far it is. */
+static struct {
+    uint32_t stream;
+    int what;
+    size_t at;
+} repeats[16];
+/* The octets of the present file that the program claimed to have are right. */
+static int honest;
+static uint8_t secret[32], shared[32];
+static anabranch_node_keys keys = {secret, shared, recording, 1, NULL};
+
+/* Always the same, so that a recording fits. */
+int anabranch_node_entropy(void *octets, size_t n)
+{
+    memset(octets, 77, n);
+    return 0;
+}
+#endif
 
 void anabranch_node_panicked(void)
 {
@@ -36,6 +65,55 @@ static void fail(const char *why)
     puts(why);
     exit(1);
 }
+
+#ifdef NOISE
+static void load(const char *path)
+{
+    FILE *in = path == NULL ? NULL : fopen(path, "rb");
+    const unsigned char *at = recording + 32;
+    if (in == NULL || fread(recording, 1, sizeof recording, in) < 32)
+        fail("no recording");
+    fclose(in);
+    for (int i = 0; i < RECORDED; i++) {
+        lengths[i] = (size_t)at[0] << 8 | at[1];
+        recorded[i] = at + 2;
+        at += 2 + lengths[i];
+    }
+    memset(secret, 3, sizeof secret);
+    memset(shared, 5, sizeof shared);
+}
+
+/* The next octets of what is repeated on the stream, now and then changed; 0 if nothing is. */
+static size_t repeat(unsigned char *out, uint32_t stream)
+{
+    size_t n;
+    int i = 0;
+    while (i < 16 && (repeats[i].stream != stream || repeats[i].what == UNRECORDED))
+        i++;
+    if (i == 16)
+        return 0;
+    n = lengths[repeats[i].what] - repeats[i].at;
+    if (n > READ)
+        n = READ;
+    if (draw(8) == 0 && n > 0)
+        n = draw((uint32_t)n) + 1;
+    memcpy(out, recorded[repeats[i].what] + repeats[i].at, n);
+    repeats[i].at += n;
+    if (n > 0 && draw(32) == 0)
+        out[draw((uint32_t)n)] ^= (unsigned char)(1 << draw(8));
+    return n;
+}
+
+/* Often a new stream repeats something. */
+static void begin_repeating(uint32_t stream)
+{
+    static int next;
+    repeats[next].stream = stream;
+    repeats[next].at = 0;
+    repeats[next].what = draw(4) == 0 ? UNRECORDED : (int)draw(RECORDED);
+    next = (next + 1) % 16;
+}
+#endif
 
 static void forget(uint32_t stream)
 {
@@ -62,6 +140,12 @@ static void answer(anabranch_node *node)
         return;
     }
     has = 0;
+#ifdef NOISE
+    /* The first octet of the file is 0. */
+    honest = some <= 1;
+    if (anabranch_node_signed_by(node, secret) != 0)
+        fail("nobody has signed it");
+#endif
     if (anabranch_node_have(node, octets, some) == ANABRANCH_NODE_OK)
         has = some;
     if (anabranch_node_accept(node, now) != ANABRANCH_NODE_OK)
@@ -80,6 +164,11 @@ static void carry_out(anabranch_node *node)
         case ANABRANCH_NODE_DELIVER:
             if (!coming || effect.offset != has)
                 fail("octets out of place");
+#ifdef NOISE
+            for (size_t i = 0; i < effect.n; i++)
+                if (effect.octets[i] != (unsigned char)((has + i) * 7))
+                    fail("octets that no sender has sent");
+#endif
             has += effect.n, delivered += effect.n;
             break;
         case ANABRANCH_NODE_BEGIN:
@@ -88,10 +177,17 @@ static void carry_out(anabranch_node *node)
         case ANABRANCH_NODE_ABORT:
             if (!coming)
                 fail("no file was coming");
-            coming = 0, aborted++;
+            coming = 0, ending = 0, aborted++;
             break;
         case ANABRANCH_NODE_END:
+#ifdef NOISE
+            if (!coming || !honest || has != LENGTH)
+                fail("a file that is none");
+            /* Giving up is possible until all about the end was polled. */
+            ended++, ending = 1;
+#else
             fail("a file that is none");
+#endif
             break;
         default:
             if (effect.kind < ANABRANCH_NODE_WRITE || effect.kind > ANABRANCH_NODE_SHUTDOWN)
@@ -103,6 +199,7 @@ static void carry_out(anabranch_node *node)
         if (draw(200) == 0 && anabranch_node_abort(node, now) != (coming ? ANABRANCH_NODE_OK : ANABRANCH_NODE_OFFER))
             fail("not given up");
     }
+    coming &= !ending, ending = 0;
 }
 
 /* Octets of a stream: well-formed beginnings, and chunks of one octet here and there, garbage sometimes. */
@@ -158,8 +255,12 @@ static void step(anabranch_node *node)
     now += draw(50) * UINT64_C(1000000);
     if (count == 0 || draw(8) == 0) {
         int said = anabranch_node_accepted(node, now, &stream);
-        if (said == ANABRANCH_NODE_OK)
+        if (said == ANABRANCH_NODE_OK) {
             streams[count++] = stream;
+#ifdef NOISE
+            begin_repeating(stream);
+#endif
+        }
         else if (said == ANABRANCH_NODE_FULL)
             refused++;
         else
@@ -184,7 +285,12 @@ static void step(anabranch_node *node)
     default: {
         /* Cancelling ends what is of interest: seldom. */
         int style = (int)draw(8), few = draw(4) == 0;
-        size_t n = compose(octets, style == 5 && draw(8) != 0 ? 2 : style, anabranch_node_delivered(node)), at = 0;
+        size_t n = 0, at = 0;
+#ifdef NOISE
+        n = repeat(octets, stream);
+#endif
+        if (n == 0)
+            n = compose(octets, style == 5 && draw(8) != 0 ? 2 : style, anabranch_node_delivered(node));
         while (at < n) {
             size_t some = few ? 1 + draw(3) : n - at;
             int said = anabranch_node_data(node, now, stream, octets + at, some < n - at ? some : n - at);
@@ -212,6 +318,11 @@ static void one(unsigned connections, unsigned pieces)
     config.pieces = (uint16_t)pieces;
     config.gateway_count = 3;
     config.gateways = gateways;
+#ifdef NOISE
+    config.keys = &keys;
+    for (int i = 0; i < 16; i++)
+        repeats[i].what = UNRECORDED;
+#endif
     size = anabranch_node_memory(&config);
     if (size == 0 || size + 2 * GUARD + 16 > sizeof memory)
         fail("too large");
@@ -241,14 +352,21 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 10;
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+#ifdef NOISE
+    load(argc > 3 ? argv[3] : NULL);
+#endif
     for (int i = 0; i < 3; i++)
         gateways[i].hops = 1;
     for (int i = 0; i < rounds; i++)
         one(1 + draw(8), 1 + draw(64));
-    printf("octets taken %llu, delivered %llu, connections refused %llu, files begun %llu, aborted %llu\n",
+    printf("octets taken %llu, delivered %llu, connections refused %llu, files begun %llu, ended %llu, aborted %llu\n",
            (unsigned long long)taken, (unsigned long long)delivered, (unsigned long long)refused,
-           (unsigned long long)begun, (unsigned long long)aborted);
+           (unsigned long long)begun, (unsigned long long)ended, (unsigned long long)aborted);
     if (delivered == 0 || aborted == 0)
         fail("nothing was put to the test");
+#ifdef NOISE
+    if (ended == 0)
+        fail("no honest sender was heard");
+#endif
     return 0;
 }

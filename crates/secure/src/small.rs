@@ -16,7 +16,7 @@ use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::layout::{CONTROL, JOIN, LENGTH, OVERHEAD, TAG, nonce};
 use crate::octets::{KEY, NoEntropy};
-use anabranch_wire::set::{Decoder, Item, Join, Message, TransferId, encode};
+use anabranch_wire::set::{Decoder, Item, Join, MAX_NODE_HEADER, Message, TransferId, encode};
 use bytes::Bytes;
 
 /// Where random octets come from: the machine's owner knows.
@@ -52,6 +52,11 @@ struct Keys {
 }
 
 impl Keys {
+    /// Of no transfer.
+    fn none() -> Self {
+        Self { agreed: Agreed::none(), begun: Default::default() }
+    }
+
     fn begin(&self, stream: u8) -> bool {
         let bit = 1 << (stream % 32);
         self.begun[usize::from(stream / 32)].fetch_or(bit, Ordering::Relaxed) & bit == 0
@@ -73,20 +78,29 @@ pub struct Node {
     /// Entropy of the machine.
     pub entropy: Entropy,
     transfers: [Option<(TransferId, Arc<Keys>)>; KEPT],
+    /// Memory for keys, made once: what comes and goes would leave holes in a small heap.
+    pool: Vec<Arc<Keys>>,
 }
 
 impl Node {
-    /// Octets of heap for the keys of one transfer.
-    pub const TRANSFER_OCTETS: usize = size_of::<Keys>() + 2 * size_of::<usize>();
-
-    /// A node before its first request.
+    /// A node before its first request, for this number of streams at once.
     pub fn new(
         own: Option<SecretKey>,
         shared: Option<SharedKey>,
         senders: Vec<PublicKey>,
         entropy: Entropy,
+        streams: usize,
     ) -> Self {
-        Self { own, shared, senders, entropy, transfers: [None, None] }
+        // A stream that asks for a transfer has keys of its own.
+        let mut pool = Vec::with_capacity(KEPT + streams);
+        pool.resize_with(KEPT + streams, || Arc::new(Keys::none()));
+        Self { own, shared, senders, entropy, transfers: [None, None], pool }
+    }
+
+    /// Octets of heap for the keys of all transfers of a node with so many streams.
+    pub const fn octets(streams: usize) -> usize {
+        let keys = (size_of::<Keys>() + 2 * size_of::<usize>()).next_multiple_of(16);
+        (KEPT + streams) * (keys + size_of::<usize>())
     }
 
     /// The sender that has asked for a transfer; `None` if all that is known is that it has the shared key.
@@ -113,7 +127,7 @@ impl Node {
     }
 
     /// Answers a greeting.
-    fn answer(&self, pattern: Pattern, message: &[u8]) -> Result<(Keys, Bytes), Refused> {
+    fn answer(&mut self, pattern: Pattern, message: &[u8]) -> Result<(Arc<Keys>, [u8; KEY + TAG]), Refused> {
         let own = match (pattern, &self.own, &self.shared) {
             (Pattern::Known, Some(own), _) => Own::Known(own),
             (Pattern::Shared, _, Some(key)) => Own::Shared(key),
@@ -123,10 +137,9 @@ impl Node {
         (self.entropy)(&mut ephemeral).map_err(|_| Refused)?;
         let ephemeral = SecretKey::from_octets(ephemeral);
         let (agreed, answer) = respond(own, message, &ephemeral, |sender| self.senders.contains(sender))?;
-        let mut framed = Vec::with_capacity(LENGTH + answer.len());
-        framed.extend_from_slice(&(answer.len() as u16).to_be_bytes());
-        framed.extend_from_slice(&answer);
-        Ok((Keys { agreed, begun: Default::default() }, framed.into()))
+        let free = self.pool.iter_mut().find(|keys| Arc::strong_count(keys) == 1).ok_or(Refused)?;
+        *Arc::get_mut(free).ok_or(Refused)? = Keys { agreed, begun: Default::default() };
+        Ok((Arc::clone(free), answer))
     }
 }
 
@@ -151,6 +164,17 @@ enum Stage {
     Proof(Join),
     /// Records.
     Sealed,
+}
+
+/// What octets of a stream lead to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// Nothing yet.
+    Nothing,
+    /// An answer to the peer.
+    Answer(Bytes),
+    /// Octets for the machine.
+    Plain(Vec<u8>),
 }
 
 /// One stream of a node, between its socket and the machine.
@@ -179,18 +203,21 @@ impl Stream {
         Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame }
     }
 
-    /// The socket has brought octets. `plain` gets what is for the machine, at most as many; an answer to the peer comes back.
+    /// Begins anew, for another connection in the same memory.
+    pub fn reset(&mut self) {
+        self.frame.clear();
+        let frame = core::mem::take(&mut self.frame);
+        *self = Self { stage: Stage::Fresh, keys: None, number: CONTROL, opened: 0, sealed: 0, frame };
+    }
+
+    /// Takes octets from the socket, up to the end of one message or record, so that a call allocates no more than one of them needs.
+    /// Returns their number, and what they lead to.
     ///
     /// # Errors
     /// The stream is to be reset.
-    pub fn read(
-        &mut self,
-        node: &mut Node,
-        mut octets: &[u8],
-        plain: &mut Vec<u8>,
-    ) -> Result<Option<Bytes>, Refused> {
-        let mut answer = None;
-        while let Some(first) = octets.first() {
+    pub fn read(&mut self, node: &mut Node, octets: &[u8]) -> Result<(usize, Said), Refused> {
+        let mut taken = 0;
+        while let Some(first) = octets.get(taken) {
             if self.stage == Stage::Fresh {
                 self.stage = match greeting::beginning(*first) {
                     Beginning::Greeting(pattern) => Stage::Greeting(pattern),
@@ -198,23 +225,22 @@ impl Stream {
                 };
                 // The octet says what the stream is; that of a JOIN belongs to it.
                 if self.stage != Stage::Joining {
-                    octets = &octets[1..];
+                    taken += 1;
                     continue;
                 }
             }
             let wanted = self.wanted()?;
-            let n = (wanted - self.frame.len()).min(octets.len());
-            self.frame.extend_from_slice(&octets[..n]);
-            octets = &octets[n..];
+            let n = (wanted - self.frame.len()).min(octets.len() - taken);
+            self.frame.extend_from_slice(&octets[taken..taken + n]);
+            taken += n;
             if self.frame.len() < self.wanted()? {
                 continue;
             }
-            if let Some(said) = self.whole(node, plain)? {
-                answer = Some(said);
-            }
+            let said = self.whole(node)?;
             self.frame.clear();
+            return Ok((taken, said));
         }
-        Ok(answer)
+        Ok((taken, Said::Nothing))
     }
 
     /// Octets of what is coming, as far as is known.
@@ -233,14 +259,17 @@ impl Stream {
     }
 
     /// A greeting, a JOIN or a record is all there.
-    fn whole(&mut self, node: &mut Node, plain: &mut Vec<u8>) -> Result<Option<Bytes>, Refused> {
+    fn whole(&mut self, node: &mut Node) -> Result<Said, Refused> {
         match self.stage {
-            Stage::Fresh => {}
+            Stage::Fresh => Ok(Said::Nothing),
             Stage::Greeting(pattern) => {
                 let (keys, answer) = node.answer(pattern, &self.frame[LENGTH..])?;
-                self.keys = Some(Arc::new(keys));
+                self.keys = Some(keys);
                 self.stage = Stage::Request;
-                return Ok(Some(answer));
+                let mut framed = Vec::with_capacity(LENGTH + answer.len());
+                framed.extend_from_slice(&(answer.len() as u16).to_be_bytes());
+                framed.extend_from_slice(&answer);
+                Ok(Said::Answer(framed.into()))
             }
             Stage::Joining => {
                 let Ok(Some(Item::Message(Message::Join(join)))) = item(&self.frame) else {
@@ -252,10 +281,11 @@ impl Stream {
                 self.keys = Some(Arc::clone(node.of(join.transfer).ok_or(Refused)?));
                 self.number = join.session;
                 self.stage = Stage::Proof(join);
+                Ok(Said::Nothing)
             }
             Stage::Request => {
-                let from = self.open(plain)?;
-                let Ok(Some(Item::Message(Message::Request(request)))) = item(&plain[from..]) else {
+                let plain = self.open()?;
+                let Ok(Some(Item::Message(Message::Request(request)))) = item(&plain) else {
                     return Err(Refused);
                 };
                 let keys = self.keys.as_ref().ok_or(Refused)?;
@@ -263,32 +293,32 @@ impl Stream {
                     return Err(Refused);
                 }
                 self.stage = Stage::Sealed;
+                Ok(Said::Plain(plain))
             }
             Stage::Proof(join) => {
-                let from = self.open(plain)?;
+                let plain = self.open()?;
                 let mut said = Vec::with_capacity(JOIN);
                 encode(&Message::Join(join), &mut said);
                 let keys = self.keys.as_ref().ok_or(Refused)?;
                 // The sender repeats what the gateway says for it: the gateway can change nothing.
-                if !plain[from..].starts_with(&said) || !keys.begin(join.session) {
+                if !plain.starts_with(&said) || !keys.begin(join.session) {
                     return Err(Refused);
                 }
                 self.stage = Stage::Sealed;
+                Ok(Said::Plain(plain))
             }
-            Stage::Sealed => {
-                self.open(plain)?;
-            }
+            Stage::Sealed => Ok(Said::Plain(self.open()?)),
         }
-        Ok(None)
     }
 
-    /// Opens a record behind what is in `plain`; where that begins.
-    fn open(&mut self, plain: &mut Vec<u8>) -> Result<usize, Refused> {
+    /// What is in a record.
+    fn open(&mut self) -> Result<Vec<u8>, Refused> {
         let keys = self.keys.as_ref().ok_or(Refused)?;
-        let (from, sealed) = (plain.len(), &self.frame[LENGTH..]);
-        keys.agreed.ciphers[0].open(nonce(self.number, self.opened), &[], sealed, plain)?;
+        let sealed = &self.frame[LENGTH..];
+        let mut plain = Vec::with_capacity(sealed.len().saturating_sub(TAG));
+        keys.agreed.ciphers[0].open(nonce(self.number, self.opened), &[], sealed, &mut plain)?;
         self.opened += 1;
-        Ok(from)
+        Ok(plain)
     }
 
     /// The machine writes at most 65,519 octets: the record.
@@ -323,10 +353,10 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// What octets begin with.
+/// What octets begin with. No message to a node is longer than what is copied of them.
 fn item(octets: &[u8]) -> Result<Option<Item>, anabranch_wire::set::DecodeError> {
     let mut decoder = Decoder::of_node();
-    decoder.push(Bytes::copy_from_slice(octets));
+    decoder.push(Bytes::copy_from_slice(&octets[..octets.len().min(MAX_NODE_HEADER)]));
     decoder.next_item()
 }
 

@@ -1,12 +1,16 @@
 //! The library as C sees it: its header, its enemies, its size without an operating system.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::mem::{offset_of, size_of};
+use std::path::Path;
 use std::process::Command;
 
 use anabranch_node::api::{self, abort, kind, refuse};
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, bare_metal, file, library, program};
+
+use crate::noise;
 
 /// The names after `before` in a text, in alphabetical order, each once.
 fn names(text: &str, before: &str) -> Vec<String> {
@@ -121,29 +125,42 @@ fn the_header_lays_out_what_the_library_reads() {
     program(Kind::Plain, &[&source], &folder.path().join("layout"));
 }
 
+/// `hostile.c`, ready to be started with these rounds and this seed, by another program if `with` has one.
+fn hostile(kind: Kind, folder: &Path, with: &[&str], rounds: &str, seed: &str) -> Option<Command> {
+    let (linked, recording) = (folder.join("hostile"), folder.join("recording"));
+    program(kind, &[&file("tests/hostile.c")], &linked)?;
+    fs::write(&recording, noise::recording()).expect("it can be written");
+    let mut words = with.iter().map(OsStr::new).chain([linked.as_os_str()]);
+    let mut run = Command::new(words.next().expect("it has a name"));
+    run.args(words).args([rounds, seed]).arg(recording);
+    Some(run)
+}
+
 #[test]
 fn enemies_find_no_way_out_of_the_memory() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let hostile = folder.path().join("hostile");
-    let Some(()) = program(Kind::Plain, &[&file("tests/hostile.c")], &hostile) else { return };
-    for seed in ["1", "2", "3"] {
-        let run = Command::new(&hostile).args(["60", seed]).output().expect("it starts");
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert_eq!(run.status.code(), Some(0), "seed {seed}: {said}");
-        println!("seed {seed}: {}", said.lines().last().unwrap_or_default());
+    for (kind, rounds) in [(Kind::Plain, "60"), (Kind::Noise, "5")] {
+        for seed in ["1", "2", "3"] {
+            let Some(mut run) = hostile(kind, folder.path(), &[], rounds, seed) else { return };
+            let run = run.output().expect("it starts");
+            let said = String::from_utf8_lossy(&run.stdout);
+            assert_eq!(run.status.code(), Some(0), "{kind:?}, seed {seed}: {said}");
+            println!("{kind:?}, seed {seed}: {}", said.lines().last().unwrap_or_default());
+        }
     }
 }
 
 #[test]
 fn valgrind_finds_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let hostile = folder.path().join("hostile");
-    let Some(()) = program(Kind::Plain, &[&file("tests/hostile.c")], &hostile) else { return };
     let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
-    let mut run = Command::new(valgrind);
-    run.args(["--quiet", "--error-exitcode=99"]).arg(&hostile).args(["1", "4"]);
-    let run = run.output().expect("it starts");
-    assert_eq!(run.status.code(), Some(0), "{}", String::from_utf8_lossy(&run.stderr));
+    let valgrind = [valgrind.to_str().expect("text"), "--quiet", "--error-exitcode=99"];
+    for kind in [Kind::Plain, Kind::Noise] {
+        let Some(mut run) = hostile(kind, folder.path(), &valgrind, "1", "4") else { return };
+        let run = run.output().expect("it starts");
+        let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert_eq!(run.status.code(), Some(0), "{kind:?}: {said:?}");
+    }
 }
 
 /// Another library in Rust, with std, for the same C program.

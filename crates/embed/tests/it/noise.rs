@@ -28,6 +28,65 @@ fn encoded(message: &Message) -> Vec<u8> {
     octets
 }
 
+/// The node's keys, which `tests/hostile.c` has too.
+fn keys(sizes: &Sizes) -> Box<Keys> {
+    let entropy: small::Entropy = |octets| {
+        octets.fill(77);
+        Ok(())
+    };
+    let senders = Vec::from_iter([secret(1).public()]);
+    Keys::new(sizes, Some(secret(3)), Some(SharedKey::from_octets([5; 32])), senders, entropy)
+}
+
+/// The two ways in which a sender is known.
+fn acquaintances() -> [Acquaintance; 2] {
+    [Acquaintance::Known(secret(3).public()), Acquaintance::Shared(SharedKey::from_octets([5; 32]))]
+}
+
+fn file() -> Vec<u8> {
+    (0..LENGTH).map(|i| (i * 7) as u8).collect()
+}
+
+fn request(transfer: TransferId) -> Message {
+    let file =
+        FileIdentity { digest: Sha256::digest(file()).into(), signature: Some([9; 64]), discard: false };
+    let (length, plan) = (LENGTH as u64, Plan::Stripe);
+    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file) })
+}
+
+/// What honest senders say to the node of `tests/hostile.c`: the sender's public key; then, for each way of knowing each other, the
+/// control stream and a session, each behind the number of its octets.
+pub(crate) fn recording() -> Vec<u8> {
+    let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
+    let mut recording = secret(1).public().0.to_vec();
+    for (transfer, shows) in (1..).map(TransferId).zip(acquaintances()) {
+        let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
+        let mut node = Node::new(config).expect("these are possible").secured(keys(&sizes));
+        let stream = node.accepted(Instant::ZERO).expect("there is a place");
+        while node.poll().is_some() {}
+        let sender = SenderKeys::new(secret(1), shows, || 1);
+        let mut guard = Guard::control(&sender).expect("the key is one");
+        let mut control = transmitted(&mut guard);
+        let mut says = &control[..];
+        while let Ok(taken @ 1..) = node.data(Instant::ZERO, stream, says) {
+            says = &says[taken..];
+            while let Some(event) = node.poll() {
+                if let Event::Stream(Effect::Write { octets, .. }) = event {
+                    let _ = guard.read(octets).expect("the node has answered");
+                }
+            }
+        }
+        guard.write(encoded(&request(transfer)).into()).expect("it is not over");
+        control.extend(transmitted(&mut guard));
+        let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
+        for says in [control, session(&sender, join, &file(), sizes.buffer.into())] {
+            recording.extend((says.len() as u16).to_be_bytes());
+            recording.extend(says);
+        }
+    }
+    recording
+}
+
 struct World {
     node: Node,
     sizes: Sizes,
@@ -45,14 +104,7 @@ impl World {
         let reset = Vec::with_capacity(64);
         let before = in_use();
         let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
-        let senders = Vec::from_iter([secret(1).public()]);
-        let shared = Some(SharedKey::from_octets([5; 32]));
-        let entropy: small::Entropy = |octets| {
-            octets.fill(77);
-            Ok(())
-        };
-        let keys = Keys::new(sizes.buffer, Some(secret(3)), shared, senders, entropy);
-        let node = Node::new(config).expect("these are possible").secured(keys);
+        let node = Node::new(config).expect("these are possible").secured(keys(&sizes));
         Self { node, sizes, before, written, file, ended: false, reset }
     }
 
@@ -138,8 +190,7 @@ fn session(sender: &Arc<SenderKeys>, join: Join, file: &[u8], buffer: u64) -> Ve
 #[test]
 fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
     let mut random = Prng::new(7);
-    let file: Vec<u8> = (0..LENGTH).map(|i| (i * 7) as u8).collect();
-    let digest: [u8; 32] = Sha256::digest(&file).into();
+    let file = file();
     for run in 0..60u64 {
         let sizes = Sizes {
             buffer: random.range(LENGTH as u64..=20_000) as u32,
@@ -151,9 +202,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         };
         let mut world = World::new(sizes);
         let transfer = TransferId(run);
-        let shows =
-            [Acquaintance::Known(secret(3).public()), Acquaintance::Shared(SharedKey::from_octets([5; 32]))];
-        let shows = shows[random.below(2) as usize].clone();
+        let shows = acquaintances()[random.below(2) as usize].clone();
         let cut = random.range(1..=2000) as usize;
         let (sender, mut guard, first) = world.aside(|| {
             let sender = SenderKeys::new(secret(1), shows, || 1);
@@ -165,10 +214,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         let answer = world.say(control, &first, cut);
         let says = world.aside(|| {
             let _ = guard.read(answer.into()).expect("the node has answered");
-            let file = Some(FileIdentity { digest, signature: Some([9; 64]), discard: false });
-            let (length, plan) = (LENGTH as u64, Plan::Stripe);
-            let request = Request { version: VERSION, transfer, length, plan, file };
-            guard.write(encoded(&Message::Request(request)).into()).expect("it is not over");
+            guard.write(encoded(&request(transfer)).into()).expect("it is not over");
             transmitted(&mut guard)
         });
         world.say(control, &says, cut);

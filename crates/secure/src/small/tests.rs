@@ -24,7 +24,7 @@ fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
 
 fn node() -> Node {
     let shared = SharedKey::from_octets([5; KEY]);
-    Node::new(Some(secret(3)), Some(shared), vec![secret(1).public()], entropy)
+    Node::new(Some(secret(3)), Some(shared), vec![secret(1).public()], entropy, 4)
 }
 
 fn sender(own: u8, is_shared: bool) -> Arc<SenderKeys> {
@@ -62,11 +62,29 @@ fn read(
     octets: &[u8],
     cut: usize,
 ) -> Result<(Vec<u8>, Vec<u8>), Refused> {
-    let (mut plain, mut answers) = (Vec::new(), Vec::new());
-    for piece in octets.chunks(cut) {
-        answers.extend(stream.read(node, piece, &mut plain)?.into_iter().flatten());
+    let mut out = (Vec::new(), Vec::new());
+    read_into(stream, node, octets, cut, &mut out).map(|()| out)
+}
+
+fn read_into(
+    stream: &mut Stream,
+    node: &mut Node,
+    octets: &[u8],
+    cut: usize,
+    (plain, answers): &mut (Vec<u8>, Vec<u8>),
+) -> Result<(), Refused> {
+    for mut piece in octets.chunks(cut) {
+        while !piece.is_empty() {
+            let (taken, said) = stream.read(node, piece)?;
+            piece = &piece[taken..];
+            match said {
+                Said::Nothing => {}
+                Said::Answer(octets) => answers.extend(octets),
+                Said::Plain(octets) => plain.extend(octets),
+            }
+        }
     }
-    Ok((plain, answers))
+    Ok(())
 }
 
 /// A control stream whose request has come.
@@ -127,9 +145,10 @@ proptest! {
         let mut says = session(&sender, 0, 256, &[7; 300]);
         let at = at % says.len();
         says[at] ^= 1 << bit;
-        let mut plain = Vec::new();
+        let mut out = (Vec::new(), Vec::new());
         let mut stream = Stream::new(256);
-        let outcome = says.chunks(cut).try_for_each(|piece| stream.read(&mut node, piece, &mut plain).map(|_| ()));
+        let outcome = read_into(&mut stream, &mut node, &says, cut, &mut out);
+        let plain = out.0;
         // A length that has grown waits for octets that do not come.
         prop_assert!(outcome.is_err() || stream.end().is_err(), "octet {at}");
         let right = [encoded(&Message::Join(join(0))), vec![7; 300]].concat();
