@@ -19,6 +19,8 @@ mod greeting;
 mod guard;
 mod keys;
 mod layout;
+#[cfg(feature = "manifest")]
+pub mod manifest;
 #[cfg(feature = "std")]
 mod node;
 mod octets;

@@ -102,7 +102,12 @@ impl SigningKey {
 
     /// Signs a file.
     pub fn sign(&self, file: &FileDigest) -> Signature {
-        Signature(self.0.sign(&file.statement()).to_bytes())
+        self.sign_octets(&file.statement())
+    }
+
+    /// Signs a statement that says itself what it is.
+    pub(crate) fn sign_octets(&self, statement: &[u8]) -> Signature {
+        Signature(self.0.sign(statement).to_bytes())
     }
 
     pub(crate) fn octets(&self) -> &[u8; KEY] {
@@ -118,8 +123,12 @@ impl VerifyingKey {
 
     /// Whether this key's owner has signed `file`.
     pub fn has_signed(&self, file: &FileDigest, signature: &Signature) -> bool {
+        self.has_signed_octets(&file.statement(), signature)
+    }
+
+    pub(crate) fn has_signed_octets(&self, statement: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-        self.0.verify_strict(&file.statement(), &signature).is_ok()
+        self.0.verify_strict(statement, &signature).is_ok()
     }
 
     pub(crate) fn octets(&self) -> [u8; KEY] {

@@ -1,0 +1,368 @@
+//! Octets to manifests.
+
+use minicbor::Decoder;
+use minicbor::data::Type;
+use minicbor::decode::Error;
+use sha2::{Digest, Sha256};
+
+use super::{BadEnvelope, Envelope, MAX_COMPONENT, MAX_ENVELOPE, Manifest, Uuid, label};
+use crate::signature::FileDigest;
+
+type Read<T> = Result<T, BadEnvelope>;
+
+/// CBOR items one after another, of a part of the envelope that errors name.
+struct Items<'a> {
+    decoder: Decoder<'a>,
+    part: &'static str,
+}
+
+impl<'a> Items<'a> {
+    fn of(octets: &'a [u8], part: &'static str) -> Self {
+        Self { decoder: Decoder::new(octets), part }
+    }
+
+    const fn malformed(&self) -> BadEnvelope {
+        BadEnvelope::Malformed(self.part)
+    }
+
+    /// The next item, whose head must be the shortest that there is: minicbor takes any.
+    fn item<T>(&mut self, read: impl FnOnce(&mut Decoder<'a>) -> Result<T, Error>) -> Read<T> {
+        let rest = self.decoder.input().get(self.decoder.position()..).unwrap_or_default();
+        let argument = |n: usize| {
+            let octets = rest.get(1..=n)?;
+            Some(octets.iter().fold(0, |value: u64, octet| value << 8 | u64::from(*octet)))
+        };
+        let short = match rest.first().map_or(31, |head| head & 31) {
+            0..=23 => true,
+            24 => argument(1).is_some_and(|value| value >= 24),
+            25 => argument(2).is_some_and(|value| value > u64::from(u8::MAX)),
+            26 => argument(4).is_some_and(|value| value > u64::from(u16::MAX)),
+            27 => argument(8).is_some_and(|value| value > u64::from(u32::MAX)),
+            // Of a length that is not said, or reserved.
+            _ => false,
+        };
+        if short { read(&mut self.decoder).map_err(|_| self.malformed()) } else { Err(self.malformed()) }
+    }
+
+    fn uint(&mut self) -> Read<u64> {
+        self.item(Decoder::u64)
+    }
+
+    fn int(&mut self) -> Read<i64> {
+        self.item(Decoder::i64)
+    }
+
+    fn bytes(&mut self) -> Read<&'a [u8]> {
+        self.item(Decoder::bytes)
+    }
+
+    fn octets<const N: usize>(&mut self) -> Read<[u8; N]> {
+        self.bytes()?.try_into().map_err(|_| self.malformed())
+    }
+
+    /// A text, which nobody reads.
+    fn text(&mut self) -> Read<()> {
+        self.item(|decoder| decoder.str().map(drop))
+    }
+
+    /// suit-text, or what is left of it when it was cut off (section 8.6 of the draft).
+    fn text_or_its_digest(&mut self) -> Read<()> {
+        if self.decoder.datatype().is_ok_and(|it| it == Type::Bytes) {
+            return self.bytes().map(drop);
+        }
+        self.pair()?;
+        self.int()?;
+        self.bytes().map(drop)
+    }
+
+    fn array(&mut self) -> Read<u64> {
+        self.item(Decoder::array)?.ok_or(self.malformed())
+    }
+
+    fn pair(&mut self) -> Read<()> {
+        if self.array()? == 2 { Ok(()) } else { Err(self.malformed()) }
+    }
+
+    fn tag(&mut self, tag: u64) -> Read<()> {
+        let is = self.item(Decoder::tag)?.as_u64();
+        if is == tag { Ok(()) } else { Err(BadEnvelope::Unsupported("tag", number(is))) }
+    }
+
+    /// Each key of a map, in the order that is deterministic.
+    fn keys(&mut self, mut value: impl FnMut(&mut Self, u64) -> Read<()>) -> Read<()> {
+        let entries = self.item(Decoder::map)?.ok_or(self.malformed())?;
+        let mut last = None;
+        for _ in 0..entries {
+            let key = self.uint()?;
+            if last.is_some_and(|last| key <= last) {
+                return Err(self.malformed());
+            }
+            last = Some(key);
+            value(self, key)?;
+        }
+        Ok(())
+    }
+
+    fn has_more(&self) -> bool {
+        self.decoder.position() < self.decoder.input().len()
+    }
+
+    fn end(&self) -> Read<()> {
+        if self.has_more() { Err(self.malformed()) } else { Ok(()) }
+    }
+}
+
+/// For messages.
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// A SUIT_Digest by SHA-256.
+fn digest(octets: &[u8]) -> Read<[u8; 32]> {
+    let mut items = Items::of(octets, "a digest");
+    items.pair()?;
+    let algorithm = items.int()?;
+    if algorithm != label::SHA256 {
+        return Err(BadEnvelope::Unsupported("digest algorithm", algorithm));
+    }
+    let sha256 = items.octets()?;
+    items.end()?;
+    Ok(sha256)
+}
+
+/// Once, and not again.
+fn set<T>(place: &mut Option<T>, value: T, name: &'static str) -> Read<()> {
+    if place.replace(value).is_some() { Err(BadEnvelope::Twice(name)) } else { Ok(()) }
+}
+
+pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
+    if octets.len() > MAX_ENVELOPE {
+        return Err(BadEnvelope::TooLong);
+    }
+    let mut items = Items::of(octets, "the envelope");
+    items.tag(label::ENVELOPE)?;
+    let (mut authentication, mut manifest) = (None, None);
+    items.keys(|items, key| {
+        match key {
+            label::AUTHENTICATION => authentication = Some(items.bytes()?),
+            label::MANIFEST => {
+                let begin = items.decoder.position();
+                let content = items.bytes()?;
+                manifest = Some((&octets[begin..items.decoder.position()], content));
+            }
+            // Nobody needs it, and it may be cut off: nobody has signed that it is there.
+            label::TEXT => drop(items.bytes()?),
+            other => return Err(BadEnvelope::Unsupported("member of the envelope", number(other))),
+        }
+        Ok(())
+    })?;
+    items.end()?;
+    let authentication = authentication.ok_or(BadEnvelope::Missing("authentication wrapper"))?;
+    let (whole, content) = manifest.ok_or(BadEnvelope::Missing("manifest"))?;
+    let mut items = Items::of(authentication, "the authentication wrapper");
+    // The digest, and one block at least.
+    let blocks = match items.array()? {
+        0 | 1 => return Err(BadEnvelope::Missing("signature")),
+        n => n - 1,
+    };
+    let signed = items.bytes()?;
+    let rest = &authentication[items.decoder.position()..];
+    let mut reader = Blocks::new(rest);
+    for _ in 0..blocks {
+        reader.next()?.ok_or(items.malformed())?;
+    }
+    reader.items.end()?;
+    if digest(signed)? != *Sha256::digest(whole) {
+        return Err(BadEnvelope::Digest);
+    }
+    Ok(Envelope { manifest: self::manifest(content)?, digest: signed, blocks: rest })
+}
+
+/// The authentication blocks of an envelope.
+pub(super) struct Blocks<'a> {
+    items: Items<'a>,
+}
+
+/// One of them.
+pub(super) struct Block<'a> {
+    /// The protected header and the signature, if it is by Ed25519.
+    pub(super) ed25519: Option<(&'a [u8], [u8; 64])>,
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(octets: &'a [u8]) -> Self {
+        Self { items: Items::of(octets, "the authentication wrapper") }
+    }
+
+    /// The next; `None` after the last.
+    pub(super) fn next(&mut self) -> Read<Option<Block<'a>>> {
+        if !self.items.has_more() {
+            return Ok(None);
+        }
+        let mut items = Items::of(self.items.bytes()?, "a COSE_Sign1");
+        items.tag(label::SIGN1)?;
+        if items.array()? != 4 {
+            return Err(items.malformed());
+        }
+        let protected = items.bytes()?;
+        let mut header = Items::of(protected, "a protected header");
+        let algorithm = parameters(&mut header)?.ok_or(BadEnvelope::Missing("signature algorithm"))?;
+        header.end()?;
+        // An algorithm that nobody has signed counts for nothing.
+        if parameters(&mut items)?.is_some() {
+            return Err(BadEnvelope::Unsupported("unprotected header", number(label::ALGORITHM)));
+        }
+        // The payload is detached.
+        items.item(Decoder::null)?;
+        let signature = items.bytes()?;
+        items.end()?;
+        let ed25519 = match algorithm {
+            label::EDDSA | label::ED25519 => {
+                Some((protected, signature.try_into().map_err(|_| items.malformed())?))
+            }
+            _ => None,
+        };
+        Ok(Some(Block { ed25519 }))
+    }
+}
+
+/// The algorithm in a header of COSE, beside which there may be the name of a key.
+fn parameters(items: &mut Items<'_>) -> Read<Option<i64>> {
+    let mut algorithm = None;
+    items.keys(|items, key| match key {
+        label::ALGORITHM => items.int().map(|it| algorithm = Some(it)),
+        label::KEY_ID => items.bytes().map(drop),
+        other => Err(BadEnvelope::Unsupported("header", number(other))),
+    })?;
+    Ok(algorithm)
+}
+
+/// What commands have set.
+#[derive(Default)]
+struct Parameters {
+    vendor: Option<Uuid>,
+    class: Option<Uuid>,
+    image: Option<[u8; 32]>,
+    size: Option<u64>,
+    use_before: Option<u64>,
+}
+
+fn manifest(octets: &[u8]) -> Read<Manifest<'_>> {
+    let mut items = Items::of(octets, "the manifest");
+    let (mut version, mut sequence, mut component) = (None, None, None);
+    let mut set = Parameters::default();
+    items.keys(|items, key| {
+        match key {
+            label::VERSION => version = Some(items.uint()?),
+            label::SEQUENCE => sequence = Some(items.uint()?),
+            label::COMMON => component = common(items.bytes()?, &mut set)?,
+            label::REFERENCE_URI => items.text()?,
+            label::VALIDATE => sequence_of(items.bytes()?, "validate", &[label::IMAGE], &mut set)?,
+            // The push takes the place of the fetch.
+            label::INSTALL => {
+                let commands = [label::OVERRIDE, label::FETCH, label::IMAGE];
+                sequence_of(items.bytes()?, "install", &commands, &mut set)?;
+            }
+            label::TEXT => items.text_or_its_digest()?,
+            other => return Err(BadEnvelope::Unsupported("member of the manifest", number(other))),
+        }
+        if version.is_some_and(|version| version != 1) {
+            return Err(BadEnvelope::Unsupported("manifest version", version.map_or(0, number)));
+        }
+        Ok(())
+    })?;
+    items.end()?;
+    version.ok_or(BadEnvelope::Missing("manifest version"))?;
+    Ok(Manifest {
+        sequence: sequence.ok_or(BadEnvelope::Missing("sequence number"))?,
+        vendor: set.vendor.ok_or(BadEnvelope::Missing("vendor identifier"))?,
+        class: set.class.ok_or(BadEnvelope::Missing("class identifier"))?,
+        component: component.ok_or(BadEnvelope::Missing("component"))?,
+        file: FileDigest {
+            length: set.size.ok_or(BadEnvelope::Missing("image size"))?,
+            sha256: set.image.ok_or(BadEnvelope::Missing("image digest"))?,
+        },
+        use_before: set.use_before,
+    })
+}
+
+/// The component, of which there is one, with a name of one part.
+fn common<'a>(octets: &'a [u8], set: &mut Parameters) -> Read<Option<&'a [u8]>> {
+    let mut items = Items::of(octets, "the common section");
+    let mut component = None;
+    items.keys(|items, key| {
+        match key {
+            label::COMPONENTS => {
+                for (number_of, most) in [("number of components", 1), ("parts of a component's name", 1)] {
+                    let n = items.array()?;
+                    if n != most {
+                        return Err(BadEnvelope::Unsupported(number_of, number(n)));
+                    }
+                }
+                let name = items.bytes()?;
+                if !(1..=MAX_COMPONENT).contains(&name.len()) {
+                    return Err(BadEnvelope::Unsupported("length of a component's name", name.len() as i64));
+                }
+                component = Some(name);
+            }
+            label::SHARED => {
+                let commands =
+                    [label::OVERRIDE, label::VENDOR, label::CLASS, label::IMAGE, label::USE_BEFORE];
+                sequence_of(items.bytes()?, "the shared sequence", &commands, set)?;
+            }
+            other => return Err(BadEnvelope::Unsupported("member of the common section", number(other))),
+        }
+        Ok(())
+    })?;
+    items.end()?;
+    Ok(component)
+}
+
+/// A command sequence that may have these `commands`.
+fn sequence_of(octets: &[u8], part: &'static str, commands: &[u64], set: &mut Parameters) -> Read<()> {
+    let mut items = Items::of(octets, part);
+    let n = items.array()?;
+    if n == 0 || n % 2 != 0 {
+        return Err(items.malformed());
+    }
+    for _ in 0..n / 2 {
+        let command = items.int()?;
+        match u64::try_from(command).ok().filter(|command| commands.contains(command)) {
+            Some(label::OVERRIDE) => overrides(&mut items, set)?,
+            Some(condition) => {
+                // What is reported of it.
+                if items.uint()? > 15 {
+                    return Err(items.malformed());
+                }
+                // A condition on what was not set before fails (section 8.4.9 of the draft).
+                let (name, is_set) = match condition {
+                    label::VENDOR => ("vendor identifier", set.vendor.is_some()),
+                    label::CLASS => ("class identifier", set.class.is_some()),
+                    label::IMAGE => ("image digest", set.image.is_some()),
+                    label::USE_BEFORE => ("moment to use it before", set.use_before.is_some()),
+                    _ => ("", true),
+                };
+                if !is_set {
+                    return Err(BadEnvelope::Missing(name));
+                }
+            }
+            None => return Err(BadEnvelope::Unsupported("command", command)),
+        }
+    }
+    items.end()
+}
+
+fn overrides(items: &mut Items<'_>, into: &mut Parameters) -> Read<()> {
+    items.keys(|items, key| match key {
+        label::VENDOR if items.decoder.datatype().is_ok_and(|it| it == Type::Tag) => {
+            Err(BadEnvelope::Unsupported("vendor identifier by tag", 112))
+        }
+        label::VENDOR => set(&mut into.vendor, items.octets()?, "vendor identifier"),
+        label::CLASS => set(&mut into.class, items.octets()?, "class identifier"),
+        label::IMAGE => set(&mut into.image, digest(items.bytes()?)?, "image digest"),
+        label::USE_BEFORE => set(&mut into.use_before, items.uint()?, "moment to use it before"),
+        label::SIZE => set(&mut into.size, items.uint()?, "image size"),
+        label::URI => items.text(),
+        other => Err(BadEnvelope::Unsupported("parameter", number(other))),
+    })
+}

@@ -1,0 +1,86 @@
+//! Manifests to octets.
+
+use alloc::vec::Vec;
+use core::convert::Infallible;
+
+use minicbor::Encoder;
+use minicbor::data::Tag;
+use minicbor::encode::Error;
+use sha2::{Digest, Sha256};
+
+use super::{Manifest, label};
+use crate::signature::SigningKey;
+
+type Written = Result<(), Error<Infallible>>;
+
+/// Which records of a condition are reported: all, as the examples of the draft have it. Nothing is reported here.
+const POLICY: u8 = 15;
+
+fn cbor(write: impl FnOnce(&mut Encoder<Vec<u8>>) -> Written) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new());
+    write(&mut encoder).expect("a vector takes everything");
+    encoder.into_writer()
+}
+
+/// A SUIT_Digest.
+fn digest(sha256: &[u8]) -> Vec<u8> {
+    cbor(|e| e.array(2)?.i64(label::SHA256)?.bytes(sha256)?.ok())
+}
+
+/// What an Ed25519 signature is over: COSE's Sig_structure (RFC 9052, section 4.4).
+pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
+    cbor(|e| e.array(4)?.str("Signature1")?.bytes(protected)?.bytes(&[])?.bytes(payload)?.ok())
+}
+
+impl Manifest<'_> {
+    /// The envelope with this manifest, signed, encoded deterministically.
+    pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
+        let manifest = cbor(|e| e.bytes(&self.octets())?.ok());
+        // Over the byte string with its head (section 8.3 of the draft).
+        let digest = digest(&Sha256::digest(&manifest));
+        let protected = cbor(|e| e.map(1)?.u64(label::ALGORITHM)?.i64(label::EDDSA)?.ok());
+        let signature = key.sign_octets(&statement(&protected, &digest));
+        let block = cbor(|e| {
+            e.tag(Tag::new(label::SIGN1))?.array(4)?.bytes(&protected)?;
+            e.map(0)?.null()?.bytes(&signature.0)?.ok()
+        });
+        let authentication = cbor(|e| e.array(2)?.bytes(&digest)?.bytes(&block)?.ok());
+        let mut envelope = cbor(|e| {
+            e.tag(Tag::new(label::ENVELOPE))?.map(2)?;
+            e.u64(label::AUTHENTICATION)?.bytes(&authentication)?.u64(label::MANIFEST)?.ok()
+        });
+        envelope.extend_from_slice(&manifest);
+        envelope
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let common = cbor(|e| {
+            e.map(2)?.u64(label::COMPONENTS)?.array(1)?.array(1)?.bytes(self.component)?;
+            e.u64(label::SHARED)?.bytes(&self.shared())?.ok()
+        });
+        let validate = cbor(|e| e.array(2)?.u64(label::IMAGE)?.u8(POLICY)?.ok());
+        cbor(|e| {
+            e.map(4)?.u64(label::VERSION)?.u8(1)?.u64(label::SEQUENCE)?.u64(self.sequence)?;
+            e.u64(label::COMMON)?.bytes(&common)?.u64(label::VALIDATE)?.bytes(&validate)?.ok()
+        })
+    }
+
+    /// The shared sequence: parameters, and the conditions that make a device look at them.
+    fn shared(&self) -> Vec<u8> {
+        let expires = u64::from(self.use_before.is_some());
+        cbor(|e| {
+            e.array(6 + 2 * expires)?.u64(label::OVERRIDE)?.map(4 + expires)?;
+            e.u64(label::VENDOR)?.bytes(&self.vendor)?.u64(label::CLASS)?.bytes(&self.class)?;
+            e.u64(label::IMAGE)?.bytes(&digest(&self.file.sha256))?;
+            if let Some(end) = self.use_before {
+                e.u64(label::USE_BEFORE)?.u64(end)?;
+            }
+            e.u64(label::SIZE)?.u64(self.file.length)?;
+            e.u64(label::VENDOR)?.u8(POLICY)?.u64(label::CLASS)?.u8(POLICY)?;
+            if self.use_before.is_some() {
+                e.u64(label::USE_BEFORE)?.u8(POLICY)?;
+            }
+            e.ok()
+        })
+    }
+}
