@@ -15,6 +15,7 @@ mod set_header;
 mod set_machines;
 mod set_nonces;
 mod sockbuf;
+mod suit_manifest;
 mod tcp_input;
 mod wifi_frame;
 
@@ -44,6 +45,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "set_guard", run: set_guard::run, max_len: 2048 },
     Target { name: "set_header", run: set_header::run, max_len: 2048 },
     Target { name: "set_nonces", run: set_nonces::run, max_len: 1024 },
+    Target { name: "suit_manifest", run: suit_manifest::run, max_len: 1200 },
     Target { name: "set_machines", run: set_machines::run, max_len: 4096 },
     Target { name: "rdca_wire", run: rdca_wire::run, max_len: 512 },
     Target { name: "rdca_machines", run: rdca_machines::run, max_len: 4096 },

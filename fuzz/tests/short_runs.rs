@@ -109,6 +109,11 @@ fn set_header() {
 }
 
 #[test]
+fn suit_manifest() {
+    short_run("suit_manifest", 10_000);
+}
+
+#[test]
 fn set_machines() {
     short_run("set_machines", 2_000);
 }
