@@ -24,6 +24,7 @@ local REASONS = {
 -- With reason 4, the number after it.
 local WHY = {
     [0] = "not told", [1] = "too large", [2] = "no room", [3] = "wrong digest", [4] = "no trusted signature", [5] = "not kept",
+    [6] = "rollback", [7] = "another device", [8] = "expired", [9] = "no whole image",
 }
 local STATUSES = { [0] = "open", [1] = "unreachable", [2] = "forbidden", [3] = "congested" }
 -- A stream of an encrypted transfer begins with 0xb0 and one of these, and the length of what Noise says.
@@ -63,6 +64,8 @@ local f = {
     discard = ProtoField.bool("anabranch.request.discard", "Discard an unfinished file", 8, nil, 0x02),
     digest = ProtoField.bytes("anabranch.request.digest", "SHA-256 of the file"),
     signature = ProtoField.bytes("anabranch.request.signature", "Signature"),
+    manifest_length = ProtoField.uint64("anabranch.request.manifest_length", "Length of the manifest", base.DEC),
+    manifest = ProtoField.bytes("anabranch.request.manifest", "Manifest (SUIT envelope)"),
     buffer = ProtoField.uint64("anabranch.accept.buffer", "Receive buffer", base.DEC),
     rows = ProtoField.uint8("anabranch.accept.rows", "Gateways", base.DEC),
     row = ProtoField.none("anabranch.gateway", "Gateway"),
@@ -209,15 +212,12 @@ end
 local read = {}
 
 read[REQUEST] = function(r, flags)
-    -- Bit 2: the identity of the file follows the length.
-    if flags >= 8 then
-        r:bad("flags of a request")
-    end
+    -- Bit 2: the identity of the file follows the length. Bit 3: a manifest does, behind it.
     local plan = r:plan(flags % 4)
     r:uint(f.version, 1)
     r:take(f.transfer, 8)
     local length = r:varint(f.length)
-    if flags >= 4 then
+    if flags % 8 >= 4 then
         local options = r:uint(f.options, 1)
         if options >= 4 then
             r:bad("options of a file")
@@ -230,6 +230,13 @@ read[REQUEST] = function(r, flags)
         if options % 2 == 1 then
             r:take(f.signature, 64)
         end
+    end
+    if flags >= 8 then
+        local octets = tonumber(tostring(r:varint(f.manifest_length)))
+        if octets < 1 or octets > 1024 then
+            r:bad("length of a manifest")
+        end
+        r:take(f.manifest, octets)
     end
     return string.format("%s octets, %s", tostring(length), plan)
 end

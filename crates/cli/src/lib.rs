@@ -23,7 +23,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anabranch_deploy::error::Error;
-use anabranch_deploy::{config, gateway, key, node};
+use anabranch_deploy::{config, gateway, key, manifest, node};
 use anabranch_sim::scenario::Policies;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -64,6 +64,9 @@ pub enum Command {
     /// Make keys of senders, gateways and nodes, and sign files
     #[command(subcommand)]
     Key(key::Command),
+    /// Sign manifests of firmware, and check them
+    #[command(subcommand)]
+    Manifest(manifest::Command),
     /// Simulate a scenario file
     Run(run::Arguments),
     /// Make a page that replays a run: its network with packets moving, windows, queues, where losses were repaired
@@ -83,6 +86,7 @@ impl Command {
             Self::Gateway(arguments) => gateway::main(arguments),
             Self::Node(arguments) => node::main(arguments),
             Self::Key(command) => key::main(&command),
+            Self::Manifest(command) => manifest::main(&command),
             Self::Run(arguments) => run::main(&arguments, policies),
             Self::View(arguments) => view::main(&arguments, policies),
             Self::Emulate(arguments) => emulate::main(&arguments, policies),

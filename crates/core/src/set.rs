@@ -31,8 +31,8 @@ pub mod striping;
 pub mod tcp_manager;
 
 pub use anabranch_wire::set::{
-    Energy, FileIdentity, Gateway, Layout, MAX_GATEWAYS, MAX_NODE_HEADER, Neighbour, Plan, RefuseReason,
-    Request, SetAckStatus, TransferId,
+    Energy, FileIdentity, Gateway, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NODE_HEADER, Neighbour, Plan,
+    RefuseReason, Request, SetAckStatus, TransferId,
 };
 pub use file::File;
 pub use machine::Machine;

@@ -14,11 +14,16 @@ use crate::log::Entry;
 /// The highest number of each sender. One is enough: numbers grow.
 type Floors = BTreeMap<PublicKey, u64>;
 
+/// The folder of `--state`, systemd's `$STATE_DIRECTORY` or the usual one.
+pub(crate) fn state_folder(said: Option<&Path>) -> Option<PathBuf> {
+    let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
+    said.map(Path::to_owned).or(given).or_else(usual_folder)
+}
+
 /// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY` or the usual folder, and what
 /// stores more; `None` if nothing can be stored there, which is said.
 pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<(Floors, Ledger)> {
-    let given = std::env::var_os("STATE_DIRECTORY").map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = said.map(Path::to_owned).or(given).or_else(usual_folder);
+    let folder = state_folder(said);
     let own = own.to_string();
     let name = own.trim_start_matches("x25519:").get(..16).unwrap_or_default();
     let stored = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {

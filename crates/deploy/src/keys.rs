@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use anabranch_net::set::{KnownGateway, greeting_number};
 use anabranch_secure::{
-    Acquaintance, BadKey, Doorkeeper, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys, SharedKey,
-    Signature, VerifyingKey, WhoMay,
+    Acquaintance, BadKey, Doorkeeper, FileDigest, KeyText, NodeKeys, PublicKey, SecretKey, SenderKeys,
+    SharedKey, Signature, VerifyingKey, WhoMay,
 };
 
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::greetings;
 use crate::log::Entry;
+use crate::{greetings, manifest};
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,8 +65,8 @@ pub struct OfNode {
     /// as text or in a file, which may be empty
     #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', conflicts_with = "insecure")]
     revoked: Vec<String>,
-    /// Store here which greetings were seen, so that none is answered again after a restart [default: $STATE_DIRECTORY,
-    /// $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
+    /// Store here which greetings were seen, so that none is answered again after a restart, and the highest sequence number of
+    /// manifests [default: $STATE_DIRECTORY, $XDG_STATE_HOME/anabranch or ~/.local/state/anabranch]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Take files from anybody, and encrypt nothing: for networks whose every host is trusted
@@ -97,22 +97,18 @@ impl OfNode {
     /// Whose signatures it wants; nobody's if there are none.
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
         let revoked = revoked(&self.revoked)?;
-        let keys = self.signers.iter().map(|text| {
-            all(text, in_file)?
-                .into_iter()
-                .map(|key| match key {
-                    KeyText::Verifying(key) => Ok(key),
-                    other => Err(wrong(text, "ed25519", other.kind())),
-                })
-                .collect::<Result<Vec<_>, _>>()
-        });
-        let mut keys = keys.collect::<Result<Vec<_>, _>>()?.concat();
+        let mut keys = verifying(&self.signers)?;
         keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
         if keys.is_empty() && !self.signers.is_empty() {
             // Without signers the node would take unsigned files.
             return Err(Error::input("--revoked has all keys of --signers").with_hint("name another signer"));
         }
         Ok(keys)
+    }
+
+    /// The folder for what must outlast a restart.
+    pub(crate) fn state(&self) -> Option<PathBuf> {
+        greetings::state_folder(self.state.as_deref())
     }
 
     /// Refuses what was said before the node was started.
@@ -122,6 +118,18 @@ impl OfNode {
             keys.remember(floors, ledger);
         }
     }
+}
+
+/// Signers' public keys, each as text or in a file.
+pub(crate) fn verifying(texts: &[String]) -> Result<Vec<VerifyingKey>, Error> {
+    let keys = texts.iter().map(|text| {
+        let keys = all(text, in_file)?.into_iter().map(|key| match key {
+            KeyText::Verifying(key) => Ok(key),
+            other => Err(wrong(text, "ed25519", other.kind())),
+        });
+        keys.collect::<Result<Vec<_>, _>>()
+    });
+    Ok(keys.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// What a gateway wants to know of those whom it serves.
@@ -189,6 +197,9 @@ pub struct OfSender {
     /// The signature of the file, for nodes that take only what is signed: a file that `anabranch key sign` has made
     #[arg(long, value_name = "FILE", requires = "to")]
     signature: Option<PathBuf>,
+    /// The manifest of the file, for nodes with --vendor and --class: a file that `anabranch manifest create` has made
+    #[arg(long, value_name = "FILE", requires = "to")]
+    manifest: Option<PathBuf>,
     /// Encrypt nothing: for networks whose every host is trusted
     #[arg(long, requires = "to", conflicts_with_all = ["key", "node_key", "psk"])]
     insecure: bool,
@@ -198,6 +209,11 @@ impl OfSender {
     /// The file's signature, if there is one.
     pub(crate) fn signature(&self) -> Result<Option<[u8; 64]>, Error> {
         self.signature.as_deref().map(|path| read_signature(path).map(|signature| signature.0)).transpose()
+    }
+
+    /// The manifest of `file`, if there is one.
+    pub(crate) fn manifest(&self, file: &FileDigest) -> Result<Option<Vec<u8>>, Error> {
+        self.manifest.as_deref().map(|path| manifest::for_file(path, file)).transpose()
     }
 
     /// `None` if nothing is encrypted.

@@ -21,6 +21,8 @@ mod greetings;
 pub mod key;
 pub mod keys;
 mod log;
+pub mod manifest;
+mod mcuboot;
 mod metrics;
 pub mod node;
 pub mod output;

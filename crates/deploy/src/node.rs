@@ -1,7 +1,9 @@
 //! `anabranch node`: receive files from senders, through gateways.
 
+mod device;
 mod disk;
 mod journal;
+mod sequence;
 mod sink;
 
 use std::cell::RefCell;
@@ -20,7 +22,8 @@ use anabranch_units::Size;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use self::sink::{Limits, Output};
+use self::device::OfDevice;
+use self::sink::{Images, Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::folder;
@@ -55,6 +58,8 @@ pub struct Arguments {
     pipe: Option<String>,
     #[command(flatten)]
     keys: OfNode,
+    #[command(flatten)]
+    device: OfDevice,
     /// Put a file together in this folder before the command is started. A push that is interrupted then goes on where it
     /// was; without, it begins anew
     #[arg(long, value_name = "DIR", requires = "pipe")]
@@ -116,19 +121,25 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
     let address = arguments.listen.resolve(NODE_PORT)?;
     let config = config(&arguments, address)?;
     let signers = arguments.keys.signers()?;
+    let device = arguments.device.device()?;
+    let images = if arguments.device.mcuboot { Images::Mcuboot } else { Images::Any };
     if arguments.check {
         return service::checked("node");
     }
     if let Some(keys) = &config.who {
         arguments.keys.remember(keys, address.port());
     }
-    let output =
+    let mut output =
         Output::new(arguments.out.as_deref(), arguments.pipe.as_deref(), arguments.spool.as_deref())?
             .signed_by(signers)?
+            .only(images)?
             .within(Limits {
                 size: arguments.max_size.map_or(u64::MAX, |size| size.0),
                 reserve: arguments.reserve.0,
             });
+    if let Some(device) = device {
+        output = output.for_device(device, arguments.keys.state().as_deref())?;
+    }
     service::runtime()?.block_on(async {
         let (mut signals, mut hangup) = Signals::of_service()?;
         let (insecure, keys, signers) = (config.who.is_none(), config.who.clone(), output.signers());
@@ -372,6 +383,9 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
         RefuseReason::TooLarge => "it is longer than --max-size allows".to_owned(),
         RefuseReason::NoRoom => "there is no room for it, beside the --reserve".to_owned(),
         RefuseReason::Signature => "it bears no signature of one of --signers".to_owned(),
+        RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
+        RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
+        RefuseReason::Expired => "its manifest has expired".to_owned(),
         _ => "it is not taken".to_owned(),
     }
 }

@@ -147,6 +147,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
     let discard = arguments.restart;
     let signature = arguments.keys.signature()?;
     config.set.file = Some(FileIdentity { digest: digest.sha256, signature, discard });
+    config.manifest = arguments.keys.manifest(&digest)?.map(Into::into);
     config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);
@@ -218,7 +219,7 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
         } else {
             output::text(&report.to_string())?
         }
-        verdict(&push, length)
+        verdict(&push, length, &config)
     })
 }
 
@@ -278,7 +279,7 @@ fn transfer() -> Result<TransferId, Error> {
     Ok(TransferId(u64::from_ne_bytes(octets)))
 }
 
-fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
+fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
     let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
     let refused = |with: SetAckStatus| {
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
@@ -302,6 +303,9 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
     }
     let got = format!("{} of {octets} octets were delivered", push.delivered());
     let hint = match failure {
+        Failure::NodeUnreachable if config.manifest.is_some() => {
+            "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
+        }
         Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
         Failure::NoGateway => "name some with --via, or start the node with --gateways",
         Failure::Refused(RefuseReason::Busy) => {
@@ -317,8 +321,23 @@ fn verdict(push: &Push, octets: u64) -> Result<(), Error> {
         Failure::Refused(RefuseReason::Digest) => {
             "the node has thrown it away; if the file has changed since, `--restart` pushes it as it is now"
         }
+        Failure::Refused(RefuseReason::Signature) if config.manifest.is_some() => {
+            "make one with `anabranch manifest create` and a key of the node's --signers"
+        }
         Failure::Refused(RefuseReason::Signature) => {
-            "make one with `anabranch key sign` and a key of the node's --signers, and name it with --signature"
+            "make one with `anabranch key sign` and a key of the node's --signers, and name it with --signature; a node with --vendor wants `anabranch manifest create` and --manifest"
+        }
+        Failure::Refused(RefuseReason::Rollback) => {
+            "`anabranch manifest create --sequence N` with a higher number lets an older file follow a later one"
+        }
+        Failure::Refused(RefuseReason::WrongDevice) => {
+            "`anabranch manifest show` says for whom it is; make one for this node with --vendor, --class and --component"
+        }
+        Failure::Refused(RefuseReason::Expired) => {
+            "make another manifest; if this one should still hold, is the node's clock right?"
+        }
+        Failure::Refused(RefuseReason::Image) => {
+            "sign the file with `imgtool sign`, without --pad and --encrypt; the node says what is wrong with it"
         }
         Failure::Unfinished(_) => {
             "let that push come to its end, or throw those octets away with `--restart`"

@@ -363,7 +363,7 @@ impl Node {
     /// Whether a sender offers a file that the program has not heard of. One that does not say which file it is cannot be
     /// checked, and is refused.
     fn tell(&mut self) -> Option<Event> {
-        let Some(Request { transfer, file, .. }) = self.receiver.asked().copied() else {
+        let Some(&Request { transfer, file, .. }) = self.receiver.asked() else {
             self.told = false;
             return None;
         };

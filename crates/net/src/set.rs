@@ -26,7 +26,7 @@ pub use crate::clock::{greeting_number, unix_time};
 pub use self::allow::{Allow, BadAllow};
 pub use self::driver::LineError;
 pub use self::gateway::{Gateway, GatewayConfig, GatewayEvent, Gauges};
-pub use self::node::{Announced, Node, NodeConfig, NodeEvent, Offer, Sink, Verdict};
+pub use self::node::{Announced, Node, NodeConfig, NodeEvent, Offer, Refusal, Sink, Verdict};
 pub use self::options::SocketOptions;
 pub use self::push::{Push, PushConfig, PushFile};
 pub use self::security::RefusedCounters;

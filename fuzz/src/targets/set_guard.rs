@@ -73,8 +73,14 @@ impl World {
     /// A session whose transfer was asked for, and that has said so.
     fn session(&self) -> Guard {
         let (mut a, mut b) = (self.control(), Guard::node(&self.node));
-        let request =
-            Request { version: VERSION, transfer: TRANSFER, length: 1 << 20, plan: Plan::Stripe, file: None };
+        let request = Request {
+            version: VERSION,
+            transfer: TRANSFER,
+            length: 1 << 20,
+            plan: Plan::Stripe,
+            file: None,
+            manifest: None,
+        };
         a.write(encoded(&Message::Request(request))).expect("it may write");
         b.read(sent(&mut a)).expect("it holds");
         a.read(sent(&mut b)).expect("it holds");

@@ -73,6 +73,9 @@ pub struct ReceiverConfig {
     pub ack_delay: Duration,
     /// A transfer without news for so long makes way for another.
     pub idle: Duration,
+    /// Octets of a manifest that a request may have: each connection may take so much more memory. A request with a longer one
+    /// resets its connection.
+    pub manifest: usize,
 }
 
 impl Default for ReceiverConfig {
@@ -96,6 +99,7 @@ impl Default for ReceiverConfig {
             ack_every: 2 * 1440,
             ack_delay: Duration::from_millis(40),
             idle: Duration::from_secs(60),
+            manifest: 0,
         }
     }
 }
@@ -209,7 +213,7 @@ impl Receiver {
     pub fn handle_accepted(&mut self, _now: Instant) -> StreamId {
         let stream = StreamId(self.next_stream);
         self.next_stream += 1;
-        self.streams.insert(stream, Role::Fresh(Decoder::of_node()));
+        self.streams.insert(stream, Role::Fresh(Decoder::of_node_with(self.config.manifest)));
         let octets = self.config.first_window.min(self.config.buffer);
         self.effects.push_back(Effect::LimitReceive { stream, octets });
         stream

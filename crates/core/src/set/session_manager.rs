@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
+use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
@@ -75,6 +76,10 @@ const fn why(reason: RefuseReason) -> &'static str {
         RefuseReason::Digest => "the octets that arrived do not have the file's SHA-256",
         RefuseReason::Signature => "the file bears no signature that it trusts",
         RefuseReason::Failed => "it could not keep what arrived",
+        RefuseReason::Rollback => "it has taken a later version of the file",
+        RefuseReason::WrongDevice => "the file is for another vendor, class or component",
+        RefuseReason::Expired => "the manifest of the file has expired there",
+        RefuseReason::Image => "the file is no whole image for its boot loader",
     }
 }
 
@@ -145,6 +150,8 @@ pub struct Sender {
     transfer: TransferId,
     /// Gateways that the owner has named, instead of the node's table.
     via: Vec<Gateway>,
+    /// What a signer says of the file.
+    manifest: Option<Bytes>,
     /// The one sender buffer.
     file: File,
     phase: Phase,
@@ -212,6 +219,7 @@ impl Sender {
             node,
             transfer,
             via: Vec::new(),
+            manifest: None,
             file,
             phase: Phase::Requesting(Control::idle(now)),
             sessions: Vec::new(),
@@ -243,6 +251,12 @@ impl Sender {
         };
         sender.dial_control(now);
         sender
+    }
+
+    /// The node gets this with the request: what a signer says of the file, at most [`MAX_MANIFEST`](crate::set::MAX_MANIFEST)
+    /// octets, for nodes that ask for it. To be called before anything else; a node that knows no manifests resets the stream.
+    pub fn bring(&mut self, manifest: Option<Bytes>) {
+        self.manifest = manifest;
     }
 
     /// Goes through these gateways, whatever table the node has; the table decides if there are none. To be called before

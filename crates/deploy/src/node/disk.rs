@@ -48,7 +48,7 @@ impl Beside {
             let _ = fs::set_permissions(&self.part, Permissions::from_mode(MODE));
         })?;
         self.part_file = None;
-        self.sync_names()
+        sync_names(&self.part)
     }
 
     /// Allocates the part's blocks for `length` octets, where the file system can. Its length stays: that says what has come.
@@ -71,11 +71,6 @@ impl Beside {
         fs::remove_file(&self.part)
     }
 
-    /// A name is there after a power cut once its folder is written.
-    fn sync_names(&self) -> io::Result<()> {
-        File::open(folder(&self.part))?.sync_all()
-    }
-
     fn part_file(&mut self) -> io::Result<&File> {
         if self.part_file.is_none() {
             let mut options = File::options();
@@ -92,6 +87,22 @@ impl Beside {
         }
         self.journal_file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
     }
+}
+
+/// Puts this in the place of a file, whole or not at all, and forces it and the names to the disk.
+pub(super) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
+    // Always the same name: one that a power cut has left is written over.
+    let new = path.with_added_extension("new");
+    let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
+    file.write_all(octets)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    sync_names(path)
+}
+
+/// A name is there after a power cut once its folder is written.
+fn sync_names(path: &Path) -> io::Result<()> {
+    File::open(folder(path))?.sync_all()
 }
 
 /// What comes is its owner's alone until it has its place.
@@ -115,13 +126,7 @@ impl Disk for Beside {
 
     fn replace_journal(&mut self, octets: &[u8]) -> io::Result<()> {
         self.journal_file = None;
-        // Always the same name: one that a power cut has left is written over.
-        let new = self.journal.with_added_extension("new");
-        let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
-        file.write_all(octets)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.journal)?;
-        self.sync_names()
+        replace(&self.journal, octets)
     }
 
     fn part_length(&mut self) -> io::Result<u64> {

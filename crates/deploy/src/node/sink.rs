@@ -6,11 +6,10 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_core::set::{RefuseReason, TransferId};
-use anabranch_net::set::{Offer, Sink, Verdict};
-use anabranch_secure::{FileDigest, Signature, VerifyingKey};
+use anabranch_net::set::{Offer, Refusal, Sink, Verdict};
+use anabranch_secure::VerifyingKey;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
@@ -18,17 +17,21 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::time::{Duration, Instant};
 
+use super::device::{Admission, OwnDevice, Signers};
 use super::disk::Beside;
 use super::journal::{Found, Journal, Subject};
 use crate::error::Error;
 use crate::files::{Temporary, check_writable, folder, is_in_place, open_in_place};
+use crate::mcuboot::{self, BadImage};
 use crate::output::hex;
 
 /// A node's output.
 #[derive(Debug)]
 pub(super) struct Output {
     to: To,
-    signers: Signers,
+    admission: Admission,
+    /// Whether files are checked before they are handed on.
+    images: Images,
     limits: Limits,
     /// The SHA-256 that the present file is said to have.
     expected: Option<[u8; 32]>,
@@ -36,6 +39,43 @@ pub(super) struct Output {
     coming: Option<Coming>,
     sha256: Sha256,
 }
+
+/// Which files are handed on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Images {
+    Any,
+    /// Whole images for the boot loader MCUboot, of no lower version than the one that is there.
+    Mcuboot,
+}
+
+impl Images {
+    /// Everything is here: may it go to its place? Otherwise it is thrown away.
+    fn look_at(self, partial: &mut Partial, place: Option<&Path>) -> io::Result<()> {
+        if self == Self::Any {
+            return Ok(());
+        }
+        let mut part = File::open(partial.journal.disk().part())?;
+        let refusal = match mcuboot::check(&mut part, partial.subject.length) {
+            Err(BadImage::Read(error)) => return Err(error),
+            Err(error) => Refusal { reason: RefuseReason::Image, message: error.to_string() },
+            Ok(image) => {
+                // What is there may be no image: nothing is newer then.
+                let there = place.and_then(|place| mcuboot::header(&mut File::open(place).ok()?).ok());
+                match there {
+                    Some(there) if there.version > image.version => Refusal {
+                        reason: RefuseReason::Rollback,
+                        message: format!("version {}: {} is there already", image.version, there.version),
+                    },
+                    _ => return Ok(()),
+                }
+            }
+        };
+        partial.journal.throw_away()?;
+        Err(refusal.into())
+    }
+}
+
+const WHOLE: &str = "with --pipe, give a --spool; otherwise an --out that is a file";
 
 /// What may come.
 #[derive(Clone, Copy, Debug)]
@@ -159,17 +199,6 @@ impl Drop for Running {
     }
 }
 
-/// Whose signatures a node wants, which may change while it runs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Signers(Arc<RwLock<Vec<VerifyingKey>>>);
-
-impl Signers {
-    /// From the next file on. A node that wants signatures does not stop doing so.
-    pub(super) fn set(&self, signers: Vec<VerifyingKey>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = signers;
-    }
-}
-
 impl Output {
     /// A command if there is one, a file otherwise.
     pub(super) fn new(out: Option<&Path>, pipe: Option<&str>, spool: Option<&Path>) -> Result<Self, Error> {
@@ -192,7 +221,8 @@ impl Output {
         let limits = Limits { size: u64::MAX, reserve: 0 };
         Ok(Self {
             to,
-            signers: Signers::default(),
+            admission: Admission::default(),
+            images: Images::Any,
             limits,
             expected: None,
             coming: None,
@@ -207,33 +237,41 @@ impl Output {
 
     /// Takes only files that one of `signers` has signed, if there are any.
     pub(super) fn signed_by(mut self, signers: Vec<VerifyingKey>) -> Result<Self, Error> {
-        // A command that gets octets as they come would have them before it is known that they are those that were signed.
-        let whole = matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. });
-        if !signers.is_empty() && !whole {
+        if !signers.is_empty() && !self.is_whole() {
             return Err(Error::input(
                 "--signers: here octets would be handed on before they are known to be signed",
             )
-            .with_hint("with --pipe, give a --spool; otherwise an --out that is a file"));
+            .with_hint(WHOLE));
         }
-        self.signers = Signers(Arc::new(RwLock::new(signers)));
+        self.admission.signers = Signers::new(signers);
         Ok(self)
+    }
+
+    /// Takes only files with a manifest for this device; the numbers of those that were taken are in `state`.
+    pub(super) fn for_device(mut self, device: OwnDevice, state: Option<&Path>) -> Result<Self, Error> {
+        self.admission.for_device(device, state)?;
+        Ok(self)
+    }
+
+    /// Takes only what `images` says.
+    pub(super) fn only(self, images: Images) -> Result<Self, Error> {
+        if images == Images::Mcuboot && !self.is_whole() {
+            return Err(Error::input(
+                "--mcuboot: here octets would be handed on before they are known to be an image",
+            )
+            .with_hint(WHOLE));
+        }
+        Ok(Self { images, ..self })
     }
 
     /// Changes whose signatures it wants.
     pub(super) fn signers(&self) -> Signers {
-        self.signers.clone()
+        self.admission.signers.clone()
     }
 
-    /// Whether one of the signers has signed it, where that matters.
-    fn is_wanted(&self, offer: &Offer) -> bool {
-        let signed = offer.file.and_then(|file| {
-            let digest = FileDigest { length: offer.length, sha256: file.digest };
-            file.signature.map(|signature| (digest, Signature(signature)))
-        });
-        let holds =
-            |key: &VerifyingKey| signed.is_some_and(|(file, signature)| key.has_signed(&file, &signature));
-        let signers = self.signers.0.read().unwrap_or_else(PoisonError::into_inner);
-        signers.is_empty() || signers.iter().any(holds)
+    /// A command that gets octets as they come would have them before it is known that they are those that were announced.
+    fn is_whole(&self) -> bool {
+        matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. })
     }
 
     /// Of what has come of the present file.
@@ -329,8 +367,12 @@ impl Sink for Output {
     async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         self.coming = None;
         self.sha256 = Sha256::new();
-        if !self.is_wanted(offer) {
-            return Ok(Verdict::Refuse(RefuseReason::Signature, 0));
+        if let Err(reason) = self.admission.of(offer)? {
+            return Ok(Verdict::Refuse(reason, 0));
+        }
+        // Only what says which file it is is kept beside its place, where it can be looked at.
+        if self.images == Images::Mcuboot && offer.file.is_none() {
+            return Ok(Verdict::Refuse(RefuseReason::Image, 0));
         }
         if offer.length > self.limits.size {
             return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
@@ -398,11 +440,15 @@ impl Sink for Output {
             }
             (To::File(path), Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
+                self.images.look_at(&mut partial, Some(path))?;
+                self.admission.raise()?;
                 partial.journal.disk().place(path)?;
                 partial.journal.done()
             }
             (To::Command { text, .. }, Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
+                self.images.look_at(&mut partial, None)?;
+                self.admission.raise()?;
                 let input = File::open(partial.journal.disk().part())?;
                 end(start(text, TransferId(partial.subject.transfer), input.into())?).await?;
                 partial.journal.done()?;
@@ -410,7 +456,9 @@ impl Sink for Output {
             }
             (_, Some(Coming::Command(running))) => end(running).await,
             (_, Some(Coming::Stdout)) => io::stdout().lock().flush(),
-            (_, Some(Coming::Special(_) | Coming::Done)) => Ok(()),
+            // It may have come before anyone asked for manifests.
+            (_, Some(Coming::Done)) => self.admission.raise(),
+            (_, Some(Coming::Special(_))) => Ok(()),
             (_, Some(Coming::Temporary(_) | Coming::Kept(_)) | None) => Err(io::ErrorKind::NotFound.into()),
         }
     }

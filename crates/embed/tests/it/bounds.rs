@@ -132,7 +132,14 @@ impl Say {
                 // As long as can be; of one file the digest is right.
                 let digest = if transfer.0 == 0 { digest_of(*length) } else { [7; 32] };
                 let file = Some(FileIdentity { digest, signature: Some([9; 64]), discard: false });
-                let request = Request { version: VERSION, transfer, length: *length, plan: *plan, file };
+                let request = Request {
+                    version: VERSION,
+                    transfer,
+                    length: *length,
+                    plan: *plan,
+                    file,
+                    manifest: None,
+                };
                 wire::encode(&Message::Request(request), &mut out);
             }
             Self::Join { transfer, session, plan } => {

@@ -51,7 +51,7 @@ fn request(transfer: TransferId) -> Message {
     let file =
         FileIdentity { digest: Sha256::digest(file()).into(), signature: Some([9; 64]), discard: false };
     let (length, plan) = (LENGTH as u64, Plan::Stripe);
-    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file) })
+    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file), manifest: None })
 }
 
 /// What honest senders say to the node of `tests/hostile.c`: the sender's public key; then, for each way of knowing each other, the

@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_core::set::{FileIdentity, Gateway, Grant, Receiver, ReceiverConfig, RefuseReason, TransferId};
+use anabranch_core::set::{
+    FileIdentity, Gateway, Grant, MAX_MANIFEST, Receiver, ReceiverConfig, RefuseReason, Request, TransferId,
+};
 use anabranch_core::time::Duration;
 use anabranch_secure::NodeKeys;
 use bytes::Bytes;
@@ -18,7 +20,7 @@ use super::{KnownGateway, listen};
 use crate::clock::Clock;
 
 /// What a sender would send.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Offer {
     /// Which transfer.
     pub transfer: TransferId,
@@ -26,6 +28,8 @@ pub struct Offer {
     pub length: u64,
     /// Which file, if the sender has said so.
     pub file: Option<FileIdentity>,
+    /// What a signer says of the file, unread.
+    pub manifest: Option<Bytes>,
 }
 
 /// What a sink says to an [`Offer`].
@@ -37,6 +41,22 @@ pub enum Verdict {
     Refuse(RefuseReason, u64),
 }
 
+/// An error of a sink, with what the sender is told of it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What the sender is told.
+    pub reason: RefuseReason,
+    /// What happened, for the node's owner.
+    pub message: String,
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::other(refusal)
+    }
+}
+
 /// Where a node's octets go. While a method's future is pending, nothing is read from the network and nothing
 /// acknowledged: the sender waits.
 pub trait Sink {
@@ -45,7 +65,7 @@ pub trait Sink {
     /// Its next octets. They are acknowledged once this is done.
     fn write(&mut self, octets: Bytes) -> impl Future<Output = io::Result<()>> + Send;
     /// That was all. The sender is told so once this is done. An error of kind [`io::ErrorKind::InvalidData`] says that the
-    /// octets are not those of the file that was announced.
+    /// octets are not those of the file that was announced; a [`Refusal`] within it has the reason that the sender is told.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
     /// The rest of it will not come for now, or something has failed.
     fn abandon(&mut self);
@@ -98,6 +118,7 @@ impl NodeConfig {
             ack_delay: ACK_DELAY,
             idle: self.idle,
             grant: Grant::Ask,
+            manifest: MAX_MANIFEST,
             ..ReceiverConfig::default()
         })
     }
@@ -323,9 +344,9 @@ impl<S: Sink> Node<S> {
             let Current { transfer, taken: octets, .. } = current;
             self.events.push(NodeEvent::Abandoned { transfer, octets });
         }
-        let Some(request) = self.driver.machine.asked().copied() else { return Ok(false) };
-        let offer = Offer { transfer: request.transfer, length: request.length, file: request.file };
-        let transfer = offer.transfer;
+        let Some(request) = self.driver.machine.asked().cloned() else { return Ok(false) };
+        let Request { transfer, length, file, manifest, .. } = request;
+        let offer = Offer { transfer, length, file, manifest };
         let before = self.current.replace(Current { transfer, taken: 0, finished: false });
         let verdict = self.sink.begin(&offer).await?;
         let now = self.driver.now();
@@ -363,7 +384,9 @@ impl<S: Sink> Node<S> {
 /// What a sender is told of an error of the sink.
 fn reason(error: &io::Error) -> RefuseReason {
     use io::ErrorKind::{FileTooLarge, InvalidData, QuotaExceeded, StorageFull};
+    let refusal = error.get_ref().and_then(|within| within.downcast_ref::<Refusal>());
     match error.kind() {
+        _ if let Some(refusal) = refusal => refusal.reason,
         StorageFull | QuotaExceeded | FileTooLarge => RefuseReason::NoRoom,
         InvalidData => RefuseReason::Digest,
         _ => RefuseReason::Failed,

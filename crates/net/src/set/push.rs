@@ -34,6 +34,8 @@ pub struct PushConfig {
     pub keys: Option<Arc<SenderKeys>>,
     /// Drawn at random: it tells this transfer from all others.
     pub transfer: TransferId,
+    /// What a signer says of the file, for nodes that ask for it: see [`Sender::bring`].
+    pub manifest: Option<Bytes>,
     /// Bits per second that are handed to gateways in all, in octets of sessions; not bounded if `None`.
     pub rate: Option<u64>,
     /// Bits per second that are handed to each gateway.
@@ -52,6 +54,7 @@ impl PushConfig {
             via: Vec::new(),
             keys: None,
             transfer,
+            manifest: None,
             rate: None,
             rate_gateway: None,
             set: SenderConfig { spare_chunks: SPARE_CHUNKS, ..SenderConfig::default() },
@@ -111,6 +114,7 @@ impl Push {
         let started = clock.now();
         let mut sender = Sender::new(started, config.set, config.node, config.transfer, file);
         sender.go_through((1..).zip(&config.via).map(|(id, gateway)| gateway.row(id)).collect());
+        sender.bring(config.manifest);
         let security = config.keys.map_or(Security::None, Security::Sender);
         let outflow = Outflow::new(started, config.rate, config.rate_gateway);
         let driver = Driver::new(clock, sender, config.sockets);

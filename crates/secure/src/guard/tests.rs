@@ -44,6 +44,7 @@ fn request() -> Bytes {
         length: 129_000,
         plan: Plan::Stripe,
         file: None,
+        manifest: None,
     }))
 }
 
@@ -387,7 +388,14 @@ fn ask(sender: &Arc<SenderKeys>, node: &Arc<NodeKeys>, transfer: TransferId) -> 
     let (mut a, mut b) = (Guard::control(sender).unwrap(), Guard::node(node));
     b.read(sent(&mut a))?;
     a.read(sent(&mut b))?;
-    let request = Request { version: VERSION, transfer, length: 129_000, plan: Plan::Stripe, file: None };
+    let request = Request {
+        version: VERSION,
+        transfer,
+        length: 129_000,
+        plan: Plan::Stripe,
+        file: None,
+        manifest: None,
+    };
     a.write(octets(&Message::Request(request))).unwrap();
     b.read(sent(&mut a)).map(drop)
 }

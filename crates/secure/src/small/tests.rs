@@ -44,7 +44,14 @@ fn encoded(message: &Message) -> Vec<u8> {
 
 fn request() -> Vec<u8> {
     let (transfer, plan) = (TRANSFER, Plan::Stripe);
-    encoded(&Message::Request(Request { version: VERSION, transfer, length: 9, plan, file: None }))
+    encoded(&Message::Request(Request {
+        version: VERSION,
+        transfer,
+        length: 9,
+        plan,
+        file: None,
+        manifest: None,
+    }))
 }
 
 fn join(session: u8) -> Join {

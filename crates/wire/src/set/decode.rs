@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::message::{
     Accept, Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join,
-    Message, Neighbour, PAPER_HEADER, Plan, REQUEST_HAS_FILE, Range, Refuse, RefuseReason, Request, SetAck,
-    SetAckStatus, SetSyn, TransferId, kind,
+    MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, Range,
+    Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, kind,
 };
 use super::varint;
 
@@ -16,7 +16,7 @@ use super::varint;
 /// can be well-formed, so no peer can make a decoder hold more.
 const MAX_HEADER: usize = 9 + 15 * (4 + 18 + 32 + 30 + 2);
 
-/// The longest header that anybody has reason to send to a node, with room to spare: requests, joins, chunks.
+/// The longest header without a manifest that a peer has reason to send to a node, with room to spare: requests, joins, chunks.
 pub const MAX_NODE_HEADER: usize = 120;
 
 /// What is wrong with a stream. Nothing after it can be understood.
@@ -49,6 +49,7 @@ pub struct Decoder {
     header: Vec<u8>,
     /// Octets of a header, at most.
     longest: usize,
+    of_node: bool,
     input: Bytes,
     /// Octets of the present chunk that have not come, and where the next of them belongs.
     chunk_left: u64,
@@ -71,21 +72,30 @@ enum Stop {
 impl Decoder {
     /// A decoder at the start of a stream.
     pub const fn new() -> Self {
-        Self::holding(MAX_HEADER)
+        Self::holding(MAX_HEADER, false)
     }
 
     /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and so is a message that a node
     /// says and nobody says to it. Nothing that it reads takes memory of its own.
     pub const fn of_node() -> Self {
-        Self::holding(MAX_NODE_HEADER)
+        Self::of_node_with(0)
     }
 
-    const fn holding(longest: usize) -> Self {
-        Self { header: Vec::new(), longest, input: Bytes::new(), chunk_left: 0, next_offset: 0, consumed: 0 }
+    /// The same, but a request may have a manifest of so many octets, of which a copy is made.
+    pub const fn of_node_with(manifest: usize) -> Self {
+        Self::holding(MAX_NODE_HEADER + manifest, true)
     }
 
-    const fn is_of_node(&self) -> bool {
-        self.longest == MAX_NODE_HEADER
+    const fn holding(longest: usize, of_node: bool) -> Self {
+        Self {
+            header: Vec::new(),
+            longest,
+            of_node,
+            input: Bytes::new(),
+            chunk_left: 0,
+            next_offset: 0,
+            consumed: 0,
+        }
     }
 
     /// Takes the next octets of the stream. Call [`Decoder::next_item`] until it has no more before the next
@@ -163,7 +173,7 @@ impl Decoder {
     fn take_header(&mut self) -> Result<Option<Message>, Stop> {
         let held = self.header.len();
         let first = self.header.first().or(self.input.first());
-        if self.is_of_node()
+        if self.of_node
             && first.is_some_and(|octet| matches!(octet >> 4, kind::ACCEPT | kind::REFUSE | kind::ACK))
         {
             return Err(Stop::Bad("type of the message"));
@@ -194,7 +204,7 @@ impl Decoder {
             Err(Stop::NeedMore) => {
                 if held == 0 {
                     // At a node, once and for good: growing would take as much again.
-                    self.header.reserve_exact(if self.is_of_node() { self.longest } else { 0 });
+                    self.header.reserve_exact(if self.of_node { MAX_NODE_HEADER } else { 0 });
                     self.header.extend_from_slice(&self.input);
                 }
                 self.input = Bytes::new();
@@ -265,13 +275,15 @@ fn unwrap_sequence(sequence: u32, expected: u64) -> u64 {
 }
 
 fn request(cursor: &mut Cursor<'_>, flags: u8) -> Result<Request, Stop> {
-    let plan = Plan::from_code(flags & !REQUEST_HAS_FILE).ok_or(Stop::Bad("plan of a request"))?;
+    let plan = Plan::from_code(flags & !(REQUEST_HAS_FILE | REQUEST_HAS_MANIFEST));
+    let plan = plan.ok_or(Stop::Bad("plan of a request"))?;
     Ok(Request {
         plan,
         version: cursor.u8()?,
         transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
         length: cursor.varint()?,
         file: if flags & REQUEST_HAS_FILE != 0 { Some(file(cursor)?) } else { None },
+        manifest: if flags & REQUEST_HAS_MANIFEST != 0 { Some(manifest(cursor)?) } else { None },
     })
 }
 
@@ -285,6 +297,15 @@ fn file(cursor: &mut Cursor<'_>) -> Result<FileIdentity, Stop> {
         signature: if options & FILE_HAS_SIGNATURE != 0 { Some(cursor.take()?) } else { None },
         discard: options & FILE_DISCARD != 0,
     })
+}
+
+fn manifest(cursor: &mut Cursor<'_>) -> Result<Bytes, Stop> {
+    match usize::try_from(cursor.varint()?) {
+        Ok(length) if (1..=MAX_MANIFEST).contains(&length) => {
+            cursor.slice(length).map(Bytes::copy_from_slice)
+        }
+        _ => Err(Stop::Bad("length of a manifest")),
+    }
 }
 
 fn accept(cursor: &mut Cursor<'_>, rows: u8) -> Result<Accept, Stop> {
@@ -349,7 +370,13 @@ struct Cursor<'a> {
     at: usize,
 }
 
-impl Cursor<'_> {
+impl<'a> Cursor<'a> {
+    fn slice(&mut self, length: usize) -> Result<&'a [u8], Stop> {
+        let (head, _) = self.octets[self.at..].split_at_checked(length).ok_or(Stop::NeedMore)?;
+        self.at += length;
+        Ok(head)
+    }
+
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Stop> {
         let (head, _) = self.octets[self.at..].split_first_chunk::<N>().ok_or(Stop::NeedMore)?;
         self.at += N;

@@ -5,21 +5,28 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::message::{
     Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join, Layout,
-    MAX_GATEWAYS, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, REQUEST_HAS_FILE, kind,
+    MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, REQUEST_HAS_FILE,
+    REQUEST_HAS_MANIFEST, kind,
 };
 use super::varint;
 
-/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out.
+/// Appends `message` to `out`. Rows, neighbours and ranges past their limits are left out, and so is a manifest that is too long.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::Request(m) => {
             let file = if m.file.is_some() { REQUEST_HAS_FILE } else { 0 };
-            out.push(kind::REQUEST << 4 | file | m.plan.code());
+            let manifest = m.manifest.as_ref().filter(|octets| (1..=MAX_MANIFEST).contains(&octets.len()));
+            let has_manifest = if manifest.is_some() { REQUEST_HAS_MANIFEST } else { 0 };
+            out.push(kind::REQUEST << 4 | has_manifest | file | m.plan.code());
             out.push(m.version);
             out.extend_from_slice(&m.transfer.0.to_be_bytes());
             varint::put(out, m.length);
             if let Some(file) = &m.file {
                 put_file(out, file);
+            }
+            if let Some(manifest) = manifest {
+                varint::put(out, manifest.len() as u64);
+                out.extend_from_slice(manifest);
             }
         }
         Message::Accept(m) => {

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use bytes::Bytes;
+
 /// The version that we speak; a request with another is refused.
 pub const VERSION: u8 = 1;
 /// Gateways in one table, at most.
@@ -11,6 +13,8 @@ pub const MAX_GATEWAYS: usize = 15;
 pub const MAX_NEIGHBOURS: usize = 15;
 /// Ranges in one acknowledgement, at most.
 pub const MAX_RANGES: usize = 15;
+/// Octets of a manifest, at most.
+pub const MAX_MANIFEST: usize = 1024;
 /// Octets of a file's digest.
 pub(super) const DIGEST: usize = 32;
 /// Octets of a signature.
@@ -52,7 +56,7 @@ pub enum Plan {
 }
 
 /// Sender to node, first on a control stream: the code-update request of section 4.2.3.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The sender's version.
     pub version: u8,
@@ -64,6 +68,8 @@ pub struct Request {
     pub plan: Plan,
     /// Which file it is; without, what came of it once is no use to another transfer.
     pub file: Option<FileIdentity>,
+    /// What a signer says of the file, from 1 to [`MAX_MANIFEST`] octets; nothing here reads it.
+    pub manifest: Option<Bytes>,
 }
 
 /// What tells a file from all others, beside its length.
@@ -146,6 +152,14 @@ pub enum RefuseReason {
     Signature,
     /// The octets could not be kept: the node's disk, or the command that gets them, failed.
     Failed,
+    /// The node has taken a file with a higher sequence number, or another one with the same, or a later version.
+    Rollback,
+    /// The file is for another vendor, class or component.
+    WrongDevice,
+    /// The manifest of the file has expired.
+    Expired,
+    /// The file is no whole image for the boot loader of the node.
+    Image,
 }
 
 /// Node to sender: no SET sessions (the paper's NACK).
@@ -263,6 +277,8 @@ pub(super) mod kind {
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
 /// Flag of [`kind::REQUEST`]: a [`FileIdentity`] follows.
 pub(super) const REQUEST_HAS_FILE: u8 = 0x4;
+/// Flag of [`kind::REQUEST`]: a manifest follows.
+pub(super) const REQUEST_HAS_MANIFEST: u8 = 0x8;
 /// Option of a [`FileIdentity`]: its signature follows.
 pub(super) const FILE_HAS_SIGNATURE: u8 = 0x1;
 /// Option of a [`FileIdentity`]: see [`FileIdentity::discard`].
@@ -309,6 +325,10 @@ impl RefuseReason {
             Self::Digest => (UNWANTED, 3),
             Self::Signature => (UNWANTED, 4),
             Self::Failed => (UNWANTED, 5),
+            Self::Rollback => (UNWANTED, 6),
+            Self::WrongDevice => (UNWANTED, 7),
+            Self::Expired => (UNWANTED, 8),
+            Self::Image => (UNWANTED, 9),
         }
     }
 
@@ -323,6 +343,10 @@ impl RefuseReason {
             (UNWANTED, 3) => Some(Self::Digest),
             (UNWANTED, 4) => Some(Self::Signature),
             (UNWANTED, 5) => Some(Self::Failed),
+            (UNWANTED, 6) => Some(Self::Rollback),
+            (UNWANTED, 7) => Some(Self::WrongDevice),
+            (UNWANTED, 8) => Some(Self::Expired),
+            (UNWANTED, 9) => Some(Self::Image),
             // Also what later versions may say.
             (UNWANTED, _) => Some(Self::Unwanted),
             _ => None,

@@ -61,6 +61,10 @@ fn identity() -> impl Strategy<Value = FileIdentity> {
         .prop_map(|(digest, signature, discard)| FileIdentity { digest, signature, discard })
 }
 
+fn manifest() -> impl Strategy<Value = Option<Bytes>> {
+    proptest::option::of(proptest::collection::vec(any::<u8>(), 1..=MAX_MANIFEST).prop_map(Bytes::from))
+}
+
 fn message() -> impl Strategy<Value = Message> {
     let size = 0u64..1 << 62;
     let reason = proptest::sample::select(vec![
@@ -74,6 +78,10 @@ fn message() -> impl Strategy<Value = Message> {
         RefuseReason::Digest,
         RefuseReason::Signature,
         RefuseReason::Failed,
+        RefuseReason::Rollback,
+        RefuseReason::WrongDevice,
+        RefuseReason::Expired,
+        RefuseReason::Image,
     ]);
     let status = prop_oneof![
         Just(SetAckStatus::Open),
@@ -82,9 +90,9 @@ fn message() -> impl Strategy<Value = Message> {
         Just(SetAckStatus::Congested)
     ];
     prop_oneof![
-        (any::<u8>(), any::<u64>(), size.clone(), plan(), proptest::option::of(identity())).prop_map(
-            |(version, id, length, plan, file)| {
-                Message::Request(Request { version, transfer: TransferId(id), length, plan, file })
+        (any::<(u8, u64)>(), size.clone(), plan(), proptest::option::of(identity()), manifest()).prop_map(
+            |((version, id), length, plan, file, manifest)| {
+                Message::Request(Request { version, transfer: TransferId(id), length, plan, file, manifest })
             }
         ),
         (size.clone(), proptest::collection::vec(gateway(), 0..=MAX_GATEWAYS))
@@ -202,6 +210,7 @@ fn the_documented_examples_hold() {
             length: 129_000,
             plan: Plan::Stripe,
             file: None,
+            manifest: None,
         }),
         &mut out,
     );
@@ -215,15 +224,20 @@ fn the_documented_examples_hold() {
     ];
     let transfer = TransferId(0x0102_0304_0506_0708);
     let file = Some(FileIdentity { digest, signature: None, discard: true });
-    let request = Request { version: 1, transfer, length: 3, plan: Plan::Stripe, file };
-    encode(&Message::Request(request), &mut out);
+    let request = Request { version: 1, transfer, length: 3, plan: Plan::Stripe, file, manifest: None };
+    encode(&Message::Request(request.clone()), &mut out);
     assert_eq!(out[..12], [0x14, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 2]);
     assert_eq!(out[12..], digest);
     out.clear();
     let file = Some(FileIdentity { digest, signature: Some([7; 64]), discard: false });
-    encode(&Message::Request(Request { file, ..request }), &mut out);
+    encode(&Message::Request(Request { file, ..request.clone() }), &mut out);
     assert_eq!(out[..12], [0x14, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 1]);
     assert_eq!((&out[12..44], &out[44..]), (&digest[..], &[7; 64][..]));
+    out.clear();
+    let manifest = Some(Bytes::from_static(&[9; 300]));
+    encode(&Message::Request(Request { manifest, ..request }), &mut out);
+    assert_eq!(out[..12], [0x1c, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 2]);
+    assert_eq!((&out[44..46], &out[46..]), (&[0x41, 0x2c][..], &[9; 300][..]));
 
     out.clear();
     encode(&Message::Refuse(Refuse { reason: RefuseReason::Unfinished, delivered: 100 }), &mut out);
@@ -250,7 +264,8 @@ fn the_documented_examples_hold() {
 #[test]
 fn a_request_with_bits_that_mean_nothing_yet_is_refused() {
     for (octets, field) in [
-        (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], "plan of a request"),
+        (&[0x1b, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], "plan of a request"),
+        (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "length of a manifest"),
         (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], "plan of a request"),
         (&[0x14, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4], "options of a file"),
     ] {
@@ -324,16 +339,39 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
     let transfer = TransferId(u64::MAX);
     let file = Some(FileIdentity { digest: [7; 32], signature: Some([9; 64]), discard: true });
     let length = (1 << 62) - 1;
-    let longest = Message::Request(Request { version: VERSION, transfer, length, plan: Plan::Split, file });
-    let mut octets = Vec::new();
-    encode(&longest, &mut octets);
-    assert!(octets.len() <= MAX_NODE_HEADER);
-    let mut decoder = Decoder::of_node();
-    for octet in octets {
-        assert_eq!(decoder.next_item(), Ok(None));
-        decoder.push(Bytes::from(vec![octet]));
+    let longest = Message::Request(Request {
+        version: VERSION,
+        transfer,
+        length,
+        plan: Plan::Split,
+        file,
+        manifest: None,
+    });
+    let Message::Request(request) = &longest else { unreachable!("it was made above") };
+    let manifest = Some(Bytes::from_static(&[7; MAX_MANIFEST]));
+    let with_manifest = Message::Request(Request { manifest, ..request.clone() });
+    let decoders = [Decoder::of_node(), Decoder::of_node_with(MAX_MANIFEST)];
+    for (mut decoder, message) in decoders.into_iter().zip([longest, with_manifest.clone()]) {
+        let mut octets = Vec::new();
+        encode(&message, &mut octets);
+        assert!(octets.len() <= MAX_NODE_HEADER || message == with_manifest);
+        for octet in octets {
+            assert_eq!(decoder.next_item(), Ok(None));
+            decoder.push(Bytes::from(vec![octet]));
+        }
+        assert_eq!(decoder.next_item(), Ok(Some(Item::Message(message))));
     }
-    assert_eq!(decoder.next_item(), Ok(Some(Item::Message(longest))));
+    // A node that knows no manifests, and one that is longer than any.
+    let mut octets = Vec::new();
+    encode(&with_manifest, &mut octets);
+    let mut decoder = Decoder::of_node();
+    decoder.push(Bytes::from(octets.clone()));
+    assert_eq!(decoder.next_item().unwrap_err().field, "length of the message");
+    let length = octets.len() - MAX_MANIFEST - 2;
+    octets[length..length + 2].copy_from_slice(&(0x4001 + MAX_MANIFEST as u16).to_be_bytes());
+    let mut decoder = Decoder::of_node_with(MAX_MANIFEST);
+    decoder.push(Bytes::from(octets));
+    assert_eq!(decoder.next_item().unwrap_err().field, "length of a manifest");
 
     // Nobody says these to a node, and they would take memory.
     for octet in [0x2f, 0x30, 0x8f] {

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_wire::set::{
-    self as wire, Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, Message, Neighbour,
+    self as wire, Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_MANIFEST, Message, Neighbour,
     PaperAddresses, Plan, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId,
     VERSION,
 };
 use arbitrary::{Result, Unstructured};
+use bytes::Bytes;
 
 /// The transfer that most messages are about.
 pub(super) const TRANSFER: TransferId = TransferId(7);
@@ -32,6 +33,7 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
             length: if octets.ratio(1, 16)? { near(octets, length)? } else { length },
             plan: plan(octets)?,
             file: identity(octets)?,
+            manifest: manifest(octets)?,
         }),
         2 | 3 => Message::Accept(accept(octets)?),
         4 => Message::Refuse(Refuse {
@@ -59,6 +61,14 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
         8..=10 => Message::Ack(ack(octets, length)?),
         _ => Message::Cancel,
     })
+}
+
+/// Mostly none; sometimes longer than any node takes.
+pub(super) fn manifest(octets: &mut Unstructured<'_>) -> Result<Option<Bytes>> {
+    if octets.ratio(7, 8)? {
+        return Ok(None);
+    }
+    Ok(Some(vec![7; octets.int_in_range(1..=MAX_MANIFEST)?].into()))
 }
 
 /// Mostly the one file, if any.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::set::{
-    Effect, Grant, Holding, NodeStriping, Receiver, ReceiverConfig, RefuseReason, StreamEvent, StreamId,
+    Effect, Grant, Holding, MAX_MANIFEST, NodeStriping, Receiver, ReceiverConfig, RefuseReason, StreamEvent,
+    StreamId,
 };
 use anabranch_core::time::Instant;
 use anabranch_wire::set::{self as wire, Join, Message, Plan, Request, VERSION};
@@ -35,7 +36,8 @@ pub(super) fn run(octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()
     let grant = *octets.choose(&[Grant::AtOnce, Grant::Ask])?;
     let gateways = messages::accept(octets)?.gateways;
     let holding = *octets.choose(&[Holding::Pieces, Holding::Ring])?;
-    let config = ReceiverConfig { buffer, striping, grant, gateways, holding, ..base };
+    let manifest = *octets.choose(&[0, 300, MAX_MANIFEST])?;
+    let config = ReceiverConfig { buffer, striping, grant, gateways, holding, manifest, ..base };
     let mut node = Node {
         receiver: Receiver::new(config),
         streams: Streams::default(),
@@ -100,7 +102,7 @@ impl Node {
 
     /// The owner lets a transfer in, or does not.
     fn own(&mut self, octets: &mut Unstructured<'_>, now: Instant, probe: &mut Probe) -> Result<()> {
-        let Some(request) = self.receiver.asked().copied() else { return Ok(()) };
+        let Some(request) = self.receiver.asked().cloned() else { return Ok(()) };
         let from = octets.int_in_range(0..=request.length.min(self.length))?;
         probe.say(|| format!("{now} the owner is asked for {request:?}, and has {from}"));
         if octets.ratio(1, 4)? {
@@ -130,6 +132,7 @@ impl Node {
                 length: self.length,
                 plan: messages::plan(octets)?,
                 file: messages::identity(octets)?,
+                manifest: messages::manifest(octets)?,
             })
         } else {
             let join = messages::join(octets)?;

@@ -213,7 +213,7 @@ fn what_follows_a_refusal_to_stripe_or_a_split_plan_is_the_file() {
 fn a_malformed_message_is_named() {
     let cases: &[(&str, &str)] = &[
         ("13 01 0102030405060708 05", "plan"),
-        ("18 01 0102030405060708 05", "flags of a request"),
+        ("18 01 0102030405060708 05 00", "length of a manifest"),
         ("14 01 0102030405060708 05 08", "options of a file"),
         ("46 0102030405060708 00 01 0a000005 b860", "plan"),
         ("50 0102030405060708 01 01", "number of the session"),

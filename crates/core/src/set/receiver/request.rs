@@ -188,7 +188,7 @@ impl Receiver {
         self.given_up = None;
         let reorder = Reorder::resume(request.length, &self.config, from);
         self.transfer =
-            Some(Transfer { request: *request, reorder, sessions: 1, news: now, next_share: now });
+            Some(Transfer { request: request.clone(), reorder, sessions: 1, news: now, next_share: now });
     }
 
     /// No transfer, and none of its streams; `kept` is another's. Where the owner is asked, there may be many who wait:

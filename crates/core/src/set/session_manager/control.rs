@@ -6,6 +6,8 @@ use anabranch_wire::set::{
     self as wire, Ack, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION,
 };
 
+use bytes::Bytes;
+
 use super::{Failure, Outcome, Phase, Sender};
 use crate::set::stream::{Effect, Leg, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
@@ -96,13 +98,14 @@ impl Sender {
 
     fn send_request(&mut self) {
         let Some(stream) = self.control_stream() else { return };
-        let mut octets = Vec::with_capacity(128);
+        let mut octets = Vec::with_capacity(128 + self.manifest.as_ref().map_or(0, Bytes::len));
         let request = Request {
             version: VERSION,
             transfer: self.transfer,
             length: self.length(),
             plan: self.config.plan,
             file: self.config.file,
+            manifest: self.manifest.clone(),
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
@@ -156,7 +159,11 @@ impl Sender {
             | RefuseReason::NoRoom
             | RefuseReason::Digest
             | RefuseReason::Signature
-            | RefuseReason::Failed => return self.fail(Failure::Refused(refuse.reason)),
+            | RefuseReason::Failed
+            | RefuseReason::Rollback
+            | RefuseReason::WrongDevice
+            | RefuseReason::Expired
+            | RefuseReason::Image => return self.fail(Failure::Refused(refuse.reason)),
         }
         if refuse.delivered > self.length() {
             return self.fail(Failure::Protocol);

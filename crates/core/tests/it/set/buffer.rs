@@ -32,7 +32,14 @@ fn say(node: &mut Receiver, message: &Message, octets: &[u8]) -> StreamId {
 fn section_4_4_shares_follow_what_each_session_delivers() {
     let mut node = Receiver::new(ReceiverConfig { buffer: 64_000, ..ReceiverConfig::paper() });
     let transfer = TransferId(7);
-    let request = Request { version: VERSION, transfer, length: 100_000, plan: Plan::Stripe, file: None };
+    let request = Request {
+        version: VERSION,
+        transfer,
+        length: 100_000,
+        plan: Plan::Stripe,
+        file: None,
+        manifest: None,
+    };
     say(&mut node, &Message::Request(request), &[]);
     let join = |session| Message::Join(Join { transfer, session, sessions: 2, plan: Plan::Stripe });
     let good = say(&mut node, &join(0), &chunk(0, &[0; 3000]));
@@ -60,8 +67,14 @@ fn what_is_read_at_once_may_be_longer_than_the_buffer() {
                 let config = ReceiverConfig { buffer, holding, ..ReceiverConfig::default() };
                 let mut node = Receiver::new(config);
                 let transfer = TransferId(7);
-                let request =
-                    Request { version: VERSION, transfer, length: 5000, plan: Plan::Stripe, file: None };
+                let request = Request {
+                    version: VERSION,
+                    transfer,
+                    length: 5000,
+                    plan: Plan::Stripe,
+                    file: None,
+                    manifest: None,
+                };
                 say(&mut node, &Message::Request(request), &[]);
                 let join =
                     |session| Message::Join(Join { transfer, session, sessions: 2, plan: Plan::Stripe });

@@ -116,7 +116,8 @@ impl Node {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
         let file = identity(digest);
-        let request = Request { version: VERSION, transfer, length: 100, plan: Plan::Stripe, file };
+        let request =
+            Request { version: VERSION, transfer, length: 100, plan: Plan::Stripe, file, manifest: None };
         self.say(stream, &Message::Request(request));
         stream
     }
@@ -395,6 +396,7 @@ fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
         length: 100,
         plan: Plan::EndToEnd,
         file: identity(1),
+        manifest: None,
     };
     node.say(stream, &Message::Request(request));
     node.machine.grant(node.now, TransferId(1), 0);

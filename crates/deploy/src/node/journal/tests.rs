@@ -1,5 +1,8 @@
 //! Power cuts at every write. What a disk has not synced it may keep, lose or keep in part.
 
+use anabranch_secure::manifest::Highest;
+
+use super::super::sequence::{Store, highest, raise};
 use super::*;
 
 /// One thing that was asked of the disk.
@@ -13,6 +16,7 @@ enum Op {
     SyncPart,
     TruncatePart(u64),
     Place,
+    ReplaceSequence(Vec<u8>),
 }
 
 /// What would be found.
@@ -21,6 +25,7 @@ struct Contents {
     journal: Vec<u8>,
     part: Option<Vec<u8>>,
     place: Option<Vec<u8>>,
+    sequence: Vec<u8>,
 }
 
 /// A disk that remembers what was done to it.
@@ -52,6 +57,7 @@ impl Contents {
             Op::WritePart(at, octets) => write(&mut self.part, *at, octets),
             Op::TruncatePart(to) => self.part.get_or_insert_default().resize(*to as usize, 0),
             Op::Place => self.place = self.part.take(),
+            Op::ReplaceSequence(octets) => self.sequence.clone_from(octets),
         }
     }
 }
@@ -79,6 +85,8 @@ impl Simulated {
                 Op::SyncJournal => journal.drain(..).for_each(|op| certain.act(op)),
                 Op::SyncPart => part.drain(..).for_each(|op| certain.act(op)),
                 // It forces the names and itself, and nothing of the part.
+                // What it names is another file.
+                Op::ReplaceSequence(_) => certain.act(op),
                 Op::ReplaceJournal(_) | Op::MakePart => {
                     journal.clear();
                     certain.act(op);
@@ -118,11 +126,16 @@ impl Simulated {
         let mut all = certain.clone();
         part.iter().for_each(|op| all.act(op));
         parts.push(all.part);
-        let place = certain.place;
+        let (place, sequence) = (certain.place, certain.sequence);
         journals
             .iter()
             .flat_map(|journal| parts.iter().map(move |part| (journal.clone(), part.clone())))
-            .map(|(journal, part)| Contents { journal, part, place: place.clone() })
+            .map(|(journal, part)| Contents {
+                journal,
+                part,
+                place: place.clone(),
+                sequence: sequence.clone(),
+            })
             .collect()
     }
 }
@@ -166,6 +179,15 @@ impl Disk for Simulated {
     }
 }
 
+impl Store for Simulated {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        Ok(self.now.sequence.clone())
+    }
+    fn replace(&mut self, octets: &[u8]) -> io::Result<()> {
+        self.act(Op::ReplaceSequence(octets.to_vec()))
+    }
+}
+
 /// A file whose octets are those of no other.
 fn file(seed: u8, length: usize) -> Vec<u8> {
     (0..length).map(|i| (i as u8).wrapping_mul(31) ^ seed | 1).collect()
@@ -184,6 +206,10 @@ fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
         }
     }
     journal.checkpoint().expect("a disk");
+    place(journal);
+}
+
+fn place(journal: &mut Journal<Simulated>) {
     journal.disk().act(Op::Place).expect("a disk");
     journal.done().expect("a disk");
 }
@@ -355,4 +381,32 @@ fn a_journal_does_not_grow_for_ever() {
     }
     let mut journal = Journal::open(Simulated::with(journal.disk().now.clone())).expect("a disk");
     assert_eq!(begin(&mut journal, subject(&octets, 1), false), Found::From(100_000));
+}
+
+/// The number of a file is stored before the file has its place: after a cut at any write, no file is there whose number could be
+/// followed by a lower one.
+#[test]
+fn after_a_power_cut_at_any_write_no_lower_number_follows_a_file_that_is_there() {
+    let files = [file(2, 300), file(4, 200), file(6, 100)];
+    let at = |n: usize| Highest { sequence: n as u64, sha256: subject(&files[n], 0).digest };
+    let mut journal = Journal::open(Simulated::default()).expect("a disk");
+    for (n, octets) in files.iter().enumerate() {
+        assert_eq!(begin(&mut journal, subject(octets, n as u64), false), Found::From(0));
+        journal.write(octets).expect("there is room");
+        journal.checkpoint().expect("a disk");
+        // As `Output::finish` does.
+        raise(journal.disk(), &at(n)).expect("a disk");
+        place(&mut journal);
+    }
+    let mut seen = [false; 3];
+    for n in 0..=journal.disk().ops.len() {
+        for contents in journal.disk().after(n) {
+            let Some(there) = &contents.place else { continue };
+            let number = files.iter().position(|octets| octets == there).expect("one of them, and whole");
+            let highest = highest(&mut Simulated::with(contents)).expect("it is whole").expect("it is there");
+            assert!(highest.sequence >= number as u64, "after {n} operations");
+            seen[number] = true;
+        }
+    }
+    assert_eq!(seen, [true; 3]);
 }

@@ -3,6 +3,8 @@
 use std::fs;
 
 use anabranch_core::set::FileIdentity;
+use anabranch_secure::manifest::Manifest;
+use anabranch_secure::{FileDigest, SigningKey};
 use tempfile::TempDir;
 
 use super::*;
@@ -14,7 +16,7 @@ fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
 fn offer(octets: &[u8], transfer: u64) -> Offer {
     let digest = Sha256::digest(octets).into();
     let file = Some(FileIdentity { digest, signature: None, discard: false });
-    Offer { transfer: TransferId(transfer), length: octets.len() as u64, file }
+    Offer { transfer: TransferId(transfer), length: octets.len() as u64, file, manifest: None }
 }
 
 fn output(folder: &TempDir) -> Output {
@@ -80,4 +82,150 @@ fn what_has_come_stays_when_its_sender_goes() {
     other.file.as_mut().expect("it says which").discard = true;
     assert_eq!(begin(&folder, &other), Verdict::From(0));
     assert_eq!(begin(&folder, &first), Verdict::From(0), "that has gone");
+}
+
+/// A node of the device `example.com`, `sensor`, as it has just been started.
+fn device(folder: &TempDir) -> Output {
+    let state = folder.path().join("state");
+    output(folder)
+        .signed_by(vec![signer().verifying()])
+        .and_then(|output| output.for_device(OwnDevice::of("example.com", "sensor"), Some(&state)))
+        .expect("a folder")
+}
+
+fn signer() -> SigningKey {
+    SigningKey::from_octets([7; 32])
+}
+
+/// An offer of the file with a manifest of this number that `change` has changed.
+fn with_manifest(octets: &[u8], sequence: u64, change: impl FnOnce(&mut Manifest<'_>)) -> Offer {
+    let offer = offer(octets, sequence);
+    let (vendor, class) = OwnDevice::of("example.com", "sensor").identifiers();
+    let sha256 = offer.file.expect("it says which").digest;
+    let file = FileDigest { length: offer.length, sha256 };
+    let mut manifest = Manifest { sequence, vendor, class, component: b"firmware", file, use_before: None };
+    change(&mut manifest);
+    Offer { manifest: Some(manifest.sign(&signer()).into()), ..offer }
+}
+
+fn deliver(mut output: Output, offer: &Offer, octets: &'static [u8]) -> io::Result<Verdict> {
+    on_one_thread(async {
+        let verdict = output.begin(offer).await?;
+        if verdict == Verdict::From(0) {
+            output.write(Bytes::from_static(octets)).await?;
+        }
+        if matches!(verdict, Verdict::From(_)) {
+            output.finish().await?;
+        }
+        Ok(verdict)
+    })
+}
+
+#[test]
+fn a_device_takes_what_a_manifest_admits_and_says_why_not() {
+    let folder = TempDir::new().expect("a folder");
+    let refused = |offer: &Offer| match on_one_thread(device(&folder).begin(offer)).expect("a disk") {
+        Verdict::Refuse(reason, 0) => reason,
+        other => panic!("{other:?}"),
+    };
+    let good = with_manifest(b"one", 1, |_| ());
+    // Neither a signature nor nothing is enough.
+    let mut signed = offer(b"one", 1);
+    let file = signed.file.as_mut().expect("it says which");
+    file.signature = Some(signer().sign(&FileDigest { length: 3, sha256: file.digest }).0);
+    assert_eq!(refused(&signed), RefuseReason::Signature);
+    assert_eq!(refused(&Offer { file: None, ..good.clone() }), RefuseReason::Signature);
+    assert_eq!(refused(&Offer { length: 4, ..good.clone() }), RefuseReason::Signature);
+    assert_eq!(refused(&Offer { file: offer(b"two", 1).file, ..good.clone() }), RefuseReason::Signature);
+    for at in [0, 60, 200] {
+        let mut changed = good.manifest.clone().expect("it has one").to_vec();
+        changed[at] ^= 1;
+        assert_eq!(
+            refused(&Offer { manifest: Some(changed.into()), ..good.clone() }),
+            RefuseReason::Signature
+        );
+    }
+    let other = with_manifest(b"one", 1, |manifest| manifest.class = [0; 16]);
+    assert_eq!(refused(&other), RefuseReason::WrongDevice);
+    let other = with_manifest(b"one", 1, |manifest| manifest.vendor = [0; 16]);
+    assert_eq!(refused(&other), RefuseReason::WrongDevice);
+    let other = with_manifest(b"one", 1, |manifest| manifest.component = b"radio");
+    assert_eq!(refused(&other), RefuseReason::WrongDevice);
+    let old = with_manifest(b"one", 1, |manifest| manifest.use_before = Some(1_000_000_000));
+    assert_eq!(refused(&old), RefuseReason::Expired);
+    let lasting = with_manifest(b"one", 1, |manifest| manifest.use_before = Some(u64::MAX));
+    assert_eq!(on_one_thread(device(&folder).begin(&lasting)).expect("a disk"), Verdict::From(0));
+    // Without a device a manifest is as good as a signature, and has no order.
+    let plain = || output(&folder).signed_by(vec![signer().verifying()]).expect("a folder");
+    assert_eq!(
+        deliver(plain(), &with_manifest(b"two", 2, |_| ()), b"two").expect("a disk"),
+        Verdict::From(0)
+    );
+    assert_eq!(deliver(plain(), &good, b"one").expect("a disk"), Verdict::From(0));
+    let begun = on_one_thread(plain().begin(&old)).expect("a disk");
+    assert_eq!(begun, Verdict::Refuse(RefuseReason::Expired, 0));
+}
+
+#[test]
+fn no_number_is_lower_than_one_whose_file_was_delivered() {
+    let folder = TempDir::new().expect("a folder");
+    let (one, two) = (with_manifest(b"one", 1, |_| ()), with_manifest(b"two", 2, |_| ()));
+    // It begins, and something else arrives: that is no delivery.
+    let error = deliver(device(&folder), &two, b"tw0").expect_err("another file");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    assert_eq!(deliver(device(&folder), &one, b"one").expect("a disk"), Verdict::From(0));
+    assert_eq!(deliver(device(&folder), &two, b"two").expect("a disk"), Verdict::From(0));
+    let rollback = Verdict::Refuse(RefuseReason::Rollback, 0);
+    assert_eq!(deliver(device(&folder), &one, b"one").expect("a disk"), rollback);
+    let same = with_manifest(b"too", 2, |_| ());
+    assert_eq!(deliver(device(&folder), &same, b"too").expect("a disk"), rollback);
+    assert_eq!(fs::read(folder.path().join("got")).expect("it is there"), b"two");
+    // The last one may come again, under another transfer's number too.
+    fs::remove_file(folder.path().join("got")).expect("it is there");
+    let again = Offer { transfer: TransferId(9), ..two };
+    assert_eq!(deliver(device(&folder), &again, b"two").expect("a disk"), Verdict::From(0));
+    // An older file that its signer wants back has a higher number.
+    let back = with_manifest(b"one", 3, |_| ());
+    assert_eq!(deliver(device(&folder), &back, b"one").expect("a disk"), Verdict::From(0));
+    assert_eq!(deliver(device(&folder), &again, b"two").expect("a disk"), rollback);
+}
+
+#[test]
+fn a_number_that_cannot_be_stored_keeps_the_file_from_its_place() {
+    let folder = TempDir::new().expect("a folder");
+    let output = device(&folder);
+    let state = folder.path().join("state");
+    fs::remove_dir_all(&state).expect("it is there");
+    fs::write(&state, "").expect("a disk");
+    deliver(output, &with_manifest(b"one", 1, |_| ()), b"one").expect_err("nowhere to store it");
+    assert!(!folder.path().join("got").exists());
+}
+
+#[test]
+fn only_whole_images_that_are_not_older_are_put_into_place() {
+    let folder = TempDir::new().expect("a folder");
+    let images = || output(&folder).only(Images::Mcuboot).expect("a file");
+    let image = |version| &*mcuboot::tests::image(version, &[9; 300], &[]).leak();
+    let refusal = |octets: &'static [u8]| {
+        let error =
+            deliver(images(), &offer(octets, octets.len() as u64), octets).expect_err("no whole image");
+        error.get_ref().and_then(|error| error.downcast_ref::<Refusal>()).expect("a reason").reason
+    };
+    let (old, new) = (image([1, 2, 3]), image([1, 3, 0]));
+    assert_eq!(refusal(b"something else"), RefuseReason::Image);
+    assert_eq!(refusal(&new[..200]), RefuseReason::Image);
+    let mut wrong = new.to_vec();
+    wrong[100] ^= 1;
+    assert_eq!(refusal(wrong.leak()), RefuseReason::Image);
+    assert!(!folder.path().join("got").exists());
+    for octets in [old, new, new] {
+        deliver(images(), &offer(octets, 1), octets).expect("an image");
+    }
+    assert_eq!(refusal(old), RefuseReason::Rollback);
+    assert_eq!(fs::read(folder.path().join("got")).expect("it is there"), new);
+    let unnamed = Offer { file: None, ..offer(new, 2) };
+    let begun = on_one_thread(images().begin(&unnamed)).expect("a disk");
+    assert_eq!(begun, Verdict::Refuse(RefuseReason::Image, 0));
+    let special = Output::new(Some(Path::new("-")), None, None).expect("standard output");
+    assert!(special.only(Images::Mcuboot).is_err());
 }

@@ -641,8 +641,14 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
         let _second = burst(node.address);
         until(|| node.refused().surplus >= before + BURST).await;
         let mut request = Vec::new();
-        let message =
-            Request { version: VERSION, transfer: TransferId(7), length: 1, plan: Plan::Stripe, file: None };
+        let message = Request {
+            version: VERSION,
+            transfer: TransferId(7),
+            length: 1,
+            plan: Plan::Stripe,
+            file: None,
+            manifest: None,
+        };
         encode(&Message::Request(message), &mut request);
         guard.write(request.into()).expect("the node is known");
         while let Some(octets) = guard.poll_transmit() {

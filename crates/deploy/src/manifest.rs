@@ -1,0 +1,239 @@
+//! `anabranch manifest`: say with a signature which file is for which devices, and which comes after which.
+
+mod expiry;
+pub(crate) mod identifier;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anabranch_secure::manifest::{Envelope, MAX_ENVELOPE, Manifest};
+use anabranch_secure::{FileDigest, KeyText};
+use serde::Serialize;
+
+use self::expiry::Expiry;
+use self::identifier::{Component, class, text, vendor};
+use crate::error::Error;
+use crate::files::{check_apart, digest, write_whole};
+use crate::keys::{in_file, verifying, warn_if_open};
+use crate::mcuboot;
+use crate::output::{self, hex};
+
+/// Manifests of firmware: SUIT envelopes.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Sign a manifest of a file, for nodes with --vendor and --class: it goes into FILE.suit
+    Create(Create),
+    /// Print what a manifest says. Its signature is not checked
+    Show(Show),
+    /// Check a manifest's signature, and that it is about a file
+    Verify(Verify),
+}
+
+/// Options of `manifest create`.
+#[derive(Debug, clap::Args)]
+pub struct Create {
+    /// The file that devices shall get
+    file: PathBuf,
+    /// The file with the signing key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// A number that is higher than those of all earlier files for this component [default: the version in the header of an
+    /// MCUboot image, as 64 bits]
+    #[arg(long, value_name = "N")]
+    sequence: Option<u64>,
+    /// Who makes the devices: a UUID, or a domain name that stands for one
+    #[arg(long, value_name = "UUID|DOMAIN")]
+    vendor: String,
+    /// Which of the vendor's devices: a UUID, or a name that stands for one
+    #[arg(long, value_name = "UUID|NAME")]
+    class: String,
+    /// Which part of the device
+    #[arg(long, value_name = "NAME", default_value = "firmware")]
+    component: Component,
+    /// Nodes do not take the file after this moment: a date such as 2027-01-31 or 2027-01-31T12:00:00Z (UTC), or a time from
+    /// now such as "90 d" [default: never]
+    #[arg(long, value_name = "DATE|DURATION")]
+    expires: Option<Expiry>,
+    /// Put the manifest there [default: FILE.suit]
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+/// Options of `manifest show`.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// The manifest
+    manifest: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `manifest verify`.
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// The manifest
+    manifest: PathBuf,
+    /// The file that it shall be about
+    file: Option<PathBuf>,
+    /// The signers' public keys, each as text or in a file: one of them must have signed it
+    #[arg(long, value_name = "KEY|FILE,...", value_delimiter = ',', required = true)]
+    signers: Vec<String>,
+}
+
+/// Makes, shows and checks manifests.
+///
+/// # Errors
+/// A file that cannot be read or written, what is no manifest, and a signature that does not hold.
+pub fn main(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::Create(create) => create.run(),
+        Command::Show(show) => show.run(),
+        Command::Verify(verify) => verify.run(),
+    }
+}
+
+/// What a manifest says.
+#[derive(Debug, Serialize)]
+struct Said {
+    sequence: u64,
+    vendor: String,
+    class: String,
+    component: String,
+    bytes: u64,
+    sha256: String,
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+}
+
+impl Said {
+    fn of(manifest: &Manifest<'_>) -> Self {
+        Self {
+            sequence: manifest.sequence,
+            vendor: text(manifest.vendor),
+            class: text(manifest.class),
+            component: String::from_utf8_lossy(manifest.component).into_owned(),
+            bytes: manifest.file.length,
+            sha256: hex(&manifest.file.sha256),
+            expires: manifest.use_before.map(|end| Expiry(end).to_string()),
+        }
+    }
+}
+
+impl Create {
+    fn run(&self) -> Result<(), Error> {
+        let path = self.out.clone().unwrap_or_else(|| beside(&self.file));
+        let inputs = [("the file", self.file.as_path()), ("the key", self.key.as_path())];
+        check_apart(inputs, [("--out", path.as_path())])?;
+        let (mut file, digest) = digest(&self.file)?;
+        let sequence = self.sequence(&mut file, &digest)?;
+        warn_if_open(&self.key);
+        let [KeyText::Signing(key)] = &in_file(&self.key)?[..] else {
+            return Err(Error::input(format!("{}: it is no signing key", self.key.display()))
+                .with_hint("`anabranch key new NAME --kind signing` makes one"));
+        };
+        let vendor = vendor(&self.vendor)?;
+        let manifest = Manifest {
+            sequence,
+            vendor,
+            class: class(vendor, &self.class),
+            component: self.component.octets(),
+            file: digest,
+            use_before: self.expires.map(|Expiry(end)| end),
+        };
+        write_whole(&path, &manifest.sign(key))?;
+        output::text(&format!("{}\n", path.display()))
+    }
+
+    /// The number that was given. One that was not is the version of an MCUboot image, which has to be whole in any case.
+    fn sequence(&self, file: &mut File, digest: &FileDigest) -> Result<u64, Error> {
+        let bad = |error: &dyn std::fmt::Display| Error::input(format!("{}: {error}", self.file.display()));
+        let version = match mcuboot::is_image(file).map_err(|error| Error::unreadable(&self.file, &error))? {
+            true => Some(mcuboot::check(file, digest.length).map_err(|error| bad(&error))?.version),
+            false => None,
+        };
+        self.sequence.or(version.map(mcuboot::Version::number)).ok_or_else(|| {
+            bad(&"nothing says which number it has").with_hint("give --sequence N, higher than the last")
+        })
+    }
+}
+
+impl Show {
+    fn run(&self) -> Result<(), Error> {
+        let octets = octets(&self.manifest)?;
+        let said = Said::of(read(&self.manifest, &octets)?.manifest());
+        if self.json {
+            return output::json(&said);
+        }
+        let Said { sequence, vendor, class, component, bytes, sha256, expires } = &said;
+        let expires = expires.as_deref().unwrap_or("never");
+        output::text(&format!(
+            "sequence   {sequence}\nvendor     {vendor}\nclass      {class}\ncomponent  {component}\n\
+             bytes      {bytes}\nsha256     {sha256}\nexpires    {expires}\n"
+        ))
+    }
+}
+
+impl Verify {
+    fn run(&self) -> Result<(), Error> {
+        let signers = verifying(&self.signers)?;
+        let octets = octets(&self.manifest)?;
+        let envelope = read(&self.manifest, &octets)?;
+        if !signers.iter().any(|key| envelope.is_signed_by(key)) {
+            let message = format!("{}: none of --signers has signed it", self.manifest.display());
+            return Err(Error::job(message));
+        }
+        if let Some(file) = &self.file {
+            about(&self.manifest, &envelope, &digest(file)?.1)?;
+        }
+        output::text("the manifest holds\n")
+    }
+}
+
+/// The octets of a manifest for `file`.
+///
+/// # Errors
+/// It cannot be read, is none, or is about another file.
+pub(crate) fn for_file(path: &Path, file: &FileDigest) -> Result<Vec<u8>, Error> {
+    let octets = octets(path)?;
+    about(path, &read(path, &octets)?, file)?;
+    Ok(octets)
+}
+
+fn about(path: &Path, envelope: &Envelope<'_>, file: &FileDigest) -> Result<(), Error> {
+    let FileDigest { length, sha256 } = envelope.manifest().file;
+    if (length, sha256) == (file.length, file.sha256) {
+        return Ok(());
+    }
+    let message = format!(
+        "{}: it is about a file of {length} bytes with SHA-256 {}, and this one has {} bytes and {}",
+        path.display(),
+        hex(&sha256),
+        file.length,
+        hex(&file.sha256)
+    );
+    Err(Error::job(message).with_hint("the file has changed since, or this is the manifest of another"))
+}
+
+fn octets(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut octets = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_ENVELOPE as u64 + 1).read_to_end(&mut octets));
+    read.map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch manifest create` makes manifests"))?;
+    Ok(octets)
+}
+
+fn read<'a>(path: &Path, octets: &'a [u8]) -> Result<Envelope<'a>, Error> {
+    Envelope::read(octets).map_err(|error| {
+        Error::input(format!("{}: not a manifest that nodes take: {error}", path.display()))
+            .with_hint("`anabranch manifest create` makes manifests")
+    })
+}
+
+/// FILE.suit.
+fn beside(file: &Path) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(".suit");
+    path.into()
+}

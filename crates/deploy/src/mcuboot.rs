@@ -1,0 +1,182 @@
+//! Headers of images for the boot loader MCUboot, and whether an image is whole: its lengths and its SHA-256.
+//!
+//! An image is a header, the code, maybe type-length-value entries that the hash covers, and entries that it does not: the hash
+//! itself and signatures, which the boot loader checks. All numbers are little-endian (MCUboot, `bootutil/image.h`).
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use sha2::{Digest, Sha256};
+
+const MAGIC: u32 = 0x96f3_b83d;
+/// Octets of the header that mean something.
+const HEADER: usize = 32;
+/// What entries begin with, when the hash covers them and when not.
+const PROTECTED: u16 = 0x6908;
+const UNPROTECTED: u16 = 0x6907;
+/// Octets before entries, and before the value of each.
+const HEAD: usize = 4;
+/// The entry with the SHA-256 of all that it covers.
+const SHA256: u16 = 0x10;
+/// Flags of images whose hash is that of the plaintext.
+const ENCRYPTED: u32 = 0x4 | 0x8;
+/// Octets of all entries behind an image: their length has 16 bits.
+const MOST: usize = 1 << 16;
+
+/// A version, in the order in which versions follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Version {
+    major: u8,
+    minor: u8,
+    revision: u16,
+    build: u32,
+}
+
+impl Version {
+    /// As one number, which is higher for a later version.
+    pub(crate) fn number(self) -> u64 {
+        u64::from(self.major) << 56
+            | u64::from(self.minor) << 48
+            | u64::from(self.revision) << 32
+            | u64::from(self.build)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}+{}", self.major, self.minor, self.revision, self.build)
+    }
+}
+
+/// A whole image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Image {
+    pub(crate) version: Version,
+    /// Octets that the hash covers, and of the protected entries among them.
+    hashed: u64,
+    protected: u64,
+}
+
+/// Why a file is no whole image.
+#[derive(Debug)]
+pub(crate) enum BadImage {
+    /// It cannot be read.
+    Read(io::Error),
+    /// What is wrong with it.
+    Not(&'static str),
+}
+
+impl From<io::Error> for BadImage {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Not("it ends before its header says"),
+            _ => Self::Read(error),
+        }
+    }
+}
+
+impl fmt::Display for BadImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => write!(f, "cannot be read: {error}"),
+            Self::Not(what) => write!(f, "not a whole MCUboot image: {what}"),
+        }
+    }
+}
+
+/// Whether a file begins as an image does. It is read from its start on afterwards.
+pub(crate) fn is_image(file: &mut (impl Read + Seek)) -> io::Result<bool> {
+    file.rewind()?;
+    let mut magic = Vec::new();
+    file.take(4).read_to_end(&mut magic)?;
+    file.rewind()?;
+    Ok(magic == MAGIC.to_le_bytes())
+}
+
+/// Whether a file of `length` octets is a whole image: what its header says, and the SHA-256 among its entries.
+pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image, BadImage> {
+    let image = header(file)?;
+    // The entries that the hash covers end where the header says.
+    if image.protected > 0 {
+        file.seek(SeekFrom::Start(image.hashed - image.protected))?;
+        if entries(file, PROTECTED)?.len() as u64 + HEAD as u64 != image.protected {
+            return Err(BadImage::Not("its protected entries are not as long as the header says"));
+        }
+    }
+    file.seek(SeekFrom::Start(image.hashed))?;
+    let unprotected = entries(file, UNPROTECTED)?;
+    if image.hashed + (HEAD + unprotected.len()) as u64 != length {
+        return Err(BadImage::Not("something follows it"));
+    }
+    let said = value(&unprotected, SHA256)?;
+    file.rewind()?;
+    let mut sha256 = Sha256::new();
+    let mut left = file.take(image.hashed);
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match left.read(&mut piece)? {
+            0 => break,
+            n => sha256.update(&piece[..n]),
+        }
+    }
+    if sha256.finalize()[..] != *said {
+        return Err(BadImage::Not("its SHA-256 is another"));
+    }
+    Ok(image)
+}
+
+/// The header alone.
+pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
+    let mut octets = [0; HEADER];
+    file.rewind()?;
+    file.read_exact(&mut octets)?;
+    let short = |at: usize| u16::from_le_bytes([octets[at], octets[at + 1]]);
+    let long = |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
+    if long(0) != MAGIC {
+        return Err(BadImage::Not("it does not begin as one"));
+    }
+    let (header, protected, size) = (short(8), short(10), long(12));
+    if usize::from(header) < HEADER {
+        return Err(BadImage::Not("its header is too short"));
+    }
+    if long(16) & ENCRYPTED != 0 {
+        return Err(BadImage::Not("it is encrypted, so that only the boot loader can check it"));
+    }
+    let version = Version { major: octets[20], minor: octets[21], revision: short(22), build: long(24) };
+    let protected = u64::from(protected);
+    Ok(Image { version, hashed: u64::from(header) + u64::from(size) + protected, protected })
+}
+
+/// The entries from here on, behind what they begin with.
+fn entries(file: &mut impl Read, magic: u16) -> Result<Vec<u8>, BadImage> {
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head)?;
+    let total = usize::from(u16::from_le_bytes([head[2], head[3]]));
+    if u16::from_le_bytes([head[0], head[1]]) != magic || !(HEAD..MOST).contains(&total) {
+        return Err(BadImage::Not("there are no entries where the header says"));
+    }
+    let mut entries = vec![0; total - HEAD];
+    file.read_exact(&mut entries)?;
+    Ok(entries)
+}
+
+/// The value of the one entry of this kind.
+fn value(mut entries: &[u8], kind: u16) -> Result<&[u8], BadImage> {
+    let mut found = None;
+    while let Some((head, rest)) = entries.split_first_chunk::<HEAD>() {
+        let length = usize::from(u16::from_le_bytes([head[2], head[3]]));
+        let (value, rest) = rest.split_at_checked(length).ok_or(BadImage::Not("an entry is too long"))?;
+        if u16::from_le_bytes([head[0], head[1]]) == kind && found.replace(value).is_some() {
+            return Err(BadImage::Not("it has two hashes"));
+        }
+        entries = rest;
+    }
+    match found {
+        Some(value) if entries.is_empty() => Ok(value),
+        Some(_) => Err(BadImage::Not("an entry is too short")),
+        None => Err(BadImage::Not("it has no SHA-256")),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
