@@ -12,6 +12,7 @@
 // They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+mod calendar;
 pub mod config;
 pub mod endpoint;
 pub mod error;
