@@ -32,7 +32,7 @@ pub struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
     /// Ends after this time, as `90 s`, in place of the scenario's `stop`
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = Span::positive)]
     duration: Option<Duration>,
     /// The report as one JSON object
     #[arg(long)]
@@ -40,11 +40,6 @@ pub struct Arguments {
     /// Writes every packet to this file, as pcapng for Wireshark
     #[arg(long, value_name = "PATH")]
     pcap: Option<PathBuf>,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let Span(span) = text.parse().map_err(|error| format!("{error}"))?;
-    if span.is_zero() { Err("it would end before it begins".to_owned()) } else { Ok(span) }
 }
 
 pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Error> {

@@ -57,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "256 MiB")]
     memory: Size,
     /// A session on which nothing moves for so long is reset
-    #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", default_value = "120 s", value_parser = Span::positive)]
     idle: Duration,
     /// No line for each session
     #[arg(long, short)]
@@ -70,12 +70,6 @@ pub struct Arguments {
     /// Read keys, look up names, say whether the options are good, and end: nothing else is opened
     #[arg(long)]
     check: bool,
-}
-
-/// A time that is more than none.
-pub fn positive(text: &str) -> Result<Duration, String> {
-    let Span(span) = text.parse().map_err(|error| format!("{error}"))?;
-    if span.is_zero() { Err("it must be more than 0".to_owned()) } else { Ok(span) }
 }
 
 /// Runs a gateway until it is stopped.

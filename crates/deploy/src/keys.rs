@@ -14,7 +14,7 @@ use anabranch_secure::{
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::log::Entry;
-use crate::{greetings, manifest};
+use crate::{envelope, greetings};
 
 /// `HOST[:PORT][=KEY]`: a gateway and its public key, as text or as the file that has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -213,7 +213,7 @@ impl OfSender {
 
     /// The manifest of `file`, if there is one.
     pub(crate) fn manifest(&self, file: &FileDigest) -> Result<Option<Vec<u8>>, Error> {
-        self.manifest.as_deref().map(|path| manifest::for_file(path, file)).transpose()
+        self.manifest.as_deref().map(|path| envelope::for_file(path, file)).transpose()
     }
 
     /// `None` if nothing is encrypted.

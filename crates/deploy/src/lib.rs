@@ -15,6 +15,7 @@
 mod calendar;
 pub mod config;
 pub mod endpoint;
+mod envelope;
 pub mod error;
 pub mod files;
 pub mod gateway;

@@ -18,7 +18,7 @@ use anabranch_net::set::{
     GATEWAY_PORT, KnownGateway, NODE_PORT, Node, NodeConfig, NodeEvent, RefusedCounters,
 };
 use anabranch_secure::NodeKeys;
-use anabranch_units::Size;
+use anabranch_units::{Size, Span};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -27,7 +27,6 @@ use self::sink::{Images, Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::folder;
-use crate::gateway::positive;
 use crate::keys::{GatewayName, OfNode};
 use crate::log::{Class, Entry, Level, Limiter, Logging};
 use crate::metrics::{Kind, Metrics, Page};
@@ -74,7 +73,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
     /// A connection on which nothing moves for so long is reset, and an unfinished file makes way for another
-    #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", default_value = "60 s", value_parser = Span::positive)]
     idle: Duration,
     /// Take no file that is longer: its sender is told so before it sends anything
     #[arg(long, value_name = "SIZE")]

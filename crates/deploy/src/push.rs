@@ -18,7 +18,7 @@ use anabranch_core::set::{
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
-use anabranch_units::Rate;
+use anabranch_units::{Rate, Span};
 use clap::Args;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -29,7 +29,6 @@ use self::state::Memory;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::files::{is_special, read};
-use crate::gateway::positive;
 use crate::keys::{GatewayName, OfSender};
 use crate::output::{self, hex};
 use crate::say;
@@ -56,10 +55,10 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", requires = "to")]
     pub rate_gateway: Option<Rate>,
     /// If the node is busy, wait in line for so long, and if every gateway is congested, for room [default: do not wait]
-    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub wait: Option<Duration>,
     /// If the node or all gateways are lost, try again, until nothing was delivered for so long [default: do not try again]
-    #[arg(long, value_name = "DURATION", requires = "to", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", requires = "to", value_parser = Span::positive)]
     pub retry_for: Option<Duration>,
     /// Begin anew: with a file that has changed since a push of it was interrupted, or at a node that has a part of another,
     /// which is thrown away

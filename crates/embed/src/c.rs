@@ -539,7 +539,7 @@ mod noise {
         });
         let mut all = alloc::vec::Vec::with_capacity(count);
         all.extend(senders);
-        Keys::new(sizes, own, shared, all, entropy)
+        Keys::new((sizes.buffer, sizes.connections), own, shared, all, entropy)
     }
 
     /// 1 if the offered file bears a signature of this Ed25519 key, 0 otherwise.

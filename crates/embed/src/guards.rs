@@ -14,8 +14,6 @@ use bytes::Bytes;
 
 #[cfg(feature = "noise")]
 use crate::api::MAX_CONNECTIONS;
-#[cfg(feature = "noise")]
-use crate::sizes::Sizes;
 
 /// What encryption takes of the heap.
 #[cfg(feature = "noise")]
@@ -75,19 +73,19 @@ pub enum Keys {}
 
 #[cfg(feature = "noise")]
 impl Keys {
-    /// For a node of these sizes. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is the pre-shared key.
+    /// For a node with this buffer, in bytes, and number of connections. `own` is the node's X25519 key, for the public keys in `senders`; `shared` is the pre-shared key.
     /// Streams have their memory from the beginning: a block this large might find no place later.
     pub fn new(
-        sizes: &Sizes,
+        (buffer, connections): (u32, u8),
         own: Option<SecretKey>,
         shared: Option<SharedKey>,
         senders: Vec<PublicKey>,
         entropy: Entropy,
     ) -> Box<Self> {
-        let node = Node::new(own, shared, senders, entropy, sizes.connections.into());
+        let node = Node::new(own, shared, senders, entropy, connections.into());
         let mut keys = Box::new(Self { node, streams: Default::default(), answer: None });
-        let streams = keys.streams.iter_mut().take(sizes.connections.into());
-        streams.for_each(|stream| *stream = Some(Stream::new(record(sizes.buffer.into()))));
+        let streams = keys.streams.iter_mut().take(connections.into());
+        streams.for_each(|stream| *stream = Some(Stream::new(record(buffer.into()))));
         keys
     }
 

@@ -182,6 +182,17 @@ impl Rate {
 impl Span {
     /// What an error says that was expected.
     const EXPECTED: &'static str = "a span of time such as \"25 ms\"";
+
+    /// Parses a span that is longer than zero.
+    ///
+    /// # Errors
+    /// As `parse` reports them, and [`UnitError::Zero`].
+    pub fn positive(text: &str) -> Result<Duration, UnitError> {
+        match text.parse()? {
+            Self(span) if span.is_zero() => Err(UnitError::Zero(text.to_owned())),
+            Self(span) => Ok(span),
+        }
+    }
 }
 
 impl Size {

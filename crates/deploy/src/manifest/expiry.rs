@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use anabranch_net::set::unix_time;
+use anabranch_units::Span;
 
 use crate::calendar::{DAY, moment, rfc3339};
-use crate::gateway::positive;
 
 /// Seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,7 +23,7 @@ impl FromStr for Expiry {
         let span = match days {
             Some(days) if days > 0 => u64::from(days) * DAY,
             _ => {
-                positive(text)
+                Span::positive(text)
                     .map_err(|_| {
                         "expected a date such as 2027-01-31 or a time from now such as \"90 d\"".to_owned()
                     })?

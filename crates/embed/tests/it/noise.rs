@@ -35,7 +35,13 @@ fn keys(sizes: &Sizes) -> Box<Keys> {
         Ok(())
     };
     let senders = Vec::from_iter([secret(1).public()]);
-    Keys::new(sizes, Some(secret(3)), Some(SharedKey::from_octets([5; 32])), senders, entropy)
+    Keys::new(
+        (sizes.buffer, sizes.connections),
+        Some(secret(3)),
+        Some(SharedKey::from_octets([5; 32])),
+        senders,
+        entropy,
+    )
 }
 
 /// The two ways in which a sender is known.
