@@ -96,13 +96,19 @@ impl OfNode {
 
     /// Whose signatures it wants; nobody's if there are none.
     pub(crate) fn signers(&self) -> Result<Vec<VerifyingKey>, Error> {
-        let revoked = revoked(&self.revoked)?;
-        let mut keys = verifying(&self.signers)?;
-        keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
+        let keys = self.trusted()?;
         if keys.is_empty() && !self.signers.is_empty() {
             // Without signers the node would take unsigned files.
             return Err(Error::input("--revoked has all keys of --signers").with_hint("name another signer"));
         }
+        Ok(keys)
+    }
+
+    /// The keys of `--signers` that are not revoked, for a node that wants signatures already.
+    pub(crate) fn trusted(&self) -> Result<Vec<VerifyingKey>, Error> {
+        let revoked = revoked(&self.revoked)?;
+        let mut keys = verifying(&self.signers)?;
+        keys.retain(|key| !revoked.contains(&KeyText::Verifying(*key).to_line()));
         Ok(keys)
     }
 

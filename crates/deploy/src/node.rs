@@ -22,7 +22,7 @@ use anabranch_units::{Size, Span};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use self::device::OfDevice;
+use self::device::{OfDevice, Trust, why_not};
 use self::sink::{Images, Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -154,12 +154,15 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
         let totals = RefCell::new(Totals::default());
         let announced = node.announced();
         let reload = || {
-            let (who, signed_by) = (arguments.keys.who()?, arguments.keys.signers()?);
+            let (who, signed_by) = (arguments.keys.who()?, arguments.keys.trusted()?);
             let gateways = gateways(&arguments)?;
             if let (Some(keys), Some(who)) = (&keys, who) {
                 keys.reload(who);
             }
-            signers.set(signed_by);
+            if signers.set(signed_by) == Trust::Nobody {
+                let message = "--revoked has all keys of --signers: no file is taken";
+                Entry::warning("no signers", message).write();
+            }
             announced.set(gateways);
             Ok(())
         };
@@ -369,6 +372,10 @@ fn word(reason: RefuseReason) -> &'static str {
         RefuseReason::NoRoom => "no room",
         RefuseReason::Signature => "signature",
         RefuseReason::Digest => "digest",
+        RefuseReason::Rollback => "rollback",
+        RefuseReason::WrongDevice => "wrong device",
+        RefuseReason::Expired => "expired",
+        RefuseReason::Image => "image",
         _ => "unwanted",
     }
 }
@@ -381,11 +388,7 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
         }
         RefuseReason::TooLarge => "it is longer than --max-size allows".to_owned(),
         RefuseReason::NoRoom => "there is no room for it, beside the --reserve".to_owned(),
-        RefuseReason::Signature => "it bears no signature of one of --signers".to_owned(),
-        RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
-        RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
-        RefuseReason::Expired => "its manifest has expired".to_owned(),
-        _ => "it is not taken".to_owned(),
+        other => why_not(other),
     }
 }
 

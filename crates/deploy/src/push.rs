@@ -139,14 +139,14 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 .with_hint("give a number, or leave it out: SET finds out which are good"));
         }
     };
+    let signature = arguments.keys.signature()?;
+    config.manifest = arguments.keys.manifest(&digest)?.map(Into::into);
     let sha256 = hex(&digest.sha256);
     let said = (sha256.as_str(), length);
     let (state, transfer) = Memory::open(arguments, address, said, config.transfer)?;
     config.transfer = transfer;
     let discard = arguments.restart;
-    let signature = arguments.keys.signature()?;
     config.set.file = Some(FileIdentity { digest: digest.sha256, signature, discard });
-    config.manifest = arguments.keys.manifest(&digest)?.map(Into::into);
     config.set.busy_patience = arguments.wait.unwrap_or(Duration::ZERO);
     config.set.congestion_patience = config.set.busy_patience;
     config.rate = arguments.rate.map(|Rate(rate)| rate);

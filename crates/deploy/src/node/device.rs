@@ -1,17 +1,20 @@
 //! What a node is, and which files it admits: by a signature, or by a manifest.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_core::set::RefuseReason;
-use anabranch_net::set::{Offer, unix_time};
+use anabranch_net::set::{Offer, Refusal, unix_time};
 use anabranch_secure::manifest::{Device, Envelope, Highest, NotAdmitted, Uuid};
 use anabranch_secure::{FileDigest, Signature, VerifyingKey};
+use bytes::Bytes;
 
-use super::sequence::{Stored, highest, raise};
+use super::sequence::Stored;
+use crate::calendar::rfc3339;
 use crate::error::Error;
-use crate::manifest::identifier::{Component, class, vendor};
+use crate::manifest::identifier::{Component, class, text, vendor};
 
 /// Options of `node` about the device that it is.
 #[derive(Debug, clap::Args)]
@@ -48,6 +51,13 @@ pub(super) struct OwnDevice {
     component: Component,
 }
 
+/// In a form that is a file's name, and no other device's.
+impl fmt::Display for OwnDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}-{}", text(self.vendor), text(self.class), self.component.name())
+    }
+}
+
 #[cfg(test)]
 impl OwnDevice {
     pub(super) fn of(maker: &str, kind: &str) -> Self {
@@ -62,23 +72,50 @@ impl OwnDevice {
 
 /// Whose signatures a node wants, which may change while it runs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Signers(Arc<RwLock<Vec<VerifyingKey>>>);
+pub(super) struct Signers {
+    /// A node that wants signatures does not stop doing so when nobody is left whom it trusts.
+    wanted: bool,
+    trusted: Arc<RwLock<Vec<VerifyingKey>>>,
+}
+
+/// Whose files a node takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Trust {
+    Anybody,
+    Some,
+    Nobody,
+}
 
 impl Signers {
+    /// Wants the signature of one of these, if there are any.
     pub(super) fn new(signers: Vec<VerifyingKey>) -> Self {
-        Self(Arc::new(RwLock::new(signers)))
+        Self { wanted: !signers.is_empty(), trusted: Arc::new(RwLock::new(signers)) }
     }
 
-    /// From the next file on. A node that wants signatures does not stop doing so.
-    pub(super) fn set(&self, signers: Vec<VerifyingKey>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = signers;
+    /// Changes whom the node trusts, also for the file that is under way.
+    pub(super) fn set(&self, signers: Vec<VerifyingKey>) -> Trust {
+        let trust = match (self.wanted, signers.is_empty()) {
+            (false, _) => Trust::Anybody,
+            (true, false) => Trust::Some,
+            (true, true) => Trust::Nobody,
+        };
+        *self.trusted.write().unwrap_or_else(PoisonError::into_inner) = signers;
+        trust
     }
 
-    /// Whether there are none, or `has_signed` is true of one.
+    /// Whether no signature is wanted, or `has_signed` is true of one who is trusted.
     fn any(&self, has_signed: impl Fn(&VerifyingKey) -> bool) -> bool {
-        let signers = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        signers.is_empty() || signers.iter().any(has_signed)
+        let trusted = self.trusted.read().unwrap_or_else(PoisonError::into_inner);
+        !self.wanted || trusted.iter().any(has_signed)
     }
+}
+
+/// What was said for a file.
+#[derive(Clone, Debug, Default)]
+struct Evidence {
+    file: Option<FileDigest>,
+    signature: Option<Signature>,
+    manifest: Option<Bytes>,
 }
 
 /// Decides which files are admitted.
@@ -86,9 +123,12 @@ impl Signers {
 pub(super) struct Admission {
     pub(super) signers: Signers,
     own: Option<(OwnDevice, Stored)>,
-    /// What becomes the highest number when the present file is there.
-    next: Option<Highest>,
+    /// Of the present file.
+    evidence: Evidence,
 }
+
+/// Why a file is not admitted; otherwise what becomes the highest number when it is there.
+type Judgement = Result<Option<Highest>, RefuseReason>;
 
 impl Admission {
     /// Wants manifests for this device. The numbers of those before are in `state`.
@@ -96,54 +136,157 @@ impl Admission {
     /// # Errors
     /// Nothing can be stored there.
     pub(super) fn for_device(&mut self, device: OwnDevice, state: Option<&Path>) -> Result<(), Error> {
-        let stored = Stored::open(state, &device.component)?;
+        let stored = Stored::open(state, &device.to_string())?;
         self.own = Some((device, stored));
         Ok(())
     }
 
     /// Whether a file may come; why not.
+    ///
+    /// # Errors
+    /// The stored number cannot be read.
     pub(super) fn of(&mut self, offer: &Offer) -> io::Result<Result<(), RefuseReason>> {
-        self.next = None;
-        let digest = offer.file.map(|file| FileDigest { length: offer.length, sha256: file.digest });
-        match (digest, &offer.manifest) {
-            (Some(digest), Some(manifest)) => self.by_manifest(&digest, manifest),
-            _ => {
-                let signature = offer.file.and_then(|file| file.signature).map(Signature);
-                let signed = digest.zip(signature);
-                let holds = |key: &VerifyingKey| signed.is_some_and(|(file, by)| key.has_signed(&file, &by));
-                let wanted = self.own.is_none() && self.signers.any(holds);
-                Ok(if wanted { Ok(()) } else { Err(RefuseReason::Signature) })
-            }
-        }
-    }
-
-    fn by_manifest(&mut self, file: &FileDigest, octets: &[u8]) -> io::Result<Result<(), RefuseReason>> {
-        let signed = Envelope::read(octets).ok().filter(|it| self.signers.any(|key| it.is_signed_by(key)));
-        let Some(envelope) = signed else { return Ok(Err(RefuseReason::Signature)) };
-        let manifest = envelope.manifest();
-        let (device, before) = match &mut self.own {
-            Some((own, stored)) => {
-                let OwnDevice { vendor, class, component } = own;
-                let device = Device { vendor: *vendor, class: *class, component: component.octets() };
-                (Some(device), highest(stored)?)
-            }
-            None => (None, None),
+        self.evidence = Evidence {
+            file: offer.file.map(|file| FileDigest { length: offer.length, sha256: file.digest }),
+            signature: offer.file.and_then(|file| file.signature).map(Signature),
+            manifest: offer.manifest.clone(),
         };
-        let admitted = manifest.admits(file, device.as_ref(), before.as_ref(), unix_time().as_secs());
-        self.next = Some(Highest { sequence: manifest.sequence, sha256: file.sha256 });
-        Ok(admitted.map_err(|why| match why {
-            NotAdmitted::OtherFile => RefuseReason::Signature,
-            NotAdmitted::OtherDevice => RefuseReason::WrongDevice,
-            NotAdmitted::Rollback => RefuseReason::Rollback,
-            NotAdmitted::Expired => RefuseReason::Expired,
-        }))
+        Ok(self.judge(unix_time().as_secs())?.map(drop))
     }
 
-    /// The present file is whole, and goes where it shall go next.
-    pub(super) fn raise(&mut self) -> io::Result<()> {
-        match (&mut self.own, &self.next) {
-            (Some((_, stored)), Some(next)) => raise(stored, next),
+    /// The present file is whole, and goes where it shall go next: its number is stored. It may have taken long to arrive, so
+    /// that its signer is not trusted any more, or its manifest has expired.
+    ///
+    /// # Errors
+    /// A [`Refusal`], or the number cannot be stored: the file must not go anywhere.
+    pub(super) fn settle(&mut self) -> io::Result<()> {
+        let judgement = self.judge(unix_time().as_secs())?;
+        let next = judgement.map_err(|reason| Refusal {
+            reason,
+            message: format!("no longer admitted when it had arrived: {}", why_not(reason)),
+        })?;
+        match (&mut self.own, &next) {
+            (Some((_, stored)), Some(next)) => stored.raise(next),
             _ => Ok(()),
         }
+    }
+
+    fn judge(&mut self, clock: u64) -> io::Result<Judgement> {
+        let Evidence { file, signature, manifest } = &self.evidence;
+        match (file, manifest) {
+            (Some(file), Some(octets)) => {
+                let before = match &mut self.own {
+                    Some((_, stored)) => stored.highest()?,
+                    None => None,
+                };
+                let own = self.own.as_ref().map(|(own, _)| own);
+                Ok(by_manifest(file, octets, &self.signers, own, before.as_ref(), clock))
+            }
+            _ => {
+                let signed = file.zip(*signature);
+                let holds = |key: &VerifyingKey| signed.is_some_and(|(file, by)| key.has_signed(&file, &by));
+                let admitted = self.own.is_none() && self.signers.any(holds);
+                Ok(if admitted { Ok(None) } else { Err(RefuseReason::Signature) })
+            }
+        }
+    }
+}
+
+fn by_manifest(
+    file: &FileDigest,
+    octets: &[u8],
+    signers: &Signers,
+    own: Option<&OwnDevice>,
+    before: Option<&Highest>,
+    clock: u64,
+) -> Judgement {
+    let signed = Envelope::read(octets).ok().filter(|it| signers.any(|key| it.is_signed_by(key)));
+    let envelope = signed.ok_or(RefuseReason::Signature)?;
+    let manifest = envelope.manifest();
+    let device = own.map(|OwnDevice { vendor, class, component }| Device {
+        vendor: *vendor,
+        class: *class,
+        component: component.octets(),
+    });
+    let admitted = manifest.admits(file, device.as_ref(), before, if_set(clock));
+    admitted.map_err(|why| match why {
+        NotAdmitted::OtherFile => RefuseReason::Signature,
+        NotAdmitted::OtherDevice => RefuseReason::WrongDevice,
+        NotAdmitted::Rollback => RefuseReason::Rollback,
+        NotAdmitted::Expired => RefuseReason::Expired,
+    })?;
+    Ok(Some(Highest { sequence: manifest.sequence, sha256: file.sha256 }))
+}
+
+/// 2026-01-01. This program is younger: a clock that says less was never set.
+const YOUNGER: u64 = 1_767_225_600;
+
+/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set: a device that begins in 1970 must
+/// not take what has expired long since.
+const fn if_set(clock: u64) -> u64 {
+    if clock < YOUNGER { u64::MAX } else { clock }
+}
+
+/// Why a file is not admitted, for the node's owner.
+pub(super) fn why_not(reason: RefuseReason) -> String {
+    match reason {
+        RefuseReason::Signature => "it bears no signature of one of --signers".to_owned(),
+        RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
+        RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
+        RefuseReason::Expired => {
+            let clock = unix_time().as_secs();
+            let doubt = if clock < YOUNGER { ", which was never set" } else { "" };
+            format!("its manifest has expired; the clock says {}Z{doubt}", rfc3339(clock))
+        }
+        RefuseReason::Image => "nothing says which file it is, so that it cannot be checked whole".to_owned(),
+        _ => "it is not taken".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_secure::SigningKey;
+    use anabranch_secure::manifest::Manifest;
+
+    use super::*;
+
+    const FILE: FileDigest = FileDigest { length: 3, sha256: [7; 32] };
+
+    fn signed(own: &OwnDevice, use_before: Option<u64>) -> Bytes {
+        let OwnDevice { vendor, class, component } = own;
+        let component = component.octets();
+        let (vendor, class) = (*vendor, *class);
+        let manifest = Manifest { sequence: 1, vendor, class, component, file: FILE, use_before };
+        manifest.sign(&SigningKey::from_octets([7; 32])).into()
+    }
+
+    /// A device without a battery begins in 1970.
+    #[test]
+    fn a_clock_that_was_never_set_admits_no_manifest_that_expires() {
+        let own = OwnDevice::of("example.com", "sensor");
+        let signers = Signers::new(vec![SigningKey::from_octets([7; 32]).verifying()]);
+        let admits = |use_before, clock| {
+            let octets = signed(&own, use_before);
+            by_manifest(&FILE, &octets, &signers, Some(&own), None, clock).map(drop)
+        };
+        for clock in [0, 1, 86_400, YOUNGER - 1] {
+            for end in [1_000_000_000, u64::MAX] {
+                assert_eq!(admits(Some(end), clock), Err(RefuseReason::Expired), "{clock}");
+            }
+            assert_eq!(admits(None, clock), Ok(()), "what never expires needs no clock");
+        }
+        assert_eq!(admits(Some(YOUNGER + 1), YOUNGER), Ok(()));
+        assert_eq!(admits(Some(YOUNGER), YOUNGER), Err(RefuseReason::Expired));
+    }
+
+    #[test]
+    fn nobody_who_is_left_is_not_everybody() {
+        let own = OwnDevice::of("example.com", "sensor");
+        let signers = Signers::new(vec![SigningKey::from_octets([7; 32]).verifying()]);
+        let octets = signed(&own, None);
+        let admits = || by_manifest(&FILE, &octets, &signers, Some(&own), None, YOUNGER).map(drop);
+        assert_eq!(admits(), Ok(()));
+        assert_eq!(signers.set(Vec::new()), Trust::Nobody);
+        assert_eq!(admits(), Err(RefuseReason::Signature));
     }
 }

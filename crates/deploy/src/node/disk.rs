@@ -106,7 +106,7 @@ fn sync_names(path: &Path) -> io::Result<()> {
 }
 
 /// What comes is its owner's alone until it has its place.
-const MODE: u32 = 0o600;
+pub(super) const MODE: u32 = 0o600;
 
 impl Disk for Beside {
     fn read_journal(&mut self) -> io::Result<Vec<u8>> {

@@ -1,33 +1,37 @@
 //! The highest sequence number that a component has been given, across restarts and power cuts.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_secure::manifest::Highest;
 
-use super::disk::replace;
+use super::disk::{MODE, replace};
 use crate::error::Error;
-use crate::manifest::identifier::Component;
 use crate::output::hex;
 
 /// What holds the number.
 pub(super) trait Store {
-    /// All of it; nothing if nothing was stored.
-    fn read(&mut self) -> io::Result<Vec<u8>>;
+    /// Returns all of it; `None` if nothing was ever stored.
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
     /// Puts this in its place, whole or not at all, and forces it and the names to the disk.
     fn replace(&mut self, octets: &[u8]) -> io::Result<()>;
 }
 
-/// The number that was stored; `None` if there was none.
+/// What is stored before the first number, so that a file without octets is never taken for a new device.
+const NONE: &[u8] = b"none\n";
+
+/// Reads the stored number; `None` before the first.
 ///
 /// # Errors
-/// It cannot be read, or is not what was written: then nobody knows what is old.
+/// It cannot be read, or is not what was written. Then nothing says which numbers are lower, and no file may be taken.
 pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
-    let octets = store.read()?;
-    if octets.is_empty() {
-        return Ok(None);
-    }
+    let octets = match store.read()? {
+        None => return Ok(None),
+        Some(octets) if octets == NONE => return Ok(None),
+        Some(octets) => octets,
+    };
     let read = || {
         let line = std::str::from_utf8(&octets).ok()?.strip_suffix('\n')?;
         let (sequence, sha256) = line.split_once(' ')?;
@@ -37,12 +41,14 @@ pub(super) fn highest(store: &mut impl Store) -> io::Result<Option<Highest>> {
             .collect::<Option<_>>()?;
         Some(Highest { sequence: sequence.parse().ok()?, sha256: sha256.try_into().ok()? })
     };
-    let damaged = || io::Error::other("the stored sequence number is not what was written");
-    read().map(Some).ok_or_else(damaged)
+    read().map(Some).ok_or_else(|| io::Error::other("it is damaged"))
 }
 
 /// Stores a number before the file that has it goes where it shall go: whenever the power fails, no lower one is taken after the
 /// file is there. If the file does not get there, it may be sent again.
+///
+/// # Errors
+/// It cannot be stored.
 pub(super) fn raise(store: &mut impl Store, to: &Highest) -> io::Result<()> {
     if highest(store)?.is_some_and(|highest| highest.sequence >= to.sequence) {
         return Ok(());
@@ -52,42 +58,75 @@ pub(super) fn raise(store: &mut impl Store, to: &Highest) -> io::Result<()> {
 
 /// A file in the folder of `--state`.
 #[derive(Debug)]
-pub(super) struct Stored(PathBuf);
+pub(super) struct Stored {
+    path: PathBuf,
+    /// Locked while this exists: two nodes with one number would each miss what the other stores.
+    _lock: File,
+}
 
 impl Stored {
-    /// Of this component, in a folder that is made if it is not there.
+    /// Opens the number of the device of this name, in a folder that is made if it is not there.
     ///
     /// # Errors
-    /// No folder is known, or nothing can be stored in it, or what was stored there is damaged.
-    pub(super) fn open(folder: Option<&Path>, component: &Component) -> Result<Self, Error> {
+    /// No folder is known, nothing can be stored in it, another node does so, or what was stored there is damaged.
+    pub(super) fn open(folder: Option<&Path>, device: &str) -> Result<Self, Error> {
         let hint =
             "name a folder with --state: without the number, old files would be taken again after a restart";
         let folder =
             folder.ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(hint))?;
-        let mut stored = Self(folder.join(format!("sequence-{}", component.name())));
-        let opened = fs::create_dir_all(folder).and_then(|()| {
-            highest(&mut stored)?;
-            // Whether there is room for the next is found out before it is needed.
-            let octets = stored.read()?;
-            stored.replace(&octets)
+        // Devices that share a folder have nothing to do with each other's numbers.
+        let path = folder.join(format!("sequence-{device}"));
+        let failed = |error: &io::Error, hint: &str| Error::input(at(&path, error)).with_hint(hint);
+        let lock = fs::create_dir_all(folder).and_then(|()| {
+            File::options().create(true).append(true).mode(MODE).open(path.with_added_extension("lock"))
         });
-        match opened {
-            Ok(()) => Ok(stored),
-            Err(error) => Err(Error::input(format!("{}: {error}", stored.0.display())).with_hint(hint)),
+        let lock = lock.map_err(|error| failed(&error, hint))?;
+        // A file system without locks has none to give.
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            let message = format!("{}: another node stores its sequence numbers there", path.display());
+            return Err(Error::input(message).with_hint("give each node a folder of its own with --state"));
         }
+        let mut stored = Self { path: path.clone(), _lock: lock };
+        highest(&mut stored).map_err(|error| failed(&error, DAMAGED))?;
+        // Whether there is room for the next is found out before it is needed.
+        let octets = stored.read().map(|octets| octets.unwrap_or_else(|| NONE.to_vec()));
+        octets.and_then(|octets| stored.replace(&octets)).map_err(|error| failed(&error, hint))?;
+        Ok(stored)
+    }
+
+    /// See [`highest`].
+    pub(super) fn highest(&mut self) -> io::Result<Option<Highest>> {
+        highest(self).map_err(|error| self.named(&error))
+    }
+
+    /// See [`raise`].
+    pub(super) fn raise(&mut self, to: &Highest) -> io::Result<()> {
+        raise(self, to).map_err(|error| self.named(&error))
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), at(&self.path, error))
     }
 }
 
+const DAMAGED: &str =
+    "restore it from a backup, or remove it: then the node takes any number once more, old files included";
+
+/// An error with the file that it is about.
+fn at(path: &Path, error: &io::Error) -> String {
+    format!("the sequence number in {}: {error}", path.display())
+}
+
 impl Store for Stored {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        match fs::read(&self.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            read => read,
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
         }
     }
 
     fn replace(&mut self, octets: &[u8]) -> io::Result<()> {
-        replace(&self.0, octets)
+        replace(&self.path, octets)
     }
 }
 
@@ -95,28 +134,51 @@ impl Store for Stored {
 mod tests {
     use super::*;
 
+    fn open(folder: &Path, device: &str) -> Result<Stored, Error> {
+        Stored::open(Some(&folder.join("state")), device)
+    }
+
     #[test]
     fn a_number_is_there_after_a_restart_never_falls_and_a_damaged_one_is_not_taken_for_none() {
         let folder = tempfile::TempDir::new().unwrap();
-        let component = "firmware".parse().unwrap();
-        let open = || Stored::open(Some(&folder.path().join("state")), &component);
+        let open = |device| open(folder.path(), device);
         let at = |sequence, octet| Highest { sequence, sha256: [octet; 32] };
-        assert_eq!(highest(&mut open().unwrap()).unwrap(), None);
+        assert_eq!(highest(&mut open("sensor").unwrap()).unwrap(), None);
         for (to, expected) in [(at(5, 1), at(5, 1)), (at(4, 2), at(5, 1)), (at(u64::MAX, 3), at(u64::MAX, 3))]
         {
-            raise(&mut open().unwrap(), &to).unwrap();
-            assert_eq!(highest(&mut open().unwrap()).unwrap(), Some(expected));
+            raise(&mut open("sensor").unwrap(), &to).unwrap();
+            assert_eq!(highest(&mut open("sensor").unwrap()).unwrap(), Some(expected));
         }
-        let other = Stored::open(Some(&folder.path().join("state")), &"radio".parse().unwrap());
-        assert_eq!(highest(&mut other.unwrap()).unwrap(), None);
-        let file = folder.path().join("state/sequence-firmware");
-        for damaged in
-            ["5", "5 00\n", "x 00\n", &format!("5 {}", "00".repeat(32)), &format!("5 {}\n", "é".repeat(32))]
-        {
+        assert_eq!(highest(&mut open("pump").unwrap()).unwrap(), None);
+        let file = folder.path().join("state/sequence-sensor");
+        for damaged in [
+            "",
+            "none",
+            "5",
+            "5 00\n",
+            "x 00\n",
+            &format!("5 {}", "00".repeat(32)),
+            &format!("5 {}\n", "é".repeat(32)),
+        ] {
             fs::write(&file, damaged).unwrap();
-            assert!(open().is_err(), "{damaged}");
+            let error = open("sensor").unwrap_err().to_string();
+            assert!(error.contains("sequence-sensor: it is damaged"), "{damaged}: {error}");
         }
-        assert!(Stored::open(None, &component).is_err());
-        assert!(Stored::open(Some(&file), &component).is_err(), "not a folder");
+        // The operator's way out.
+        fs::remove_file(&file).unwrap();
+        assert_eq!(highest(&mut open("sensor").unwrap()).unwrap(), None);
+        assert!(Stored::open(None, "sensor").is_err());
+        assert!(Stored::open(Some(&file), "sensor").is_err(), "not a folder");
+    }
+
+    #[test]
+    fn one_number_belongs_to_one_node_at_a_time() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let first = open(folder.path(), "sensor").unwrap();
+        let error = open(folder.path(), "sensor").unwrap_err().to_string();
+        assert!(error.contains("another node"), "{error}");
+        open(folder.path(), "pump").unwrap();
+        drop(first);
+        open(folder.path(), "sensor").unwrap();
     }
 }

@@ -441,14 +441,14 @@ impl Sink for Output {
             (To::File(path), Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, Some(path))?;
-                self.admission.raise()?;
+                self.admission.settle().inspect_err(|error| throw_away(&mut partial, error))?;
                 partial.journal.disk().place(path)?;
                 partial.journal.done()
             }
             (To::Command { text, .. }, Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, None)?;
-                self.admission.raise()?;
+                self.admission.settle().inspect_err(|error| throw_away(&mut partial, error))?;
                 let input = File::open(partial.journal.disk().part())?;
                 end(start(text, TransferId(partial.subject.transfer), input.into())?).await?;
                 partial.journal.done()?;
@@ -457,7 +457,7 @@ impl Sink for Output {
             (_, Some(Coming::Command(running))) => end(running).await,
             (_, Some(Coming::Stdout)) => io::stdout().lock().flush(),
             // It may have come before anyone asked for manifests.
-            (_, Some(Coming::Done)) => self.admission.raise(),
+            (_, Some(Coming::Done)) => self.admission.settle(),
             (_, Some(Coming::Special(_))) => Ok(()),
             (_, Some(Coming::Temporary(_) | Coming::Kept(_)) | None) => Err(io::ErrorKind::NotFound.into()),
         }
@@ -465,6 +465,14 @@ impl Sink for Output {
 
     fn abandon(&mut self) {
         self.coming = None;
+    }
+}
+
+/// What is refused now would be refused again, and must not keep other files out. After another error the same push goes on.
+fn throw_away(partial: &mut Partial, error: &io::Error) {
+    if error.get_ref().is_some_and(|within| within.is::<Refusal>()) {
+        // If it cannot be, `--restart` throws it away.
+        let _ = partial.journal.throw_away();
     }
 }
 

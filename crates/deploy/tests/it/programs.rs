@@ -8,6 +8,10 @@ pub(crate) fn words(command: &str) -> Vec<String> {
     if let Ok(whole) = env::var("ANABRANCH") {
         return vec![whole, command.to_owned()];
     }
+    // `manifest` belongs to `anabranch-key`.
+    if command == "manifest" {
+        return [words("key"), vec![command.to_owned()]].concat();
+    }
     // A folder with other builds of the same programs: those that are as small as can be, say.
     if let Ok(folder) = env::var("ANABRANCH_PROGRAMS") {
         return vec![format!("{folder}/anabranch-{command}")];

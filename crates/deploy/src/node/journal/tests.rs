@@ -25,7 +25,7 @@ struct Contents {
     journal: Vec<u8>,
     part: Option<Vec<u8>>,
     place: Option<Vec<u8>>,
-    sequence: Vec<u8>,
+    sequence: Option<Vec<u8>>,
 }
 
 /// A disk that remembers what was done to it.
@@ -57,7 +57,7 @@ impl Contents {
             Op::WritePart(at, octets) => write(&mut self.part, *at, octets),
             Op::TruncatePart(to) => self.part.get_or_insert_default().resize(*to as usize, 0),
             Op::Place => self.place = self.part.take(),
-            Op::ReplaceSequence(octets) => self.sequence.clone_from(octets),
+            Op::ReplaceSequence(octets) => self.sequence = Some(octets.clone()),
         }
     }
 }
@@ -180,7 +180,7 @@ impl Disk for Simulated {
 }
 
 impl Store for Simulated {
-    fn read(&mut self) -> io::Result<Vec<u8>> {
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.now.sequence.clone())
     }
     fn replace(&mut self, octets: &[u8]) -> io::Result<()> {

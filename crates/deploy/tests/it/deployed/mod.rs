@@ -1,6 +1,7 @@
 //! `anabranch node`, `gateway` and `push --to` as processes of their own, through the loop device.
 
 mod hostile;
+mod manifests;
 mod observed;
 mod reload;
 mod replay;
