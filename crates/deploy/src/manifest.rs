@@ -108,13 +108,21 @@ struct Said {
     expires: Option<String>,
 }
 
+/// A component's name as text, or in CBOR's diagnostic notation if a terminal might take it for something else.
+fn name(component: &[u8]) -> String {
+    match std::str::from_utf8(component) {
+        Ok(text) if component.iter().all(u8::is_ascii_graphic) => text.to_owned(),
+        _ => format!("h'{}'", hex(component)),
+    }
+}
+
 impl Said {
     fn of(manifest: &Manifest<'_>) -> Self {
         Self {
             sequence: manifest.sequence,
             vendor: text(manifest.vendor),
             class: text(manifest.class),
-            component: String::from_utf8_lossy(manifest.component).into_owned(),
+            component: name(manifest.component),
             bytes: manifest.file.length,
             sha256: hex(&manifest.file.sha256),
             expires: manifest.use_before.map(|end| Expiry(end).to_string()),
@@ -154,9 +162,18 @@ impl Create {
             true => Some(mcuboot::check(file, digest.length).map_err(|error| bad(&error))?.version),
             false => None,
         };
-        self.sequence.or(version.map(mcuboot::Version::number)).ok_or_else(|| {
-            bad(&"nothing says which number it has").with_hint("give --sequence N, higher than the last")
-        })
+        match self.sequence.or(version.map(mcuboot::Version::number)) {
+            Some(u64::MAX) => {
+                let message =
+                    format!("sequence number {}: no later manifest could have a higher one", u64::MAX);
+                Err(Error::input(message).with_hint("give a --sequence that leaves room for those to come"))
+            }
+            Some(sequence) => Ok(sequence),
+            None => {
+                Err(bad(&"nothing says which number it has")
+                    .with_hint("give --sequence N, higher than the last"))
+            }
+        }
     }
 }
 
@@ -197,4 +214,17 @@ fn beside(file: &Path) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(".suit");
     path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_of_another_signer_says_nothing_to_a_terminal() {
+        assert_eq!(name(b"radio-2"), "radio-2");
+        assert_eq!(name(&[0]), "h'00'");
+        assert_eq!(name(b"\x1b[2J"), "h'1b5b324a'");
+        assert_eq!(name("é".as_bytes()), "h'c3a9'");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod deployed;
+mod elsewhere;
 mod embedded;
 mod faults;
 mod programs;

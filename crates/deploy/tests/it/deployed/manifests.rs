@@ -240,6 +240,11 @@ fn a_manifest_of_another_file_and_what_is_none_are_refused_by_the_sender() {
         assert!(text(&run.stderr).contains("not a manifest that nodes take"), "{}", text(&run.stderr));
     }
     assert_eq!(site.node().line_within(Duration::from_millis(1)), None, "the node was not asked");
+    // After the last number nothing could follow.
+    let last = ["manifest", "create", "image", "--key", "release.key", "--sequence", "18446744073709551615"];
+    let run = site.run(&[&last[..], &["--vendor", "example.com", "--class", "sensor"]].concat());
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("no later manifest"), "{}", text(&run.stderr));
     let pending = fs::read_dir(site.path().join("state/anabranch")).expect("it was made");
     let names = pending.map(|entry| entry.expect("it can be read").file_name());
     assert!(names.into_iter().all(|name| !name.as_encoded_bytes().starts_with(b"push-")));

@@ -7,4 +7,4 @@ mod reload;
 mod replay;
 mod resume;
 mod transfers;
-mod world;
+pub(crate) mod world;
