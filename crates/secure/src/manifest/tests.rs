@@ -103,6 +103,148 @@ fn a_file_is_admitted_to_its_device_in_time_and_after_no_later_one() {
     assert_eq!(lasting.admits(&FILE, None, None, u64::MAX), Ok(()));
 }
 
+/// What a signer, or a thief of the key, may try against the reader; each manifest is signed as it is.
+#[test]
+fn nothing_is_read_in_two_ways() {
+    use BadEnvelope::{Malformed, Twice, Unsupported};
+    let good = manifest().octets();
+    let read = |content: &[u8]| {
+        let octets = write::envelope(content, &[&key()]);
+        Envelope::read(&octets).map(|envelope| envelope.manifest().sequence)
+    };
+    assert_eq!(read(&good), Ok(3));
+    // { 1: 1, 2: 3, 3: common, 7: validate }: heads of two octets, then the common section.
+    assert_eq!(good[..6], [0xa4, 1, 1, 2, 3, 3]);
+    let with = |from: usize, to: usize, octets: &[u8]| {
+        let mut content = good.clone();
+        content.splice(from..to, octets.iter().copied());
+        content
+    };
+    let manifest = Err(Malformed("the manifest"));
+    for (what, content, expected) in [
+        ("a number twice", with(0, 5, &[0xa5, 1, 1, 2, 3, 2, 9]), manifest),
+        ("keys out of order", with(1, 5, &[2, 3, 1, 1]), manifest),
+        ("a number in two octets", with(4, 5, &[0x18, 3]), manifest),
+        ("a number in nine octets", with(4, 5, &[0x1b, 0, 0, 0, 0, 0, 0, 0, 3]), manifest),
+        ("a negative number", with(4, 5, &[0x22]), manifest),
+        ("a bignum", with(4, 5, &[0xc2, 0x41, 3]), manifest),
+        ("a float", with(4, 5, &[0xf9, 0x42, 0]), manifest),
+        ("a map of 2^64 - 1", with(0, 1, &[0xbb, 255, 255, 255, 255, 255, 255, 255, 255]), manifest),
+        ("a string of 2^64 - 1", with(6, 8, &[0x5b, 255, 255, 255, 255, 255, 255, 255, 255]), manifest),
+        ("a map without an end", with(0, 1, &[0xbf]), manifest),
+        ("an octet more", [&good[..], &[0]].concat(), manifest),
+        ("an octet less", good[..good.len() - 1].to_vec(), manifest),
+        ("another version", with(2, 3, &[2]), Err(Unsupported("manifest version", 2))),
+        ("a key of two octets", with(3, 4, &[0x18, 2]), manifest),
+        // install: override parameters, with another digest or vendor.
+        (
+            "another vendor later",
+            [&with(0, 1, &[0xa5])[..], &[20, 0x55, 0x82, 20, 0xa1, 1, 0x50], &[9; 16]].concat(),
+            Err(Twice("vendor identifier")),
+        ),
+        (
+            "another size later",
+            [&with(0, 1, &[0xa5])[..], &[20, 0x46, 0x82, 20, 0xa1, 14, 0x18, 99]].concat(),
+            Err(Twice("image size")),
+        ),
+        (
+            "a command of the update procedure",
+            [&with(0, 1, &[0xa5])[..], &[20, 0x43, 0x82, 22, 15]].concat(),
+            Err(Unsupported("command", 22)),
+        ),
+    ] {
+        assert_eq!(read(&content), expected, "{what}");
+    }
+}
+
+/// One trusted signature is enough, in any place; an untrusted one takes nothing away.
+#[test]
+fn each_of_several_signatures_counts_for_its_signer() {
+    let others: Vec<SigningKey> = (10..15).map(|octet| SigningKey::from_octets([octet; 32])).collect();
+    for place in 0..=others.len() {
+        let mut keys: Vec<&SigningKey> = others.iter().collect();
+        let own = key();
+        keys.insert(place, &own);
+        let octets = write::envelope(&manifest().octets(), &keys);
+        let envelope = Envelope::read(&octets).unwrap();
+        assert!(keys.iter().all(|key| envelope.is_signed_by(&key.verifying())), "{place}");
+        assert!(!envelope.is_signed_by(&SigningKey::from_octets([6; 32]).verifying()));
+    }
+    let none = write::envelope(&manifest().octets(), &[]);
+    assert_eq!(Envelope::read(&none), Err(BadEnvelope::Missing("signature")));
+    // As many as find room, and one more.
+    let own = key();
+    let fits = |n: usize| Envelope::read(&write::envelope(&manifest().octets(), &vec![&own; n])).is_ok();
+    assert!(fits(8) && !fits(12));
+}
+
+/// `suit_validator` reads what we write, with a signature over what it takes for the payload.
+#[test]
+fn another_reader_of_suit_finds_the_same_in_our_envelopes() {
+    use suit_validator::SuitError;
+    use suit_validator::crypto::SuitCrypto;
+    use suit_validator::handler::{GenericStartHandler, PairView, SuitSharedSequenceHandler};
+    use suit_validator::suit_manifest::{SuitCondition, SuitEnvelope, SuitManifest, SuitSharedCommand};
+
+    struct Ed25519(VerifyingKey);
+    impl SuitCrypto for Ed25519 {
+        fn verify_cose(&self, block: &[u8], digest: &[u8]) -> Result<(), SuitError> {
+            let mut decoder = minicbor::Decoder::new(block);
+            assert_eq!(decoder.tag()?.as_u64(), 18);
+            assert_eq!((decoder.array()?, decoder.bytes()?), (Some(4), &[0xa1, 1, 0x27][..]));
+            assert_eq!(decoder.map()?, Some(0));
+            decoder.null()?;
+            let signature = Signature(decoder.bytes()?.try_into().unwrap());
+            let statement = write::statement(&[0xa1, 1, 0x27], digest);
+            let holds = self.0.has_signed_octets(&statement, &signature);
+            if holds { Ok(()) } else { Err(SuitError::invalid_digest()) }
+        }
+    }
+    struct Shared(Vec<i64>);
+    impl SuitSharedSequenceHandler for Shared {
+        fn on_conditions<'a>(
+            &mut self,
+            all: impl Iterator<Item = PairView<'a, SuitCondition>>,
+        ) -> Result<(), SuitError> {
+            self.0.extend(all.map(|condition| condition.op()));
+            Ok(())
+        }
+
+        fn on_commands<'a>(
+            &mut self,
+            all: impl Iterator<Item = PairView<'a, SuitSharedCommand<'a>>>,
+        ) -> Result<(), SuitError> {
+            for command in all {
+                let SuitSharedCommand::OverrideParameters(set) = command.get()? else { panic!() };
+                assert_eq!(set.vendor_identifier, Some(&[1; 16][..]));
+                assert_eq!(set.class_identifier, Some([2; 16]));
+                assert_eq!(set.image_size, Some(FILE.length));
+                assert_eq!(set.image_digest.unwrap().get()?.bytes, FILE.sha256);
+                self.0.push(command.op());
+            }
+            Ok(())
+        }
+    }
+    let other = SigningKey::from_octets([6; 32]);
+    for sequence in [0, 3, u64::MAX] {
+        let octets = Manifest { sequence, use_before: None, ..manifest() }.sign(&key());
+        let read = core::cell::Cell::new(false);
+        let on_envelope = |envelope: &SuitEnvelope<'_>| {
+            let manifest = envelope.manifest.get().unwrap();
+            assert_eq!((manifest.version, manifest.sequence_number), (1, sequence));
+            let common = manifest.common.get().unwrap();
+            let mut shared = Shared(Vec::new());
+            common.shared_seq.unwrap().get().unwrap().decode_and_dispatch(&mut shared).unwrap();
+            assert_eq!(shared.0, [1, 2, 20]);
+            read.set(true);
+        };
+        let mut handler = GenericStartHandler { on_envelope, on_manifest: |_: &SuitManifest<'_>| panic!() };
+        suit_validator::suit_decode(&octets, &mut handler, &mut Ed25519(key().verifying())).unwrap();
+        assert!(read.get());
+        suit_validator::suit_decode(&octets, &mut handler, &mut Ed25519(other.verifying())).unwrap_err();
+    }
+}
+
 /// Signatures of the draft's examples are by ES256, which nobody here makes.
 #[test]
 fn the_examples_of_the_draft_are_read_or_refused_by_name() {
@@ -151,14 +293,22 @@ proptest! {
         prop_assert!(envelope.is_signed_by(&key().verifying()));
     }
 
-    /// Whatever somebody puts into a manifest and signs anew: it is read or refused.
+    /// Whatever a signer puts into a manifest: it is read or refused.
     #[test]
     fn no_octets_make_it_panic(at in 0..280_usize, octets in vec(any::<u8>(), 0..12), cut in 0..12_usize) {
-        let mut changed = manifest().sign(&key());
+        let mut changed = manifest().octets();
         let at = at.min(changed.len() - cut);
-        changed.splice(at..at + cut, octets);
-        if let Err(error) = Envelope::read(&changed) {
-            prop_assert!(!error.to_string().is_empty());
+        changed.splice(at..at + cut, octets.iter().copied());
+        for signed in [write::envelope(&changed, &[&key()]), {
+            let mut envelope = manifest().sign(&key());
+            envelope.splice(at..at + cut, octets);
+            envelope
+        }] {
+            match Envelope::read(&signed) {
+                // What is read is written again as it was, but for what the profile lets a signer add.
+                Ok(envelope) => prop_assert!(Envelope::read(&envelope.manifest().sign(&key())).is_ok()),
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
+            }
         }
     }
 }

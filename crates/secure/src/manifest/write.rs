@@ -32,28 +32,43 @@ pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
     cbor(|e| e.array(4)?.str("Signature1")?.bytes(protected)?.bytes(&[])?.bytes(payload)?.ok())
 }
 
+/// The envelope with a manifest of this content, signed by each of `keys`.
+pub(super) fn envelope(content: &[u8], keys: &[&SigningKey]) -> Vec<u8> {
+    let manifest = cbor(|e| e.bytes(content)?.ok());
+    // Over the byte string with its head (section 8.3 of the draft).
+    let digest = digest(&Sha256::digest(&manifest));
+    let authentication = cbor(|e| {
+        e.array(1 + keys.len() as u64)?.bytes(&digest)?;
+        for key in keys {
+            e.bytes(&block(&digest, key))?;
+        }
+        e.ok()
+    });
+    let mut envelope = cbor(|e| {
+        e.tag(Tag::new(label::ENVELOPE))?.map(2)?;
+        e.u64(label::AUTHENTICATION)?.bytes(&authentication)?.u64(label::MANIFEST)?.ok()
+    });
+    envelope.extend_from_slice(&manifest);
+    envelope
+}
+
+/// A COSE_Sign1 over a SUIT_Digest that stands beside it.
+fn block(digest: &[u8], key: &SigningKey) -> Vec<u8> {
+    let protected = cbor(|e| e.map(1)?.u64(label::ALGORITHM)?.i64(label::EDDSA)?.ok());
+    let signature = key.sign_octets(&statement(&protected, digest));
+    cbor(|e| {
+        e.tag(Tag::new(label::SIGN1))?.array(4)?.bytes(&protected)?;
+        e.map(0)?.null()?.bytes(&signature.0)?.ok()
+    })
+}
+
 impl Manifest<'_> {
     /// The envelope with this manifest, signed, encoded deterministically.
     pub fn sign(&self, key: &SigningKey) -> Vec<u8> {
-        let manifest = cbor(|e| e.bytes(&self.octets())?.ok());
-        // Over the byte string with its head (section 8.3 of the draft).
-        let digest = digest(&Sha256::digest(&manifest));
-        let protected = cbor(|e| e.map(1)?.u64(label::ALGORITHM)?.i64(label::EDDSA)?.ok());
-        let signature = key.sign_octets(&statement(&protected, &digest));
-        let block = cbor(|e| {
-            e.tag(Tag::new(label::SIGN1))?.array(4)?.bytes(&protected)?;
-            e.map(0)?.null()?.bytes(&signature.0)?.ok()
-        });
-        let authentication = cbor(|e| e.array(2)?.bytes(&digest)?.bytes(&block)?.ok());
-        let mut envelope = cbor(|e| {
-            e.tag(Tag::new(label::ENVELOPE))?.map(2)?;
-            e.u64(label::AUTHENTICATION)?.bytes(&authentication)?.u64(label::MANIFEST)?.ok()
-        });
-        envelope.extend_from_slice(&manifest);
-        envelope
+        envelope(&self.octets(), &[key])
     }
 
-    fn octets(&self) -> Vec<u8> {
+    pub(super) fn octets(&self) -> Vec<u8> {
         let common = cbor(|e| {
             e.map(2)?.u64(label::COMPONENTS)?.array(1)?.array(1)?.bytes(self.component)?;
             e.u64(label::SHARED)?.bytes(&self.shared())?.ok()
