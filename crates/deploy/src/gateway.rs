@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 
 use anabranch_core::set::RelayCounters;
 use anabranch_core::time::Duration;
 use anabranch_net::set::{
-    Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent, Gauges, RefusedCounters,
+    Allow, GATEWAY_PORT, Gateway, GatewayConfig, GatewayEvent, Gauges, LineError, RefusedCounters,
 };
 use anabranch_units::{Rate, Size, Span};
 use tokio::time::Instant;
@@ -254,8 +255,39 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 }
                 (0, 0, 0) => ((Class::Refused, "unreachable"), "the node was not reached".to_owned()),
             };
-            let why = error.as_ref().map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
+            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection.
+            let is_end = |e: &LineError| {
+                opened > 0 && e.leg.is_none() && e.error.kind() == io::ErrorKind::ConnectionReset
+            };
+            let why = error.as_ref().filter(|e| !is_end(e));
+            let why = why.map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
             (*peer, kind, format!("{peer} {what}{why}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::set::Leg;
+
+    use super::*;
+
+    /// What the kernel says of a connection after its work is done is no news; what keeps work from being done is.
+    #[test]
+    fn a_sender_that_hangs_up_when_all_is_there_leaves_no_error_in_the_log() {
+        let [sender, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let said = |opened, leg: Option<Leg>, kind: io::ErrorKind| {
+            let counters =
+                RelayCounters { opened, octets_down: 300, octets_up: 20, ..RelayCounters::default() };
+            let peer = if leg.is_none() { sender } else { node };
+            let error = Some(LineError { peer, leg, error: kind.into() });
+            let refused = RefusedCounters::default();
+            line(&GatewayEvent::Ended { peer: sender, counters, refused, error }).2
+        };
+        let (reset, silent) = (io::ErrorKind::ConnectionReset, io::ErrorKind::TimedOut);
+        assert_eq!(said(1, None, reset), "127.0.0.1:1 300 octets to the node, 20 back");
+        assert!(said(1, None, silent).contains("; 127.0.0.1:1: "));
+        assert!(said(1, Some(Leg::Wireless), reset).contains("; 127.0.0.1:2: "));
+        assert!(said(0, None, reset).contains("; 127.0.0.1:1: "));
     }
 }
