@@ -180,6 +180,18 @@ pub struct Temporary {
     place: PathBuf,
 }
 
+/// Opens a file that has no name, and is gone with the process.
+///
+/// # Errors
+/// The folder is not there, or nothing can be written to it.
+pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
+    let mut file = Temporary::beside(&folder.join("input"))?;
+    // The name goes with `file`.
+    let path = file.path.as_deref().ok_or(io::ErrorKind::NotFound)?;
+    file.file = File::options().read(true).write(true).open(path)?;
+    file.file.try_clone()
+}
+
 /// Names that are tried, each drawn from 2^64.
 const NAMES: usize = 100;
 

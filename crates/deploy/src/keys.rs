@@ -244,16 +244,26 @@ fn who_may(flags: &str) -> Error {
 }
 
 fn wrong(place: &str, wanted: &'static str, is: &'static str) -> Error {
-    Error::input(format!("{place}: {}", BadKey::Other { wanted, is })).with_hint(
-        "`anabranch key new NAME` makes NAME.key, which is secret, and NAME.pub, which is for others",
-    )
+    let hint = match (wanted, is) {
+        ("x25519", "x25519-secret") | ("ed25519", "ed25519-secret") => {
+            "name the NAME.pub that was made with it; NAME.key stays with its owner"
+        }
+        ("x25519-secret", "x25519") => "name the NAME.key that was made with it; NAME.pub is for others",
+        ("psk", _) => "`anabranch key new NAME --kind psk` makes one, which both ends need",
+        ("ed25519", _) => {
+            "`anabranch key new NAME --kind signing` makes NAME.key, which signs, and NAME.pub, which is for nodes"
+        }
+        _ => "`anabranch key new NAME` makes NAME.key, which is secret, and NAME.pub, which is for others",
+    };
+    Error::input(format!("{place}: {}", BadKey::Other { wanted, is })).with_hint(hint)
 }
 
 /// The keys of a file.
 pub(crate) fn in_file(path: &Path) -> Result<Vec<KeyText>, Error> {
     let keys = any_in_file(path)?;
     if keys.is_empty() {
-        return Err(Error::input(format!("{}: there is no key in it", path.display())));
+        return Err(Error::input(format!("{}: there is no key in it", path.display()))
+            .with_hint("a key is on a line of its own; lines that begin with # are comments"));
     }
     Ok(keys)
 }

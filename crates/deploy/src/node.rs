@@ -221,7 +221,9 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
             }
             NodeEvent::Declined { transfer, reason, delivered } => {
                 let id = format!("{:016x}", transfer.0);
-                let line = format!("transfer {id} was refused: {}", why(reason, delivered));
+                let shortage = node.sink().shortage().map(str::to_owned);
+                let why = shortage.unwrap_or_else(|| why(reason, delivered));
+                let line = format!("transfer {id} was refused: {why}");
                 said.say(Entry::info("refused", line).with("transfer", id));
             }
             NodeEvent::Finished { transfer, octets } => {

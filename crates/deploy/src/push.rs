@@ -1,6 +1,7 @@
 //! `push --to`: over this host's network, to a node that somebody has started.
 
 mod digests;
+mod once;
 pub mod progress;
 pub mod report;
 mod state;
@@ -20,7 +21,6 @@ use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
 use anabranch_secure::FileDigest;
 use anabranch_units::{Rate, Span};
 use clap::Args;
-use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use self::digests::Digests;
@@ -28,7 +28,7 @@ use self::report::Report;
 use self::state::Memory;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::files::{is_special, read};
+use crate::files::is_special;
 use crate::keys::{GatewayName, OfSender};
 use crate::output::{self, hex};
 use crate::say;
@@ -258,13 +258,11 @@ impl Retries {
     }
 }
 
-/// The file's octets, and what they are. What can be read twice is not kept in memory.
+/// The file's octets, and what they are. What can be read twice is not kept.
 fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
     let path = &arguments.file;
     if path == Path::new("-") || is_special(path) {
-        let octets = read(path)?;
-        let digest = FileDigest { length: octets.len() as u64, sha256: Sha256::digest(&octets).into() };
-        return Ok((PushFile::Octets(octets), digest));
+        return once::read(path);
     }
     let (file, digest) = digests.of(path, arguments.restart)?;
     Ok((PushFile::OnDisk(file, digest.length), digest))
@@ -313,9 +311,12 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
         Failure::Refused(RefuseReason::Unwanted | RefuseReason::Failed) => {
             "the node says what went wrong; the same command goes on"
         }
-        Failure::Refused(RefuseReason::TooLarge) => "the node's --max-size is smaller",
+        Failure::Refused(RefuseReason::TooLarge) => {
+            "the node's --max-size is smaller; the node's line says what it is"
+        }
         Failure::Refused(RefuseReason::NoRoom) => {
-            "make room on the node's disk, then the same command goes on; `--restart` replaces what it has of another file"
+            "make room on the node's disk, whose line says how much is free, then the same command goes on; `--restart` \
+             replaces what it has of another file"
         }
         Failure::Refused(RefuseReason::Digest) => {
             "the node has thrown it away; if the file has changed since, `--restart` pushes it as it is now"

@@ -33,6 +33,8 @@ pub(super) struct Output {
     /// Whether files are checked before they are handed on.
     images: Images,
     limits: Limits,
+    /// The figures of the last refusal for space.
+    shortage: Option<String>,
     /// The SHA-256 that the present file is said to have.
     expected: Option<[u8; 32]>,
     /// What comes at present.
@@ -90,11 +92,20 @@ pub(super) struct Limits {
 const JOURNALS: u64 = 128 << 10;
 
 impl Limits {
-    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of what `part` occupies.
-    fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<bool> {
+    /// Whether a file of `length` octets finds room in `folder`, where it shall take the place of what `part` occupies; if not, the
+    /// figures.
+    fn leave_room(&self, length: u64, folder: &Path, part: &Path) -> io::Result<Result<(), String>> {
         let occupied = part.metadata().map_or(0, |part| part.blocks() * 512);
         let there = free(folder)?.saturating_add(occupied);
-        Ok(length.saturating_add(self.reserve).saturating_add(JOURNALS) <= there)
+        let needed = length.saturating_add(JOURNALS).saturating_add(self.reserve);
+        Ok(if needed <= there { Ok(()) } else { Err(self.shortage(length, folder, there)) })
+    }
+
+    fn shortage(&self, length: u64, folder: &Path, there: u64) -> String {
+        let (folder, reserve) = (folder.display(), self.reserve);
+        format!(
+            "{folder} has room for {there} bytes, and the file needs {length}, a journal {JOURNALS} and --reserve {reserve}"
+        )
     }
 }
 
@@ -224,6 +235,7 @@ impl Output {
             admission: Admission::default(),
             images: Images::Any,
             limits,
+            shortage: None,
             expected: None,
             coming: None,
             sha256: Sha256::new(),
@@ -274,6 +286,11 @@ impl Output {
         matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. })
     }
 
+    /// How much too long the file is that was refused last, if it was refused for that.
+    pub(super) fn shortage(&self) -> Option<&str> {
+        self.shortage.as_deref()
+    }
+
     /// Of what has come of the present file.
     pub(super) fn sha256(&self) -> String {
         hex(&self.sha256.clone().finalize())
@@ -315,7 +332,8 @@ impl Output {
             Found::Done | Found::Placed => 0,
         };
         // What is there stays if the file would not fit in its place.
-        if !self.limits.leave_room(offer.length, folder(&part), &part)? {
+        if let Err(figures) = self.limits.leave_room(offer.length, folder(&part), &part)? {
+            self.shortage = Some(figures);
             return Err(io::ErrorKind::StorageFull.into());
         }
         journal.restart(offer, from)?;
@@ -366,6 +384,7 @@ async fn end(mut running: Running) -> io::Result<()> {
 impl Sink for Output {
     async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         self.coming = None;
+        self.shortage = None;
         self.sha256 = Sha256::new();
         if let Err(reason) = self.admission.of(offer)? {
             return Ok(Verdict::Refuse(reason, 0));
@@ -375,6 +394,8 @@ impl Sink for Output {
             return Ok(Verdict::Refuse(RefuseReason::Image, 0));
         }
         if offer.length > self.limits.size {
+            let (length, size) = (offer.length, self.limits.size);
+            self.shortage = Some(format!("it has {length} bytes, and --max-size allows {size}"));
             return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
@@ -392,7 +413,8 @@ impl Sink for Output {
                 return self.resume(beside, None, subject, discard).await.or_else(no_room);
             }
             (To::File(path), None) => {
-                if !self.limits.leave_room(offer.length, folder(path), Path::new(""))? {
+                if let Err(figures) = self.limits.leave_room(offer.length, folder(path), Path::new(""))? {
+                    self.shortage = Some(figures);
                     return no_room(io::ErrorKind::StorageFull.into());
                 }
                 Coming::Temporary(Temporary::beside(path)?)

@@ -393,15 +393,25 @@ fn a_disk_that_is_too_small_refuses_before_anything_is_sent() {
 #[test]
 fn a_node_takes_no_more_than_its_owner_allows() {
     let mut place = Place::new(OCTETS);
-    for (options, said) in [
-        (["--max-size", "59 MB"], "the file is larger than its owner allows"),
-        (["--reserve", "1000000 GB"], "it has no space for the file"),
+    for (options, said, figures) in [
+        (
+            ["--max-size", "59 MB"],
+            "the file is larger than its owner allows",
+            "it has 60000000 bytes, and --max-size allows 59000000",
+        ),
+        (
+            ["--reserve", "1000000 GB"],
+            "it has no space for the file",
+            "bytes, and the file needs 60000000, a journal 131072 and --reserve 1000000000000000",
+        ),
     ] {
         place.kill_node();
         place.start(&[&["--out", "got"], &options[..]].concat());
         let run = place.push(&[]);
         assert_eq!(run.status.code(), Some(1));
         assert!(text(&run.stderr).contains(said), "{}", text(&run.stderr));
+        let line = place.node().says("was refused: ");
+        assert!(line.contains(figures), "{line}");
     }
     place.kill_node();
     place.start(&["--out", "got", "--max-size", "60 MB"]);

@@ -1,7 +1,7 @@
 //! Files that arrive, and what is said where they cannot.
 
 use std::fs::{self, Permissions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -198,6 +198,81 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let run = command(path, &pipe).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2));
     assert!(text(&run.stderr).contains("--spool"), "{}", text(&run.stderr));
+}
+
+/// A hint names the key that is missing, and no other.
+#[test]
+fn a_hint_about_a_key_goes_with_its_message() {
+    let folder = folder(10);
+    for new in [&["release", "--kind", "signing"][..], &["both", "--kind", "psk"]] {
+        let made = command(folder.path(), &[&["key", "new"], new].concat()).output();
+        assert!(made.expect("the program starts").status.success());
+    }
+    let node = ["node", "--check", "--listen", "127.0.0.1:0", "--out", "got"];
+    let keyed = ["--key", "node.key", "--senders"];
+    let signers = ["--key", "node.key", "--senders", "sender.pub", "--signers"];
+    for (keys, last, message, hint) in [
+        (&keyed[..], "sender.key", "`x25519` is needed here", "name the NAME.pub"),
+        (&keyed, "release.pub", "`x25519` is needed here", "`anabranch key new NAME` makes"),
+        (
+            &["--senders", "sender.pub", "--key"],
+            "node.pub",
+            "`x25519-secret` is needed here",
+            "name the NAME.key",
+        ),
+        (&["--psk"], "node.key", "`psk` is needed here", "--kind psk"),
+        (&signers, "release.key", "`ed25519` is needed here", "name the NAME.pub"),
+        (&signers, "sender.pub", "`ed25519` is needed here", "--kind signing"),
+    ] {
+        let run = command(folder.path(), &[&node[..], keys, &[last]].concat()).output();
+        let run = run.expect("the program starts");
+        let said = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{last}: {said}");
+        assert!(said.contains(message) && said.contains(hint), "{last}: {said}");
+    }
+}
+
+/// What can be read once, and is longer than should be kept in memory.
+#[test]
+fn standard_input_is_pushed_with_little_memory() {
+    let octets = 60_000_000;
+    let folder = folder(octets);
+    let gateway = gateway(folder.path());
+    let out = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--gateways", &gateway.known()];
+    let node = start(folder.path(), &out);
+    fs::create_dir(folder.path().join("tmp")).expect("it can be made");
+    for name in ["-", "/dev/stdin"] {
+        let run = |temporary: &str| {
+            let to = ["push", name, "--to", &node.address, "--quiet", "--no-resume", "--restart"];
+            let mut push = command(folder.path(), &to);
+            push.env("TMPDIR", folder.path().join(temporary)).stdin(Stdio::piped());
+            let mut push =
+                push.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+            let mut input = push.stdin.take().expect("it is piped");
+            let writer = std::thread::spawn(move || input.write_all(&contents(octets)));
+            let status = format!("/proc/{}/status", push.id());
+            let mut most = 0;
+            while push.try_wait().expect("it is ours").is_none() {
+                let said = fs::read_to_string(&status).unwrap_or_default();
+                let line = said.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+                let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+                most = most.max(kib.unwrap_or(0_u64) << 10);
+                std::thread::yield_now();
+            }
+            let _ = writer.join().expect("it does not panic");
+            (push.wait_with_output().expect("it is ours"), most)
+        };
+        let (pushed, most) = run("tmp");
+        assert_eq!(pushed.status.code(), Some(0), "{}", text(&pushed.stderr));
+        assert!(fs::read(folder.path().join("got")).expect("it is there") == contents(octets));
+        assert!(most < 48 << 20, "{most} bytes of memory");
+        let left = fs::read_dir(folder.path().join("tmp")).expect("it is there").count();
+        assert_eq!(left, 0, "nothing is left behind");
+        let (failed, _) = run("absent");
+        assert_eq!(failed.status.code(), Some(1));
+        let said = text(&failed.stderr);
+        assert!(said.contains("cannot keep more than 16 MiB") && said.contains("TMPDIR"), "{said}");
+    }
 }
 
 #[test]
