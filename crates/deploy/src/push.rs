@@ -312,10 +312,10 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
             "the node says what went wrong; the same command goes on"
         }
         Failure::Refused(RefuseReason::TooLarge) => {
-            "the node's --max-size is smaller; the node's line says what it is"
+            "the node's --max-size is smaller; the node's log has both numbers"
         }
         Failure::Refused(RefuseReason::NoRoom) => {
-            "make room on the node's disk, whose line says how much is free, then the same command goes on; `--restart` \
+            "make room on the node's disk, whose figures are in its log, then the same command goes on; `--restart` \
              replaces what it has of another file"
         }
         Failure::Refused(RefuseReason::Digest) => {

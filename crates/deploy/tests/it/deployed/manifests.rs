@@ -473,6 +473,31 @@ fn a_push_with_a_manifest_outlives_a_node_that_is_started_again() {
     site.refuses(&site.push("old"), got.as_deref(), ROLLBACK[0], ROLLBACK[1]);
 }
 
+/// Two releases at once: the node takes one at a time, and the earlier one does not go on after the later one.
+#[test]
+fn a_push_that_a_later_release_has_overtaken_is_refused_when_it_goes_on() {
+    let site = Site::new(&with(&["--out", "got"]));
+    site.write("image", &contents(4_000_000));
+    site.write("later", b"later");
+    site.manifest("image", 2, &[]);
+    site.manifest("later", 3, &[]);
+    let mut push = begin(&site, "image", &["--rate", "8 Mbit/s"]);
+    site.node().says("has begun");
+    site.refuses(&site.push("later"), None, "it is busy with another one", "--wait");
+    let id = push.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().expect("a kill").success());
+    assert_eq!(push.wait().expect("it is ours").code(), Some(130));
+    let run = site.push_with("later", &["--manifest", "later.suit", "--restart", "--wait", "30 s"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    // With what it remembers, and anew.
+    for options in [&[][..], &["--restart"]] {
+        let again = ["image", "--to", &site.address, "--quiet", "--manifest", "image.suit"];
+        let run = super::world::push(site.path(), &[&again[..], options].concat());
+        site.refuses(&run, Some(b"later"), ROLLBACK[0], ROLLBACK[1]);
+    }
+    assert_eq!(site.number(), Some(3));
+}
+
 /// A node that knows no manifests resets the stream of the request, as docs/set-protocol.md says.
 #[test]
 fn a_node_of_before_manifests_gives_an_error_that_says_so() {
