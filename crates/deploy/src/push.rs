@@ -339,6 +339,9 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
         Failure::Refused(RefuseReason::Image) => {
             "sign the file with `imgtool sign`, without --pad and --encrypt; the node says what is wrong with it"
         }
+        Failure::Refused(RefuseReason::LongManifest) => {
+            "a node on a small device has a limit for manifests, and takes none unless it knows what device it is: leave --manifest out, or shorten the manifest"
+        }
         Failure::Unfinished(_) => {
             "let that push come to its end, or throw those octets away with `--restart`"
         }

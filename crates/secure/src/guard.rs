@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_wire::set::{Decoder, Item, Join, Message, encode};
+use anabranch_wire::set::{Decoder, Item, Join, Message, encode, transfer_of_request};
 use bytes::{BufMut, Bytes, BytesMut};
 use snow::HandshakeState;
 
@@ -16,6 +16,7 @@ use crate::node::NodeKeys;
 use crate::record::{Bad, MAX_PLAIN, Opener, Sealer, TransferKeys};
 use crate::roster::{Member, Peer};
 use crate::sender::SenderKeys;
+use crate::small;
 
 /// Why a stream is over. Its owner resets it without a word: whoever is refused learns nothing from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
@@ -120,6 +121,8 @@ pub struct Guard {
     member: Option<Arc<Member>>,
     /// Octets of plaintext in a record that we seal, at most.
     most: usize,
+    /// The same, once the peer has answered.
+    later: usize,
 }
 
 impl Guard {
@@ -140,7 +143,9 @@ impl Guard {
         let mut noise = Box::new(greeting::begin(Purpose::Transfer, shared.proof(), ephemeral)?);
         let number = shared.next_number().to_be_bytes();
         let first = greeting::first(shared.pattern(), &mut noise, &number)?;
-        let mut guard = Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) });
+        // How much the node has room for is in its answer: until then, what every node has.
+        let most = small::record(0);
+        let mut guard = Self { most, ..Self::at(Stage::AwaitNode { noise, shared: Arc::clone(shared) }) };
         guard.hand_out(first);
         Ok(guard)
     }
@@ -173,12 +178,14 @@ impl Guard {
             frames: Frames::default(),
             member: None,
             most: MAX_PLAIN,
+            later: MAX_PLAIN,
         }
     }
 
     /// Seals at most this many octets in a record, and never more than [`MAX_PLAIN`]: the peer's memory limit.
     pub fn sealing_at_most(self, most: usize) -> Self {
-        Self { most: most.min(MAX_PLAIN), ..self }
+        let most = most.min(MAX_PLAIN);
+        Self { most, later: most, ..self }
     }
 
     /// Nothing is added, and nothing taken away.
@@ -367,6 +374,9 @@ impl Guard {
             }
             Stage::Sealed(mut sealed) => {
                 let opened = sealed.into.open(frames)?;
+                if !opened.is_empty() {
+                    self.most = self.later;
+                }
                 append(plain, opened);
                 (Stage::Sealed(sealed), false)
             }
@@ -429,12 +439,9 @@ impl Guard {
                 if opened.is_empty() {
                     return Ok((Stage::AwaitRequest { shared, sealed }, false));
                 }
-                let mut decoder = Decoder::new();
-                decoder.push(opened.clone());
-                let Ok(Some(Item::Message(Message::Request(request)))) = decoder.next_item() else {
-                    return Err(Refused::Garbled);
-                };
-                if !shared.bind(request.transfer, sealed.into.keys()) {
+                // The rest of a request with a manifest may be in later records; the machine reads it.
+                let transfer = transfer_of_request(&opened).ok_or(Refused::Garbled)?;
+                if !shared.bind(transfer, sealed.into.keys()) {
                     return Err(Refused::Stranger);
                 }
                 append(plain, opened);

@@ -16,7 +16,9 @@ use crate::greeting::{self, Beginning, MAX_GREETING, Own, Pattern};
 use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::layout::{CONTROL, JOIN, LENGTH, OVERHEAD, TAG, nonce};
 use crate::octets::{KEY, NoEntropy};
-use anabranch_wire::set::{Decoder, Item, Join, MAX_NODE_HEADER, Message, TransferId, encode};
+use anabranch_wire::set::{
+    Decoder, Item, Join, MAX_NODE_HEADER, Message, TransferId, encode, transfer_of_request,
+};
 use bytes::Bytes;
 
 /// Where random octets come from: the machine's owner knows.
@@ -158,7 +160,7 @@ enum Stage {
     Greeting(Pattern),
     /// The JOIN of the gateway, not all of it.
     Joining,
-    /// The first record has to be a REQUEST.
+    /// The first record has to begin with a REQUEST.
     Request,
     /// The first record has to begin with this JOIN.
     Proof(Join),
@@ -285,11 +287,10 @@ impl Stream {
             }
             Stage::Request => {
                 let plain = self.open()?;
-                let Ok(Some(Item::Message(Message::Request(request)))) = item(&plain) else {
-                    return Err(Refused);
-                };
+                // With a manifest it goes on in later records; the machine reads it.
+                let transfer = transfer_of_request(&plain).ok_or(Refused)?;
                 let keys = self.keys.as_ref().ok_or(Refused)?;
-                if !node.bind(request.transfer, keys) {
+                if !node.bind(transfer, keys) {
                     return Err(Refused);
                 }
                 self.stage = Stage::Sealed;

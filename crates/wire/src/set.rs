@@ -14,7 +14,7 @@ mod encode;
 mod message;
 mod varint;
 
-pub use decode::{DecodeError, Decoder, Item, MAX_NODE_HEADER};
+pub use decode::{DecodeError, Decoder, Item, MAX_NODE_HEADER, transfer_of_request};
 pub use encode::{data_header, encode};
 pub use message::{
     Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS,

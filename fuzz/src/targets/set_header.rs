@@ -66,6 +66,7 @@ fn joined(items: &[Item]) -> Vec<Item> {
 fn kind(item: &Item) -> (Option<Discriminant<Message>>, usize) {
     match item {
         Item::Data { octets, .. } => (None, octets.len().min(20)),
+        Item::LongManifest(_) => unreachable!("this decoder has room for every manifest"),
         Item::Message(message) => {
             let rows = match message {
                 Message::Accept(accept) => accept.gateways.len(),

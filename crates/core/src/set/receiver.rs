@@ -73,9 +73,11 @@ pub struct ReceiverConfig {
     pub ack_delay: Duration,
     /// A transfer without news for so long makes way for another.
     pub idle: Duration,
-    /// Octets of a manifest that a request may have: each connection may take so much more memory. A request with a longer one
-    /// resets its connection.
+    /// Octets of a manifest that a request may have: each connection may take this much more memory. A request with a longer one
+    /// is refused with [`RefuseReason::LongManifest`].
     pub manifest: usize,
+    /// Connections that may hold a part of a manifest at the same time. One more resets the connection that began first.
+    pub manifests: usize,
 }
 
 impl Default for ReceiverConfig {
@@ -100,6 +102,7 @@ impl Default for ReceiverConfig {
             ack_delay: Duration::from_millis(40),
             idle: Duration::from_secs(60),
             manifest: 0,
+            manifests: usize::MAX,
         }
     }
 }
@@ -326,7 +329,11 @@ impl Receiver {
             Some(Role::Fresh(decoder)) => {
                 decoder.push(octets);
                 match decoder.next_item() {
+                    Ok(None) if decoder.holds_manifest() => self.bound_manifests(stream),
                     Ok(None) => {}
+                    Ok(Some(Item::LongManifest(_))) => {
+                        self.refuse(stream, RefuseReason::LongManifest, Role::Ending);
+                    }
                     Ok(Some(Item::Message(Message::Request(request)))) => {
                         self.handle_request(now, stream, request)
                     }
@@ -339,6 +346,17 @@ impl Receiver {
                 self.read_session(now, stream);
             }
         }
+    }
+
+    /// Resets the oldest connections that hold a part of a manifest, and are too many. Not `latest`: a silent peer then keeps no
+    /// other from asking.
+    fn bound_manifests(&mut self, latest: StreamId) {
+        let holds = |role: &Role| matches!(role, Role::Fresh(decoder) if decoder.holds_manifest());
+        let holding = || self.streams.iter().filter(|(_, role)| holds(role));
+        let excess = holding().count().saturating_sub(self.config.manifests.max(1));
+        let oldest: Vec<StreamId> =
+            holding().map(|(stream, _)| *stream).filter(|stream| *stream != latest).take(excess).collect();
+        oldest.into_iter().for_each(|stream| self.reject(stream));
     }
 
     fn handle_join(&mut self, now: Instant, stream: StreamId, join: Join) {
@@ -384,7 +402,7 @@ impl Receiver {
                     }
                 }
                 Ok(Some(Item::Message(Message::Cancel))) => return self.forget(now),
-                Ok(Some(Item::Message(_))) | Err(_) => return self.reject(stream),
+                Ok(Some(_)) | Err(_) => return self.reject(stream),
             }
         }
         self.consider_ack(now, stream);

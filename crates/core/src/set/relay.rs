@@ -267,7 +267,7 @@ impl Relay {
             match decoder.next_item() {
                 Ok(None) => return,
                 Ok(Some(Item::Message(Message::SetSyn(setsyn)))) => self.handle_setsyn(index, setsyn),
-                Ok(Some(Item::Message(_) | Item::Data { .. })) | Err(_) => return self.reject(index),
+                Ok(Some(_)) | Err(_) => return self.reject(index),
             }
         }
     }

@@ -80,6 +80,7 @@ const fn why(reason: RefuseReason) -> &'static str {
         RefuseReason::WrongDevice => "the file is for another vendor, class or component",
         RefuseReason::Expired => "the manifest of the file has expired there",
         RefuseReason::Image => "the file is no whole image for its boot loader",
+        RefuseReason::LongManifest => "it takes no manifests, or only shorter ones",
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use anabranch_wire::set::{Plan, Request, SetSyn, VERSION};
+use anabranch_wire::set::{FileIdentity, Plan, Request, SetSyn, VERSION};
 use proptest::prelude::*;
 
 use super::*;
 use crate::guard::Guard;
+use crate::node::{NodeKeys, WhoMay};
 use crate::sender::{Acquaintance, SenderKeys};
 
 const TRANSFER: TransferId = TransferId(7);
@@ -25,6 +26,12 @@ fn entropy(octets: &mut [u8]) -> Result<(), NoEntropy> {
 fn node() -> Node {
     let shared = SharedKey::from_octets([5; KEY]);
     Node::new(Some(secret(3)), Some(shared), vec![secret(1).public()], entropy, 4)
+}
+
+/// The node as hosts have it.
+fn host() -> Arc<NodeKeys> {
+    let senders = vec![secret(1).public()];
+    NodeKeys::new(WhoMay { own: Some(secret(3)), senders, shared: Vec::new() })
 }
 
 fn sender(own: u8, is_shared: bool) -> Arc<SenderKeys> {
@@ -178,6 +185,60 @@ fn strangers_and_records_without_room_are_refused() {
     assert!(read(&mut Stream::new(256), &mut node, &request(), 50).is_err(), "not encrypted");
     // The transfer is its sender's; the holder of the shared key is another.
     assert!(asked(&mut node, &self::sender(1, true), 50).is_err());
+}
+
+/// A sender does not know the node's buffer yet: its request with a manifest comes in records for which every node has room.
+#[test]
+fn a_request_with_a_manifest_comes_in_several_records() {
+    for octets in [1, 150, 300, 1024] {
+        let mut says = Vec::new();
+        let file = FileIdentity { digest: [7; 32], signature: Some([9; 64]), discard: false };
+        let request = Request {
+            version: VERSION,
+            transfer: TRANSFER,
+            length: 9,
+            plan: Plan::Stripe,
+            file: Some(file),
+            manifest: Some(vec![3; octets].into()),
+        };
+        encode(&Message::Request(request), &mut says);
+        for cut in [1, 100, 2000] {
+            let (mut node, sender) = (node(), sender(1, false));
+            let mut guard = Guard::control(&sender).unwrap();
+            let mut stream = Stream::new(256);
+            let (_, answer) = read(&mut stream, &mut node, &transmitted(&mut guard), cut).unwrap();
+            assert_eq!(guard.read(answer.into()), Ok(None));
+            guard.write(says.clone().into()).unwrap();
+            let (plain, _) = read(&mut stream, &mut node, &transmitted(&mut guard), cut).unwrap();
+            assert!(plain == says, "{octets} octets in pieces of {cut}");
+            assert_eq!(node.sender(TRANSFER), Some(secret(1).public()));
+        }
+
+        let (host, sender) = (host(), sender(1, false));
+        let (mut guard, mut node) = (Guard::control(&sender).unwrap(), Guard::node(&host));
+        assert_eq!(node.read(transmitted(&mut guard).into()), Ok(None));
+        assert_eq!(guard.read(transmitted(&mut node).into()), Ok(None));
+        guard.write(says.clone().into()).unwrap();
+        let mut plain = Vec::new();
+        for octet in transmitted(&mut guard) {
+            plain.extend(node.read(vec![octet].into()).unwrap().unwrap_or_default());
+        }
+        assert!(plain == says, "{octets} octets to a host");
+    }
+}
+
+/// What does not begin with a request is refused, also where it is short.
+#[test]
+fn the_first_record_of_a_control_stream_has_to_begin_with_a_request() {
+    for says in [&[0x70][..], &[0x50, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1], &request()[..9]] {
+        let (mut node, sender) = (node(), sender(1, false));
+        let mut guard = Guard::control(&sender).unwrap();
+        let mut stream = Stream::new(256);
+        let (_, answer) = read(&mut stream, &mut node, &transmitted(&mut guard), 99).unwrap();
+        assert_eq!(guard.read(answer.into()), Ok(None));
+        guard.write(Bytes::copy_from_slice(says)).unwrap();
+        assert!(read(&mut stream, &mut node, &transmitted(&mut guard), 99).is_err(), "{says:?}");
+    }
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub enum Item {
         /// The octets, at least one.
         octets: Bytes,
     },
+    /// A request whose manifest is longer than [`Decoder::of_node_with`] allows, as soon as the length of the manifest is there. The
+    /// manifest is left out, and nothing after this item can be understood.
+    LongManifest(Request),
 }
 
 /// Cuts a stream into [`Item`]s. Holds at most one header; payload passes through without a copy.
@@ -50,6 +53,8 @@ pub struct Decoder {
     /// Octets of a header, at most.
     longest: usize,
     of_node: bool,
+    /// Octets of a manifest, at most.
+    manifest: usize,
     input: Bytes,
     /// Octets of the present chunk that have not come, and where the next of them belongs.
     chunk_left: u64,
@@ -72,7 +77,7 @@ enum Stop {
 impl Decoder {
     /// A decoder at the start of a stream.
     pub const fn new() -> Self {
-        Self::holding(MAX_HEADER, false)
+        Self::holding(MAX_HEADER, false, MAX_MANIFEST)
     }
 
     /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and so is a message that a node
@@ -81,16 +86,18 @@ impl Decoder {
         Self::of_node_with(0)
     }
 
-    /// The same, but a request may have a manifest of so many octets, of which a copy is made.
+    /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is made. A longer one is an
+    /// [`Item::LongManifest`].
     pub const fn of_node_with(manifest: usize) -> Self {
-        Self::holding(MAX_NODE_HEADER + manifest, true)
+        Self::holding(MAX_NODE_HEADER + manifest, true, manifest)
     }
 
-    const fn holding(longest: usize, of_node: bool) -> Self {
+    const fn holding(longest: usize, of_node: bool, manifest: usize) -> Self {
         Self {
             header: Vec::new(),
             longest,
             of_node,
+            manifest,
             input: Bytes::new(),
             chunk_left: 0,
             next_offset: 0,
@@ -148,11 +155,20 @@ impl Decoder {
                 return Ok(None);
             }
             match self.take_header() {
-                Ok(Some(message)) => return Ok(Some(Item::Message(message))),
+                Ok(Some(item)) => return Ok(Some(item)),
                 Ok(None) => {}
                 Err(Stop::NeedMore) => return Ok(None),
                 Err(Stop::Bad(field)) => return Err(DecodeError { field, offset: self.consumed }),
             }
+        }
+    }
+
+    /// Makes room for so many more octets of a header. At a node in one step to the bound: growing by and by would take as much
+    /// again.
+    fn make_room(&mut self, more: usize) {
+        let bound = if self.header.len() + more <= MAX_NODE_HEADER { MAX_NODE_HEADER } else { self.longest };
+        if self.of_node && self.header.len() + more > self.header.capacity() {
+            self.header.reserve_exact(bound - self.header.len());
         }
     }
 
@@ -169,8 +185,13 @@ impl Decoder {
         Some(Item::Data { offset, octets })
     }
 
+    /// Holds a part of a request that is longer than [`MAX_NODE_HEADER`]: there is a manifest in it.
+    pub fn holds_manifest(&self) -> bool {
+        self.header.len() > MAX_NODE_HEADER
+    }
+
     /// Reads one header: a message, or `None` for a data chunk, whose octets are then waited for.
-    fn take_header(&mut self) -> Result<Option<Message>, Stop> {
+    fn take_header(&mut self) -> Result<Option<Item>, Stop> {
         let held = self.header.len();
         let first = self.header.first().or(self.input.first());
         if self.of_node
@@ -181,10 +202,11 @@ impl Decoder {
         let look = self.longest.saturating_sub(held).min(self.input.len());
         // The usual case costs no copy: the whole header lies in one piece.
         let parsed = if held == 0 {
-            parse(&self.input[..look], self.next_offset)
+            parse(&self.input[..look], self.next_offset, self.manifest)
         } else {
+            self.make_room(look);
             self.header.extend_from_slice(&self.input[..look]);
-            parse(&self.header, self.next_offset)
+            parse(&self.header, self.next_offset, self.manifest)
         };
         match parsed {
             Ok((header, used)) => {
@@ -192,7 +214,8 @@ impl Decoder {
                 self.header.clear();
                 self.consumed += used as u64;
                 Ok(match header {
-                    Header::Message(message) => Some(message),
+                    Header::Message(message) => Some(Item::Message(message)),
+                    Header::LongManifest(request) => Some(Item::LongManifest(request)),
                     Header::Data { offset, length } => {
                         self.next_offset = offset;
                         self.chunk_left = length;
@@ -203,8 +226,7 @@ impl Decoder {
             Err(Stop::NeedMore) if held + look >= self.longest => Err(Stop::Bad("length of the message")),
             Err(Stop::NeedMore) => {
                 if held == 0 {
-                    // At a node, once and for good: growing would take as much again.
-                    self.header.reserve_exact(if self.of_node { MAX_NODE_HEADER } else { 0 });
+                    self.make_room(look);
                     self.header.extend_from_slice(&self.input);
                 }
                 self.input = Bytes::new();
@@ -217,16 +239,20 @@ impl Decoder {
 
 enum Header {
     Message(Message),
+    LongManifest(Request),
     Data { offset: u64, length: u64 },
 }
 
-/// One header at the front of `octets` and how many octets it takes.
-fn parse(octets: &[u8], expected: u64) -> Result<(Header, usize), Stop> {
+/// One header at the front of `octets`, with a manifest of at most `longest` octets, and the number of octets that it takes.
+fn parse(octets: &[u8], expected: u64, longest: usize) -> Result<(Header, usize), Stop> {
     let mut cursor = Cursor { octets, at: 0 };
     let first = cursor.u8()?;
     let flags = first & 0xf;
     let message = match first >> 4 {
-        kind::REQUEST => Message::Request(request(&mut cursor, flags)?),
+        kind::REQUEST => {
+            let header = request(&mut cursor, flags, longest)?;
+            return Ok((header, cursor.at));
+        }
         kind::ACCEPT => Message::Accept(accept(&mut cursor, flags)?),
         kind::REFUSE => {
             let number = cursor.varint()?;
@@ -274,17 +300,33 @@ fn unwrap_sequence(sequence: u32, expected: u64) -> u64 {
     expected.checked_add_signed(distance).unwrap_or(u64::from(sequence))
 }
 
-fn request(cursor: &mut Cursor<'_>, flags: u8) -> Result<Request, Stop> {
+fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header, Stop> {
     let plan = Plan::from_code(flags & !(REQUEST_HAS_FILE | REQUEST_HAS_MANIFEST));
     let plan = plan.ok_or(Stop::Bad("plan of a request"))?;
-    Ok(Request {
+    let mut request = Request {
         plan,
         version: cursor.u8()?,
         transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
         length: cursor.varint()?,
         file: if flags & REQUEST_HAS_FILE != 0 { Some(file(cursor)?) } else { None },
-        manifest: if flags & REQUEST_HAS_MANIFEST != 0 { Some(manifest(cursor)?) } else { None },
-    })
+        manifest: None,
+    };
+    if flags & REQUEST_HAS_MANIFEST != 0 {
+        match usize::try_from(cursor.varint()?) {
+            Ok(length) if (1..=longest).contains(&length) => {
+                request.manifest = Some(Bytes::copy_from_slice(cursor.slice(length)?));
+            }
+            Ok(length) if (1..=MAX_MANIFEST).contains(&length) => return Ok(Header::LongManifest(request)),
+            _ => return Err(Stop::Bad("length of a manifest")),
+        }
+    }
+    Ok(Header::Message(Message::Request(request)))
+}
+
+/// The transfer of a request, from the first octets of the request; `None` if they are fewer than ten, or of another message.
+pub fn transfer_of_request(octets: &[u8]) -> Option<TransferId> {
+    let (first, id) = (octets.first()?, octets.get(2..)?.first_chunk()?);
+    (first >> 4 == kind::REQUEST).then(|| TransferId(u64::from_be_bytes(*id)))
 }
 
 fn file(cursor: &mut Cursor<'_>) -> Result<FileIdentity, Stop> {
@@ -297,15 +339,6 @@ fn file(cursor: &mut Cursor<'_>) -> Result<FileIdentity, Stop> {
         signature: if options & FILE_HAS_SIGNATURE != 0 { Some(cursor.take()?) } else { None },
         discard: options & FILE_DISCARD != 0,
     })
-}
-
-fn manifest(cursor: &mut Cursor<'_>) -> Result<Bytes, Stop> {
-    match usize::try_from(cursor.varint()?) {
-        Ok(length) if (1..=MAX_MANIFEST).contains(&length) => {
-            cursor.slice(length).map(Bytes::copy_from_slice)
-        }
-        _ => Err(Stop::Bad("length of a manifest")),
-    }
 }
 
 fn accept(cursor: &mut Cursor<'_>, rows: u8) -> Result<Accept, Stop> {

@@ -160,6 +160,8 @@ pub enum RefuseReason {
     Expired,
     /// The file is no whole image for the boot loader of the node.
     Image,
+    /// The node takes no manifests, or only shorter ones.
+    LongManifest,
 }
 
 /// Node to sender: no SET sessions (the paper's NACK).
@@ -329,10 +331,12 @@ impl RefuseReason {
             Self::WrongDevice => (UNWANTED, 7),
             Self::Expired => (UNWANTED, 8),
             Self::Image => (UNWANTED, 9),
+            Self::LongManifest => (UNWANTED, 10),
         }
     }
 
-    pub(super) const fn from_codes(code: u8, number: u64) -> Option<Self> {
+    /// The reason of a code and the number after it; `None` if the code is not one of REFUSE.
+    pub const fn from_codes(code: u8, number: u64) -> Option<Self> {
         match (code, number) {
             (0, _) => Some(Self::NoStriping),
             (1, _) => Some(Self::Busy),
@@ -347,6 +351,7 @@ impl RefuseReason {
             (UNWANTED, 7) => Some(Self::WrongDevice),
             (UNWANTED, 8) => Some(Self::Expired),
             (UNWANTED, 9) => Some(Self::Image),
+            (UNWANTED, 10) => Some(Self::LongManifest),
             // Also what later versions may say.
             (UNWANTED, _) => Some(Self::Unwanted),
             _ => None,

@@ -82,6 +82,7 @@ fn message() -> impl Strategy<Value = Message> {
         RefuseReason::WrongDevice,
         RefuseReason::Expired,
         RefuseReason::Image,
+        RefuseReason::LongManifest,
     ]);
     let status = prop_oneof![
         Just(SetAckStatus::Open),
@@ -144,6 +145,7 @@ fn read_all(octets: &[u8], cuts: &[usize]) -> (Vec<Message>, Vec<(u64, u8)>) {
             match item {
                 Item::Message(message) => messages.push(message),
                 Item::Data { offset, octets } => data.extend((offset..).zip(octets)),
+                Item::LongManifest(_) => unreachable!("this decoder has room for every manifest"),
             }
         }
     }
@@ -186,7 +188,7 @@ proptest! {
             loop {
                 match decoder.next_item() {
                     Ok(Some(Item::Data { octets, .. })) => out += octets.len(),
-                    Ok(Some(Item::Message(_))) => {}
+                    Ok(Some(Item::Message(_) | Item::LongManifest(_))) => {}
                     Ok(None) => break,
                     Err(error) => {
                         prop_assert!(error.offset <= octets.len() as u64);
@@ -347,7 +349,7 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
         file,
         manifest: None,
     });
-    let Message::Request(request) = &longest else { unreachable!("it was made above") };
+    let Message::Request(request) = &longest.clone() else { unreachable!("it was made above") };
     let manifest = Some(Bytes::from_static(&[7; MAX_MANIFEST]));
     let with_manifest = Message::Request(Request { manifest, ..request.clone() });
     let decoders = [Decoder::of_node(), Decoder::of_node_with(MAX_MANIFEST)];
@@ -361,12 +363,18 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
         }
         assert_eq!(decoder.next_item(), Ok(Some(Item::Message(message))));
     }
-    // A node that knows no manifests, and one that is longer than any.
+    // A manifest is too long as soon as its length is known; the rest of the request is.
     let mut octets = Vec::new();
     encode(&with_manifest, &mut octets);
-    let mut decoder = Decoder::of_node();
-    decoder.push(Bytes::from(octets.clone()));
-    assert_eq!(decoder.next_item().unwrap_err().field, "length of the message");
+    for most in [0, 1, MAX_MANIFEST - 1] {
+        let mut decoder = Decoder::of_node_with(most);
+        for octet in &octets[..octets.len() - MAX_MANIFEST - 1] {
+            decoder.push(Bytes::from(vec![*octet]));
+            assert_eq!(decoder.next_item(), Ok(None));
+        }
+        decoder.push(Bytes::from(octets[octets.len() - MAX_MANIFEST - 1..][..1].to_vec()));
+        assert_eq!(decoder.next_item(), Ok(Some(Item::LongManifest(request.clone()))));
+    }
     let length = octets.len() - MAX_MANIFEST - 2;
     octets[length..length + 2].copy_from_slice(&(0x4001 + MAX_MANIFEST as u16).to_be_bytes());
     let mut decoder = Decoder::of_node_with(MAX_MANIFEST);

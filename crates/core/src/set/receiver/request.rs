@@ -39,10 +39,17 @@ impl Receiver {
         self.asking.as_ref().map(|asking| &asking.request)
     }
 
+    /// Takes the manifest out of the request that waits to be let in: its memory is the owner's then.
+    pub fn take_manifest(&mut self) -> Option<Bytes> {
+        self.asking.as_mut()?.request.manifest.take()
+    }
+
     /// The owner lets `transfer` in and has its octets before `from` already: none of them is delivered. Nothing happens if
     /// it is not the one that waits.
     pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
-        let Some(Asking { request, stream }) = self.take_asking(transfer) else { return };
+        let Some(Asking { mut request, stream }) = self.take_asking(transfer) else { return };
+        // The owner has decided by it.
+        request.manifest = None;
         self.start(now, &request, stream, from);
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
             self.answer(now, stream, &request);
@@ -214,7 +221,7 @@ impl Receiver {
         self.clear(kept);
     }
 
-    fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
+    pub(super) fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
         let delivered = self.transfer.as_ref().map_or(0, |t| t.reorder.delivered());
         self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
         self.streams.insert(stream, next);

@@ -116,7 +116,7 @@ impl Sender {
             let message = match control.decoder.next_item() {
                 Ok(None) => return,
                 Ok(Some(Item::Message(message))) => message,
-                Ok(Some(Item::Data { .. })) | Err(_) => return self.fail(Failure::Protocol),
+                Ok(Some(_)) | Err(_) => return self.fail(Failure::Protocol),
             };
             let requesting = matches!(self.phase, Phase::Requesting(_));
             match message {
@@ -163,7 +163,8 @@ impl Sender {
             | RefuseReason::Rollback
             | RefuseReason::WrongDevice
             | RefuseReason::Expired
-            | RefuseReason::Image => return self.fail(Failure::Refused(refuse.reason)),
+            | RefuseReason::Image
+            | RefuseReason::LongManifest => return self.fail(Failure::Refused(refuse.reason)),
         }
         if refuse.delivered > self.length() {
             return self.fail(Failure::Protocol);

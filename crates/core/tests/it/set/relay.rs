@@ -52,7 +52,7 @@ fn to_sender(relay: &mut Relay) -> Result<Vec<Message>, wire::DecodeError> {
     while let Some(item) = decoder.next_item()? {
         match item {
             Item::Message(message) => messages.push(message),
-            Item::Data { .. } => panic!("nobody sends data to a sender"),
+            Item::Data { .. } | Item::LongManifest(_) => panic!("nobody sends these to a sender"),
         }
     }
     Ok(messages)

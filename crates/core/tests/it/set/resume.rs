@@ -440,3 +440,62 @@ fn a_false_acknowledgement_delivers_nothing() {
         }
     }
 }
+
+/// The octets of a request of transfer `id` with a manifest of this many octets.
+fn with_manifest(id: u64, octets: usize) -> Vec<u8> {
+    let request = Request {
+        version: VERSION,
+        transfer: TransferId(id),
+        length: 100,
+        plan: Plan::Stripe,
+        file: identity(1),
+        manifest: Some(vec![7; octets].into()),
+    };
+    let mut said = Vec::new();
+    wire::encode(&Message::Request(request), &mut said);
+    said
+}
+
+#[test]
+fn a_manifest_that_is_too_long_is_refused_with_the_reason() {
+    let mut node = Node::new(ReceiverConfig { manifest: 300, ..asks() });
+    for (octets, is_taken) in [(301, false), (1024, false), (300, true)] {
+        let stream = node.machine.handle_accepted(node.now);
+        // What comes behind the refusal is not read.
+        for piece in with_manifest(1, octets).chunks(40) {
+            node.machine.handle_stream(node.now, stream, StreamEvent::Data(piece.to_vec().into()));
+        }
+        let (said, _) = node.says(stream);
+        let reasons = said.iter().filter_map(|message| match message {
+            Message::Refuse(refuse) => Some(refuse.reason),
+            _ => None,
+        });
+        let expected = if is_taken { vec![] } else { vec![RefuseReason::LongManifest] };
+        assert_eq!(reasons.collect::<Vec<_>>(), expected, "{octets}");
+        assert_eq!(node.machine.take_manifest().map(|octets| octets.len()), is_taken.then_some(300));
+    }
+    assert_eq!(node.machine.take_manifest(), None, "it is the owner's now");
+    assert_eq!(node.machine.counters().rejected, 0);
+}
+
+/// A peer that is silent in the middle of a manifest keeps no other peer from asking.
+#[test]
+fn of_connections_that_hold_part_of_a_manifest_the_oldest_makes_way() {
+    let mut node = Node::new(ReceiverConfig { manifest: 300, manifests: 2, ..asks() });
+    let whole = with_manifest(1, 300);
+    let streams: Vec<StreamId> = (0..4).map(|_| node.machine.handle_accepted(node.now)).collect();
+    for (stream, cut) in streams.iter().zip([200, 200, 100, 200]) {
+        let part = whole[..cut].to_vec();
+        node.machine.handle_stream(node.now, *stream, StreamEvent::Data(part.into()));
+    }
+    let mut reset = Vec::new();
+    while let Some(effect) = node.machine.poll_effect() {
+        if let Effect::Abort { stream } = effect {
+            reset.push(stream);
+        }
+    }
+    assert_eq!(reset, [streams[0]], "the third had not come to its manifest");
+    let rest = whole[200..].to_vec();
+    node.machine.handle_stream(node.now, streams[3], StreamEvent::Data(rest.into()));
+    assert_eq!(node.machine.asked().map(|request| request.transfer), Some(TransferId(1)));
+}

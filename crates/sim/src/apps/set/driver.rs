@@ -113,7 +113,7 @@ impl Line {
                     let written_at = decoder.consumed() - u64::from(len);
                     ctx.show_chunk(conn, written_at, offset, len);
                 }
-                Ok(Some(Item::Message(_))) => {}
+                Ok(Some(Item::Message(_) | Item::LongManifest(_))) => {}
                 Ok(None) => return,
                 Err(_) => return self.chunks = None,
             }
