@@ -1,7 +1,8 @@
 /* Receives one file by SET into flash memory and goes on after a reboot: flash [-i IDLE_MS] IMAGE ADDRESS:PORT [GATEWAY:PORT]...
  *
  * IMAGE is a file that behaves like NOR flash with erase blocks: an erased block is all 0xFF, writing only clears bits, and
- * whatever was under way when the program is killed is half done. The first block is a journal, the others are the file. The
+ * whatever was under way when the program is killed is half done. The first block is a journal, then come the blocks of the file,
+ * and with keys two blocks of sequence numbers. The
  * exit code is 0 when all octets are in the flash, have the SHA-256 that was announced, and the journal says so.
  *
  *     journal  magic | length | digest of the file | valid | done | one octet for each block of the file
@@ -94,7 +95,7 @@ static int store_open(const char *path)
 {
     flash = open(path, O_RDWR | O_CREAT, 0644);
     /* What is not the beginning of a journal, as the zeros of a new image, is no journal. */
-    if (flash < 0 || ftruncate(flash, (1 + BLOCKS) * BLOCK) != 0)
+    if (flash < 0 || ftruncate(flash, (3 + BLOCKS) * BLOCK) != 0)
         return -1;
     return flash_read(0, &journal, sizeof journal);
 }
@@ -145,6 +146,70 @@ static int store_end(uint64_t length)
     static const uint8_t zero;
     return length != next ? -1 : note(&journal.done, &zero, 1);
 }
+
+#ifdef NOISE
+/* Sequence numbers are appended to one of two blocks; when it is full, the other is erased and begun. So the highest number is
+ * always in a block that is not being erased. An entry counts once valid is 0, which is written last. */
+struct entry {
+    uint64_t sequence;
+    uint8_t digest[32];
+    uint8_t valid;
+    uint8_t magic[7];
+};
+
+static const uint8_t number_magic[7] = {'S', 'E', 'T', 'n', 'u', 'm', '1'};
+
+enum { NUMBERS = (1 + BLOCKS) * BLOCK, ENTRIES = BLOCK / sizeof(struct entry) };
+
+/* Where the next entry goes. */
+static uint64_t next_entry;
+
+static uint64_t place(unsigned block, unsigned i) { return NUMBERS + block * BLOCK + i * sizeof(struct entry); }
+
+static int store_highest(anabranch_node_highest *highest)
+{
+    struct entry entry, erased;
+    unsigned last = 0, used[2] = {0, 0};
+    memset(highest, 0, sizeof *highest);
+    memset(&erased, 0xff, sizeof erased);
+    for (unsigned i = 0; i < 2 * ENTRIES; i++) {
+        if (flash_read(place(i / ENTRIES, i % ENTRIES), &entry, sizeof entry) != 0)
+            return -1;
+        if (memcmp(&entry, &erased, sizeof entry) != 0)
+            used[i / ENTRIES] = i % ENTRIES + 1;
+        if (entry.valid == 0 && memcmp(entry.magic, number_magic, sizeof number_magic) == 0 &&
+            (!highest->known || entry.sequence >= highest->sequence)) {
+            highest->sequence = entry.sequence;
+            memcpy(highest->digest, entry.digest, sizeof entry.digest);
+            highest->known = 1;
+            last = i / ENTRIES;
+        }
+    }
+    /* Behind the last one in the block of the highest; a full block is followed by the other, which is erased first. */
+    next_entry = used[last] < ENTRIES ? place(last, used[last]) : place(!last, 0);
+    return 0;
+}
+
+static int store_raise(const anabranch_node_highest *highest)
+{
+    static const uint8_t zero;
+    struct entry entry;
+    unsigned block = (unsigned)((next_entry - NUMBERS) / BLOCK);
+    memset(&entry, 0xff, sizeof entry);
+    entry.sequence = highest->sequence;
+    memcpy(entry.digest, highest->digest, sizeof entry.digest);
+    memcpy(entry.magic, number_magic, sizeof number_magic);
+    if (next_entry == place(block, 0) && flash_erase(1 + BLOCKS + block) != 0)
+        return -1;
+    if (flash_program(next_entry, &entry, sizeof entry) != 0 ||
+        flash_program(next_entry + offsetof(struct entry, valid), &zero, 1) != 0)
+        return -1;
+    next_entry += sizeof entry;
+    if (next_entry == place(block, ENTRIES))
+        next_entry = place(!block, 0);
+    return 0;
+}
+#endif
 
 static int store_abort(uint32_t reason)
 {

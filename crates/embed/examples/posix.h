@@ -19,20 +19,26 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, MEMORY = 12800 };
+enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14216 };
 #else
-enum { BUFFER = 4096, READ = 256, MEMORY = 11912 };
+enum { BUFFER = 4096, READ = 224, MEMORY = 11936 };
 #endif
 
 /* Where the file goes; 0, or -1 if that fails. Nothing may pass for the file before store_end. */
 static int store_open(const char *path);
-/* A file is offered: hands what is here of it to anabranch_node_have. 0, 1 if it is not wanted, or -1. */
+/* A file is offered: hands what is here of it to anabranch_node_have. 0, 1 if it is too large, or -1. */
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer);
 static int store_write(uint64_t offset, const uint8_t *octets, size_t n);
 /* These are all octets, and the right ones. The sender learns so after this. */
 static int store_end(uint64_t length);
 /* The file does not come. */
 static int store_abort(uint32_t reason);
+#ifdef NOISE
+/* The highest sequence number that was stored, for a device; known is 0 if there is none. 0, or -1 if it cannot be read. */
+static int store_highest(anabranch_node_highest *highest);
+/* Stores a number, whole or not at all, so that it outlives a power cut; 0, or -1. */
+static int store_raise(const anabranch_node_highest *highest);
+#endif
 
 /* All that the node has: its memory, one buffer to read into, and its connections. */
 static unsigned char memory[MEMORY];
@@ -110,6 +116,31 @@ enum { SENDERS = 4 };
 static uint8_t secret[32], shared[32], senders[SENDERS][32], signer[32], gateway_keys[GATEWAYS][32];
 static anabranch_node_keys keys = {NULL, NULL, senders[0], 0, NULL};
 static int has_signer;
+/* What the device is, with the option -d; the signer of -v signs its manifests. */
+static anabranch_node_device device;
+static int is_device;
+
+/* The time of this machine, which it knows. */
+static uint64_t unix_time(void) { return (uint64_t)time(NULL); }
+
+/* "VENDOR:CLASS": UUIDs of 32 hexadecimal digits. */
+static int device_of(const char *text)
+{
+    uint8_t *octets[2] = {device.vendor, device.class_id};
+    is_device = strlen(text) == 65 && text[32] == ':';
+    for (int i = 0; is_device && i < 32; i++) {
+        unsigned octet;
+        is_device = sscanf(text + 2 * i + i / 16, "%2x", &octet) == 1;
+        octets[i / 16][i % 16] = (uint8_t)octet;
+    }
+    device.component = (const uint8_t *)"firmware";
+    device.component_length = 8;
+    device.signers = signer;
+    device.signer_count = 1;
+    device.unix_time = unix_time;
+    device.envelope = ENVELOPE;
+    return is_device ? 0 : -1;
+}
 
 int anabranch_node_entropy(void *octets, size_t n)
 {
@@ -157,13 +188,15 @@ static int key_option(char option, const char *path)
     case 'g':
         keys.gateways = gateway_keys[0];
         return key_of(path, "x25519", gateway_keys[0]);
+    case 'd':
+        return device_of(path);
     default:
         return -1;
     }
 }
 
-/* Whether the one whose files are wanted has signed it. */
-static int is_wanted(anabranch_node *node) { return !has_signer || anabranch_node_signed_by(node, signer) == 1; }
+/* Whether the one whose files are wanted has signed it: of a device, the library has seen to that. */
+static int is_wanted(anabranch_node *node) { return is_device || !has_signer || anabranch_node_signed_by(node, signer) == 1; }
 #else
 static int key_option(char option, const char *path)
 {
@@ -178,6 +211,20 @@ static int is_wanted(anabranch_node *node)
 }
 #endif
 
+/* All octets of the file are there. The number is stored before the file is published: a power cut in between admits the same
+ * file again, and no older one. */
+static int finish(anabranch_node *node, uint64_t length)
+{
+#ifdef NOISE
+    anabranch_node_highest highest;
+    if (is_device && (!anabranch_node_highest_of(node, &highest) || store_raise(&highest) != 0))
+        return -1;
+#else
+    (void)node;
+#endif
+    return store_end(length);
+}
+
 static int begin(anabranch_node *node)
 {
     anabranch_node_offer offer;
@@ -186,11 +233,11 @@ static int begin(anabranch_node *node)
         return 0;
     if (ended)
         return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_BUSY, 0);
-    wanted = is_wanted(node) ? store_begin(node, &offer) : 1;
+    wanted = is_wanted(node) ? store_begin(node, &offer) : 2;
     if (wanted < 0)
         return -1;
     if (wanted > 0)
-        return anabranch_node_refuse(node, now(), ANABRANCH_NODE_REFUSE_UNWANTED, 0);
+        return anabranch_node_refuse(node, now(), wanted > 1 ? ANABRANCH_NODE_REFUSE_SIGNATURE : ANABRANCH_NODE_REFUSE_TOO_LARGE, 0);
     if (anabranch_node_accept(node, now()) != ANABRANCH_NODE_OK)
         return -1;
     say("begin ", offer.length);
@@ -208,7 +255,7 @@ static int keep(anabranch_node *node, const anabranch_node_effect *effect)
         return store_write(effect->offset, effect->octets, effect->n);
     case ANABRANCH_NODE_END:
         say("end ", effect->offset);
-        if (store_end(effect->offset) != 0)
+        if (finish(node, effect->offset) != 0)
             return -1;
         ended = 1;
         return 0;
@@ -438,6 +485,9 @@ int main(int argc, char **argv)
     anabranch_node_counters counters;
     anabranch_node *node;
     int failed;
+#ifdef NOISE
+    anabranch_node_highest highest;
+#endif
 
     while (argc > 2 && argv[1][0] == '-') {
         if (argv[1][1] == 'i')
@@ -460,6 +510,10 @@ int main(int argc, char **argv)
     config.gateways = gateways;
 #ifdef NOISE
     config.keys = &keys;
+    if (is_device) {
+        config.device = &device;
+        config.highest = &highest;
+    }
 #endif
     for (int i = 3; i < argc; i++) {
         anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
@@ -474,6 +528,12 @@ int main(int argc, char **argv)
         perror(argv[1]);
         return 1;
     }
+#ifdef NOISE
+    if (is_device && store_highest(&highest) != 0) {
+        perror("the sequence number cannot be read");
+        return 1;
+    }
+#endif
     if (anabranch_node_init(&node, memory, sizeof memory, &config) != ANABRANCH_NODE_OK) {
         fprintf(stderr, "the node wants %zu octets of memory\n", anabranch_node_memory(&config));
         return 1;

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 /* What anabranch_node_version returns, if header and library belong together. */
-#define ANABRANCH_NODE_VERSION 2
+#define ANABRANCH_NODE_VERSION 3
 
 enum {
     /* Done. */
@@ -75,6 +75,36 @@ typedef struct anabranch_node_keys {
     const uint8_t *gateways;
 } anabranch_node_keys;
 
+/* What the device is, for files with a manifest (SUIT). Must stay where it is as long as there is the node. */
+typedef struct anabranch_node_device {
+    /* UUIDs of the device's maker and of the kind of device, as `anabranch manifest create --vendor --class` has them. */
+    uint8_t vendor[16];
+    uint8_t class_id[16];
+    /* Name of the component that is received here: "firmware" unless `manifest create --component` says otherwise. */
+    const uint8_t *component;
+    /* Ed25519 public keys of signers, 32 octets each: one of them must have signed the manifest. */
+    const uint8_t *signers;
+    /* Returns seconds since 1970, or UINT64_MAX while the time is not known. Null without a clock. Without the time no manifest is
+     * taken that expires. */
+    uint64_t (*unix_time)(void);
+    /* The longest manifest that is taken, 256 to 1024 octets; a longer one is refused with that reason. The node has memory for
+     * two. `anabranch manifest create` makes 270 to 400. */
+    uint16_t envelope;
+    /* 1 to 64. */
+    uint8_t component_length;
+    /* At least 1. */
+    uint8_t signer_count;
+} anabranch_node_device;
+
+/* The highest sequence number of a file that the device has taken: the program keeps it in storage of its own. */
+typedef struct anabranch_node_highest {
+    uint64_t sequence;
+    /* SHA-256 of that file: the number is good for this file again, and for no other. */
+    uint8_t digest[32];
+    /* 0 if no file was taken yet. */
+    uint8_t known;
+} anabranch_node_highest;
+
 typedef struct anabranch_node_config {
     /* Octets that may wait for others before them: 256 to 2^20. The sender has no more than that on its way. */
     uint32_t buffer;
@@ -93,6 +123,11 @@ typedef struct anabranch_node_config {
     /* With keys, nothing is taken that is not encrypted (docs/set-security.md); null without. A library that was built without
      * the feature noise has no node with keys. */
     const anabranch_node_keys *keys;
+    /* With a device no file is taken without a manifest that a signer has signed for this device, and none with a lower sequence
+     * number than the highest; null without. A library that was built without the feature manifest has no node with a device. */
+    const anabranch_node_device *device;
+    /* With a device, what was stored at the last END; not null. Read by anabranch_node_init, and not needed after that. */
+    const anabranch_node_highest *highest;
 } anabranch_node_config;
 
 /* What the program is to do. */
@@ -112,7 +147,16 @@ enum {
      * minute. */
     ANABRANCH_NODE_BEGIN = 6,
     /* All octets of the file were delivered, or were there before, and have the SHA-256 that was announced: publish the
-     * file. The sender learns that it is delivered by the effects after this one. offset is the length of the file. */
+     * file. The sender learns that it is delivered by the effects after this one. offset is the length of the file.
+     *
+     * With a device, in this order, each step durable before the next begins:
+     *
+     *   1. the octets of the file are in storage;
+     *   2. what anabranch_node_highest_of returns is in storage;
+     *   3. the file is published: the boot loader may start it.
+     *
+     * If the power fails after step 2, the number admits the same file again. If step 3 came before step 2, an older file could
+     * be taken after this one. If a step fails: anabranch_node_abort. */
     ANABRANCH_NODE_END = 7,
     /* The file that was accepted does not come, see reason. What was delivered of it is of use only if the same file is
      * offered again, and not at all after ANABRANCH_NODE_ABORT_DIGEST. */
@@ -135,14 +179,30 @@ enum {
     ANABRANCH_NODE_ABORT_MEMORY = 6
 };
 
-/* Why the program refuses a file. */
+/* Why the program refuses a file. All but the first end the push with this reason. */
 enum {
-    /* Not now: the sender may ask again, and waits if its user has told it to. */
+    /* Deferred, because the device is busy or its battery is low: the sender asks again if its user has told it to wait. */
     ANABRANCH_NODE_REFUSE_BUSY = 1,
     /* Another file is unfinished here; delivered is the number of its octets. */
     ANABRANCH_NODE_REFUSE_UNFINISHED = 3,
     /* Not at all. */
-    ANABRANCH_NODE_REFUSE_UNWANTED = 4
+    ANABRANCH_NODE_REFUSE_UNWANTED = 4,
+    /* The file is longer than the program takes. */
+    ANABRANCH_NODE_REFUSE_TOO_LARGE = 0x104,
+    /* There is no space for the file. */
+    ANABRANCH_NODE_REFUSE_NO_ROOM = 0x204,
+    /* The file bears no signature that the program trusts. */
+    ANABRANCH_NODE_REFUSE_SIGNATURE = 0x404,
+    /* The storage failed. */
+    ANABRANCH_NODE_REFUSE_FAILED = 0x504,
+    /* The device has a later version. */
+    ANABRANCH_NODE_REFUSE_ROLLBACK = 0x604,
+    /* The file is for another device. */
+    ANABRANCH_NODE_REFUSE_WRONG_DEVICE = 0x704,
+    /* The manifest has expired. */
+    ANABRANCH_NODE_REFUSE_EXPIRED = 0x804,
+    /* The file is not an image for the boot loader. */
+    ANABRANCH_NODE_REFUSE_IMAGE = 0x904
 };
 
 /* The file that a sender offers. */
@@ -163,6 +223,11 @@ typedef struct anabranch_node_offer {
     uint8_t has_sender;
     /* That key; zeros without one. */
     uint8_t sender[32];
+    /* The manifest of the file, a SUIT envelope that was checked, until the offer is answered; null without a device. */
+    const uint8_t *manifest;
+    size_t manifest_length;
+    /* The sequence number in the manifest; 0 without a device. */
+    uint64_t sequence;
 } anabranch_node_offer;
 
 typedef struct anabranch_node_effect {
@@ -236,6 +301,10 @@ int anabranch_node_offered(anabranch_node *node, anabranch_node_offer *offer);
 
 /* 1 if the offered file bears a signature of this Ed25519 public key of 32 octets, 0 if not. With the feature noise only. */
 int anabranch_node_signed_by(anabranch_node *node, const uint8_t *key);
+
+/* 1, and *highest is the highest sequence number that the node has taken: to be stored at ANABRANCH_NODE_END, see there. 0 if it has
+ * taken none. With the feature manifest only. */
+int anabranch_node_highest_of(anabranch_node *node, anabranch_node_highest *highest);
 
 /* The program has these octets of the offered file, behind those of the last call: to resume, hand in all that is there, from
  * the beginning on, then accept. They count for the SHA-256, so that END speaks for them too. */

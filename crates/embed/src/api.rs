@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 /// Changes with the header: a program compares `ANABRANCH_NODE_VERSION` with what the library says.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Connections at once: what one node of a B-tree holds, less what [`crate::node`] needs to begin.
 pub const MAX_CONNECTIONS: u8 = 8;
@@ -67,6 +67,22 @@ pub mod refuse {
     pub const UNFINISHED: u32 = 3;
     /// Not at all.
     pub const UNWANTED: u32 = 4;
+    /// Longer than the program takes.
+    pub const TOO_LARGE: u32 = UNWANTED | 1 << 8;
+    /// No space for it.
+    pub const NO_ROOM: u32 = UNWANTED | 2 << 8;
+    /// No signature that the program trusts.
+    pub const SIGNATURE: u32 = UNWANTED | 4 << 8;
+    /// The program's storage failed.
+    pub const FAILED: u32 = UNWANTED | 5 << 8;
+    /// The device has a later version.
+    pub const ROLLBACK: u32 = UNWANTED | 6 << 8;
+    /// For another device.
+    pub const WRONG_DEVICE: u32 = UNWANTED | 7 << 8;
+    /// Its time is over.
+    pub const EXPIRED: u32 = UNWANTED | 8 << 8;
+    /// Not an image for this device's boot loader.
+    pub const IMAGE: u32 = UNWANTED | 9 << 8;
 }
 
 /// `anabranch_node_offer`.
@@ -89,6 +105,12 @@ pub struct Offer {
     pub has_sender: u8,
     /// Its public key; zeros without one.
     pub sender: [u8; 32],
+    /// The envelope of the file, which has been checked; null without a device.
+    pub manifest: *const u8,
+    /// Its length in octets.
+    pub manifest_length: usize,
+    /// The sequence number in it; 0 without a device.
+    pub sequence: u64,
 }
 
 /// `anabranch_node_gateway`.
@@ -143,6 +165,44 @@ pub struct Config {
     pub gateways: *const Gateway,
     /// Null without encryption.
     pub keys: *const Keys,
+    /// Null if files are taken without manifests.
+    pub device: *const Device,
+    /// With a device, what it has taken before.
+    pub highest: *const Highest,
+}
+
+/// `anabranch_node_device`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    /// Identifier of the device's maker, a UUID.
+    pub vendor: [u8; 16],
+    /// Identifier of the kind of device, a UUID.
+    pub class_id: [u8; 16],
+    /// Name of the component that files are for.
+    pub component: *const u8,
+    /// Ed25519 public keys of signers, 32 octets each.
+    pub signers: *const u8,
+    /// Seconds since 1970; null without a clock.
+    pub unix_time: Option<extern "C" fn() -> u64>,
+    /// Octets of the longest envelope that is taken.
+    pub envelope: u16,
+    /// Octets of `component`.
+    pub component_length: u8,
+    /// Number of signers.
+    pub signer_count: u8,
+}
+
+/// `anabranch_node_highest`.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Highest {
+    /// The highest sequence number of a file that was taken.
+    pub sequence: u64,
+    /// SHA-256 of that file.
+    pub digest: [u8; 32],
+    /// 0 if no file was taken yet.
+    pub known: u8,
 }
 
 /// `anabranch_node_effect`.

@@ -162,6 +162,8 @@ impl From<&api::Config> for Sizes {
             gateways: config.gateway_count,
             // SAFETY: they are null or the caller's.
             senders: unsafe { config.keys.as_ref() }.map(|keys| keys.sender_count),
+            // SAFETY: it is null or the caller's.
+            manifest: unsafe { config.device.as_ref() }.map(|device| device.envelope),
         }
     }
 }
@@ -191,6 +193,8 @@ unsafe extern "C" fn anabranch_node_defaults(config: *mut api::Config) {
         gateway_count: 0,
         gateways: ptr::null(),
         keys: ptr::null(),
+        device: ptr::null(),
+        highest: ptr::null(),
     };
     // SAFETY: the caller has room for a configuration there.
     unsafe { config.write(defaults) }
@@ -219,6 +223,10 @@ unsafe extern "C" fn anabranch_node_init(
         return api::ARGUMENT;
     };
     let sizes = Sizes::from(config);
+    // A device that does not know what it has taken before would take anything.
+    if !config.device.is_null() && config.highest.is_null() {
+        return api::ARGUMENT;
+    }
     if !sizes.are_possible() || config.gateway_count > 0 && config.gateways.is_null() {
         return api::ARGUMENT;
     }
@@ -248,6 +256,10 @@ unsafe extern "C" fn anabranch_node_init(
         #[cfg(feature = "noise")]
         if let Some(keys) = config.keys.as_ref() {
             (*handle).node = (*handle).node.take().map(|node| node.secured(noise::keys(&sizes, keys)));
+        }
+        #[cfg(feature = "manifest")]
+        if let (Some(device), Some(highest)) = (config.device.as_ref(), config.highest.as_ref()) {
+            (*handle).node = (*handle).node.take().and_then(|node| manifests::of(node, device, highest));
         }
         CURRENT.store(ptr::null_mut(), Ordering::Relaxed);
         if (*handle).node.is_none() {
@@ -399,6 +411,7 @@ unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Of
     let Some((request, file)) = call.node.offer().and_then(|request| Some((request, request.file?))) else {
         return 0;
     };
+    let manifest = call.node.manifest();
     let offer = api::Offer {
         transfer: request.transfer.0,
         length: request.length,
@@ -408,6 +421,9 @@ unsafe extern "C" fn anabranch_node_offered(node: *mut Handle, out: *mut api::Of
         discard: file.discard.into(),
         has_sender: call.node.sender().is_some().into(),
         sender: call.node.sender().unwrap_or([0; 32]),
+        manifest: manifest.map_or(ptr::null(), |(octets, _)| octets.as_ptr()),
+        manifest_length: manifest.map_or(0, |(octets, _)| octets.len()),
+        sequence: manifest.map_or(0, |(_, sequence)| sequence),
     };
     // SAFETY: the caller has room for it there.
     unsafe { out.write(offer) };
@@ -446,10 +462,11 @@ unsafe extern "C" fn anabranch_node_refuse(
     reason: u32,
     delivered: u64,
 ) -> c_int {
-    let reason = match reason {
-        refuse::BUSY => RefuseReason::Busy,
-        refuse::UNFINISHED => RefuseReason::Unfinished,
-        refuse::UNWANTED => RefuseReason::Unwanted,
+    let number = u64::from(reason >> 8);
+    let reason = match (reason & 0xff, RefuseReason::from_codes(reason as u8, number)) {
+        (refuse::BUSY | refuse::UNFINISHED, Some(reason)) if number == 0 => reason,
+        // A number that means nothing is read as no reason.
+        (refuse::UNWANTED, Some(reason)) if number == 0 || reason != RefuseReason::Unwanted => reason,
         _ => return api::ARGUMENT,
     };
     // SAFETY: the node is the caller's, and it is in no other call.
@@ -497,6 +514,58 @@ unsafe extern "C" fn anabranch_node_counters_of(node: *mut Handle, out: *mut api
     let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else { return };
     // SAFETY: the caller has room for them there.
     unsafe { out.write(call.node.counters()) }
+}
+
+/// Devices and sequence numbers.
+#[cfg(feature = "manifest")]
+mod manifests {
+    use anabranch_secure::manifest::{self, MAX_COMPONENT};
+
+    use super::*;
+    use crate::device::{Admission, Device};
+
+    /// The node of a device; `None` if the device has no signers or its component no name.
+    ///
+    /// SAFETY: what `device` points to stays where it is as long as there is the node.
+    pub(super) unsafe fn of(
+        node: Node,
+        device: &'static api::Device,
+        highest: &api::Highest,
+    ) -> Option<Node> {
+        let component = usize::from(device.component_length);
+        if !(1..=MAX_COMPONENT).contains(&component) || device.component.is_null() {
+            return None;
+        }
+        if device.signer_count == 0 || device.signers.is_null() {
+            return None;
+        }
+        // SAFETY: the caller's promise.
+        let device = unsafe {
+            Device {
+                vendor: &device.vendor,
+                class: &device.class_id,
+                component: slice::from_raw_parts(device.component, component),
+                signers: slice::from_raw_parts(device.signers.cast(), device.signer_count.into()),
+                unix_time: device.unix_time,
+            }
+        };
+        let api::Highest { sequence, digest: sha256, known } = *highest;
+        let highest = (known != 0).then_some(manifest::Highest { sequence, sha256 });
+        Some(node.for_device(Admission::new(device, highest)))
+    }
+
+    /// 1 and the highest sequence number that the node has taken, or 0 if there is none.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn anabranch_node_highest_of(node: *mut Handle, out: *mut api::Highest) -> c_int {
+        // SAFETY: the node is the caller's, and it is in no other call.
+        let (Some(call), Some(out)) = (unsafe { Call::begin(node) }, NonNull::new(out)) else {
+            return api::ARGUMENT;
+        };
+        let Some((sequence, digest)) = call.node.highest() else { return 0 };
+        // SAFETY: the caller has room for it there.
+        unsafe { out.write(api::Highest { sequence, digest, known: 1 }) };
+        1
+    }
 }
 
 /// Keys and entropy of the program, and signatures.

@@ -5,6 +5,7 @@
 //!
 //! * [`node`] is the receiver with bounds: so many connections, so much of what comes at once.
 //! * [`guards`] is encryption, with the feature `noise`.
+//! * [`device`] decides by manifests, with the feature `manifest`.
 //! * [`api`] is what C sees: the types of `include/anabranch_node.h`.
 //! * `c`, with the feature of that name: its functions, the allocator over the caller's memory, the panic handler.
 
@@ -15,6 +16,7 @@ extern crate alloc;
 pub mod api;
 #[cfg(feature = "c")]
 mod c;
+pub mod device;
 pub mod guards;
 pub mod node;
 pub mod sizes;

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::api::{self, MAX_CONNECTIONS, abort};
+use crate::device::Admission;
 use crate::guards::Keys;
 use crate::sizes::Sizes;
 
@@ -95,6 +96,7 @@ pub struct Node {
     config: Config,
     receiver: Receiver,
     keys: Option<Box<Keys>>,
+    admission: Option<Box<Admission>>,
     slots: [Slot; MAX_CONNECTIONS as usize],
     /// All events of the last call have been polled.
     settled: bool,
@@ -123,6 +125,7 @@ impl Node {
         (config.sizes.are_possible() && fits && rows && keys).then(|| Self {
             receiver: receiver(&config),
             keys: None,
+            admission: None,
             config,
             slots: [Slot::Free; MAX_CONNECTIONS as usize],
             settled: true,
@@ -139,6 +142,23 @@ impl Node {
     /// Takes files from those who are known by these keys, and nothing that is not encrypted. The sizes have `senders`.
     pub fn secured(self, keys: Box<Keys>) -> Self {
         Self { keys: Some(keys), ..self }
+    }
+
+    /// Takes only files with a manifest for a device. The sizes have `manifest`.
+    pub fn for_device(self, admission: Box<Admission>) -> Self {
+        Self { admission: Some(admission), ..self }
+    }
+
+    /// The manifest of the offered file, which was checked, and the sequence number in it.
+    pub fn manifest(&self) -> Option<(&[u8], u64)> {
+        self.offer()?;
+        self.admission.as_ref().map(|admission| admission.offered())
+    }
+
+    /// The highest sequence number that the node has taken, and the SHA-256 of that file. From [`Event::End`] on it is that of
+    /// the file that is complete: it has to be stored before the file is used, and before the next event is polled.
+    pub fn highest(&self) -> Option<(u64, [u8; 32])> {
+        self.admission.as_ref()?.highest()
     }
 
     /// The public key of the sender whose file is offered, if it has shown one.
@@ -270,7 +290,7 @@ impl Node {
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
         self.receiver.grant(now, transfer, self.taken);
         self.progress = Progress::Coming;
-        self.told = false;
+        self.withdraw();
         self.settled = false;
         Ok(())
     }
@@ -281,7 +301,7 @@ impl Node {
         let now = self.begin(now)?;
         let transfer = self.offer().ok_or(Error::Offer)?.transfer;
         self.receiver.decline(now, transfer, reason, delivered);
-        self.told = false;
+        self.withdraw();
         self.settled = false;
         Ok(())
     }
@@ -319,6 +339,9 @@ impl Node {
             if let Some(file) = self.complete() {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
                 if file.digest == digest {
+                    if let Some(admission) = &mut self.admission {
+                        admission.raise(digest);
+                    }
                     self.progress = Progress::Ended;
                     return Some(Event::End { length: self.taken });
                 }
@@ -363,19 +386,38 @@ impl Node {
     /// Whether a sender offers a file that the program has not heard of. One that does not say which file it is cannot be
     /// checked, and is refused.
     fn tell(&mut self) -> Option<Event> {
-        let Some(&Request { transfer, file, .. }) = self.receiver.asked() else {
-            self.told = false;
+        // A sender that repeats its request brings the manifest again; the first one was checked.
+        let manifest = self.receiver.take_manifest();
+        let Some(request) = self.receiver.asked() else {
+            self.withdraw();
             return None;
         };
-        if file.is_none() {
-            self.receiver.decline(self.now, transfer, RefuseReason::Unwanted, 0);
+        if self.told {
+            return None;
+        }
+        let admitted = match &mut self.admission {
+            _ if request.file.is_none() => Err(RefuseReason::Unwanted),
+            Some(admission) => admission.admit(request, manifest),
+            None => Ok(()),
+        };
+        if let Err(reason) = admitted {
+            let transfer = request.transfer;
+            self.receiver.decline(self.now, transfer, reason, 0);
+            self.settled = false;
             return self.poll();
         }
-        (!core::mem::replace(&mut self.told, true)).then(|| {
-            self.sha256.reset();
-            self.taken = 0;
-            Event::Begin
-        })
+        self.told = true;
+        self.sha256.reset();
+        self.taken = 0;
+        Some(Event::Begin)
+    }
+
+    /// Nothing is offered any more.
+    fn withdraw(&mut self) {
+        self.told = false;
+        if let Some(admission) = &mut self.admission {
+            admission.forget_offered();
+        }
     }
 
     /// The file whose octets the program has all, when that is not known to be so.
@@ -394,7 +436,7 @@ impl Node {
 
     fn fail(&mut self, reason: u8) {
         self.receiver.reset(self.now);
-        self.told = false;
+        self.withdraw();
         self.end(reason);
     }
 
@@ -438,8 +480,8 @@ impl Node {
         // All of the old one goes before any of the new one comes.
         self.receiver =
             Receiver::new(Sizes { buffer: 0, ..self.config.sizes }.receiver(self.config.idle, Vec::new()));
+        self.withdraw();
         self.receiver = receiver(&self.config);
-        self.told = false;
         self.end(abort::MEMORY);
     }
 

@@ -9,11 +9,13 @@
 //! that [`Sizes::needs`] are left. If this were wrong, the node would begin anew, and count it: tests have never seen it.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use anabranch_core::set::{Effect, Gateway, Grant, Holding, MAX_NODE_HEADER, Receiver, ReceiverConfig};
 use anabranch_core::time::Duration;
 
 use crate::api::MAX_CONNECTIONS;
+use crate::device;
 use crate::guards::octets;
 
 /// Entries of a B-tree's node.
@@ -37,6 +39,9 @@ const QUEUE: usize = 2;
 /// Whatever an allocator rounds up.
 const ROUNDING: usize = 256;
 
+/// Limits that a node may have for envelopes, in octets. Those of `anabranch manifest create` have 270 to 400.
+const ENVELOPES: RangeInclusive<u16> = 256..=1024;
+
 /// The bounds of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
@@ -52,12 +57,22 @@ pub struct Sizes {
     pub gateways: u8,
     /// With encryption, the number of senders that are known by their keys.
     pub senders: Option<u8>,
+    /// With a device that takes files by manifests, the longest envelope, in octets.
+    pub manifest: Option<u16>,
 }
 
 impl Default for Sizes {
     /// Three sessions, and a fourth connection for requests.
     fn default() -> Self {
-        Self { buffer: 4096, pieces: 32, read: 512, connections: 4, gateways: 3, senders: None }
+        Self {
+            buffer: 4096,
+            pieces: 32,
+            read: 512,
+            connections: 4,
+            gateways: 3,
+            senders: None,
+            manifest: None,
+        }
     }
 }
 
@@ -70,6 +85,7 @@ impl Sizes {
             && (1..=MAX_CONNECTIONS).contains(&self.connections)
             && self.gateways <= 15
             && (self.senders.is_none() || cfg!(feature = "noise"))
+            && self.manifest.is_none_or(|longest| cfg!(feature = "manifest") && ENVELOPES.contains(&longest))
     }
 
     /// Octets of the heap that one call takes, and then one effect: all that they allocate together.
@@ -80,14 +96,22 @@ impl Sizes {
         let accept = gateways * size_of::<Gateway>() + 2 * table.next_power_of_two() + table;
         let acks = ACK_RANGES + ACK + connections * SHORT_ACK + LISTS + QUEUE * Receiver::WAITING_OCTETS;
         let begin = self.arrived() + LISTS + accept;
+        // A header that grows, and the copy of the manifest in it.
+        let asks = self.manifest.map_or(0, |longest| {
+            self.grown() + usize::from(longest) + LISTS + QUEUE * Receiver::WAITING_OCTETS
+        });
         let (record, handshake) = self.senders.map_or((0, 0), |_| (octets::RECORD, octets::HANDSHAKE));
-        (self.passed() + HEADER + acks.max(begin) + record).max(handshake) + self.effect() + ROUNDING
+        (self.passed() + HEADER + acks.max(begin).max(asks) + record).max(handshake)
+            + self.effect()
+            + ROUNDING
     }
 
     /// Octets of the heap that an effect takes when it is polled, at most.
     pub fn effect(&self) -> usize {
         // A table or an acknowledgement with 15 ranges is copied into a record.
-        self.senders.map_or(DELIVERED, |_| (self.table() + 32).max(DELIVERED + 64))
+        let sealed = self.senders.map_or(DELIVERED, |_| (self.table() + 32).max(DELIVERED + 64));
+        // A manifest is checked, and may be refused.
+        sealed.max(self.manifest.map_or(0, |longest| device::octets::statement(longest.into()) + 32))
     }
 
     /// Octets of an ACCEPT.
@@ -96,27 +120,46 @@ impl Sizes {
         9 + (24 + key) * usize::from(self.gateways)
     }
 
+    /// Octets of a header with a manifest.
+    fn grown(&self) -> usize {
+        self.manifest.map_or(HEADER, |longest| (MAX_NODE_HEADER + usize::from(longest)).next_multiple_of(16))
+    }
+
+    /// Octets of the heap, by what they are for, in the order of docs/embedded.md. Those before the last two last from call to call.
+    pub fn parts(&self) -> [(&'static str, usize); 11] {
+        let connections = usize::from(self.connections);
+        // One header may have a manifest in it, and one manifest is offered.
+        let manifests = self.manifest.map_or(0, |longest| {
+            device::octets::ADMISSION + usize::from(longest).next_multiple_of(16) + self.grown() - HEADER
+        });
+        let keys = self.senders.map(|senders| octets::lasting(self.buffer, self.connections, senders));
+        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header;
+        // and holes that are too small for a header are as many as what lasts.
+        let blocks = connections + 4 + if self.manifest.is_some() { 3 } else { 0 };
+        [
+            // As allocators round it.
+            ("buffer", (self.buffer as usize).next_multiple_of(16)),
+            ("pieces", self.arrived()),
+            ("connections, up to 8", ENTRIES * Receiver::STREAM_OCTETS + 2 * size_of::<usize>()),
+            ("effects", self.effects().next_power_of_two() * size_of::<Effect>()),
+            ("headers", connections * HEADER),
+            ("table of gateways", usize::from(self.gateways) * size_of::<Gateway>()),
+            ("senders that wait", QUEUE * Receiver::WAITING_OCTETS),
+            ("manifests", manifests),
+            ("keys", keys.unwrap_or(0)),
+            ("one call", self.needs()),
+            ("one piece", self.passed() + HEADER + blocks * 16),
+        ]
+    }
+
     /// Octets of the heap that last from call to call.
     pub fn lasting(&self) -> usize {
-        let connections = usize::from(self.connections);
-        // As allocators round it.
-        (self.buffer as usize).next_multiple_of(16)
-            + self.arrived()
-            + ENTRIES * Receiver::STREAM_OCTETS
-            + 2 * size_of::<usize>()
-            + self.effects().next_power_of_two() * size_of::<Effect>()
-            + usize::from(self.gateways) * size_of::<Gateway>()
-            + connections * HEADER
-            + QUEUE * Receiver::WAITING_OCTETS
-            + self.senders.map_or(0, |senders| octets::lasting(self.buffer, self.connections, senders))
+        self.parts()[..9].iter().map(|(_, octets)| octets).sum()
     }
 
     /// Octets of heap with which no call runs out.
     pub fn heap(&self) -> usize {
-        // Something that lasts and is allocated late in a call lies behind what was passed to it and a header;
-        // and holes that are too small for a header are as many as what lasts.
-        let holes = (usize::from(self.connections) + 4) * 16;
-        self.lasting() + self.passed() + HEADER + self.needs() + holes
+        self.parts().iter().map(|(_, octets)| octets).sum()
     }
 
     /// Effects of one call, at most: a window and an acknowledgement for each stream, and what ends a transfer.
@@ -148,6 +191,8 @@ impl Sizes {
             // Four times in a buffer, so that its sender never waits for the last of it.
             ack_every: (self.buffer / 4).min(default.ack_every),
             idle,
+            manifest: self.manifest.unwrap_or(0).into(),
+            manifests: 1,
             ..default
         }
     }

@@ -24,9 +24,9 @@ static uint64_t ended;
 static int ending;
 
 #ifdef NOISE
-/* The recording: a public key, and streams. */
-enum { RECORDED = 4, LENGTH = 3000, UNRECORDED = -1 };
-static unsigned char recording[16 * 1024];
+/* The recording: the public keys of a sender and of a signer, and streams. */
+enum { RECORDED = 8, LENGTH = 3000, SEQUENCE = 3, UNRECORDED = -1 };
+static unsigned char recording[32 * 1024];
 static const unsigned char *recorded[RECORDED];
 static size_t lengths[RECORDED];
 /* What is repeated on a stream, and how far it is. */
@@ -39,6 +39,11 @@ static struct {
 static int honest;
 static uint8_t secret[32], shared[32];
 static anabranch_node_keys keys = {secret, shared, recording, 1, NULL};
+/* The device that the recorded manifests are for; some nodes are one. */
+static anabranch_node_device device = {.component = (const uint8_t *)"firmware", .signers = recording + 32, .envelope = 384,
+                                       .component_length = 8, .signer_count = 1};
+static anabranch_node_highest highest;
+static int is_device;
 
 /* Always the same, so that a recording fits. */
 int anabranch_node_entropy(void *octets, size_t n)
@@ -70,8 +75,8 @@ static void fail(const char *why)
 static void load(const char *path)
 {
     FILE *in = path == NULL ? NULL : fopen(path, "rb");
-    const unsigned char *at = recording + 32;
-    if (in == NULL || fread(recording, 1, sizeof recording, in) < 32)
+    const unsigned char *at = recording + 64;
+    if (in == NULL || fread(recording, 1, sizeof recording, in) < 64)
         fail("no recording");
     fclose(in);
     for (int i = 0; i < RECORDED; i++) {
@@ -81,6 +86,8 @@ static void load(const char *path)
     }
     memset(secret, 3, sizeof secret);
     memset(shared, 5, sizeof shared);
+    memset(device.vendor, 1, sizeof device.vendor);
+    memset(device.class_id, 2, sizeof device.class_id);
 }
 
 /* The next octets of what is repeated on the stream, now and then changed; 0 if nothing is. */
@@ -133,7 +140,8 @@ static void answer(anabranch_node *node)
     if (draw(8) == 0)
         return;
     if (draw(8) == 0) {
-        if (anabranch_node_refuse(node, now, 99, 0) != ANABRANCH_NODE_ARGUMENT)
+        if (anabranch_node_refuse(node, now, 99, 0) != ANABRANCH_NODE_ARGUMENT ||
+            anabranch_node_refuse(node, now, 0x6304, 0) != ANABRANCH_NODE_ARGUMENT)
             fail("a reason that is none");
         if (anabranch_node_refuse(node, now, ANABRANCH_NODE_REFUSE_UNWANTED, 0) != ANABRANCH_NODE_OK)
             fail("not refused");
@@ -143,6 +151,10 @@ static void answer(anabranch_node *node)
 #ifdef NOISE
     /* The first octet of the file is 0. */
     honest = some <= 1;
+    if ((offer.manifest != NULL) != is_device || offer.sequence != (is_device ? SEQUENCE : 0))
+        fail("no manifest of this device");
+    if (is_device && (offer.length != LENGTH || offer.manifest_length > device.envelope || offer.manifest[0] != 0xd8))
+        fail("not the manifest of the file");
     if (anabranch_node_signed_by(node, secret) != 0)
         fail("nobody has signed it");
 #endif
@@ -185,6 +197,8 @@ static void carry_out(anabranch_node *node)
                 fail("a file that is none");
             /* Giving up is possible until all about the end was polled. */
             ended++, ending = 1;
+            if (anabranch_node_highest_of(node, &highest) != is_device || (is_device && highest.sequence != SEQUENCE))
+                fail("not the number of the file");
 #else
             fail("a file that is none");
 #endif
@@ -320,6 +334,14 @@ static void one(unsigned connections, unsigned pieces)
     config.gateways = gateways;
 #ifdef NOISE
     config.keys = &keys;
+    is_device = (int)draw(2);
+    if (is_device) {
+        config.device = &device;
+        if (anabranch_node_init(&node, begin, sizeof memory / 2, &config) != ANABRANCH_NODE_ARGUMENT)
+            fail("a device without a highest number");
+        highest.known = 0;
+        config.highest = &highest;
+    }
     for (int i = 0; i < 16; i++)
         repeats[i].what = UNRECORDED;
 #endif

@@ -11,11 +11,16 @@
 mod read;
 mod write;
 
+use anabranch_wire::set::RefuseReason;
+
 use crate::signature::{FileDigest, Signature, VerifyingKey};
 
 /// The longest envelope, in octets: it goes with a request, and a node holds it before it knows whose it is. One that
 /// [`Manifest::sign`] makes has about 300.
 pub const MAX_ENVELOPE: usize = 1024;
+
+/// Octets that checking a signature allocates at most, beside those of the envelope: the heads of COSE's Sig_structure.
+pub const STATEMENT_OVERHEAD: usize = 24;
 
 /// The longest name of a component, in octets.
 pub const MAX_COMPONENT: usize = 64;
@@ -108,6 +113,18 @@ pub enum NotAdmitted {
     /// Its time is over.
     #[error("it has expired")]
     Expired,
+}
+
+impl From<NotAdmitted> for RefuseReason {
+    /// What a node tells the sender.
+    fn from(why: NotAdmitted) -> Self {
+        match why {
+            NotAdmitted::OtherFile => Self::Signature,
+            NotAdmitted::OtherDevice => Self::WrongDevice,
+            NotAdmitted::Rollback => Self::Rollback,
+            NotAdmitted::Expired => Self::Expired,
+        }
+    }
 }
 
 impl Manifest<'_> {

@@ -38,7 +38,7 @@ pub fn file(path: &str) -> PathBuf {
 pub enum Kind {
     /// Nothing is encrypted.
     Plain,
-    /// With the feature `noise`, and `NOISE` defined for C.
+    /// With the features `noise` and `manifest`, and `NOISE` defined for C.
     Noise,
 }
 
@@ -46,6 +46,12 @@ pub enum Kind {
 /// none. docs/embedded.md has the same.
 const SMALL: &str = "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft \
     -C force-unwind-tables=no";
+
+/// The target directory of cargo in which [`library`] builds.
+pub fn target_dir(kind: Kind) -> PathBuf {
+    let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
+    built.join(if kind == Kind::Plain { "for-c" } else { "for-c-noise" })
+}
 
 /// Builds the archive, for this machine or for another target.
 ///
@@ -56,10 +62,10 @@ pub fn library(kind: Kind, target: Option<&str>) -> PathBuf {
     // A directory of its own: whoever runs these tests holds the other one's lock.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let built = env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    let (built, features) = match kind {
-        Kind::Plain => (built.join("for-c"), "c"),
-        Kind::Noise => (built.join("for-c-noise"), "c,noise"),
+    let built = target_dir(kind);
+    let features = match kind {
+        Kind::Plain => "c",
+        Kind::Noise => "c,noise,manifest",
     };
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root()).arg("rustc").arg("--target-dir").arg(&built);

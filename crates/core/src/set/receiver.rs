@@ -348,8 +348,17 @@ impl Receiver {
         }
     }
 
+    /// Gives a stream another role, in its place: inserting into the map takes 1 kB of stack more.
+    fn set_role(&mut self, stream: StreamId, role: Role) {
+        match self.streams.get_mut(&stream) {
+            Some(place) => *place = role,
+            None => drop(self.streams.insert(stream, role)),
+        }
+    }
+
     /// Resets the oldest connections that hold a part of a manifest, and are too many. Not `latest`: a silent peer then keeps no
     /// other from asking.
+    #[inline(never)]
     fn bound_manifests(&mut self, latest: StreamId) {
         let holds = |role: &Role| matches!(role, Role::Fresh(decoder) if decoder.holds_manifest());
         let holding = || self.streams.iter().filter(|(_, role)| holds(role));
@@ -368,9 +377,12 @@ impl Receiver {
         };
         transfer.sessions = transfer.sessions.max(usize::from(join.sessions));
         transfer.next_share = buffers::next_period(&self.config.share, transfer.next_share, now);
-        let Some(Role::Fresh(decoder)) = self.streams.remove(&stream) else { return };
+        let Some(role) = self.streams.get_mut(&stream) else { return };
+        let Role::Fresh(mut decoder) = core::mem::replace(role, Role::Ending) else { return };
+        // A session has no place for a request, and none of the memory that a manifest takes.
+        decoder.take_no_manifest();
         if join.plan == Plan::Split {
-            self.streams.insert(stream, Role::Plain { at: 0 });
+            self.set_role(stream, Role::Plain { at: 0 });
             self.limit(stream, self.config.buffer);
             return self.read(now, stream, decoder.into_rest());
         }
@@ -382,7 +394,7 @@ impl Receiver {
             pending: 0,
             ack_due: None,
         };
-        self.streams.insert(stream, Role::Session(session));
+        self.set_role(stream, Role::Session(session));
         self.share();
         self.read_session(now, stream);
     }
@@ -492,7 +504,7 @@ impl Receiver {
         if self.is_complete() {
             self.acknowledge(stream);
             self.effects.push_back(Effect::Shutdown { stream });
-            self.streams.insert(stream, Role::Ending);
+            self.set_role(stream, Role::Ending);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_core::set::RefuseReason;
 use anabranch_net::set::{Offer, Refusal, unix_time};
-use anabranch_secure::manifest::{Device, Envelope, Highest, NotAdmitted, Uuid};
+use anabranch_secure::manifest::{Device, Envelope, Highest, Uuid};
 use anabranch_secure::{FileDigest, Signature, VerifyingKey};
 use bytes::Bytes;
 
@@ -208,13 +208,7 @@ fn by_manifest(
         class: *class,
         component: component.octets(),
     });
-    let admitted = manifest.admits(file, device.as_ref(), before, if_set(clock));
-    admitted.map_err(|why| match why {
-        NotAdmitted::OtherFile => RefuseReason::Signature,
-        NotAdmitted::OtherDevice => RefuseReason::WrongDevice,
-        NotAdmitted::Rollback => RefuseReason::Rollback,
-        NotAdmitted::Expired => RefuseReason::Expired,
-    })?;
+    manifest.admits(file, device.as_ref(), before, if_set(clock))?;
     Ok(Some(Highest { sequence: manifest.sequence, sha256: file.sha256 }))
 }
 

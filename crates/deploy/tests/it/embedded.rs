@@ -10,6 +10,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use anabranch_secure::manifest::Manifest;
+use anabranch_secure::{FileDigest, KeyText};
 use anabranch_testkit::contents;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::embedded::{Kind, file, program, sections};
@@ -408,6 +410,92 @@ impl Fleet {
     }
 }
 
+/// The device that the examples are told to be.
+const DEVICE: [&str; 2] = ["-d", "01010101010101010101010101010101:02020202020202020202020202020202"];
+
+/// What a signer says of `file` to that device.
+fn for_device(file: &[u8], sequence: u64) -> Manifest<'static> {
+    let file = FileDigest { length: file.len() as u64, sha256: Sha256::digest(file).into() };
+    Manifest { sequence, vendor: [1; 16], class: [2; 16], component: b"firmware", file, use_before: None }
+}
+
+/// Writes a manifest that `key` has signed.
+fn sign(here: &Path, out: &str, key: &str, manifest: &Manifest<'_>) {
+    let keys = fs::read_to_string(here.join(key)).expect("it is there");
+    let key = keys.lines().find_map(|line| line.parse().ok()).expect("a key");
+    let KeyText::Signing(key) = key else { panic!("a signing key") };
+    fs::write(here.join(out), manifest.sign(&key)).expect("it can be written");
+}
+
+/// A device takes the files that its signer has signed for it, by both ways of Noise; of others its sender is told why not.
+#[test]
+fn a_device_in_c_takes_what_its_signer_has_signed_for_it_and_no_older_file() {
+    let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
+    let here = fleet.path();
+    for (keys, sequence) in [(0, 5), (1, u64::MAX)] {
+        // A restarted node has only what is in its file.
+        let mut node = fleet.node(&["./receive"], &DEVICE, "got");
+        let push = |manifest: &str| {
+            let mut push = fleet.push(&node.address, keys);
+            if !manifest.is_empty() {
+                push.args(["--manifest", manifest]);
+            }
+            let push = push.stderr(Stdio::piped()).output().expect("it starts");
+            (push.status.success(), String::from_utf8_lossy(&push.stderr).into_owned())
+        };
+        let whole: Vec<u8> = contents(300_000).into_iter().map(|octet| octet ^ keys as u8).collect();
+        fleet.write(&whole);
+        let good = for_device(&whole, sequence);
+        for (out, key, manifest) in [
+            ("good.suit", "signer.key", good),
+            ("thief.suit", "other.key", good),
+            ("device.suit", "signer.key", Manifest { vendor: [3; 16], ..good }),
+            ("expired.suit", "signer.key", Manifest { use_before: Some(1), ..good }),
+            ("old.suit", "signer.key", Manifest { sequence: 4, ..good }),
+        ] {
+            sign(here, out, key, &manifest);
+        }
+        // Nobody has signed suit-text, which may be cut off: a third member of the envelope.
+        let mut long = fs::read(here.join("good.suit")).expect("it is there");
+        long[2] += 1;
+        long.extend([0x17, 0x58, 200].into_iter().chain([b' '; 200]));
+        fs::write(here.join("long.suit"), long).expect("it can be written");
+        let mut refused = vec![
+            ("", "no signature that it trusts"),
+            ("thief.suit", "no signature that it trusts"),
+            ("device.suit", "another vendor, class or component"),
+            ("expired.suit", "has expired"),
+            ("long.suit", "only shorter ones"),
+        ];
+        if keys == 1 {
+            refused.push(("old.suit", "a later version"));
+        }
+        for (manifest, why) in refused {
+            let (delivered, said) = push(manifest);
+            assert!(!delivered && said.contains(why), "{manifest}: {said}");
+        }
+        assert!(!here.join("got").exists());
+        let (delivered, said) = push("good.suit");
+        assert!(delivered, "{said}");
+        let said: Vec<String> = node.errors.by_ref().lines().map_while(Result::ok).collect();
+        assert!(node.child.wait().expect("it is ours").success(), "{said:?}");
+        assert!(fs::read(here.join("got")).expect("it is there") == whole, "{said:?}");
+        fs::remove_file(here.join("got")).expect("it is there");
+        weigh(&format!("a device, {}", PUSH_KEYS[keys][2]), Kind::Noise, &here.join("receive"), &said);
+    }
+}
+
+/// A number that was stored is not taken for none when it is damaged.
+#[test]
+fn a_device_in_c_does_not_start_with_a_damaged_number() {
+    let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
+    fs::write(fleet.path().join("got.number"), "5").expect("it can be written");
+    let mut node = Command::new("./receive");
+    node.args(NODE_KEYS).args(DEVICE).args(["got", "127.0.0.1:0"]).current_dir(fleet.path());
+    let node = node.output().expect("it starts");
+    assert_eq!(node.status.code(), Some(1), "{}", String::from_utf8_lossy(&node.stderr));
+}
+
 /// A command that succeeds.
 fn does(here: &Path, arguments: &[&str]) {
     let done = anabranch(arguments).current_dir(here).output().expect("it starts");
@@ -416,12 +504,15 @@ fn does(here: &Path, arguments: &[&str]) {
 
 /// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
 /// pushed again, or another. With keys each push is encrypted in one of two ways, and some have a signature of another signer: none
-/// of those may succeed. Returns how many transfers broke off on the way, and how many went on from a block that was in the flash.
-fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<(u64, u64)> {
+/// of those may succeed. A device gets a manifest with each file, whose number grows, and at the end an older one, which it does not
+/// take. Returns how many transfers broke off on the way, and how many went on from a block that was in the flash.
+fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<(u64, u64)> {
     let mut random = Prng::new(seed);
     let fleet = Fleet::new(kind, "flash")?;
     let image = fleet.path().join("image");
-    let node = || fleet.node(&["./flash"], &["-i", "100"], "image");
+    let more = [&["-i", "100"], device].concat();
+    let node = || fleet.node(&["./flash"], &more, "image");
+    let mut sequence = 0;
     let (mut present, mut killed, mut broken, mut resumed) = (Vec::new(), 0, 0, 0);
     // A push that is killed may have delivered its file, and the node ends when the next is under way.
     let mut before = Vec::new();
@@ -433,11 +524,20 @@ fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<(u64, u64)> {
             before = contents(octets).into_iter().map(|octet| octet ^ random.bits() as u8).collect();
             mem::swap(&mut before, &mut present);
             fleet.write(&present);
+            sequence += 1 + random.below(3);
+            if !device.is_empty() {
+                let manifest = for_device(&present, sequence);
+                sign(fleet.path(), "signer.suit", "signer.key", &manifest);
+                sign(fleet.path(), "other.suit", "other.key", &manifest);
+            }
         }
         let is_last = killed == kills;
         let is_forged = kind == Kind::Noise && !is_last && random.chance(10);
         let signature = if is_forged { "other.sig" } else { "signer.sig" };
         let mut push = fleet.push_signed(&receiver.address, random.below(2) as usize, signature);
+        if !device.is_empty() {
+            push.args(["--manifest", if is_forged { "other.suit" } else { "signer.suit" }]);
+        }
         if !is_last {
             // Slow enough that kills find it on its way.
             push.args(["--rate", "8Mbit/s"]);
@@ -476,7 +576,12 @@ fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<(u64, u64)> {
                 let found = in_flash(&image).expect("it has said so");
                 let is_right = found == present || found == before && !is_last;
                 assert!(is_right, "seed {seed}: a wrong file after {killed} kills: {said:?}");
-                fs::remove_file(&image).expect("it is there");
+                // That of a device has the numbers too.
+                if device.is_empty() {
+                    fs::remove_file(&image).expect("it is there");
+                } else if is_last {
+                    takes_nothing_older(&fleet, &node(), &present, sequence);
+                }
                 present.clear();
             }
             if is_last {
@@ -489,13 +594,26 @@ fn flash_survives(kind: Kind, seed: u64, kills: u64) -> Option<(u64, u64)> {
     }
 }
 
-fn flash_survives_kills(kind: Kind) {
+/// A node that has taken `sequence` does not take a lower one, nor the same one with another file.
+fn takes_nothing_older(fleet: &Fleet, node: &Process, present: &[u8], sequence: u64) {
+    fleet.write(&other(present.len() + 1));
+    for sequence in [sequence - 1, sequence] {
+        let manifest = for_device(&other(present.len() + 1), sequence);
+        sign(fleet.path(), "old.suit", "signer.key", &manifest);
+        let mut push = fleet.push(&node.address, 0);
+        let push = push.args(["--manifest", "old.suit"]).stderr(Stdio::piped()).output().expect("it starts");
+        let said = String::from_utf8_lossy(&push.stderr);
+        assert!(!push.status.success() && said.contains("a later version"), "{sequence}: {said}");
+    }
+}
+
+fn flash_survives_kills(kind: Kind, device: &[&str]) {
     let variable = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let kills = variable("ANABRANCH_FLASH_KILLS").unwrap_or(12);
     let seed = variable("ANABRANCH_FLASH_SEED").unwrap_or(1);
     // On a busy machine the kills may come before anything is in the flash.
     for seed in seed..seed + 5 {
-        let Some((broken, resumed)) = flash_survives(kind, seed, kills) else { return };
+        let Some((broken, resumed)) = flash_survives(kind, device, seed, kills) else { return };
         println!(
             "{kind:?}, seed {seed}: {kills} kills, {broken} transfers broke off, {resumed} went on from what was in the flash"
         );
@@ -509,13 +627,19 @@ fn flash_survives_kills(kind: Kind) {
 /// The long form is `cargo xtask campaign embedded-flash`.
 #[test]
 fn flash_survives_kills_at_random_moments() {
-    flash_survives_kills(Kind::Plain);
+    flash_survives_kills(Kind::Plain, &[]);
 }
 
 /// Encrypted, signed, resumed. The long form is `cargo xtask campaign embedded-flash`.
 #[test]
 fn flash_survives_kills_of_an_encrypted_and_signed_transfer() {
-    flash_survives_kills(Kind::Noise);
+    flash_survives_kills(Kind::Noise, &[]);
+}
+
+/// With manifests, whose numbers are in the flash beside the file.
+#[test]
+fn flash_survives_kills_of_a_device_and_takes_nothing_older() {
+    flash_survives_kills(Kind::Noise, &DEVICE);
 }
 
 /// Encrypted from end to end and signed, through a gateway that knows the sender, by public keys or by one that is shared. Strangers

@@ -311,6 +311,7 @@ fn sizes() -> impl Strategy<Value = Sizes> {
             connections,
             gateways,
             senders: None,
+            manifest: None,
         },
     )
 }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod c;
+mod manifest;
 mod node;
 mod noise;
 

@@ -185,6 +185,16 @@ fn a_file_that_is_offered_without_a_digest_is_refused() {
     assert!(!said.contains(&Event::Begin));
     assert_eq!(written(&said), refused(RefuseReason::Unwanted, 0));
     assert_eq!(node.accept(NOW), Err(Error::Offer));
+
+    // The refusal is an effect like others: no call does anything before all are polled.
+    let stream = node.accepted(NOW).expect("there is a place");
+    events(&mut node);
+    let says = request(9, 64, None);
+    assert_eq!(node.data(NOW, stream, &says), Ok(says.len()));
+    while !matches!(node.poll(), Some(Event::Stream(Effect::Write { .. }))) {}
+    assert_eq!(node.timeout(NOW), Err(Error::Poll));
+    events(&mut node);
+    assert_eq!(node.timeout(NOW), Ok(()));
 }
 
 /// A transfer that has come so far that 10 of its octets were delivered and 10 wait.

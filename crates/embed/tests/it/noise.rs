@@ -7,13 +7,17 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_node::guards::Keys;
 use anabranch_node::node::{Config, Error, Event, Node};
 use anabranch_node::sizes::Sizes;
-use anabranch_secure::{Acquaintance, Guard, SecretKey, SenderKeys, SharedKey, small};
+use anabranch_secure::manifest::Manifest;
+use anabranch_secure::{
+    Acquaintance, FileDigest, Guard, SecretKey, SenderKeys, SharedKey, SigningKey, small,
+};
 use anabranch_testkit::counting::{in_use, octets};
 use anabranch_testkit::prng::Prng;
 use anabranch_wire::set::{
     self as wire, FileIdentity, Join, Layout, Message, PaperAddresses, Plan, Request, SetSyn, TransferId,
     VERSION,
 };
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 const LENGTH: usize = 3000;
@@ -53,19 +57,25 @@ fn file() -> Vec<u8> {
     (0..LENGTH).map(|i| (i * 7) as u8).collect()
 }
 
-fn request(transfer: TransferId) -> Message {
+fn request(transfer: TransferId, manifest: Option<Bytes>) -> Message {
     let file =
         FileIdentity { digest: Sha256::digest(file()).into(), signature: Some([9; 64]), discard: false };
     let (length, plan) = (LENGTH as u64, Plan::Stripe);
-    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file), manifest: None })
+    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file), manifest })
 }
 
-/// What honest senders say to the node of `tests/hostile.c`: the sender's public key; then, for each way of knowing each other, the
-/// control stream and a session, each behind the number of its octets.
+/// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a signer; then, for each way of knowing
+/// each other, without a manifest and with one, the control stream and a session, each behind the number of its octets.
 pub(crate) fn recording() -> Vec<u8> {
     let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
-    let mut recording = secret(1).public().0.to_vec();
-    for (transfer, shows) in (1..).map(TransferId).zip(acquaintances()) {
+    let signer = SigningKey::from_octets([5; 32]);
+    let mut recording = [secret(1).public().0, signer.verifying().octets()].concat();
+    let digest = FileDigest { length: LENGTH as u64, sha256: Sha256::digest(file()).into() };
+    let (vendor, class, component) = ([1; 16], [2; 16], &b"firmware"[..]);
+    let manifest = Manifest { sequence: 3, vendor, class, component, file: digest, use_before: None };
+    let manifests = [None, Some(Bytes::from(manifest.sign(&signer)))];
+    let all = acquaintances().into_iter().flat_map(|shows| manifests.clone().map(|it| (shows.clone(), it)));
+    for (transfer, (shows, manifest)) in (1..).map(TransferId).zip(all) {
         let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
         let mut node = Node::new(config).expect("these are possible").secured(keys(&sizes));
         let stream = node.accepted(Instant::ZERO).expect("there is a place");
@@ -82,7 +92,7 @@ pub(crate) fn recording() -> Vec<u8> {
                 }
             }
         }
-        guard.write(encoded(&request(transfer)).into()).expect("it is not over");
+        guard.write(encoded(&request(transfer, manifest)).into()).expect("it is not over");
         control.extend(transmitted(&mut guard));
         let join = Join { transfer, session: 0, sessions: 3, plan: Plan::Stripe };
         for says in [control, session(&sender, join, &file(), sizes.buffer.into())] {
@@ -220,7 +230,7 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         let answer = world.say(control, &first, cut);
         let says = world.aside(|| {
             let _ = guard.read(answer.into()).expect("the node has answered");
-            guard.write(encoded(&request(transfer)).into()).expect("it is not over");
+            guard.write(encoded(&request(transfer, None)).into()).expect("it is not over");
             transmitted(&mut guard)
         });
         world.say(control, &says, cut);

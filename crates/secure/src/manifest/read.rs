@@ -1,8 +1,5 @@
 //! Octets to manifests.
 
-use minicbor::Decoder;
-use minicbor::data::Type;
-use minicbor::decode::Error;
 use sha2::{Digest, Sha256};
 
 use super::{BadEnvelope, Envelope, MAX_COMPONENT, MAX_ENVELOPE, Manifest, Uuid, label};
@@ -10,50 +7,98 @@ use crate::signature::FileDigest;
 
 type Read<T> = Result<T, BadEnvelope>;
 
+/// Types of CBOR items: the high three bits of their heads.
+mod major {
+    pub(super) const UINT: u8 = 0;
+    pub(super) const NEGATIVE: u8 = 1;
+    pub(super) const BYTES: u8 = 2;
+    pub(super) const TEXT: u8 = 3;
+    pub(super) const ARRAY: u8 = 4;
+    pub(super) const MAP: u8 = 5;
+    pub(super) const TAG: u8 = 6;
+}
+
+/// null.
+const NULL: u8 = 0xf6;
+
 /// CBOR items one after another, of a part of the envelope that errors name.
+///
+/// It is not `minicbor`'s decoder, which takes heads that are longer than they need to be, and twice the text on a small node.
 struct Items<'a> {
-    decoder: Decoder<'a>,
+    octets: &'a [u8],
+    at: usize,
     part: &'static str,
 }
 
 impl<'a> Items<'a> {
-    fn of(octets: &'a [u8], part: &'static str) -> Self {
-        Self { decoder: Decoder::new(octets), part }
+    const fn of(octets: &'a [u8], part: &'static str) -> Self {
+        Self { octets, at: 0, part }
     }
 
     const fn malformed(&self) -> BadEnvelope {
         BadEnvelope::Malformed(self.part)
     }
 
-    /// The next item, whose head must be the shortest that there is: minicbor takes any.
-    fn item<T>(&mut self, read: impl FnOnce(&mut Decoder<'a>) -> Result<T, Error>) -> Read<T> {
-        let rest = self.decoder.input().get(self.decoder.position()..).unwrap_or_default();
-        let argument = |n: usize| {
-            let octets = rest.get(1..=n)?;
-            Some(octets.iter().fold(0, |value: u64, octet| value << 8 | u64::from(*octet)))
+    /// The type of the next item, if there is one.
+    fn next_major(&self) -> Option<u8> {
+        self.octets.get(self.at).map(|head| head >> 5)
+    }
+
+    /// Type and argument of the next item, whose head must be the shortest that there is.
+    #[inline(never)]
+    fn head(&mut self) -> Option<(u8, u64)> {
+        let (first, rest) = self.octets.get(self.at..)?.split_first()?;
+        let short = first & 31;
+        // Others are of a length that is not said, or reserved.
+        let (n, least) = match short {
+            0..=23 => (0, 0),
+            24 => (1, 24),
+            25 => (2, 1 << 8),
+            26 => (4, 1 << 16),
+            27 => (8, 1 << 32),
+            _ => return None,
         };
-        let short = match rest.first().map_or(31, |head| head & 31) {
-            0..=23 => true,
-            24 => argument(1).is_some_and(|value| value >= 24),
-            25 => argument(2).is_some_and(|value| value > u64::from(u8::MAX)),
-            26 => argument(4).is_some_and(|value| value > u64::from(u16::MAX)),
-            27 => argument(8).is_some_and(|value| value > u64::from(u32::MAX)),
-            // Of a length that is not said, or reserved.
-            _ => false,
+        let argument = match n {
+            0 => short.into(),
+            n => rest.get(..n)?.iter().fold(0, |value: u64, octet| value << 8 | u64::from(*octet)),
         };
-        if short { read(&mut self.decoder).map_err(|_| self.malformed()) } else { Err(self.malformed()) }
+        self.at += 1 + n;
+        (argument >= least).then_some((first >> 5, argument))
+    }
+
+    /// The argument of the next item, which has to be of this type.
+    fn argument(&mut self, of: u8) -> Read<u64> {
+        match self.head() {
+            Some((major, argument)) if major == of => Ok(argument),
+            _ => Err(self.malformed()),
+        }
     }
 
     fn uint(&mut self) -> Read<u64> {
-        self.item(Decoder::u64)
+        self.argument(major::UINT)
     }
 
     fn int(&mut self) -> Read<i64> {
-        self.item(Decoder::i64)
+        match self.head().and_then(|(major, argument)| Some((major, i64::try_from(argument).ok()?))) {
+            Some((major::UINT, value)) => Ok(value),
+            Some((major::NEGATIVE, value)) => Ok(-1 - value),
+            _ => Err(self.malformed()),
+        }
+    }
+
+    /// The octets of a string of this type.
+    #[inline(never)]
+    fn string(&mut self, of: u8) -> Read<&'a [u8]> {
+        let length = self.argument(of)?;
+        let rest = &self.octets[self.at..];
+        let octets =
+            usize::try_from(length).ok().and_then(|length| rest.get(..length)).ok_or(self.malformed())?;
+        self.at += octets.len();
+        Ok(octets)
     }
 
     fn bytes(&mut self) -> Read<&'a [u8]> {
-        self.item(Decoder::bytes)
+        self.string(major::BYTES)
     }
 
     fn octets<const N: usize>(&mut self) -> Read<[u8; N]> {
@@ -62,12 +107,12 @@ impl<'a> Items<'a> {
 
     /// A text, which nobody reads.
     fn text(&mut self) -> Read<()> {
-        self.item(|decoder| decoder.str().map(drop))
+        core::str::from_utf8(self.string(major::TEXT)?).map(drop).map_err(|_| self.malformed())
     }
 
     /// suit-text, or what is left of it when it was cut off (section 8.6 of the draft).
     fn text_or_its_digest(&mut self) -> Read<()> {
-        if self.decoder.datatype().is_ok_and(|it| it == Type::Bytes) {
+        if self.next_major() == Some(major::BYTES) {
             return self.bytes().map(drop);
         }
         self.pair()?;
@@ -76,7 +121,7 @@ impl<'a> Items<'a> {
     }
 
     fn array(&mut self) -> Read<u64> {
-        self.item(Decoder::array)?.ok_or(self.malformed())
+        self.argument(major::ARRAY)
     }
 
     fn pair(&mut self) -> Read<()> {
@@ -84,13 +129,19 @@ impl<'a> Items<'a> {
     }
 
     fn tag(&mut self, tag: u64) -> Read<()> {
-        let is = self.item(Decoder::tag)?.as_u64();
+        let is = self.argument(major::TAG)?;
         if is == tag { Ok(()) } else { Err(BadEnvelope::Unsupported("tag", number(is))) }
     }
 
+    fn null(&mut self) -> Read<()> {
+        let is_null = self.octets.get(self.at) == Some(&NULL);
+        self.at += 1;
+        if is_null { Ok(()) } else { Err(self.malformed()) }
+    }
+
     /// Each key of a map, in the order that is deterministic.
-    fn keys(&mut self, mut value: impl FnMut(&mut Self, u64) -> Read<()>) -> Read<()> {
-        let entries = self.item(Decoder::map)?.ok_or(self.malformed())?;
+    fn keys(&mut self, value: &mut dyn FnMut(&mut Self, u64) -> Read<()>) -> Read<()> {
+        let entries = self.argument(major::MAP)?;
         let mut last = None;
         for _ in 0..entries {
             let key = self.uint()?;
@@ -104,7 +155,7 @@ impl<'a> Items<'a> {
     }
 
     fn has_more(&self) -> bool {
-        self.decoder.position() < self.decoder.input().len()
+        self.at < self.octets.len()
     }
 
     fn end(&self) -> Read<()> {
@@ -142,13 +193,13 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
     let mut items = Items::of(octets, "the envelope");
     items.tag(label::ENVELOPE)?;
     let (mut authentication, mut manifest) = (None, None);
-    items.keys(|items, key| {
+    items.keys(&mut |items, key| {
         match key {
             label::AUTHENTICATION => authentication = Some(items.bytes()?),
             label::MANIFEST => {
-                let begin = items.decoder.position();
+                let begin = items.at;
                 let content = items.bytes()?;
-                manifest = Some((&octets[begin..items.decoder.position()], content));
+                manifest = Some((&octets[begin..items.at], content));
             }
             // Nobody needs it, and it may be cut off: nobody has signed that it is there.
             label::TEXT => drop(items.bytes()?),
@@ -166,7 +217,7 @@ pub(super) fn envelope(octets: &[u8]) -> Read<Envelope<'_>> {
         n => n - 1,
     };
     let signed = items.bytes()?;
-    let rest = &authentication[items.decoder.position()..];
+    let rest = &authentication[items.at..];
     let mut reader = Blocks::new(rest);
     for _ in 0..blocks {
         reader.next()?.ok_or(items.malformed())?;
@@ -213,7 +264,7 @@ impl<'a> Blocks<'a> {
             return Err(BadEnvelope::Unsupported("unprotected header", number(label::ALGORITHM)));
         }
         // The payload is detached.
-        items.item(Decoder::null)?;
+        items.null()?;
         let signature = items.bytes()?;
         items.end()?;
         let ed25519 = match algorithm {
@@ -229,7 +280,7 @@ impl<'a> Blocks<'a> {
 /// The algorithm in a header of COSE, beside which there may be the name of a key.
 fn parameters(items: &mut Items<'_>) -> Read<Option<i64>> {
     let mut algorithm = None;
-    items.keys(|items, key| match key {
+    items.keys(&mut |items, key| match key {
         label::ALGORITHM => items.int().map(|it| algorithm = Some(it)),
         label::KEY_ID => items.bytes().map(drop),
         other => Err(BadEnvelope::Unsupported("header", number(other))),
@@ -251,7 +302,7 @@ fn manifest(octets: &[u8]) -> Read<Manifest<'_>> {
     let mut items = Items::of(octets, "the manifest");
     let (mut version, mut sequence, mut component) = (None, None, None);
     let mut set = Parameters::default();
-    items.keys(|items, key| {
+    items.keys(&mut |items, key| {
         match key {
             label::VERSION => version = Some(items.uint()?),
             label::SEQUENCE => sequence = Some(items.uint()?),
@@ -290,7 +341,7 @@ fn manifest(octets: &[u8]) -> Read<Manifest<'_>> {
 fn common<'a>(octets: &'a [u8], set: &mut Parameters) -> Read<Option<&'a [u8]>> {
     let mut items = Items::of(octets, "the common section");
     let mut component = None;
-    items.keys(|items, key| {
+    items.keys(&mut |items, key| {
         match key {
             label::COMPONENTS => {
                 for (number_of, most) in [("number of components", 1), ("parts of a component's name", 1)] {
@@ -353,8 +404,8 @@ fn sequence_of(octets: &[u8], part: &'static str, commands: &[u64], set: &mut Pa
 }
 
 fn overrides(items: &mut Items<'_>, into: &mut Parameters) -> Read<()> {
-    items.keys(|items, key| match key {
-        label::VENDOR if items.decoder.datatype().is_ok_and(|it| it == Type::Tag) => {
+    items.keys(&mut |items, key| match key {
+        label::VENDOR if items.next_major() == Some(major::TAG) => {
             Err(BadEnvelope::Unsupported("vendor identifier by tag", 112))
         }
         label::VENDOR => set(&mut into.vendor, items.octets()?, "vendor identifier"),

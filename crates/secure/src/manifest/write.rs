@@ -29,7 +29,20 @@ fn digest(sha256: &[u8]) -> Vec<u8> {
 
 /// What an Ed25519 signature is over: COSE's Sig_structure (RFC 9052, section 4.4).
 pub(super) fn statement(protected: &[u8], payload: &[u8]) -> Vec<u8> {
-    cbor(|e| e.array(4)?.str("Signature1")?.bytes(protected)?.bytes(&[])?.bytes(payload)?.ok())
+    // Without minicbor, and at once: a small node has no memory to spare.
+    let mut statement = Vec::with_capacity(protected.len() + payload.len() + super::STATEMENT_OVERHEAD);
+    statement.extend_from_slice(b"\x84\x6aSignature1");
+    for octets in [protected, &[], payload] {
+        let n = octets.len();
+        match n {
+            0..=23 => statement.push(0x40 | n as u8),
+            24..=255 => statement.extend_from_slice(&[0x58, n as u8]),
+            // No part of an envelope is longer.
+            _ => statement.extend_from_slice(&[0x59, (n >> 8) as u8, n as u8]),
+        }
+        statement.extend_from_slice(octets);
+    }
+    statement
 }
 
 /// The envelope with a manifest of this content, signed by each of `keys`.

@@ -51,10 +51,10 @@ pub enum Item {
 pub struct Decoder {
     header: Vec<u8>,
     /// Octets of a header, at most.
-    longest: usize,
+    longest: u16,
     of_node: bool,
     /// Octets of a manifest, at most.
-    manifest: usize,
+    manifest: u16,
     input: Bytes,
     /// Octets of the present chunk that have not come, and where the next of them belongs.
     chunk_left: u64,
@@ -77,7 +77,7 @@ enum Stop {
 impl Decoder {
     /// A decoder at the start of a stream.
     pub const fn new() -> Self {
-        Self::holding(MAX_HEADER, false, MAX_MANIFEST)
+        Self::holding(MAX_HEADER as u16, false, MAX_MANIFEST as u16)
     }
 
     /// A decoder of what comes to a node: a longer header than [`MAX_NODE_HEADER`] is an error, and so is a message that a node
@@ -89,10 +89,18 @@ impl Decoder {
     /// The same, but a request may have a manifest of at most `manifest` octets, of which a copy is made. A longer one is an
     /// [`Item::LongManifest`].
     pub const fn of_node_with(manifest: usize) -> Self {
-        Self::holding(MAX_NODE_HEADER + manifest, true, manifest)
+        // No request has a longer one than this.
+        let manifest = if manifest < MAX_MANIFEST { manifest } else { MAX_MANIFEST };
+        Self::holding((MAX_NODE_HEADER + manifest) as u16, true, manifest as u16)
     }
 
-    const fn holding(longest: usize, of_node: bool, manifest: usize) -> Self {
+    /// From now on a request with a manifest is an [`Item::LongManifest`].
+    pub fn take_no_manifest(&mut self) {
+        self.longest = self.longest.min(MAX_NODE_HEADER as u16);
+        self.manifest = 0;
+    }
+
+    const fn holding(longest: u16, of_node: bool, manifest: u16) -> Self {
         Self {
             header: Vec::new(),
             longest,
@@ -166,7 +174,8 @@ impl Decoder {
     /// Makes room for so many more octets of a header. At a node in one step to the bound: growing by and by would take as much
     /// again.
     fn make_room(&mut self, more: usize) {
-        let bound = if self.header.len() + more <= MAX_NODE_HEADER { MAX_NODE_HEADER } else { self.longest };
+        let bound =
+            if self.header.len() + more <= MAX_NODE_HEADER { MAX_NODE_HEADER } else { self.longest.into() };
         if self.of_node && self.header.len() + more > self.header.capacity() {
             self.header.reserve_exact(bound - self.header.len());
         }
@@ -199,14 +208,14 @@ impl Decoder {
         {
             return Err(Stop::Bad("type of the message"));
         }
-        let look = self.longest.saturating_sub(held).min(self.input.len());
+        let look = usize::from(self.longest).saturating_sub(held).min(self.input.len());
         // The usual case costs no copy: the whole header lies in one piece.
         let parsed = if held == 0 {
-            parse(&self.input[..look], self.next_offset, self.manifest)
+            parse(&self.input[..look], self.next_offset, self.manifest.into())
         } else {
             self.make_room(look);
             self.header.extend_from_slice(&self.input[..look]);
-            parse(&self.header, self.next_offset, self.manifest)
+            parse(&self.header, self.next_offset, self.manifest.into())
         };
         match parsed {
             Ok((header, used)) => {
@@ -223,7 +232,9 @@ impl Decoder {
                     }
                 })
             }
-            Err(Stop::NeedMore) if held + look >= self.longest => Err(Stop::Bad("length of the message")),
+            Err(Stop::NeedMore) if held + look >= self.longest.into() => {
+                Err(Stop::Bad("length of the message"))
+            }
             Err(Stop::NeedMore) => {
                 if held == 0 {
                     self.make_room(look);

@@ -62,7 +62,7 @@ impl Receiver {
         self.freed = now;
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
             self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
-            self.streams.insert(stream, Role::Ending);
+            self.set_role(stream, Role::Ending);
         }
     }
 
@@ -99,7 +99,7 @@ impl Receiver {
     pub(super) fn dismiss(&mut self, stream: StreamId, reason: RefuseReason) {
         self.send(stream, &Message::Refuse(Refuse { reason, delivered: 0 }));
         self.effects.push_back(Effect::Shutdown { stream });
-        self.streams.insert(stream, Role::Ending);
+        self.set_role(stream, Role::Ending);
     }
 
     pub(super) fn handle_request(&mut self, now: Instant, stream: StreamId, request: Request) {
@@ -153,7 +153,7 @@ impl Receiver {
 
     /// The owner is asked; an earlier request of the same transfer was given up by its sender.
     fn ask(&mut self, stream: StreamId, request: Request) {
-        self.streams.insert(stream, Role::Asking);
+        self.set_role(stream, Role::Asking);
         let earlier = self.asking.replace(Asking { request, stream });
         if let Some(Asking { stream, .. }) = earlier
             && self.streams.remove(&stream).is_some()
@@ -186,7 +186,7 @@ impl Receiver {
         }
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
         self.send(stream, &Message::Accept(accept));
-        self.streams.insert(stream, Role::Ending);
+        self.set_role(stream, Role::Ending);
     }
 
     /// A new transfer: whatever was before has made way.
@@ -224,7 +224,7 @@ impl Receiver {
     pub(super) fn refuse(&mut self, stream: StreamId, reason: RefuseReason, next: Role) {
         let delivered = self.transfer.as_ref().map_or(0, |t| t.reorder.delivered());
         self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
-        self.streams.insert(stream, next);
+        self.set_role(stream, next);
     }
 }
 

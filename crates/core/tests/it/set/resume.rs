@@ -499,3 +499,20 @@ fn of_connections_that_hold_part_of_a_manifest_the_oldest_makes_way() {
     node.machine.handle_stream(node.now, streams[3], StreamEvent::Data(rest.into()));
     assert_eq!(node.machine.asked().map(|request| request.transfer), Some(TransferId(1)));
 }
+
+#[test]
+fn a_session_that_goes_on_as_a_request_is_reset_before_its_manifest() {
+    let mut node = Node::new(ReceiverConfig { manifest: 300, manifests: 1, ..asks() });
+    let control = node.request(1, 1);
+    node.machine.grant(node.now, TransferId(1), 0);
+    node.says(control);
+    let mut says = Vec::new();
+    let join = wire::Join { transfer: TransferId(1), session: 0, sessions: 1, plan: Plan::Stripe };
+    wire::encode(&Message::Join(join), &mut says);
+    let request = with_manifest(2, 300);
+    says.extend_from_slice(&request[..request.len() - 300]);
+    let stream = node.machine.handle_accepted(node.now);
+    node.machine.handle_stream(node.now, stream, StreamEvent::Data(says.into()));
+    let effects: Vec<Effect> = std::iter::from_fn(|| node.machine.poll_effect()).collect();
+    assert_eq!(effects.last(), Some(&Effect::Abort { stream }), "{effects:?}");
+}

@@ -1,0 +1,148 @@
+//! Manifests: which files a node takes that knows what device it is.
+
+#[cfg(feature = "manifest")]
+use alloc::boxed::Box;
+#[cfg(feature = "manifest")]
+use anabranch_core::set::FileIdentity;
+use anabranch_core::set::{RefuseReason, Request};
+#[cfg(feature = "manifest")]
+use anabranch_secure::manifest::{self, Envelope, Highest, Uuid};
+#[cfg(feature = "manifest")]
+use anabranch_secure::{FileDigest, VerifyingKey};
+use bytes::Bytes;
+
+/// Heap for manifests.
+#[cfg(feature = "manifest")]
+pub(crate) mod octets {
+    use super::Admission;
+
+    /// What lasts, beside the offered manifest.
+    pub(crate) const ADMISSION: usize = size_of::<Admission>().next_multiple_of(16);
+
+    /// What a signature is over, for an envelope of at most `longest` octets.
+    pub(crate) const fn statement(longest: usize) -> usize {
+        longest + anabranch_secure::manifest::STATEMENT_OVERHEAD
+    }
+}
+
+/// Without manifests nothing is needed.
+#[cfg(not(feature = "manifest"))]
+pub(crate) mod octets {
+    pub(crate) const ADMISSION: usize = 0;
+
+    pub(crate) const fn statement(_: usize) -> usize {
+        0
+    }
+}
+
+/// What a device is, and whose manifests it believes.
+#[derive(Clone, Copy, Debug)]
+#[cfg(feature = "manifest")]
+pub struct Device {
+    /// Identifier of the device's maker.
+    pub vendor: &'static Uuid,
+    /// Identifier of the kind of device among those of its maker.
+    pub class: &'static Uuid,
+    /// The component that files are for.
+    pub component: &'static [u8],
+    /// Ed25519 public keys of signers.
+    pub signers: &'static [[u8; 32]],
+    /// Seconds since 1970, or `u64::MAX` while the time is not known. Without a clock no manifest is taken that expires.
+    pub unix_time: Option<extern "C" fn() -> u64>,
+}
+
+/// Decides by manifests which files a node takes.
+#[derive(Debug)]
+#[cfg(feature = "manifest")]
+pub struct Admission {
+    device: Device,
+    highest: Option<Highest>,
+    /// The envelope of the file that is offered.
+    offered: Bytes,
+    /// The sequence number of the file that is offered or coming.
+    sequence: u64,
+}
+
+/// Decides by manifests which files a node takes: none, without the feature `manifest`.
+#[derive(Debug)]
+#[cfg(not(feature = "manifest"))]
+pub enum Admission {}
+
+#[cfg(feature = "manifest")]
+impl Admission {
+    /// For this device. `highest` is the number of the last file that the device has taken, from storage that outlives
+    /// restarts.
+    pub fn new(device: Device, highest: Option<Highest>) -> Box<Self> {
+        Box::new(Self { device, highest, offered: Bytes::new(), sequence: 0 })
+    }
+
+    /// Whether the requested file may come; why not.
+    pub(crate) fn admit(&mut self, request: &Request, envelope: Option<Bytes>) -> Result<(), RefuseReason> {
+        let (Some(FileIdentity { digest, .. }), Some(octets)) = (request.file, envelope) else {
+            return Err(RefuseReason::Signature);
+        };
+        self.sequence = self.sequence_of(&FileDigest { length: request.length, sha256: digest }, &octets)?;
+        self.offered = octets;
+        Ok(())
+    }
+
+    /// The sequence number that an envelope gives to the file.
+    #[inline(never)]
+    fn sequence_of(&self, file: &FileDigest, octets: &[u8]) -> Result<u64, RefuseReason> {
+        let Device { vendor, class, component, signers, unix_time } = self.device;
+        let envelope = Envelope::read(octets).map_err(|_| RefuseReason::Signature)?;
+        let signed =
+            |key: &[u8; 32]| VerifyingKey::from_octets(key).is_some_and(|key| envelope.is_signed_by(&key));
+        if !signers.iter().any(signed) {
+            return Err(RefuseReason::Signature);
+        }
+        let device = manifest::Device { vendor: *vendor, class: *class, component };
+        let now = unix_time.map_or(u64::MAX, |unix_time| unix_time());
+        envelope.manifest().admits(file, Some(&device), self.highest.as_ref(), now)?;
+        Ok(envelope.manifest().sequence)
+    }
+
+    /// The offer was answered or withdrawn.
+    pub(crate) fn forget_offered(&mut self) {
+        self.offered = Bytes::new();
+    }
+
+    /// The file that was admitted is complete.
+    pub(crate) fn raise(&mut self, sha256: [u8; 32]) {
+        self.highest = Some(Highest { sequence: self.sequence, sha256 });
+    }
+
+    /// The envelope of the offered file, and its sequence number.
+    pub(crate) fn offered(&self) -> (&[u8], u64) {
+        (&self.offered, self.sequence)
+    }
+
+    /// The number below which no file is taken.
+    pub(crate) fn highest(&self) -> Option<(u64, [u8; 32])> {
+        self.highest.map(|highest| (highest.sequence, highest.sha256))
+    }
+}
+
+#[cfg(not(feature = "manifest"))]
+#[expect(clippy::needless_pass_by_ref_mut, reason = "as with the feature")]
+impl Admission {
+    pub(crate) fn admit(&mut self, _: &Request, _: Option<Bytes>) -> Result<(), RefuseReason> {
+        match *self {}
+    }
+
+    pub(crate) fn forget_offered(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn raise(&mut self, _: [u8; 32]) {
+        match *self {}
+    }
+
+    pub(crate) fn offered(&self) -> (&[u8], u64) {
+        match *self {}
+    }
+
+    pub(crate) fn highest(&self) -> Option<(u64, [u8; 32])> {
+        match *self {}
+    }
+}
