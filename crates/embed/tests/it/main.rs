@@ -7,6 +7,8 @@ mod c;
 mod manifest;
 mod node;
 mod noise;
+mod packaging;
+mod parts;
 
 use anabranch_testkit::counting::Counting;
 
