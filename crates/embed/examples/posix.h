@@ -19,7 +19,7 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14216 };
+enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14416 };
 #else
 enum { BUFFER = 4096, READ = 224, MEMORY = 11936 };
 #endif
