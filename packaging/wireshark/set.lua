@@ -24,7 +24,7 @@ local REASONS = {
 -- With reason 4, the number after it.
 local WHY = {
     [0] = "not told", [1] = "too large", [2] = "no room", [3] = "wrong digest", [4] = "no trusted signature", [5] = "not kept",
-    [6] = "rollback", [7] = "another device", [8] = "expired", [9] = "no whole image",
+    [6] = "rollback", [7] = "another device", [8] = "expired", [9] = "no whole image", [10] = "no manifest, or a shorter one",
 }
 local STATUSES = { [0] = "open", [1] = "unreachable", [2] = "forbidden", [3] = "congested" }
 -- A stream of an encrypted transfer begins with 0xb0 and one of these, and the length of what Noise says.
