@@ -350,6 +350,8 @@ impl<'a> World<'a> {
             (Some(1), _) => self.failed(&said),
             (Some(130), _) if push.interrupted && said.contains("interrupted: ") => "interrupted".to_owned(),
             (_, Some(9)) if push.killed => "killed".to_owned(),
+            // The signal came before the program had a handler for it, so before it had said anything.
+            (_, Some(2)) if push.interrupted && said.is_empty() => "interrupted".to_owned(),
             _ => {
                 self.findings.push(format!("a push ended with {status}: {}", said.trim()));
                 status.to_string()
