@@ -7,7 +7,7 @@ use anabranch_core::set::{
     StreamId,
 };
 use anabranch_core::time::Instant;
-use anabranch_wire::set::{self as wire, Join, Message, Plan, Request, VERSION};
+use anabranch_wire::set::{self as wire, Join, MAX_COPY, Message, Plan, Request, VERSION};
 use arbitrary::{Result, Unstructured};
 
 use super::checked::Streams;
@@ -132,6 +132,7 @@ impl Node {
                 length: self.length,
                 plan: messages::plan(octets)?,
                 file: messages::identity(octets)?,
+                copy: self.length <= MAX_COPY && octets.ratio(1, 4)?,
                 manifest: messages::manifest(octets)?,
             })
         } else {
