@@ -26,6 +26,8 @@ pub(super) struct Control {
     backlog: u32,
     /// What the node has said on this stream that it has already.
     has: Option<Ack>,
+    /// A copy of the file is to follow the request.
+    copy_due: bool,
 }
 
 /// A node that is busy.
@@ -40,7 +42,8 @@ pub(super) struct Busy {
 impl Control {
     /// No try yet.
     pub(super) fn idle(now: Instant) -> Self {
-        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0, has: None }
+        let (decoder, copy_due) = (Decoder::new(), false);
+        Self { stream: None, decoder, tries: 0, deadline: now, backlog: 0, has: None, copy_due }
     }
 }
 
@@ -117,14 +120,19 @@ impl Sender {
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
-        if copy {
-            let file = self.file.part(0, self.length());
-            let mut header = Vec::with_capacity(24);
-            let nowhere = PaperAddresses { intermediate: self.node, last: self.node };
-            wire::data_header(Layout::Compact, &nowhere, 0, 0, self.length(), &mut header);
-            self.effects.push_back(Effect::Write { stream, octets: header.into() });
-            self.effects.push_back(file.write(stream));
+        if let Some(control) = self.control_mut() {
+            control.copy_due = copy;
         }
+    }
+
+    /// Writes the copy of a small file behind its request.
+    fn send_copy(&mut self) {
+        let Some(stream) = self.control_stream() else { return };
+        let mut header = Vec::with_capacity(24);
+        let nowhere = PaperAddresses { intermediate: self.node, last: self.node };
+        wire::data_header(Layout::Compact, &nowhere, 0, 0, self.length(), &mut header);
+        self.effects.push_back(Effect::Write { stream, octets: header.into() });
+        self.effects.push_back(self.file.part(0, self.length()).write(stream));
     }
 
     /// Whether a copy of the file follows the request: a small file is there a round trip before the first session is open.
@@ -230,8 +238,9 @@ impl Sender {
         let rest = self.file.part(refuse.delivered, self.length());
         let deadline = Instant::FAR_FUTURE;
         let backlog = u32::MAX;
-        self.phase =
-            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog, has: None });
+        let control =
+            Control { decoder, deadline, backlog, tries, stream: Some(stream), ..Control::idle(now) };
+        self.phase = Phase::Plain(control);
         if rest.length() > 0 {
             self.effects.push_back(rest.write(stream));
         }
@@ -287,7 +296,11 @@ impl Sender {
     }
 
     pub(super) fn handle_control_timeout(&mut self, now: Instant) {
-        let Some(control) = self.control() else { return };
+        let Some(control) = self.control_mut() else { return };
+        if core::mem::take(&mut control.copy_due) {
+            self.send_copy();
+            return;
+        }
         if control.deadline > now {
             return;
         }
@@ -298,7 +311,9 @@ impl Sender {
     }
 
     pub(super) fn control_timeout(&self) -> Option<Instant> {
-        self.control().map(|c| c.deadline)
+        // In one segment with the request, the copy would hold up the answer on a slow link: it is written when the request is
+        // on its way.
+        self.control().map(|c| if c.copy_due { Instant::ZERO } else { c.deadline })
     }
 }
 
