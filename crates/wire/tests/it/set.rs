@@ -277,9 +277,9 @@ fn the_documented_examples_hold() {
 #[test]
 fn a_request_with_bits_that_mean_nothing_yet_is_refused() {
     for (octets, field) in [
-        (&[0x1b, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], "plan of a request"),
+        // 1201 octets.
+        (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x44, 0xb1][..], "length of a copy"),
         (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "length of a manifest"),
-        (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], "plan of a request"),
         (&[0x14, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4], "options of a file"),
     ] {
         let mut decoder = Decoder::new();

@@ -120,7 +120,11 @@ impl Sender {
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
-        if let Some(control) = self.control_mut() {
+        // In one segment with the request, a longer copy would hold up the answer on a slow link: it is written when the request is
+        // on its way.
+        if copy && self.length() <= SHORT_COPY {
+            self.send_copy();
+        } else if let Some(control) = self.control_mut() {
             control.copy_due = copy;
         }
     }
@@ -311,8 +315,6 @@ impl Sender {
     }
 
     pub(super) fn control_timeout(&self) -> Option<Instant> {
-        // In one segment with the request, the copy would hold up the answer on a slow link: it is written when the request is
-        // on its way.
         self.control().map(|c| if c.copy_due { Instant::ZERO } else { c.deadline })
     }
 }
@@ -322,6 +324,8 @@ pub(super) fn ack_end(ack: &Ack) -> u64 {
     ack.held.last().map_or(ack.delivered, |range| range.end)
 }
 
+/// Copies up to this many octets share a segment with the request.
+const SHORT_COPY: u64 = 128;
 /// How long a node that is busy is left alone, at first and at most. A free node keeps its first place longer than that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
