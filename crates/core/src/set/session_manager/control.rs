@@ -300,11 +300,10 @@ impl Sender {
     }
 
     pub(super) fn handle_control_timeout(&mut self, now: Instant) {
-        let Some(control) = self.control_mut() else { return };
-        if core::mem::take(&mut control.copy_due) {
+        if self.control_mut().is_some_and(|control| core::mem::take(&mut control.copy_due)) {
             self.send_copy();
-            return;
         }
+        let Some(control) = self.control() else { return };
         if control.deadline > now {
             return;
         }

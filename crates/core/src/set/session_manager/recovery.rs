@@ -48,7 +48,7 @@ impl Sender {
             let pause = if alive {
                 // There are new session numbers only when no session is alive: the last ones are spared.
                 let least = patience * (1 << (self.numbers / 32));
-                (now.saturating_since(lost) / 8).min(LONGEST_PAUSE).max(least)
+                (now.saturating_since(lost) / 8).min(LONGEST_PAUSE).max(least).max(SHORTEST_PAUSE)
             } else {
                 patience
             };
@@ -315,6 +315,8 @@ enum Margin {
 
 /// The longest time between two calls of a gateway that is gone, while others carry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The shortest: without patience, a call that is given up at once would be repeated for ever at one instant.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often an idle session looks again for something to copy.
 const RESCUE_PERIOD: Duration = Duration::from_millis(50);
 /// Sessions that may carry the same chunk. One whose rate is measured does not count those that have not shown theirs.

@@ -335,3 +335,36 @@ fn a_congested_gateway_is_called_for_as_long_as_there_is_patience() {
         "{calls} calls, last at {last:?}"
     );
 }
+
+/// Without patience, a call that is not answered at once is given up at once.
+#[test]
+fn calls_without_patience_are_not_repeated_at_one_instant() {
+    let config =
+        SenderConfig { patience: Duration::ZERO, open: OpenWhen::OneByOne, ..SenderConfig::default() };
+    let mut sender = sender(config, 5000, 3);
+    let now = Instant::ZERO;
+    let mut dialled = Vec::new();
+    let mut opened = false;
+    for _ in 0..100 {
+        while let Some(effect) = sender.poll_effect(now) {
+            match effect {
+                Effect::Dial { stream, .. } => dialled.push(stream),
+                Effect::Write { stream, octets } => {
+                    if let Some((_, octets)) = answer(octets, 1000, 3, SetAckStatus::Open) {
+                        sender.handle_stream(now, stream, StreamEvent::Data(octets));
+                    }
+                }
+                _ => {}
+            }
+        }
+        // The control stream and one session open; no other gateway says a word.
+        for stream in dialled.iter().take(2).filter(|_| !opened) {
+            sender.handle_stream(now, *stream, StreamEvent::Opened);
+        }
+        opened = dialled.len() > 1;
+        if sender.next_timeout().is_some_and(|at| at <= now) {
+            sender.handle_timeout(now);
+        }
+    }
+    assert!(dialled.len() < 20, "{} calls at one instant", dialled.len());
+}

@@ -498,7 +498,8 @@ impl<'a> World<'a> {
                 let keys = ["-k", "node.key", "-s", "sender.pub", "-g", "gateway.pub"];
                 let keys = if self.schedule.secure { &keys[..] } else { &[] };
                 let node = self.network.node_address().to_string();
-                let words = [&[receiver, "-i", "900"], keys, &["out/got", &node]].concat();
+                // Longer than a busy machine takes to open a session.
+                let words = [&[receiver, "-i", "5000"], keys, &["out/got", &node]].concat();
                 let table: Vec<String> = self.table().map(|address| address.to_string()).collect();
                 let words: Vec<&str> = words.into_iter().chain(table.iter().map(String::as_str)).collect();
                 self.node = Some(self.spawn_program(&self.network.node, &words, "node"));
