@@ -6,6 +6,7 @@ pub(crate) mod identifier;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use anabranch_net::set::unix_time;
 use anabranch_secure::manifest::Manifest;
 use anabranch_secure::{FileDigest, KeyText};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::files::{check_apart, digest, write_whole};
 use crate::keys::{in_file, verifying, warn_if_open};
 use crate::mcuboot;
 use crate::output::{self, hex};
+use crate::say;
 
 /// Manifests of firmware: SUIT envelopes.
 #[derive(Debug, clap::Subcommand)]
@@ -151,6 +153,9 @@ impl Create {
             file: digest,
             use_before: self.expires.map(|Expiry(end)| end),
         };
+        if manifest.use_before.is_some_and(|end| end <= unix_time().as_secs()) {
+            say!("warning: {}: it has expired already: no node takes it", path.display());
+        }
         write_whole(&path, &manifest.sign(key))?;
         output::text(&format!("{}\n", path.display()))
     }
@@ -205,7 +210,13 @@ impl Verify {
         if let Some(file) = &self.file {
             about(&self.manifest, &envelope, &digest(file)?.1)?;
         }
-        output::text("the manifest holds\n")
+        match envelope.manifest().use_before {
+            Some(end) if end <= unix_time().as_secs() => {
+                Err(Error::job(format!("{}: it has expired on {}", self.manifest.display(), Expiry(end)))
+                    .with_hint("`anabranch manifest create` makes a new one, perhaps with a later --expires"))
+            }
+            _ => output::text("the manifest holds\n"),
+        }
     }
 }
 

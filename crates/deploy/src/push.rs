@@ -328,7 +328,7 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
             "make one with `anabranch key sign` and a key of the node's --signers, and name it with --signature; a node with --vendor wants `anabranch manifest create` and --manifest"
         }
         Failure::Refused(RefuseReason::Rollback) => {
-            "`anabranch manifest create --sequence N` with a higher number lets an older file follow a later one"
+            "an older file needs a manifest with a higher --sequence, and at a node with --mcuboot the newer image out of the way"
         }
         Failure::Refused(RefuseReason::WrongDevice) => {
             "`anabranch manifest show` says for whom it is; make one for this node with --vendor, --class and --component"
