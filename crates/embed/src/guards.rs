@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use anabranch_core::set::{StreamId, TransferId};
 #[cfg(feature = "noise")]
-use anabranch_secure::small::{Entropy, Node, Said, Stream, record};
+use anabranch_secure::small::{Entropy, Live, Node, Said, Stream, record};
 #[cfg(feature = "noise")]
 use anabranch_secure::{PublicKey, SecretKey, SharedKey};
 use bytes::Bytes;
@@ -93,15 +93,16 @@ impl Keys {
         self.streams[slot].iter_mut().for_each(Stream::reset);
     }
 
-    /// How many octets of a connection were taken, and what they mean to the receiver.
+    /// How many octets of a connection were taken, and what they mean to the receiver. Transfers that are `live` keep their keys.
     pub(crate) fn read(
         &mut self,
         slot: usize,
         id: StreamId,
         octets: &[u8],
+        live: Live,
     ) -> Result<(usize, Bytes), Refused> {
         let stream = self.streams[slot].as_mut().ok_or(Refused)?;
-        let (taken, said) = stream.read(&mut self.node, octets).map_err(|_| Refused)?;
+        let (taken, said) = stream.read(&mut self.node, octets, live).map_err(|_| Refused)?;
         let plain = match said {
             Said::Nothing => Bytes::new(),
             Said::Answer(answer) => {
@@ -137,7 +138,13 @@ impl Keys {
         match *self {}
     }
 
-    pub(crate) fn read(&mut self, _: usize, _: StreamId, _: &[u8]) -> Result<(usize, Bytes), Refused> {
+    pub(crate) fn read(
+        &mut self,
+        _: usize,
+        _: StreamId,
+        _: &[u8],
+        _: [Option<TransferId>; 2],
+    ) -> Result<(usize, Bytes), Refused> {
         match *self {}
     }
 

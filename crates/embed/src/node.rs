@@ -197,7 +197,8 @@ impl Node {
         }
         self.begin(now)?;
         let slot = self.slot(stream).ok_or(Error::Stream)?;
-        match self.keys.as_mut().map(|keys| keys.read(slot, stream, octets)) {
+        let live = [self.receiver.present(), self.receiver.asked()].map(|request| Some(request?.transfer));
+        match self.keys.as_mut().map(|keys| keys.read(slot, stream, octets, live)) {
             Some(Ok((taken, plain))) => {
                 // There may be an answer to a greeting all the same.
                 self.settled = false;

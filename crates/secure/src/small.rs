@@ -24,7 +24,7 @@ use bytes::Bytes;
 /// Where random octets come from: the machine's owner knows.
 pub type Entropy = fn(&mut [u8]) -> Result<(), NoEntropy>;
 
-/// Transfers whose keys are kept, those last asked for: one that runs, one that waits.
+/// Number of transfers whose keys are kept: the present one, and the one last asked for.
 pub const KEPT: usize = 2;
 
 /// Octets of plaintext that a sender puts into a record at most, for a node with this buffer: an eighth of it, from 256 octets
@@ -68,6 +68,9 @@ impl Keys {
         self.agreed.peer
     }
 }
+
+/// The machine's present transfer, and the one that its owner is asked about.
+pub type Live = [Option<TransferId>; 2];
 
 /// Whom a node takes files from, and the keys of the transfers that they have asked for.
 pub struct Node {
@@ -114,15 +117,19 @@ impl Node {
         self.transfers.iter().flatten().find(|(id, _)| *id == transfer).map(|(_, keys)| keys)
     }
 
-    /// A sender asks for a transfer; false if that is another sender's.
-    fn bind(&mut self, transfer: TransferId, keys: &Arc<Keys>) -> bool {
+    /// A sender asks for a transfer; false if that is another sender's. The keys of `live` transfers are never evicted.
+    fn bind(&mut self, transfer: TransferId, keys: &Arc<Keys>, live: Live) -> bool {
         if self.of(transfer).is_some_and(|known| known.peer() != keys.peer()) {
             return false;
         }
         // The last one that was asked for is the first.
-        let place =
-            self.transfers.iter().position(|kept| kept.as_ref().is_some_and(|(id, _)| *id == transfer));
-        let place = place.unwrap_or(KEPT - 1);
+        let number = |kept: &Option<(TransferId, _)>| kept.as_ref().map(|(id, _)| *id);
+        let same = self.transfers.iter().position(|kept| number(kept) == Some(transfer));
+        let is_free = |kept: &Option<_>| number(kept).is_none_or(|id| !live.contains(&Some(id)));
+        let Some(place) = same.or_else(|| self.transfers.iter().rposition(is_free)) else {
+            // All places are live: the machine answers that it is busy.
+            return true;
+        };
         self.transfers[place] = Some((transfer, Arc::clone(keys)));
         self.transfers[..=place].rotate_right(1);
         true
@@ -164,8 +171,10 @@ enum Stage {
     Request,
     /// The first record has to begin with this JOIN.
     Proof(Join),
-    /// Records.
-    Sealed,
+    /// Records of a control stream, which has asked for this transfer.
+    Control(TransferId),
+    /// Records of a session.
+    Session,
 }
 
 /// What octets of a stream lead to.
@@ -213,11 +222,11 @@ impl Stream {
     }
 
     /// Takes octets from the socket, up to the end of one message or record, so that a call allocates no more than one of them needs.
-    /// Returns their number, and what they lead to.
+    /// Returns their number, and what they lead to. The keys of `live` transfers stay, whatever is asked for.
     ///
     /// # Errors
     /// The stream is to be reset.
-    pub fn read(&mut self, node: &mut Node, octets: &[u8]) -> Result<(usize, Said), Refused> {
+    pub fn read(&mut self, node: &mut Node, octets: &[u8], live: Live) -> Result<(usize, Said), Refused> {
         let mut taken = 0;
         while let Some(first) = octets.get(taken) {
             if self.stage == Stage::Fresh {
@@ -238,7 +247,7 @@ impl Stream {
             if self.frame.len() < self.wanted()? {
                 continue;
             }
-            let said = self.whole(node)?;
+            let said = self.whole(node, live)?;
             self.frame.clear();
             return Ok((taken, said));
         }
@@ -261,7 +270,7 @@ impl Stream {
     }
 
     /// A greeting, a JOIN or a record is all there.
-    fn whole(&mut self, node: &mut Node) -> Result<Said, Refused> {
+    fn whole(&mut self, node: &mut Node, live: Live) -> Result<Said, Refused> {
         match self.stage {
             Stage::Fresh => Ok(Said::Nothing),
             Stage::Greeting(pattern) => {
@@ -290,11 +299,22 @@ impl Stream {
                 // With a manifest it goes on in later records; the machine reads it.
                 let transfer = transfer_of_request(&plain).ok_or(Refused)?;
                 let keys = self.keys.as_ref().ok_or(Refused)?;
-                if !node.bind(transfer, keys) {
+                if !node.bind(transfer, keys, live) {
                     return Err(Refused);
                 }
-                self.stage = Stage::Sealed;
+                self.stage = Stage::Control(transfer);
                 Ok(Said::Plain(plain))
+            }
+            Stage::Control(transfer) => {
+                let plain = self.open()?;
+                let keys = self.keys.as_ref().ok_or(Refused)?;
+                // A request with a manifest takes several records. Requests of others may have evicted its keys in between,
+                // and the machine must not begin a transfer under the keys of another sender.
+                let is_own = match node.of(transfer) {
+                    Some(kept) => kept.peer() == keys.peer(),
+                    None => node.bind(transfer, keys, live),
+                };
+                if is_own { Ok(Said::Plain(plain)) } else { Err(Refused) }
             }
             Stage::Proof(join) => {
                 let plain = self.open()?;
@@ -305,10 +325,10 @@ impl Stream {
                 if !plain.starts_with(&said) || !keys.begin(join.session) {
                     return Err(Refused);
                 }
-                self.stage = Stage::Sealed;
+                self.stage = Stage::Session;
                 Ok(Said::Plain(plain))
             }
-            Stage::Sealed => Ok(Said::Plain(self.open()?)),
+            Stage::Session => Ok(Said::Plain(self.open()?)),
         }
     }
 
@@ -327,7 +347,8 @@ impl Stream {
     /// # Errors
     /// The peer has not shown who it is.
     pub fn seal(&mut self, octets: &[u8]) -> Result<Bytes, Refused> {
-        let keys = self.keys.as_ref().filter(|_| self.stage == Stage::Sealed).ok_or(Refused)?;
+        let is_proven = matches!(self.stage, Stage::Control(_) | Stage::Session);
+        let keys = self.keys.as_ref().filter(|_| is_proven).ok_or(Refused)?;
         let length = u16::try_from(octets.len() + TAG).map_err(|_| Refused)?;
         let mut record = Vec::with_capacity(octets.len() + OVERHEAD);
         record.extend_from_slice(&length.to_be_bytes());

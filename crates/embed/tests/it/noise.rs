@@ -266,3 +266,78 @@ fn a_node_with_keys_stays_within_its_bounds_among_senders_and_strangers() {
         assert!(!world.reset.contains(&stream));
     }
 }
+
+/// Says octets on a connection; what the node writes, beside all events.
+fn hear(node: &mut Node, stream: StreamId, mut says: &[u8], all: &mut Vec<Event>) -> Vec<u8> {
+    let mut written = Vec::new();
+    all.extend(std::iter::from_fn(|| node.poll()));
+    loop {
+        let taken = if says.is_empty() { 0 } else { node.data(Instant::ZERO, stream, says).unwrap_or(0) };
+        says = &says[taken..];
+        while let Some(event) = node.poll() {
+            if let Event::Stream(Effect::Write { octets, .. }) = &event {
+                written.extend_from_slice(octets);
+            }
+            all.push(event);
+        }
+        if taken == 0 {
+            return written;
+        }
+    }
+}
+
+/// The sender with this key asks for a transfer, which is accepted if it is offered; then it hangs up.
+fn ask(node: &mut Node, own: u8, transfer: TransferId, all: &mut Vec<Event>) -> Arc<SenderKeys> {
+    let sender = SenderKeys::new(secret(own), Acquaintance::Known(secret(3).public()), || 1);
+    let mut guard = Guard::control(&sender).expect("the key is one");
+    let stream = node.accepted(Instant::ZERO).expect("there is a place");
+    let answer = hear(node, stream, &transmitted(&mut guard), all);
+    let _ = guard.read(answer.into()).expect("the node has answered");
+    guard.write(encoded(&request(transfer, None)).into()).expect("it is not over");
+    hear(node, stream, &transmitted(&mut guard), all);
+    if node.offer().is_some() {
+        node.accept(Instant::ZERO).expect("it is offered");
+        hear(node, stream, &[], all);
+    }
+    let _ = node.closed(Instant::ZERO, stream);
+    hear(node, stream, &[], all);
+    sender
+}
+
+/// The sender's session number 0 sends these octets as the file.
+fn join(node: &mut Node, sender: &Arc<SenderKeys>, transfer: TransferId, file: &[u8], all: &mut Vec<Event>) {
+    let says = session(
+        sender,
+        Join { transfer, session: 0, sessions: 1, plan: Plan::Stripe },
+        file,
+        Sizes::default().buffer.into(),
+    );
+    let stream = node.accepted(Instant::ZERO).expect("there is a place");
+    hear(node, stream, &says, all);
+}
+
+#[test]
+fn no_transfer_is_taken_over_by_another_sender_that_asks_for_others_first() {
+    let sizes = Sizes { gateways: 0, senders: Some(2), ..Sizes::default() };
+    let entropy: small::Entropy = |octets| {
+        octets.fill(77);
+        Ok(())
+    };
+    let known = vec![secret(1).public(), secret(2).public()];
+    let keys = Keys::new((sizes.buffer, sizes.connections), Some(secret(3)), None, known, entropy);
+    let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
+    let mut node = Node::new(config).expect("these are possible").secured(keys);
+    let (transfer, mut all) = (TransferId(7), Vec::new());
+    let honest = ask(&mut node, 1, transfer, &mut all);
+    assert!(all.contains(&Event::Begin));
+    all.clear();
+    let mut thief = None;
+    for number in [8, 9, transfer.0] {
+        thief = Some(ask(&mut node, 2, TransferId(number), &mut all));
+    }
+    join(&mut node, &thief.expect("it has asked"), transfer, &[0xee; LENGTH], &mut all);
+    let taken = all.iter().filter(|event| matches!(event, Event::Deliver { .. } | Event::Abort(_)));
+    assert_eq!(taken.collect::<Vec<_>>(), Vec::<&Event>::new());
+    join(&mut node, &honest, transfer, &file(), &mut all);
+    assert!(all.iter().any(|event| matches!(event, Event::Deliver { .. })), "its own sender goes on");
+}

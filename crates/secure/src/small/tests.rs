@@ -78,19 +78,21 @@ fn read(
     cut: usize,
 ) -> Result<(Vec<u8>, Vec<u8>), Refused> {
     let mut out = (Vec::new(), Vec::new());
-    read_into(stream, node, octets, cut, &mut out).map(|()| out)
+    read_into(stream, node, octets, (cut, NO_LIVE), &mut out).map(|()| out)
 }
+
+const NO_LIVE: Live = [None, None];
 
 fn read_into(
     stream: &mut Stream,
     node: &mut Node,
     octets: &[u8],
-    cut: usize,
+    (cut, live): (usize, Live),
     (plain, answers): &mut (Vec<u8>, Vec<u8>),
 ) -> Result<(), Refused> {
     for mut piece in octets.chunks(cut) {
         while !piece.is_empty() {
-            let (taken, said) = stream.read(node, piece)?;
+            let (taken, said) = stream.read(node, piece, live)?;
             piece = &piece[taken..];
             match said {
                 Said::Nothing => {}
@@ -162,7 +164,7 @@ proptest! {
         says[at] ^= 1 << bit;
         let mut out = (Vec::new(), Vec::new());
         let mut stream = Stream::new(256);
-        let outcome = read_into(&mut stream, &mut node, &says, cut, &mut out);
+        let outcome = read_into(&mut stream, &mut node, &says, (cut, NO_LIVE), &mut out);
         let plain = out.0;
         // A length that has grown waits for octets that do not come.
         prop_assert!(outcome.is_err() || stream.end().is_err(), "octet {at}");
@@ -246,4 +248,68 @@ fn the_first_record_of_a_control_stream_has_to_begin_with_a_request() {
 #[test]
 fn records_are_an_eighth_of_the_buffer() {
     assert_eq!([0, 2047, 4096, 1 << 17, u64::MAX].map(record), [256, 256, 512, 16 << 10, 16 << 10]);
+}
+
+/// Asks for a transfer while others are `live`; what comes is a request with this plaintext.
+fn ask(node: &mut Node, own: u8, says: &[u8], live: Live) -> Result<(Guard, Stream), Refused> {
+    let sender = sender(own, false);
+    let (mut guard, mut stream) = (Guard::control(&sender).unwrap(), Stream::new(256));
+    let (_, answer) = read(&mut stream, node, &transmitted(&mut guard), 100)?;
+    assert_eq!(guard.read(answer.into()), Ok(None));
+    guard.write(Bytes::copy_from_slice(says)).unwrap();
+    read_into(&mut stream, node, &transmitted(&mut guard), (100, live), &mut (Vec::new(), Vec::new()))?;
+    Ok((guard, stream))
+}
+
+fn request_for(transfer: u64) -> Vec<u8> {
+    let mut octets = request();
+    octets[2..10].copy_from_slice(&transfer.to_be_bytes());
+    octets
+}
+
+fn node_of_two_senders() -> Node {
+    Node::new(Some(secret(3)), None, vec![secret(1).public(), secret(2).public()], entropy, 4)
+}
+
+#[test]
+fn no_request_of_another_sender_evicts_the_keys_of_a_live_transfer() {
+    let other = Some(TransferId(8));
+    for live in
+        [[Some(TRANSFER), None], [None, Some(TRANSFER)], [Some(TRANSFER), other], [other, Some(TRANSFER)]]
+    {
+        let mut node = node_of_two_senders();
+        let _honest = ask(&mut node, 1, &request(), NO_LIVE).unwrap();
+        for number in 8..20 {
+            ask(&mut node, 2, &request_for(number), live).unwrap();
+            assert_eq!(node.sender(TRANSFER), Some(secret(1).public()), "after {number}");
+        }
+        assert!(ask(&mut node, 2, &request(), live).is_err(), "the number is another sender's");
+        assert_eq!(node.sender(TRANSFER), Some(secret(1).public()));
+        let is_kept = live.contains(&other);
+        assert_eq!(
+            node.of(TransferId(8)).is_some(),
+            is_kept,
+            "the other place is free for what is asked for"
+        );
+    }
+}
+
+/// Between the records of one request another sender evicts its keys, and asks for the same number.
+#[test]
+fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
+    for is_taken in [false, true] {
+        let mut node = node_of_two_senders();
+        let (mut guard, mut stream) = ask(&mut node, 1, &request(), NO_LIVE).unwrap();
+        for number in [8, 9] {
+            ask(&mut node, 2, &request_for(number), NO_LIVE).unwrap();
+        }
+        assert!(node.of(TRANSFER).is_none());
+        if is_taken {
+            ask(&mut node, 2, &request(), NO_LIVE).unwrap();
+        }
+        guard.write(Bytes::from_static(b"the rest")).unwrap();
+        let rest = read(&mut stream, &mut node, &transmitted(&mut guard), 100);
+        assert_eq!(rest.is_err(), is_taken);
+        assert_eq!(node.sender(TRANSFER), Some(secret(if is_taken { 2 } else { 1 }).public()));
+    }
 }
