@@ -9,7 +9,7 @@ use crate::keys::{PublicKey, SecretKey, SharedKey};
 use crate::record::TransferKeys;
 use crate::roster::{Ledger, Member, Peer, Roster};
 
-/// Transfers of one sender whose keys are kept, those last asked for: one that runs and a few that wait.
+/// Number of transfers of one sender whose keys are kept: the live ones, and those last asked for.
 const KEPT: usize = 8;
 
 /// Whom a node takes files from.
@@ -36,7 +36,16 @@ pub struct NodeKeys {
     own: Option<SecretKey>,
     shared: RwLock<Vec<(Arc<str>, SharedKey)>>,
     senders: Roster,
-    transfers: Mutex<VecDeque<(TransferId, Arc<TransferKeys>)>>,
+    transfers: Mutex<Transfers>,
+}
+
+/// The keys of transfers.
+#[derive(Debug, Default)]
+struct Transfers {
+    /// Those last asked for come last.
+    kept: VecDeque<(TransferId, Arc<TransferKeys>)>,
+    /// See [`NodeKeys::set_live`].
+    live: [Option<TransferId>; 2],
 }
 
 impl NodeKeys {
@@ -66,7 +75,13 @@ impl NodeKeys {
         *shared = who.shared;
         drop(shared);
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
-        transfers.retain(|(_, keys)| !keys.is_revoked());
+        transfers.kept.retain(|(_, keys)| !keys.is_revoked());
+    }
+
+    /// The machine's present transfer, and the one that its owner is asked about. No request evicts their keys, also not one of the
+    /// same sender.
+    pub fn set_live(&self, live: [Option<TransferId>; 2]) {
+        self.transfers.lock().unwrap_or_else(PoisonError::into_inner).live = live;
     }
 
     /// Refuses greetings up to these numbers, which were stored before a restart. `ledger` is called with each higher number,
@@ -102,24 +117,25 @@ impl NodeKeys {
     /// The keys of a transfer that has been asked for.
     pub fn of(&self, transfer: TransferId) -> Option<Arc<TransferKeys>> {
         let transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
-        transfers.iter().find(|(id, _)| *id == transfer).map(|(_, keys)| Arc::clone(keys))
+        transfers.kept.iter().find(|(id, _)| *id == transfer).map(|(_, keys)| Arc::clone(keys))
     }
 
     /// A sender asks for a transfer. Its sessions use these keys from now on; false if the transfer is another sender's. What a
     /// sender asks for pushes out only what it has asked for itself.
     pub(crate) fn bind(&self, transfer: TransferId, keys: &Arc<TransferKeys>) -> bool {
         let mut transfers = self.transfers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = transfers.iter().position(|(id, _)| *id == transfer) {
-            if transfers[index].1.sender() != keys.sender() {
+        let Transfers { kept, live } = &mut *transfers;
+        if let Some(index) = kept.iter().position(|(id, _)| *id == transfer) {
+            if kept[index].1.sender() != keys.sender() {
                 return false;
             }
-            transfers.remove(index);
+            kept.remove(index);
         }
-        transfers.push_back((transfer, Arc::clone(keys)));
+        kept.push_back((transfer, Arc::clone(keys)));
         let of_the_same = |(_, other): &(TransferId, Arc<TransferKeys>)| other.sender() == keys.sender();
-        if transfers.iter().filter(|entry| of_the_same(entry)).count() > KEPT {
-            let oldest = transfers.iter().position(of_the_same);
-            oldest.map(|index| transfers.remove(index));
+        if kept.iter().filter(|entry| of_the_same(entry)).count() > KEPT {
+            let oldest = kept.iter().position(|entry| of_the_same(entry) && !live.contains(&Some(entry.0)));
+            oldest.map(|index| kept.remove(index));
         }
         true
     }

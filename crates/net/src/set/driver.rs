@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time;
 
-use anabranch_core::set::{Effect, Leg, StreamClose, StreamEvent, StreamId};
+use anabranch_core::set::{Effect, Leg, StreamClose, StreamEvent, StreamId, TransferId};
 use anabranch_core::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use tokio::net::{TcpListener, TcpStream};
@@ -91,6 +91,8 @@ pub(super) struct Driver<M> {
     accept_after: Instant,
     permit: Permit,
     security: Security,
+    /// What `security` was told last: see [`OverSockets::live`].
+    live: [Option<TransferId>; 2],
     intake: Intake,
     /// The seat of whoever has called.
     seat: Option<Seat>,
@@ -126,6 +128,7 @@ impl<M: OverSockets> Driver<M> {
             accept_after: Instant::ZERO,
             permit: Box::new(|_, _| Permission::Granted(None)),
             security: Security::None,
+            live: [None; 2],
             intake: Intake::Free,
             seat: None,
             outflow: None,
@@ -363,6 +366,7 @@ impl<M: OverSockets> Driver<M> {
     /// Waits until something has happened, and tells the machine. To be called when all effects are carried out.
     pub(super) async fn next(&mut self) {
         self.arm();
+        self.pin();
         poll_fn(|cx| self.poll(cx)).await;
     }
 
@@ -484,6 +488,17 @@ impl<M: OverSockets> Driver<M> {
             self.hosts.remember(Host::of(line.peer));
         }
         self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
+        // Before the next stream is read: its request might evict the keys of the transfer that this one has begun.
+        self.pin();
+    }
+
+    /// Tells [`Security`] which transfers keep their keys.
+    fn pin(&mut self) {
+        let live = self.machine.live();
+        if live != self.live {
+            self.live = live;
+            self.security.set_live(live);
+        }
     }
 
     /// Timers: the machine's, those of lines, and idleness.

@@ -1,6 +1,6 @@
 //! What sockets need to know of a machine, beside what `core::set` has.
 
-use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, StreamId};
+use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, StreamId, TransferId};
 use anabranch_secure::{MAX_PLAIN, small};
 
 /// Which streams stop reading while much waits to be written.
@@ -26,6 +26,11 @@ pub(super) trait OverSockets: Machine {
     fn gateway_of(&self, _stream: StreamId) -> Option<&Gateway> {
         None
     }
+
+    /// At a node: the present transfer, and the one that its owner is asked about.
+    fn live(&self) -> [Option<TransferId>; 2] {
+        [None; 2]
+    }
 }
 
 impl OverSockets for Sender {
@@ -46,4 +51,8 @@ impl OverSockets for Relay {
 
 impl OverSockets for Receiver {
     const HELD: Held = Held::Own;
+
+    fn live(&self) -> [Option<TransferId>; 2] {
+        [self.present(), self.asked()].map(|request| Some(request?.transfer))
+    }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use anabranch_core::set::{Leg, StreamId};
+use anabranch_core::set::{Leg, StreamId, TransferId};
 use anabranch_secure::{Doorkeeper, Guard, NodeKeys, PublicKey, Refused, SenderKeys};
 
 use super::machine::OverSockets;
@@ -42,6 +42,13 @@ impl Security {
             (Self::None | Self::Gateway(_) | Self::Node(_), _) | (Self::Sender(_), Leg::Wireless) => {
                 Ok(Guard::passing())
             }
+        }
+    }
+
+    /// The keys of these transfers are not to be evicted.
+    pub(super) fn set_live(&self, live: [Option<TransferId>; 2]) {
+        if let Self::Node(keys) = self {
+            keys.set_live(live);
         }
     }
 

@@ -384,6 +384,33 @@ fn no_number_of_requests_evicts_another_sender_s_keys() {
     assert_eq!(kept, 2 * 8, "what is kept for each is bounded");
 }
 
+/// Pushes that wait under the same key, say, while one runs and the node's owner is asked about another.
+#[test]
+fn no_request_evicts_the_keys_of_a_live_transfer() {
+    let senders = [1, 6].map(key);
+    let who = WhoMay {
+        own: Some(key(3)),
+        senders: senders.iter().map(SecretKey::public).collect(),
+        ..WhoMay::default()
+    };
+    let node = NodeKeys::new(who);
+    let [one, two] = senders.map(|own| SenderKeys::new(own, Acquaintance::Known(key(3).public()), first));
+    let asked = TransferId(TRANSFER.0 + 1);
+    assert_eq!([TRANSFER, asked].map(|transfer| ask(&one, &node, transfer)), [Ok(()), Ok(())]);
+    node.set_live([Some(TRANSFER), Some(asked)]);
+    for number in 1_000..1_100 {
+        assert_eq!(ask(&one, &node, TransferId(number)), Ok(()));
+        assert_eq!(ask(&two, &node, TransferId(1_000 + number)), Ok(()));
+        assert!(node.of(TRANSFER).is_some() && node.of(asked).is_some(), "after {number}");
+    }
+    assert_eq!(ask(&two, &node, TRANSFER), Err(Refused::Stranger));
+    let others = (0..3_000).filter(|number| node.of(TransferId(*number)).is_some()).count();
+    assert_eq!(others + 2, 2 * 8, "what is kept for each is bounded");
+    node.set_live([None, None]);
+    (1_000..1_010).for_each(|number| assert_eq!(ask(&one, &node, TransferId(number)), Ok(())));
+    assert!(node.of(TRANSFER).is_none(), "it is over");
+}
+
 /// Asks for a transfer.
 fn ask(sender: &Arc<SenderKeys>, node: &Arc<NodeKeys>, transfer: TransferId) -> Result<(), Refused> {
     let (mut a, mut b) = (Guard::control(sender).unwrap(), Guard::node(node));

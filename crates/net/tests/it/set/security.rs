@@ -1,7 +1,7 @@
 //! Keys, strangers, and those who meddle.
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, Outcome, TransferId};
+use anabranch_core::set::{Failure, Outcome, RefuseReason, TransferId};
 use anabranch_core::time;
 use anabranch_net::set::{KnownGateway, Push, PushConfig};
 use anabranch_secure::{Acquaintance, NodeKeys, SecretKey, SenderKeys, SharedKey, WhoMay};
@@ -91,5 +91,31 @@ fn strangers_reach_neither_node_nor_gateway() {
             assert!(push.sessions().all(|session| matches!(session.state, State::Closed(Ending::Stream(_)))));
         }
         assert!(node.sink.look().octets.is_empty());
+    });
+}
+
+/// More pushes than a node keeps keys for, all with the key of the push that runs.
+#[test]
+fn pushes_that_wait_do_not_evict_the_keys_of_the_one_that_runs() {
+    on_one_thread(async {
+        let gateways = [gateway(V4)];
+        let known = NodeKeys::new(keys::who());
+        let node = node_with(V4, &gateways.each_ref(), |config| config.who = Some(known.clone()));
+        let file = contents(20_000_000);
+        let config = config(node.address);
+        let transfer = config.transfer;
+        let mut push = Push::new(config, file.clone());
+        while push.delivered() < 1_000_000 {
+            assert_eq!(push.step().await, None);
+        }
+        for _ in 0..10 {
+            let waiting = impatient(super::world::config(node.address));
+            let (outcome, _) = run(Push::new(waiting, contents(10)), |_| {}).await;
+            assert_eq!(outcome, Outcome::Failed(Failure::Refused(RefuseReason::Busy)));
+        }
+        assert!(known.of(transfer).is_some(), "a session that is dialled again needs them");
+        let (outcome, _) = run(push, |_| {}).await;
+        assert_eq!(outcome, Outcome::Delivered);
+        assert!(node.sink.look().octets == file);
     });
 }
