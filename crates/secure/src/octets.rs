@@ -49,6 +49,8 @@ impl Secret {
 impl Drop for Secret {
     fn drop(&mut self) {
         overwrite(&mut self.0);
+        #[cfg(test)]
+        tests::LEFT.set(*self.0);
     }
 }
 
@@ -87,11 +89,17 @@ fn read_hex(digits: &str, octets: &mut [u8]) -> bool {
 mod tests {
     use super::*;
 
+    std::thread_local! {
+        /// What was in the memory of the last key that went.
+        pub(super) static LEFT: core::cell::Cell<[u8; KEY]> = const { core::cell::Cell::new([0xff; KEY]) };
+    }
+
     #[test]
     fn nothing_is_left_of_a_key_that_goes() {
-        let mut octets = [0xa5; KEY];
-        overwrite(&mut octets);
-        assert_eq!(octets, [0; KEY]);
+        let secret = Secret::new(&[0xa5; KEY]);
+        LEFT.set([0xff; KEY]);
+        drop(secret);
+        assert_eq!(LEFT.get(), [0; KEY]);
     }
 
     /// A key that is moved has its octets where they were: a move leaves no copy that is not overwritten.

@@ -312,3 +312,21 @@ proptest! {
         }
     }
 }
+
+/// Octets behind the signature, within the COSE_Sign1, are signed by nobody.
+#[test]
+fn nothing_follows_the_signature_in_its_block() {
+    let octets = manifest().sign(&key());
+    // Tag 107, a map, and the wrapper: its head, an array of the digest and of one block.
+    let block = octets.windows(2).position(|pair| pair == [0xd2, 0x84]).expect("a COSE_Sign1");
+    let [head, length] = [block - 2, block - 1];
+    assert_eq!(octets[head], 0x58, "a byte string with a length of one octet");
+    let end = block + usize::from(octets[length]);
+    let mut longer = octets.clone();
+    longer.insert(end, 0);
+    longer[length] += 1;
+    // The wrapper is longer too.
+    let wrapper = 2 + octets[..head].iter().skip(2).position(|octet| *octet == 0x58).expect("its head");
+    longer[wrapper + 1] += 1;
+    assert_eq!(Envelope::read(&longer).err(), Some(BadEnvelope::Malformed("a COSE_Sign1")));
+}
