@@ -84,8 +84,8 @@ typedef struct anabranch_node_device {
     const uint8_t *component;
     /* Ed25519 public keys of signers, 32 octets each: one of them must have signed the manifest. */
     const uint8_t *signers;
-    /* Returns seconds since 1970, or UINT64_MAX while the time is not known. Null without a clock. Without the time no manifest is
-     * taken that expires. */
+    /* Returns seconds since 1970, or UINT64_MAX while the time is not known; a time before 2026 counts as not known. Null without a
+     * clock. Without the time no manifest that expires is taken. The time is asked for at the request and at the end. */
     uint64_t (*unix_time)(void);
     /* The longest manifest that is taken, 256 to 1024 octets; a longer one is refused with that reason. The node has memory for
      * two. `anabranch manifest create` makes 270 to 400. */
@@ -176,7 +176,9 @@ enum {
     /* The program called anabranch_node_abort. */
     ANABRANCH_NODE_ABORT_PROGRAM = 5,
     /* Memory was short: see restarts in anabranch_node_counters. */
-    ANABRANCH_NODE_ABORT_MEMORY = 6
+    ANABRANCH_NODE_ABORT_MEMORY = 6,
+    /* All octets came, but the manifest has expired meanwhile, or the time is no longer known. */
+    ANABRANCH_NODE_ABORT_EXPIRED = 7
 };
 
 /* Why the program refuses a file. All but the first end the push with this reason. */

@@ -57,6 +57,8 @@ pub mod abort {
     pub const PROGRAM: u8 = 5;
     /// Memory was short: see [`super::Counters::restarts`].
     pub const MEMORY: u8 = 6;
+    /// Its manifest expired while it came, or the time is not known any more.
+    pub const EXPIRED: u8 = 7;
 }
 
 /// Why the program does not take a file: the codes of REFUSE.

@@ -47,7 +47,8 @@ pub struct Device {
     pub component: &'static [u8],
     /// Ed25519 public keys of signers.
     pub signers: &'static [[u8; 32]],
-    /// Seconds since 1970, or `u64::MAX` while the time is not known. Without a clock no manifest is taken that expires.
+    /// Seconds since 1970, or `u64::MAX` while the time is not known. A time before 2026 counts as not known. Without the time no
+    /// manifest that expires is taken.
     pub unix_time: Option<extern "C" fn() -> u64>,
 }
 
@@ -61,6 +62,8 @@ pub struct Admission {
     offered: Bytes,
     /// The sequence number of the file that is offered or coming.
     sequence: u64,
+    /// From then on that file is not to be taken, in seconds since 1970; `u64::MAX` if it never expires.
+    use_before: u64,
 }
 
 /// Decides by manifests which files a node takes: none, without the feature `manifest`.
@@ -73,7 +76,7 @@ impl Admission {
     /// For this device. `highest` is the number of the last file that the device has taken, from storage that outlives
     /// restarts.
     pub fn new(device: Device, highest: Option<Highest>) -> Box<Self> {
-        Box::new(Self { device, highest, offered: Bytes::new(), sequence: 0 })
+        Box::new(Self { device, highest, offered: Bytes::new(), sequence: 0, use_before: u64::MAX })
     }
 
     /// Whether the requested file may come; why not.
@@ -81,15 +84,21 @@ impl Admission {
         let (Some(FileIdentity { digest, .. }), Some(octets)) = (request.file, envelope) else {
             return Err(RefuseReason::Signature);
         };
-        self.sequence = self.sequence_of(&FileDigest { length: request.length, sha256: digest }, &octets)?;
+        let file = FileDigest { length: request.length, sha256: digest };
+        (self.sequence, self.use_before) = self.judge(&file, &octets)?;
         self.offered = octets;
         Ok(())
     }
 
-    /// The sequence number that an envelope gives to the file.
+    /// Seconds since 1970, or after every expiry while the time is not known.
+    fn now(&self) -> u64 {
+        self.device.unix_time.map_or(u64::MAX, |unix_time| manifest::if_set(unix_time()))
+    }
+
+    /// The sequence number that an envelope gives to the file, and when it expires.
     #[inline(never)]
-    fn sequence_of(&self, file: &FileDigest, octets: &[u8]) -> Result<u64, RefuseReason> {
-        let Device { vendor, class, component, signers, unix_time } = self.device;
+    fn judge(&self, file: &FileDigest, octets: &[u8]) -> Result<(u64, u64), RefuseReason> {
+        let Device { vendor, class, component, signers, .. } = self.device;
         let envelope = Envelope::read(octets).map_err(|_| RefuseReason::Signature)?;
         let signed =
             |key: &[u8; 32]| VerifyingKey::from_octets(key).is_some_and(|key| envelope.is_signed_by(&key));
@@ -97,14 +106,19 @@ impl Admission {
             return Err(RefuseReason::Signature);
         }
         let device = manifest::Device { vendor: *vendor, class: *class, component };
-        let now = unix_time.map_or(u64::MAX, |unix_time| unix_time());
-        envelope.manifest().admits(file, Some(&device), self.highest.as_ref(), now)?;
-        Ok(envelope.manifest().sequence)
+        let manifest = envelope.manifest();
+        manifest.admits(file, Some(&device), self.highest.as_ref(), self.now())?;
+        Ok((manifest.sequence, manifest.use_before.unwrap_or(u64::MAX)))
     }
 
     /// The offer was answered or withdrawn.
     pub(crate) fn forget_offered(&mut self) {
         self.offered = Bytes::new();
+    }
+
+    /// The file that was admitted has expired on its way.
+    pub(crate) fn has_expired(&self) -> bool {
+        self.use_before != u64::MAX && self.now() >= self.use_before
     }
 
     /// The file that was admitted is complete.
@@ -131,6 +145,10 @@ impl Admission {
     }
 
     pub(crate) fn forget_offered(&mut self) {
+        match *self {}
+    }
+
+    pub(crate) fn has_expired(&self) -> bool {
         match *self {}
     }
 

@@ -341,6 +341,10 @@ impl Node {
                 let digest: [u8; 32] = self.sha256.finalize_reset().into();
                 if file.digest == digest {
                     if let Some(admission) = &mut self.admission {
+                        if admission.has_expired() {
+                            self.fail(abort::EXPIRED);
+                            return self.poll();
+                        }
                         admission.raise(digest);
                     }
                     self.progress = Progress::Ended;

@@ -98,6 +98,15 @@ pub struct Highest {
     pub sha256: [u8; 32],
 }
 
+/// 2026-01-01. This program is younger: a clock that says less was never set.
+pub const YOUNGER: u64 = 1_767_225_600;
+
+/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set. A device whose clock begins in
+/// 1970 must not take what expired long ago.
+pub const fn if_set(clock: u64) -> u64 {
+    if clock < YOUNGER { u64::MAX } else { clock }
+}
+
 /// Why a file is not admitted by a manifest, whoever has signed it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotAdmitted {
@@ -129,7 +138,7 @@ impl From<NotAdmitted> for RefuseReason {
 
 impl Manifest<'_> {
     /// Whether `file` may go to `device` at `now`, in seconds since 1970, after `highest`. A device without a clock says
-    /// [`u64::MAX`], and takes no manifest that expires.
+    /// [`u64::MAX`], and takes no manifest that expires; see also [`if_set`].
     ///
     /// Lower numbers are refused (section 8.4.2 of the draft). The last number admits its own file again, so that a delivery
     /// that was cut off can be repeated.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use anabranch_core::set::RefuseReason;
 use anabranch_net::set::{Offer, Refusal, unix_time};
-use anabranch_secure::manifest::{Device, Envelope, Highest, Uuid};
+use anabranch_secure::manifest::{Device, Envelope, Highest, Uuid, YOUNGER, if_set};
 use anabranch_secure::{FileDigest, Signature, VerifyingKey};
 use bytes::Bytes;
 
@@ -210,15 +210,6 @@ fn by_manifest(
     });
     manifest.admits(file, device.as_ref(), before, if_set(clock))?;
     Ok(Some(Highest { sequence: manifest.sequence, sha256: file.sha256 }))
-}
-
-/// 2026-01-01. This program is younger: a clock that says less was never set.
-const YOUNGER: u64 = 1_767_225_600;
-
-/// The time of a clock in seconds since 1970, or after every expiry if the clock was never set: a device that begins in 1970 must
-/// not take what has expired long since.
-const fn if_set(clock: u64) -> u64 {
-    if clock < YOUNGER { u64::MAX } else { clock }
 }
 
 /// Why a file is not admitted, for the node's owner.

@@ -349,3 +349,53 @@ fn bounded<T>(node: &mut Node, call: impl FnOnce(&mut Node) -> T) -> (T, Vec<Eve
     }
     (done, said)
 }
+
+/// A device without a battery begins in 1970.
+#[test]
+fn a_clock_that_was_never_set_admits_no_manifest_that_expires() {
+    extern "C" fn never_set() -> u64 {
+        0
+    }
+    extern "C" fn a_second_before_2026() -> u64 {
+        1_767_225_599
+    }
+    for clock in [never_set, a_second_before_2026] {
+        let mut node = node(Some(clock), None);
+        for end in [1_000_000_000, NOON, u64::MAX] {
+            let expires = Manifest { use_before: Some(end), ..manifest() }.sign(&signer());
+            assert_eq!(fate(&mut node, Some(expires)), (Some(RefuseReason::Expired), false));
+        }
+        let lasting = Manifest { use_before: None, ..manifest() }.sign(&signer());
+        assert_eq!(fate(&mut node, Some(lasting)), (None, true));
+    }
+}
+
+#[test]
+fn a_file_whose_manifest_expires_while_it_comes_is_given_up() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static CLOCK: AtomicU64 = AtomicU64::new(NOON);
+    extern "C" fn clock() -> u64 {
+        CLOCK.load(Ordering::Relaxed)
+    }
+    // What the clock says at the end, whether the manifest expires, and whether the file comes.
+    for (at_end, expires, comes) in [
+        (NOON, true, true),
+        (NOON + 1, true, false),
+        (u64::MAX, true, false),
+        (0, true, false),
+        (u64::MAX, false, true),
+    ] {
+        CLOCK.store(NOON, Ordering::Relaxed);
+        let mut node = node(Some(clock), None);
+        let manifest = Manifest { use_before: expires.then_some(NOON + 1), ..manifest() };
+        assert_eq!(fate(&mut node, Some(manifest.sign(&signer()))), (None, true));
+        node.accept(NOW).expect("it is offered");
+        events(&mut node);
+        CLOCK.store(at_end, Ordering::Relaxed);
+        let said = send(&mut node);
+        let is_there = said.contains(&Event::End { length: FILE.len() as u64 });
+        assert_eq!(is_there, comes, "{at_end}: {said:?}");
+        assert_eq!(said.contains(&Event::Abort(abort::EXPIRED)), !comes, "{at_end}: {said:?}");
+        assert_eq!(node.highest().is_some(), comes);
+    }
+}
