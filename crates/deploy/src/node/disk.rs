@@ -89,10 +89,19 @@ impl Beside {
     }
 }
 
+/// A file of the node beside `path`: its temporary file or its lock. Names of components have no plus sign
+/// ([`crate::manifest::identifier::Component`]), so no component's file has this name.
+pub(super) fn companion(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("+");
+    name.push(what);
+    name.into()
+}
+
 /// Puts this in the place of a file, whole or not at all, and forces it and the names to the disk.
 pub(super) fn replace(path: &Path, octets: &[u8]) -> io::Result<()> {
     // Always the same name: one that a power cut has left is written over.
-    let new = path.with_added_extension("new");
+    let new = companion(path, "new");
     let mut file = File::options().create(true).truncate(true).write(true).mode(MODE).open(&new)?;
     file.write_all(octets)?;
     file.sync_all()?;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anabranch_secure::manifest::Highest;
 
-use super::disk::{MODE, replace};
+use super::disk::{MODE, companion, replace};
 use crate::error::Error;
+use crate::log::Entry;
 use crate::output::hex;
 
 /// What holds the number.
@@ -68,30 +69,37 @@ impl Stored {
     /// Opens the number of the device of this name, in a folder that is made if it is not there.
     ///
     /// # Errors
-    /// No folder is known, nothing can be stored in it, another node does so, or what was stored there is damaged.
+    /// No folder is known, a first number cannot be stored in it, another node uses the number, or the number is damaged or
+    /// cannot be read. A full disk is no error if a number is there: the node starts, and takes no higher number until there is
+    /// space.
     pub(super) fn open(folder: Option<&Path>, device: &str) -> Result<Self, Error> {
-        let hint =
-            "name a folder with --state: without the number, old files would be taken again after a restart";
-        let folder =
-            folder.ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(hint))?;
+        let folder = folder
+            .ok_or_else(|| Error::input("no folder is known for sequence numbers").with_hint(NOWHERE))?;
         // Devices that share a folder have nothing to do with each other's numbers.
         let path = folder.join(format!("sequence-{device}"));
         let failed = |error: &io::Error, hint: &str| Error::input(at(&path, error)).with_hint(hint);
         let lock = fs::create_dir_all(folder).and_then(|()| {
-            File::options().create(true).append(true).mode(MODE).open(path.with_added_extension("lock"))
+            File::options().create(true).append(true).mode(MODE).open(companion(&path, "lock"))
         });
-        let lock = lock.map_err(|error| failed(&error, hint))?;
+        let lock = lock.map_err(|error| failed(&error, UNWRITABLE))?;
         // A file system without locks has none to give.
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
             let message = format!("{}: another node stores its sequence numbers there", path.display());
             return Err(Error::input(message).with_hint("give each node a folder of its own with --state"));
         }
         let mut stored = Self { path: path.clone(), _lock: lock };
+        let there = stored.read().map_err(|error| failed(&error, UNREADABLE))?;
         highest(&mut stored).map_err(|error| failed(&error, DAMAGED))?;
         // Whether there is room for the next is found out before it is needed.
-        let octets = stored.read().map(|octets| octets.unwrap_or_else(|| NONE.to_vec()));
-        octets.and_then(|octets| stored.replace(&octets)).map_err(|error| failed(&error, hint))?;
-        Ok(stored)
+        match stored.replace(there.as_deref().unwrap_or(NONE)) {
+            Err(error) if there.is_none() => Err(failed(&error, UNWRITABLE)),
+            Err(error) => {
+                let message = format!("no higher number can be stored: {}; {UNWRITABLE}", at(&path, &error));
+                Entry::warning("sequence number", message).write();
+                Ok(stored)
+            }
+            Ok(()) => Ok(stored),
+        }
     }
 
     /// See [`highest`].
@@ -108,6 +116,15 @@ impl Stored {
         io::Error::new(error.kind(), at(&self.path, error))
     }
 }
+
+const NOWHERE: &str =
+    "name a folder with --state: without the number, old files would be taken again after a restart";
+
+const UNWRITABLE: &str = "free space in that folder, and let the node's user write there; do not name another folder: in an \
+    empty one the node takes old files again";
+
+const UNREADABLE: &str =
+    "let the node's user read the file; do not remove it: without it the node takes old files again";
 
 const DAMAGED: &str =
     "restore it from a backup, or remove it: then the node takes any number once more, old files included";
@@ -180,5 +197,48 @@ mod tests {
         open(folder.path(), "pump").unwrap();
         drop(first);
         open(folder.path(), "sensor").unwrap();
+    }
+
+    /// A component may be called what another component's temporary file or lock would be called with a dot.
+    #[test]
+    fn components_named_like_temporary_files_and_locks_keep_numbers_of_their_own() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let names = ["firmware", "firmware.new", "firmware.lock", "firmware.new.new", "firmware-new", "."];
+        let numbers = || (1..).zip(names);
+        for _ in 0..2 {
+            let mut all: Vec<_> = names.iter().map(|name| open(folder.path(), name).unwrap()).collect();
+            for ((sequence, _), stored) in numbers().zip(&mut all) {
+                stored.raise(&Highest { sequence, sha256: [1; 32] }).unwrap();
+            }
+            for ((sequence, name), stored) in numbers().zip(&mut all) {
+                assert_eq!(stored.highest().unwrap().map(|it| it.sequence), Some(sequence), "{name}");
+            }
+        }
+        // No component has the sign that those names have.
+        let files = fs::read_dir(folder.path().join("state")).unwrap();
+        let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let others = files.filter(|file| !names.iter().any(|name| *file == format!("sequence-{name}")));
+        for other in others {
+            let name = other.strip_prefix("sequence-").unwrap();
+            assert!(name.parse::<crate::manifest::identifier::Component>().is_err(), "{other}");
+        }
+    }
+
+    /// A full disk, here a name at which nothing can be written, keeps no node with a number from its start. A first number has
+    /// to be stored.
+    #[test]
+    fn a_number_that_is_whole_is_read_although_nothing_can_be_written() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let number = |sequence| Highest { sequence, sha256: [1; 32] };
+        open(folder.path(), "sensor").unwrap().raise(&number(9)).unwrap();
+        for name in ["sensor", "pump"] {
+            fs::create_dir(folder.path().join(format!("state/sequence-{name}+new"))).unwrap();
+        }
+        let mut stored = open(folder.path(), "sensor").unwrap();
+        assert_eq!(stored.highest().unwrap(), Some(number(9)));
+        stored.raise(&number(10)).unwrap_err();
+        assert_eq!(stored.highest().unwrap(), Some(number(9)));
+        let error = open(folder.path(), "pump").unwrap_err();
+        assert!(error.to_string().contains("sequence-pump"), "{error}");
     }
 }

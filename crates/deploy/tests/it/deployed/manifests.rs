@@ -357,10 +357,16 @@ fn a_node_with_a_damaged_number_takes_nothing() {
     }
     site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
     // Where the next number cannot be written, its file does not get to its place.
-    let new = stored.with_added_extension("new");
+    let mut new = stored.into_os_string();
+    new.push("+new");
     fs::create_dir(&new).expect("it can be made");
     site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
     site.node().says("sequence number");
+    assert_eq!(site.number(), Some(12));
+    // A node that is started on such a disk still knows which numbers are lower.
+    site.restart(&with(&["--out", "got"]));
+    site.refuses(&site.push("low"), Some(b"high"), ROLLBACK[0], ROLLBACK[1]);
+    site.refuses(&site.push("higher"), Some(b"high"), "it could not keep what arrived", "the node says");
     assert_eq!(site.number(), Some(12));
     fs::remove_dir(&new).expect("it is there");
     site.takes("higher");
@@ -435,6 +441,28 @@ fn a_signer_that_is_revoked_while_its_file_arrives_is_not_trusted_when_it_is_the
     let signer = ["no signature that it trusts", "a key of the node's --signers"];
     site.refuses(&site.push("small"), Some(b"small"), signer[0], signer[1]);
     site.refuses(&site.push_with("small", &[]), Some(b"small"), signer[0], "");
+}
+
+/// The temporary file and the lock of one component's number are no other component's number.
+#[test]
+fn a_component_named_like_a_temporary_file_keeps_its_number_beside_another() {
+    let named = |component| with(&["--out", "got", "--component", component, "--state", "shared"]);
+    let mut site = Site::new(&named("firmware.new"));
+    for (name, sequence) in [("old", 1), ("new", 2)] {
+        site.write(name, name.as_bytes());
+        site.manifest(name, sequence, &["--component", "firmware.new"]);
+    }
+    site.takes("new");
+    // Its node stores its first number.
+    let other = ["node", "--listen", "127.0.0.1:0", "--out", "other", "--state", "shared"];
+    let other = |component| {
+        Daemon::spawn(command(site.path(), &[&other[..], &DEVICE, &["--component", component]].concat()))
+    };
+    let others = ["firmware", "firmware.lock"].map(other);
+    site.refuses(&site.push("old"), Some(b"new"), ROLLBACK[0], ROLLBACK[1]);
+    drop(others);
+    site.restart(&named("firmware.new"));
+    site.refuses(&site.push("old"), Some(b"new"), ROLLBACK[0], ROLLBACK[1]);
 }
 
 /// Two nodes with one number would each miss what the other stores.
