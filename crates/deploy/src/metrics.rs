@@ -4,12 +4,14 @@
 //! request per connection (RFC 9112), which is no reason for an HTTP library in a program for border routers.
 
 use std::fmt::{Display, Write};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anabranch_net::set::RefusedCounters;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet, yield_now};
+use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
 use crate::endpoint::Endpoint;
@@ -19,7 +21,7 @@ use crate::service;
 
 /// The port of `--metrics` if it names none.
 const PORT: u16 = 47_202;
-/// Connections at once; the kernel keeps further ones waiting.
+/// Connections at once. A further one takes the place of another: see [`Callers`].
 const CALLERS: usize = 8;
 /// Limit on the time for a request, and for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -139,26 +141,60 @@ impl Metrics {
     pub(crate) async fn serve(&self, page: impl Fn() -> Page, health: impl Fn() -> Result<(), String>) {
         let Some(listener) = &self.0 else { return std::future::pending().await };
         // What is asked belongs to this task, so that only sockets are waited for elsewhere.
-        let (mut asking, mut answering) = (JoinSet::new(), JoinSet::new());
+        let mut asking = JoinSet::<Result<Option<Asked>, Elapsed>>::new();
+        let mut answering = JoinSet::new();
+        let mut callers = Callers::default();
         loop {
             tokio::select! {
-                called = listener.accept(), if asking.len() + answering.len() < CALLERS => match called {
-                    Ok((stream, _)) => drop(asking.spawn(timeout(PATIENCE, ask(stream)))),
-                    Err(_) => sleep(ACCEPT_PAUSE).await,
-                },
+                // A caller that has asked is answered before another caller can take its place.
+                biased;
                 Some(asked) = asking.join_next() => {
-                    let Ok(Ok(Some((stream, request)))) = asked else { continue };
+                    let Ok(Ok(Some((stream, host, request)))) = asked else { continue };
                     let answer = answer(&request, &page, &health);
-                    answering.spawn(timeout(PATIENCE, say(stream, answer)));
+                    callers.add(host, answering.spawn(timeout(PATIENCE, say(stream, answer))));
                 }
                 Some(_) = answering.join_next() => {}
+                called = listener.accept() => match called {
+                    Ok((stream, peer)) => {
+                        let host = peer.ip();
+                        callers.add(host, asking.spawn(timeout(PATIENCE, ask(stream, host))));
+                        // The caller that lost its place goes, and what the new one has sent is read, before the next accept.
+                        yield_now().await;
+                    }
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                },
+            }
+        }
+    }
+}
+
+/// A caller, its host and its request.
+type Asked = (TcpStream, IpAddr, Vec<u8>);
+
+/// The callers that are served, oldest first.
+#[derive(Debug, Default)]
+struct Callers(Vec<(IpAddr, AbortHandle)>);
+
+impl Callers {
+    /// Adds a caller. If all places are taken, the oldest caller of the host with the most callers is closed: silent callers then
+    /// delay no other caller, and callers of one host push out each other before those of other hosts.
+    fn add(&mut self, host: IpAddr, task: AbortHandle) {
+        self.0.retain(|(_, task)| !task.is_finished());
+        self.0.push((host, task));
+        if self.0.len() > CALLERS {
+            let count = |host: IpAddr| self.0.iter().filter(|(other, _)| *other == host).count();
+            let most = self.0.iter().map(|(host, _)| count(*host)).max();
+            let oldest = self.0.iter().position(|(host, _)| Some(count(*host)) == most);
+            // There is one: the vector is not empty.
+            if let Some(at) = oldest {
+                self.0.remove(at).1.abort();
             }
         }
     }
 }
 
 /// The head of a request, or as much of it as is allowed.
-async fn ask(mut stream: TcpStream) -> Option<(TcpStream, Vec<u8>)> {
+async fn ask(mut stream: TcpStream, host: IpAddr) -> Option<Asked> {
     let mut request = Vec::new();
     while request.len() < REQUEST && !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let mut octets = [0; 1024];
@@ -167,7 +203,7 @@ async fn ask(mut stream: TcpStream) -> Option<(TcpStream, Vec<u8>)> {
             _ => return None,
         }
     }
-    Some((stream, request))
+    Some((stream, host, request))
 }
 
 async fn say(mut stream: TcpStream, answer: String) {
@@ -210,6 +246,26 @@ fn answer(request: &[u8], page: &impl Fn() -> Page, health: &impl Fn() -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Callers of a flooded port push out callers of their own host, the oldest first.
+    #[test]
+    fn a_caller_without_a_place_takes_that_of_the_oldest_caller_of_the_host_with_the_most() {
+        crate::service::runtime().unwrap().block_on(async {
+            let (alone, many) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+            let mut tasks = JoinSet::new();
+            let mut callers = Callers::default();
+            for host in [alone].into_iter().chain([many; 2 * CALLERS]) {
+                callers.add(host, tasks.spawn(std::future::pending::<()>()));
+                assert!(callers.0.len() <= CALLERS);
+                assert_eq!(callers.0[0].0, alone);
+            }
+            for _ in 0..=CALLERS {
+                yield_now().await;
+            }
+            let closed = std::iter::from_fn(|| tasks.try_join_next()).filter(Result::is_err).count();
+            assert_eq!((closed, tasks.len()), (CALLERS + 1, CALLERS));
+        });
+    }
 
     fn said(request: &str) -> String {
         let page = || {

@@ -1,10 +1,12 @@
 //! What an operator sees of a gateway and a node: metrics, health, and logs as JSON.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::deployed::world::*;
 
@@ -104,6 +106,37 @@ fn callers_of_metrics_are_few_and_disturb_no_transfer() {
     assert!(push(folder.path(), &["file", "--to", &node.address, "--quiet"]).status.success());
 }
 
+/// Silent callers at the port of metrics give way to others, and are closed after 5 s.
+#[test]
+fn silent_callers_of_metrics_delay_no_other_caller() {
+    let folder = folder(1);
+    let node = ["node", "--listen", "127.0.0.1:0", "--out", "got", "--metrics", "127.0.0.1:0"];
+    let node = start(folder.path(), &node);
+    let metrics = metrics_of(&node);
+    let began = Instant::now();
+    let mut silent: Vec<TcpStream> =
+        (0..60).map(|_| TcpStream::connect(&metrics).expect("the kernel takes them")).collect();
+    assert_eq!(get(&metrics, "/healthz").1, "ok\n");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "the answer took {took:?}");
+    // Reading ends when the node closes the connection.
+    let closed_within = |stream: &mut TcpStream, time| {
+        stream.set_read_timeout(Some(time)).expect("a time");
+        match stream.read(&mut [0]) {
+            Ok(n) => n == 0,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        }
+    };
+    // At most 8 have places: those before them are closed at once.
+    let (first, last) = silent.split_at_mut(52);
+    assert!(first.iter_mut().all(|stream| closed_within(stream, Duration::from_secs(1))));
+    let youngest = last.last_mut().expect("there are 8");
+    assert!(!closed_within(youngest, Duration::from_millis(100)), "a slow caller has some time");
+    assert!(last.iter_mut().all(|stream| closed_within(stream, Duration::from_secs(10))));
+    let took = began.elapsed();
+    assert!(took > Duration::from_secs(4) && took < Duration::from_secs(15), "closed after {took:?}");
+}
+
 #[test]
 fn a_node_whose_disk_is_fuller_than_its_reserve_is_not_healthy() {
     let folder = folder(1_000);
@@ -113,6 +146,8 @@ fn a_node_whose_disk_is_fuller_than_its_reserve_is_not_healthy() {
         let (head, body) = get(&metrics_of(&node), "/healthz");
         assert!(head.starts_with(&format!("HTTP/1.1 {expected}\r\n")), "{head}");
         assert_eq!(body.contains("fewer than --reserve"), reserve != "1 kB", "{body}");
+        // The port authenticates no caller: it names no files.
+        assert!(!body.contains('/') && !body.contains("got"), "{body}");
     }
 }
 
