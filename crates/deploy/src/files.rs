@@ -143,6 +143,15 @@ pub fn write_whole(path: &Path, octets: &[u8]) -> Result<(), Error> {
     file.keep()
 }
 
+/// Writes a file that only its owner may open, and that is there whole or not at all.
+pub(crate) fn write_private(path: &Path, octets: &[u8]) -> Result<(), Error> {
+    let written = Temporary::beside(path).and_then(|mut file| {
+        file.write_all(octets)?;
+        file.place_private()
+    });
+    written.map_err(|e| unwritten(path, &e))
+}
+
 fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::job(format!("cannot write {}: {error}", path.display()))
 }
@@ -185,11 +194,8 @@ pub struct Temporary {
 /// # Errors
 /// The folder is not there, or nothing can be written to it.
 pub(crate) fn nameless(folder: &Path) -> io::Result<File> {
-    let mut file = Temporary::beside(&folder.join("input"))?;
-    // The name goes with `file`.
-    let path = file.path.as_deref().ok_or(io::ErrorKind::NotFound)?;
-    file.file = File::options().read(true).write(true).open(path)?;
-    file.file.try_clone()
+    // The name goes with the temporary file. It is never opened by name again: another file could have the name by then.
+    Temporary::beside(&folder.join("input"))?.file.try_clone()
 }
 
 /// Names that are tried, each drawn from 2^64.
@@ -206,7 +212,7 @@ impl Temporary {
             let number = RandomState::new().build_hasher().finish();
             let path = folder(place).join(format!(".anabranch-{number:016x}.tmp"));
             // A name that is taken, a link included, is never written to.
-            match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+            match File::options().read(true).write(true).create_new(true).mode(0o600).open(&path) {
                 Ok(file) => return Ok(Self { file, path: Some(path), place: place.to_owned() }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -219,8 +225,13 @@ impl Temporary {
     ///
     /// # Errors
     /// The disk failed. The file is removed then.
-    pub fn place(mut self) -> io::Result<()> {
+    pub fn place(self) -> io::Result<()> {
         hand_over(&self.file, &self.place)?;
+        self.place_private()
+    }
+
+    /// As [`Temporary::place`], but only the file's owner may open it.
+    fn place_private(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if let Some(path) = &self.path {
             fs::rename(path, &self.place)?;
@@ -387,6 +398,28 @@ mod tests {
         assert_eq!(fs::read(&file).expect("it is there"), b"octets");
         assert_eq!(names(folder.path()), ["file", "link"]);
         assert!(link.is_symlink());
+    }
+
+    #[test]
+    fn a_nameless_file_leaves_no_name_and_can_be_read_back() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let mut file = nameless(folder.path()).expect("room");
+        assert!(names(folder.path()).is_empty());
+        file.write_all(b"octets").expect("room");
+        io::Seek::rewind(&mut file).expect("a file");
+        assert_eq!(io::read_to_string(file).expect("text"), "octets");
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_alone_also_in_the_place_of_another() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let place = folder.path().join("file");
+        fs::write(&place, "old").expect("room");
+        fs::set_permissions(&place, Permissions::from_mode(0o666)).expect("it is ours");
+        write_private(&place, b"new").expect("room");
+        assert_eq!(fs::read(&place).expect("it is there"), b"new");
+        assert_eq!(place.metadata().expect("it is there").mode() & 0o777, 0o600);
+        assert_eq!(names(folder.path()), ["file"]);
     }
 
     #[test]

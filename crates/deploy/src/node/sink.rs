@@ -61,8 +61,7 @@ impl Images {
             Err(BadImage::Read(error)) => return Err(error),
             Err(error) => Refusal { reason: RefuseReason::Image, message: error.to_string() },
             Ok(image) => {
-                // What is there may be no image: nothing is newer then.
-                let there = place.and_then(|place| mcuboot::header(&mut File::open(place).ok()?).ok());
+                let there = place.map_or(Ok(None), image_in)?;
                 match there {
                     Some(there) if there.version > image.version => Refusal {
                         reason: RefuseReason::Rollback,
@@ -74,6 +73,29 @@ impl Images {
         };
         partial.journal.throw_away()?;
         Err(refusal.into())
+    }
+}
+
+/// The image in `place`; `None` if there is no file or the file is no image, which every image may replace.
+///
+/// # Errors
+/// The file cannot be read, so nothing says whether the new image is older.
+fn image_in(place: &Path) -> io::Result<Option<mcuboot::Image>> {
+    let unread = |error: io::Error| {
+        let message = format!(
+            "cannot read the version of the image in {}: {error}; let the node's user read the file, or remove it to take any version",
+            place.display()
+        );
+        io::Error::new(error.kind(), message)
+    };
+    let mut file = match File::open(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unread)?,
+    };
+    match mcuboot::header(&mut file) {
+        Ok(image) => Ok(Some(image)),
+        Err(BadImage::Read(error)) => Err(unread(error)),
+        Err(BadImage::Not(_)) => Ok(None),
     }
 }
 

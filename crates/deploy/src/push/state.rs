@@ -3,6 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anabranch_core::set::TransferId;
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::Arguments;
 use crate::error::Error;
-use crate::files::{usual_folder, write_whole};
+use crate::files::{usual_folder, write_private};
 use crate::say;
 
 /// A push that has not come to its end.
@@ -64,8 +65,7 @@ impl Memory {
         let name: String = name.iter().take(12).map(|o| format!("{o:02x}")).collect();
         let place = folder.join(format!("push-{name}.json"));
         // Of two that begin at once, the second shall see what the first has written.
-        let turn = fs::create_dir_all(&folder).and_then(|()| File::open(&folder));
-        let _turn = turn.and_then(|folder| folder.lock().map(|()| folder));
+        let _turn = fs::create_dir_all(&folder).and_then(|()| turn(&folder));
         let earlier = lock(&place)?;
         let pending = read(&place).map_err(|e| Error::unreadable(&place, &e))?;
         let pending = pending.filter(|pending| pending.node == node && pending.path == path);
@@ -117,6 +117,13 @@ impl Memory {
     }
 }
 
+/// Waits for the lock of a folder. Another user who may open a file can lock it and block pushes, so
+/// the lock is a file of its owner alone, as the files of pushes are.
+fn turn(folder: &Path) -> io::Result<File> {
+    let lock = File::options().create(true).append(true).mode(0o600).open(folder.join("push.lock"))?;
+    lock.lock().map(|()| lock)
+}
+
 /// Locks what is there, if the file system can; another push holds it if that fails.
 fn lock(place: &Path) -> Result<Option<File>, Error> {
     let Ok(file) = File::open(place) else { return Ok(None) };
@@ -142,7 +149,7 @@ fn read(place: &Path) -> io::Result<Option<Pending>> {
 fn write(place: &Path, pending: &Pending) -> Result<(), Error> {
     let folder = place.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(|e| Error::unwritable(folder, &e))?;
-    write_whole(place, &serde_json::to_vec(pending).expect("plain data"))
+    write_private(place, &serde_json::to_vec(pending).expect("plain data"))
 }
 
 /// Where a push may remember something.

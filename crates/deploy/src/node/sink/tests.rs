@@ -229,3 +229,23 @@ fn only_whole_images_that_are_not_older_are_put_into_place() {
     let special = Output::new(Some(Path::new("-")), None, None).expect("standard output");
     assert!(special.only(Images::Mcuboot).is_err());
 }
+
+/// What cannot be read may be a later version. A link to itself cannot be opened, and a folder can be opened and not be read.
+#[test]
+fn an_image_whose_version_cannot_be_read_makes_way_for_none() {
+    let image = &*mcuboot::tests::image([1, 2, 3], &[9; 300], &[]).leak();
+    let make: [fn(&Path); 2] = [
+        |place| std::os::unix::fs::symlink("got", place).expect("a file system with links"),
+        |place| fs::create_dir(place).expect("a disk"),
+    ];
+    for make in make {
+        let folder = TempDir::new().expect("a folder");
+        let place = folder.path().join("got");
+        let output = output(&folder).only(Images::Mcuboot).expect("a file");
+        make(&place);
+        let error =
+            deliver(output, &offer(image, 1), image).expect_err("its version is not known").to_string();
+        assert!(error.contains("cannot read the version of the image in "), "{error}");
+        assert!(error.contains(&place.display().to_string()), "{error}");
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -173,6 +174,26 @@ fn a_second_copy_of_a_push_ends_and_the_first_delivers() {
     assert!(fs::read(place.path().join("got")).expect("it is there") == contents(OCTETS));
     assert_eq!(place.pending(), [] as [PathBuf; 0], "what is delivered is forgotten");
     assert_eq!(place.rest(), 0, "nothing is locked any more");
+}
+
+/// Another user who may open the folder may lock it. What pushes lock is its owner's alone.
+#[test]
+fn a_lock_on_the_state_folder_blocks_no_push() {
+    let place = Place::new(1_000);
+    let state = place.path().join("state/anabranch");
+    fs::create_dir_all(&state).expect("a disk");
+    let locked = fs::File::open(&state).expect("it is there");
+    locked.lock().expect("a file system with locks");
+    place.gateway.signal("-STOP");
+    let mut push = command(place.path(), &["push", "file", "--to", &place.address, "--quiet"]);
+    let mut push = push.stdout(Stdio::null()).spawn().expect("the program starts");
+    place.node().says("has begun");
+    for file in place.pending().into_iter().chain([state.join("push.lock")]) {
+        let mode = file.metadata().expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
+    place.gateway.signal("-CONT");
+    assert_eq!(push.wait().expect("it is ours").code(), Some(0));
 }
 
 #[test]
