@@ -166,8 +166,23 @@ impl<D: Disk> Journal<D> {
         }
     }
 
+    /// Hands on a file that is whole. `settle` stores its sequence number first: a power cut after `hand_on` and before the
+    /// number would leave a file that an older one could follow.
+    ///
+    /// # Errors
+    /// A step failed; the steps behind it were not tried.
+    pub(super) async fn hand_on(
+        &mut self,
+        settle: impl FnOnce(&mut D) -> io::Result<()>,
+        hand_on: impl AsyncFnOnce(&mut D) -> io::Result<()>,
+    ) -> io::Result<()> {
+        settle(&mut self.disk)?;
+        hand_on(&mut self.disk).await?;
+        self.done()
+    }
+
     /// The file has gone where it shall go.
-    pub(super) fn done(&mut self) -> io::Result<()> {
+    fn done(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
         self.record(Record { sequence: self.sequence(), state: State::Done, ..last })
     }

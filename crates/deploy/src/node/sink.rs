@@ -485,17 +485,22 @@ impl Sink for Output {
             (To::File(path), Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, Some(path))?;
-                self.admission.settle().inspect_err(|error| throw_away(&mut partial, error))?;
-                partial.journal.disk().place(path)?;
-                partial.journal.done()
+                let settle = |_: &mut Beside| self.admission.settle();
+                let placed =
+                    partial.journal.hand_on(settle, async |disk: &mut Beside| disk.place(path)).await;
+                placed.inspect_err(|error| throw_away(&mut partial, error))
             }
             (To::Command { text, .. }, Some(Coming::Kept(mut partial))) => {
                 partial.verify(digest)?;
                 self.images.look_at(&mut partial, None)?;
-                self.admission.settle().inspect_err(|error| throw_away(&mut partial, error))?;
-                let input = File::open(partial.journal.disk().part())?;
-                end(start(text, TransferId(partial.subject.transfer), input.into())?).await?;
-                partial.journal.done()?;
+                let settle = |_: &mut Beside| self.admission.settle();
+                let transfer = TransferId(partial.subject.transfer);
+                let run = async |disk: &mut Beside| {
+                    let input = File::open(disk.part())?;
+                    end(start(text, transfer, input.into())?).await
+                };
+                let handed = partial.journal.hand_on(settle, run).await;
+                handed.inspect_err(|error| throw_away(&mut partial, error))?;
                 partial.journal.disk().remove_part()
             }
             (_, Some(Coming::Command(running))) => end(running).await,

@@ -206,12 +206,13 @@ fn transfer(journal: &mut Journal<Simulated>, octets: &[u8], from: u64) {
         }
     }
     journal.checkpoint().expect("a disk");
-    place(journal);
+    hand_on(journal, |_| Ok(()));
 }
 
-fn place(journal: &mut Journal<Simulated>) {
-    journal.disk().act(Op::Place).expect("a disk");
-    journal.done().expect("a disk");
+/// Puts the file into its place in the order of the node: both call [`Journal::hand_on`].
+fn hand_on(journal: &mut Journal<Simulated>, settle: impl FnOnce(&mut Simulated) -> io::Result<()>) {
+    let handed = journal.hand_on(settle, async |disk: &mut Simulated| disk.act(Op::Place));
+    crate::service::runtime().expect("a runtime").block_on(handed).expect("a disk");
 }
 
 /// What counts after the first `n` operations for certain: the last record that was synced.
@@ -394,9 +395,7 @@ fn after_a_power_cut_at_any_write_no_lower_number_follows_a_file_that_is_there()
         assert_eq!(begin(&mut journal, subject(octets, n as u64), false), Found::From(0));
         journal.write(octets).expect("there is room");
         journal.checkpoint().expect("a disk");
-        // As `Output::finish` does.
-        raise(journal.disk(), &at(n)).expect("a disk");
-        place(&mut journal);
+        hand_on(&mut journal, |disk| raise(disk, &at(n)));
     }
     let mut seen = [false; 3];
     for n in 0..=journal.disk().ops.len() {

@@ -249,3 +249,15 @@ fn an_image_whose_version_cannot_be_read_makes_way_for_none() {
         assert!(error.contains(&place.display().to_string()), "{error}");
     }
 }
+
+/// A file that cannot be put into its place has its number stored already.
+#[test]
+fn the_number_is_stored_before_the_file_has_its_place() {
+    let folder = TempDir::new().expect("a folder");
+    let output = device(&folder);
+    fs::create_dir(folder.path().join("got")).expect("a disk");
+    deliver(output, &with_manifest(b"two", 2, |_| ()), b"two").expect_err("a folder is there");
+    fs::remove_dir(folder.path().join("got")).expect("it is empty");
+    let older = deliver(device(&folder), &with_manifest(b"one", 1, |_| ()), b"one").expect("a disk");
+    assert_eq!(older, Verdict::Refuse(RefuseReason::Rollback, 0));
+}
