@@ -219,6 +219,9 @@ read[REQUEST] = function(r, flags)
     r:uint(f.version, 1)
     r:take(f.transfer, 8)
     local length = r:varint(f.length)
+    if copy and tonumber(tostring(length)) > 1200 then
+        r:bad("length of a copy")
+    end
     if flags % 8 >= 4 then
         local options = r:uint(f.options, 1)
         if options >= 4 then
