@@ -125,7 +125,6 @@ impl Schedule {
                 length: 1 << 20,
                 plan: Plan::Stripe,
                 file: None,
-                copy: false,
                 manifest: None,
             };
             near.write(encoded(&Message::Request(request))).expect("it may write");

@@ -2,7 +2,6 @@
 
 mod buffer;
 mod congestion;
-mod copies;
 mod faults;
 mod numbers;
 mod relay;

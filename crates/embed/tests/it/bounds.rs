@@ -138,7 +138,6 @@ impl Say {
                     length: *length,
                     plan: *plan,
                     file,
-                    copy: false,
                     manifest: None,
                 };
                 wire::encode(&Message::Request(request), &mut out);
