@@ -21,7 +21,7 @@ pub(crate) fn state_folder(said: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// What the `role` that listens on this port has stored in `--state`, systemd's `$STATE_DIRECTORY` or the usual folder, and what
-/// stores more; `None` if nothing can be stored there, which is said.
+/// stores more. `None` if what is stored cannot be read; a warning says so, and another that nothing more can be stored.
 pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16) -> Option<(Floors, Ledger)> {
     let folder = state_folder(said);
     let own = own.to_string();

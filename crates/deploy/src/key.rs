@@ -1,6 +1,6 @@
 //! `anabranch key`: make keys, show what others may know of them, sign files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -103,6 +103,11 @@ pub fn main(command: &Command) -> Result<(), Error> {
 }
 
 fn make(name: &Path, kind: Kind) -> Result<(), Error> {
+    let last = name.as_os_str().as_encoded_bytes().rsplit(|octet| *octet == b'/').next();
+    if last.is_none_or(|last| matches!(last, b"" | b"." | b"..")) {
+        return Err(Error::input(format!("{}: it is a folder, not a name", name.display()))
+            .with_hint("`anabranch key new NAME` makes NAME.key and NAME.pub"));
+    }
     let no_entropy = |e| Error::missing(format!("{e}"));
     let key = match kind {
         Kind::Identity => KeyText::Secret(SecretKey::generate().map_err(no_entropy)?),
@@ -126,16 +131,16 @@ fn make(name: &Path, kind: Kind) -> Result<(), Error> {
 fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Error> {
     let mut options = File::options();
     let file = options.write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all())).map_err(
-        |error| {
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                Error::input(format!("{} is there already", path.display()))
-                    .with_hint("no key is ever overwritten: take another name, or remove it yourself")
-            } else {
-                Error::unwritable(path, &error)
-            }
-        },
-    )
+    let mut file = file.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::input(format!("{} is there already", path.display()))
+            .with_hint("no key is ever overwritten: take another name, or remove it yourself"),
+        _ => Error::unwritable(path, &error),
+    })?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| {
+        // It is ours, and half a key is none.
+        let _ = fs::remove_file(path);
+        Error::unwritable(path, &error)
+    })
 }
 
 impl Sign {

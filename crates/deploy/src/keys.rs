@@ -198,7 +198,7 @@ pub struct OfSender {
     /// The node's public key, as text or in a file
     #[arg(long, value_name = "KEY|FILE", requires = "key", conflicts_with = "psk")]
     node_key: Option<String>,
-    /// The pre-shared key that the node has too, in a file
+    /// The pre-shared key that the node has too, in a file. --key is for the gateways then
     #[arg(long, value_name = "FILE", requires = "key")]
     psk: Option<PathBuf>,
     /// The signature of the file, for nodes that take only what is signed: a file that `anabranch key sign` has made
@@ -231,7 +231,7 @@ impl OfSender {
         let node = match (&self.node_key, &self.psk) {
             (Some(text), _) => Acquaintance::Known(public(text)?),
             (None, Some(path)) => Acquaintance::Shared(shared(path)?),
-            (None, None) => return Err(who_may("--key FILE --node-key KEY")),
+            (None, None) => return Err(who_may("--key FILE --node-key KEY, or --key FILE --psk FILE")),
         };
         let own = self.key.as_deref().ok_or_else(|| who_may("--key FILE --node-key KEY"))?;
         Ok(Some(SenderKeys::new(secret(own)?, node, greeting_number)))
@@ -345,13 +345,20 @@ fn one<T>(path: &Path, kind: &'static str, pick: impl Fn(&KeyText) -> Option<T>)
 }
 
 pub(crate) fn secret(path: &Path) -> Result<SecretKey, Error> {
+    let key =
+        one(
+            path,
+            "x25519-secret",
+            |key| if let KeyText::Secret(key) = key { Some(key.clone()) } else { None },
+        )?;
     warn_if_open(path);
-    one(path, "x25519-secret", |key| if let KeyText::Secret(key) = key { Some(key.clone()) } else { None })
+    Ok(key)
 }
 
 fn shared(path: &Path) -> Result<SharedKey, Error> {
+    let key = one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })?;
     warn_if_open(path);
-    one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })
+    Ok(key)
 }
 
 /// A secret that others may read is none.

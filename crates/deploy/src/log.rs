@@ -61,11 +61,6 @@ struct Started {
 static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
-    /// Whether each line is an object.
-    pub(crate) fn is_json(self) -> bool {
-        self.log_format == Format::Json
-    }
-
     /// Lines of this process are those of `program`, in this format.
     pub(crate) fn start(self, program: &'static str) {
         // The first call holds: a process is one program.
@@ -79,13 +74,14 @@ pub(crate) struct Entry {
     level: Level,
     event: &'static str,
     message: String,
+    hint: Option<String>,
     fields: Map<String, Value>,
 }
 
 impl Entry {
     /// A line of this level. `event` names its kind in one or two words.
     pub(crate) fn new(level: Level, event: &'static str, message: impl Into<String>) -> Self {
-        Self { level, event, message: message.into(), fields: Map::new() }
+        Self { level, event, message: message.into(), hint: None, fields: Map::new() }
     }
 
     /// What happens.
@@ -104,6 +100,12 @@ impl Entry {
         self
     }
 
+    /// Adds a hint: in an object a field, in text a line.
+    pub(crate) fn hinted(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
     pub(crate) fn event(&self) -> &'static str {
         self.event
     }
@@ -119,6 +121,12 @@ impl Entry {
         })
     }
 
+    /// The line as a result for standard output, of any level, if log lines are objects.
+    pub(crate) fn result(&self) -> Option<String> {
+        let Started { program, logging } = STARTED.get()?;
+        (logging.log_format == Format::Json).then(|| self.json(program, unix_time()) + "\n")
+    }
+
     /// Writes the line.
     pub(crate) fn write(&self) {
         if let Some(line) = self.line() {
@@ -127,11 +135,12 @@ impl Entry {
     }
 
     fn text(&self, program: Option<&str>) -> String {
-        match (self.level, program) {
+        let line = match (self.level, program) {
             (Level::Warning, _) => format!("warning: {}", self.message),
             (_, Some(program)) => format!("{program}: {}", self.message),
             (_, None) => self.message.clone(),
-        }
+        };
+        self.hint.iter().fold(line, |line, hint| line + "\n  hint: " + hint)
     }
 
     fn json(&self, program: &str, now: Duration) -> String {
@@ -145,6 +154,7 @@ impl Entry {
             ("message", message),
         ];
         object.extend(own.map(|(name, value): (_, Value)| (name.to_owned(), value)));
+        object.extend(self.hint.iter().map(|hint| ("hint".to_owned(), hint.as_str().into())));
         object.extend(self.fields.clone());
         Value::Object(object).to_string()
     }
@@ -156,7 +166,7 @@ pub(crate) fn ended(error: &Error) {
         Some(Started { program, logging }) if logging.log_format == Format::Json => {
             let (message, hint) = error.parts();
             let entry = Entry::new(Level::Error, "ended", message);
-            let entry = hint.into_iter().fold(entry, |entry, hint| entry.with("hint", hint));
+            let entry = hint.into_iter().fold(entry, Entry::hinted);
             say!("{}", entry.json(program, unix_time()));
         }
         _ => say!("{error}"),

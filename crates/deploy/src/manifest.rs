@@ -147,7 +147,7 @@ impl Create {
         let manifest = Manifest {
             sequence,
             vendor,
-            class: class(vendor, &self.class),
+            class: class(vendor, &self.class)?,
             component: self.component.octets(),
             file: digest,
             use_before: self.expires.map(|Expiry(end)| end),

@@ -136,6 +136,9 @@ pub fn main(arguments: Arguments) -> Result<(), Error> {
                 size: arguments.max_size.map_or(u64::MAX, |size| size.0),
                 reserve: arguments.reserve.0,
             });
+    if let Err(error) = output.release() {
+        Entry::warning("space", format!("cannot give back the space of an unfinished file: {error}")).write();
+    }
     if let Some(device) = device {
         output = output.for_device(device, arguments.keys.state().as_deref())?;
     }
@@ -367,20 +370,17 @@ impl Totals {
     }
 }
 
-/// Every reason with which a node refuses a transfer. Each is a series of the metrics from the start, so that a rate sees
+/// Every reason with which the output refuses a transfer. Each is a series of the metrics from the start, so that a rate sees
 /// its first count.
-const REASONS: [RefuseReason; 11] = [
-    RefuseReason::Busy,
+const REASONS: [RefuseReason; 8] = [
     RefuseReason::Unfinished,
     RefuseReason::TooLarge,
     RefuseReason::NoRoom,
     RefuseReason::Signature,
-    RefuseReason::Digest,
     RefuseReason::Rollback,
     RefuseReason::WrongDevice,
     RefuseReason::Expired,
     RefuseReason::Image,
-    RefuseReason::Unwanted,
 ];
 
 /// A reason as a word.
@@ -407,7 +407,6 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
             format!("{delivered} octets of another file are here and wait for the rest")
         }
         RefuseReason::NoRoom => "the node's disk is full".to_owned(),
-        RefuseReason::Busy => "another transfer is under way".to_owned(),
         other => word(other).to_owned(),
     }
 }
@@ -427,21 +426,20 @@ impl Received {
     fn print(&self, arguments: &Arguments) -> Result<(), Error> {
         let Self { transfer, bytes, sha256, to } = self;
         let line = format!("{bytes} bytes in {to}, SHA-256 {sha256}");
-        // Standard output may hold the file itself, and a log of objects no line of text.
-        let has_file = arguments.out.as_deref() == Some("-".as_ref());
-        if !arguments.quiet && (has_file || arguments.logging.is_json()) {
-            Entry::info("received", line.as_str())
-                .with("transfer", transfer.as_str())
-                .with("bytes", *bytes)
-                .with("sha256", sha256.as_str())
-                .with("to", to.as_str())
-                .write();
-        }
-        match (has_file, arguments.json) {
-            (true, _) => Ok(()),
-            (false, true) => output::json(self),
-            (false, false) if arguments.logging.is_json() && !arguments.quiet => Ok(()),
-            (false, false) => output::text(&(line + "\n")),
+        let entry = Entry::info("received", line.as_str())
+            .with("transfer", transfer.as_str())
+            .with("bytes", *bytes)
+            .with("sha256", sha256.as_str())
+            .with("to", to.as_str());
+        // A result, not a log line: neither --quiet nor --log-level leaves it out, unless standard output holds the file.
+        match arguments.out.as_deref() == Some("-".as_ref()) {
+            true if arguments.quiet => Ok(()),
+            true => {
+                entry.write();
+                Ok(())
+            }
+            false if arguments.json => output::json(self),
+            false => output::text(&entry.result().unwrap_or(line + "\n")),
         }
     }
 }

@@ -6,15 +6,17 @@ pub mod progress;
 pub mod report;
 mod state;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
 use anabranch_core::set::{
-    Failure, FileIdentity, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
+    Failure, FileIdentity, Leg, MAX_SESSIONS, Outcome, RefuseReason, SetAckStatus, TransferId,
 };
 use anabranch_core::time::Duration;
 use anabranch_net::set::{GATEWAY_PORT, NODE_PORT, Push, PushConfig, PushFile};
@@ -212,13 +214,15 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             Some(Outcome::Failed(_)) => digests.forget(&digest),
             None => {}
         }
-        let report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
+        let mut report = Report::of_deployed(&push, node.text().to_owned(), said, &names);
+        // The last of several tries may not have got as far.
+        report.delivered_bytes = report.delivered_bytes.max(retries.delivered);
         if arguments.json {
             output::json(&report)?
         } else {
             output::text(&report.to_string())?
         }
-        verdict(&push, length, &config)
+        verdict(&push, length, report.delivered_bytes, &config)
     })
 }
 
@@ -276,7 +280,24 @@ fn transfer() -> Result<TransferId, Error> {
     Ok(TransferId(u64::from_ne_bytes(octets)))
 }
 
-fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
+/// Gateways whose reasons an error names, at most.
+const MOST_REASONS: usize = 4;
+
+/// Why each gateway was lost, in parentheses.
+fn lost(push: &Push) -> String {
+    let mut why: BTreeMap<SocketAddr, String> = BTreeMap::new();
+    for session in push.sessions() {
+        let error = push.errors().iter().find(|error| error.peer == session.address);
+        let reason =
+            error.map_or_else(|| report::state_name(session.state).to_owned(), |e| e.error.to_string());
+        why.insert(session.address, reason);
+    }
+    let more = if why.len() > MOST_REASONS { "; ..." } else { "" };
+    let why: Vec<_> = why.iter().take(MOST_REASONS).map(|(peer, why)| format!("{peer}: {why}")).collect();
+    if why.is_empty() { String::new() } else { format!(" ({}{more})", why.join("; ")) }
+}
+
+fn verdict(push: &Push, octets: u64, delivered: u64, config: &PushConfig) -> Result<(), Error> {
     let Some(Outcome::Failed(failure)) = push.outcome() else { return Ok(()) };
     let refused = |with: SetAckStatus| {
         push.sessions().any(|session| session.state == State::Closed(Ending::Refused(with)))
@@ -287,18 +308,29 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
         && push.sessions().any(|session| {
             session.establishment.is_some() && matches!(session.state, State::Closed(Ending::Stream(_)))
         });
-    let said = match push.error() {
-        _ if is_forgotten => String::new(),
-        _ if unreachable => " (a gateway does not reach the node)".to_owned(),
-        Some(error) => format!(" ({}: {})", error.peer, error.error),
-        None => String::new(),
+    let was_open = push.sessions().any(|session| session.establishment.is_some());
+    let said = match failure {
+        Failure::GatewaysLost if is_forgotten => String::new(),
+        Failure::GatewaysLost if unreachable => " (a gateway does not reach the node)".to_owned(),
+        Failure::GatewaysLost => lost(push),
+        Failure::Stalled if !was_open => lost(push),
+        Failure::NodeUnreachable => {
+            let error = push.errors().iter().rfind(|error| error.leg == Some(Leg::Control));
+            error.map(|error| format!(" ({}: {})", error.peer, error.error)).unwrap_or_default()
+        }
+        // The node has said why.
+        _ => String::new(),
     };
     if let Some(error) = push.unread() {
         let message = format!("not delivered: the file cannot be read to its end any more: {error}");
         return Err(Error::job(message)
             .with_hint("it has changed, or its disk fails; `--restart` pushes it as it is now"));
     }
-    let got = format!("{} of {octets} octets were delivered", push.delivered());
+    let got = format!("{delivered} of {octets} octets were delivered");
+    let forbidden_hint = format!(
+        "a gateway may not call this node: its operator has to start it with `--allow {}`",
+        config.node
+    );
     let hint = match failure {
         Failure::NodeUnreachable if config.manifest.is_some() => {
             "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
@@ -353,9 +385,7 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
             "let that push come to its end, or throw those octets away with `--restart`"
         }
         Failure::Refused(_) => "use the same version of anabranch on both sides",
-        Failure::GatewaysLost if forbidden => {
-            "a gateway may not call this node: its operator has to start it with --allow"
-        }
+        Failure::GatewaysLost if forbidden => &forbidden_hint,
         Failure::GatewaysLost if is_forgotten => {
             "was it started again, or has its program given the file up? The same command goes on; with \
              `--retry-for 10min` a push does so by itself"
@@ -368,6 +398,9 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
             "is `anabranch gateway` running there, and does the node say what went wrong? The same command goes on"
         }
         Failure::Congested => "`--wait 5min` waits until a gateway has room; the same command goes on",
+        Failure::Stalled if !was_open => {
+            "is `anabranch gateway` running there, and does the node's log say that a gateway reaches it?"
+        }
         Failure::Stalled => "does the node's disk or command still take what it gets?",
         _ => "try again",
     };

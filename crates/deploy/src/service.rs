@@ -84,8 +84,13 @@ impl Hangup {
             match reload() {
                 Ok(()) => Entry::info("reloaded", "keys were read again").write(),
                 Err(error) => {
-                    let message = format!("keys stay as they were: {error}");
-                    Entry::new(Level::Error, "not reloaded", message).write();
+                    let (message, hint) = error.parts();
+                    let entry = Entry::new(
+                        Level::Error,
+                        "not reloaded",
+                        format!("keys stay as they were: error: {message}"),
+                    );
+                    hint.into_iter().fold(entry, Entry::hinted).write();
                 }
             }
             notify("READY=1");

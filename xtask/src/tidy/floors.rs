@@ -28,14 +28,19 @@ const FLOORS: &[Floor] = &[
     Floor { name: "deploy", may_know: &["wire", "core", "units", "secure", "net"] },
     Floor {
         name: "cli",
-        may_know: &["wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy"],
+        may_know: &[
+            "wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy",
+        ],
     },
     Floor {
         name: "lab-cli",
         may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "deploy", "cli"],
     },
     Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
-    Floor { name: "python", may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "view"] },
+    Floor {
+        name: "python",
+        may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "view"],
+    },
     Floor { name: "fuzz", may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "view"] },
 ];
 

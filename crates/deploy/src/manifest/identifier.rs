@@ -27,8 +27,14 @@ pub(crate) fn vendor(text: &str) -> Result<Uuid, Error> {
 }
 
 /// A class of devices of `vendor`: a UUID, or the one of its name.
-pub(crate) fn class(vendor: Uuid, text: &str) -> Uuid {
-    uuid(text).unwrap_or_else(|| of_name(vendor, text.as_bytes()))
+///
+/// # Errors
+/// An empty text, which a script's unset variable may be.
+pub(crate) fn class(vendor: Uuid, text: &str) -> Result<Uuid, Error> {
+    if text.trim().is_empty() {
+        return Err(Error::input("--class is empty").with_hint("give a UUID or a name, such as `sensor`"));
+    }
+    Ok(uuid(text).unwrap_or_else(|| of_name(vendor, text.as_bytes())))
 }
 
 /// A UUID's text (RFC 9562, section 4).
@@ -88,10 +94,11 @@ mod tests {
     fn names_stand_for_the_uuids_of_other_programs() {
         let example = vendor("arm.com").unwrap();
         assert_eq!(text(example), "fa6b4a53-d5ad-5fdf-be9d-e663e4d41ffe");
-        assert_eq!(text(class(example, "sensor")), "8feebd11-8cca-5378-a716-603b294e91d8");
+        assert_eq!(text(class(example, "sensor").unwrap()), "8feebd11-8cca-5378-a716-603b294e91d8");
         assert_eq!(vendor("Example.COM").unwrap(), vendor("example.com").unwrap());
         assert_eq!(vendor(&text(example)).unwrap(), example);
-        assert_eq!(class(example, &text(example).to_uppercase()), example);
+        assert_eq!(class(example, &text(example).to_uppercase()).unwrap(), example);
+        assert!(class(example, " ").is_err());
         for wrong in [
             "",
             "example",

@@ -39,7 +39,7 @@ impl OfDevice {
     pub(super) fn device(&self) -> Result<Option<OwnDevice>, Error> {
         let (Some(maker), Some(kind)) = (&self.vendor, &self.class) else { return Ok(None) };
         let vendor = vendor(maker)?;
-        Ok(Some(OwnDevice { vendor, class: class(vendor, kind), component: self.component.clone() }))
+        Ok(Some(OwnDevice { vendor, class: class(vendor, kind)?, component: self.component.clone() }))
     }
 }
 
@@ -62,7 +62,11 @@ impl fmt::Display for OwnDevice {
 impl OwnDevice {
     pub(super) fn of(maker: &str, kind: &str) -> Self {
         let vendor = vendor(maker).expect("a domain");
-        Self { vendor, class: class(vendor, kind), component: "firmware".parse().expect("a name") }
+        Self {
+            vendor,
+            class: class(vendor, kind).expect("a name"),
+            component: "firmware".parse().expect("a name"),
+        }
     }
 
     pub(super) const fn identifiers(&self) -> (Uuid, Uuid) {
@@ -186,7 +190,9 @@ impl Admission {
             }
             RefuseReason::Signature => "no key of --signers has signed it".to_owned(),
             RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
-            RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
+            RefuseReason::WrongDevice => {
+                format!("it is for another {}", self.difference().unwrap_or("device"))
+            }
             RefuseReason::Expired => {
                 let clock = unix_time().as_secs();
                 let doubt = if clock < YOUNGER { ", which was never set" } else { "" };
@@ -194,6 +200,19 @@ impl Admission {
             }
             _ => "it is not taken".to_owned(),
         }
+    }
+
+    /// The first option of this device that the present manifest does not name. A class is one of a vendor's.
+    fn difference(&self) -> Option<&'static str> {
+        let (own, _) = self.own.as_ref()?;
+        let envelope = Envelope::read(self.evidence.manifest.as_ref()?).ok()?;
+        let manifest = envelope.manifest();
+        let differs = [
+            ("--vendor", manifest.vendor != own.vendor),
+            ("--class", manifest.class != own.class),
+            ("--component", manifest.component != own.component.octets()),
+        ];
+        differs.into_iter().find(|(_, differs)| *differs).map(|(option, _)| option)
     }
 
     fn judge(&mut self, clock: u64) -> io::Result<Judgement> {

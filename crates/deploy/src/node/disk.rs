@@ -65,6 +65,15 @@ impl Beside {
         }
     }
 
+    /// Gives back what [`Beside::reserve`] allocated behind the part's end, if there is a part.
+    pub(super) fn release(&self) -> io::Result<()> {
+        match File::options().write(true).open(&self.part) {
+            Ok(part) => part.set_len(part.metadata()?.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The part is not needed any more.
     pub(super) fn remove_part(&mut self) -> io::Result<()> {
         self.part_file = None;
@@ -160,5 +169,29 @@ impl Disk for Beside {
 
     fn truncate_part(&mut self, to: u64) -> io::Result<()> {
         self.part_file()?.set_len(to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// What a killed node had reserved is free again when the next one starts.
+    #[test]
+    fn the_space_behind_a_part_is_given_back() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let place = folder.path().join("got");
+        let mut beside = Beside::new(&place);
+        beside.release().unwrap();
+        assert!(!beside.part().exists(), "nothing is made");
+        beside.write_part(0, b"the beginning").unwrap();
+        beside.reserve(8 << 20).unwrap();
+        let blocks = || beside.part().metadata().unwrap().blocks() * 512;
+        assert!(blocks() >= 8 << 20);
+        Beside::new(&place).release().unwrap();
+        assert!(blocks() < 1 << 20, "{}", blocks());
+        assert_eq!(fs::read(beside.part()).unwrap(), b"the beginning");
     }
 }

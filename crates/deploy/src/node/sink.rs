@@ -264,6 +264,18 @@ impl Output {
         })
     }
 
+    /// Gives back the disk space that a node that was killed had reserved for the rest of an unfinished file.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub(super) fn release(&self) -> io::Result<()> {
+        match &self.to {
+            To::File(path) => Beside::new(path).release(),
+            To::Command { spool: Some(spool), .. } => Beside::new(spool).release(),
+            To::Special(_) | To::Stdout | To::Command { spool: None, .. } => Ok(()),
+        }
+    }
+
     /// Takes only files within `limits`.
     pub(super) fn within(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -403,6 +415,15 @@ async fn end(mut running: Running) -> io::Result<()> {
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("it ended with {status}"))) }
 }
 
+/// How long a command that reads no more may take to end, so that its exit status is known.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a command ended that did not read all of the file; `None` if it still runs.
+async fn ended_early(running: &mut Running) -> Option<io::Error> {
+    let status = tokio::time::timeout(LAST_WORDS, running.0.wait()).await.ok()?.ok()?;
+    Some(io::Error::other(format!("it ended with {status} before it had read the whole file")))
+}
+
 impl Sink for Output {
     async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         self.coming = None;
@@ -459,7 +480,12 @@ impl Sink for Output {
             Some(Coming::Special(file)) => file.write_all(&octets),
             Some(Coming::Stdout) => io::stdout().lock().write_all(&octets),
             Some(Coming::Command(running)) => match &mut running.0.stdin {
-                Some(stdin) => stdin.write_all(&octets).await,
+                Some(stdin) => match stdin.write_all(&octets).await {
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        Err(ended_early(running).await.unwrap_or(error))
+                    }
+                    written => written,
+                },
                 None => Err(io::ErrorKind::NotFound.into()),
             },
             // Nothing follows what is whole.

@@ -153,11 +153,14 @@ impl fmt::Display for Report {
             let GatewayLine { name, bytes, retransmissions, state, .. } = gateway;
             writeln!(f, "{name:<width$} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
         }
-        let copies = carried.saturating_sub(self.delivered_bytes.saturating_sub(self.resumed_from));
+        // Of a transfer that failed, some octets may not even have left this host.
+        let needed = self.bytes.saturating_sub(self.resumed_from);
+        let copies = self.latency_s.map_or(0, |_| carried.saturating_sub(needed));
         if copies > 0 {
             writeln!(
                 f,
-                "{copies} of these octets are copies: a chunk that waits too long goes through another gateway as well"
+                "{copies} of these octets were sent twice: a chunk that is late, or whose gateway is lost, goes through \
+                 another"
             )?;
         }
         self.write_compare(f)

@@ -82,6 +82,9 @@ pub struct LineError {
     pub error: io::Error,
 }
 
+/// Peers whose last error is kept: as many as a report names at most.
+const MAX_ERRORS: usize = 16;
+
 /// A machine over sockets.
 pub(super) struct Driver<M> {
     pub(super) machine: M,
@@ -110,8 +113,8 @@ pub(super) struct Driver<M> {
     armed: Instant,
     /// Lines that are over, and segments that their TCP had sent again.
     past: Vec<(StreamId, u32)>,
-    /// The last error.
-    pub(super) error: Option<LineError>,
+    /// The last error of each peer, at most [`MAX_ERRORS`], in the order in which they happened.
+    pub(super) errors: Vec<LineError>,
     /// Hosts of callers that have proven their keys.
     hosts: Hosts,
     /// Streams that were reset because of what came on them, or did not come.
@@ -139,7 +142,7 @@ impl<M: OverSockets> Driver<M> {
             timer: Box::pin(sleep(time::Duration::ZERO)),
             armed: Instant::ZERO,
             past: Vec::new(),
-            error: None,
+            errors: Vec::new(),
             hosts: Hosts::default(),
             refused: RefusedCounters::default(),
         }
@@ -289,7 +292,7 @@ impl<M: OverSockets> Driver<M> {
                         Permission::Congested => StreamClose::Congested,
                     },
                     Err(error) => {
-                        self.error = Some(LineError { peer: to, leg: Some(leg), error });
+                        self.note(LineError { peer: to, leg: Some(leg), error });
                         StreamClose::Forbidden
                     }
                 };
@@ -324,7 +327,10 @@ impl<M: OverSockets> Driver<M> {
         let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let length = usize::try_from(end - start).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut octets = BytesMut::zeroed(length);
-        file.read_exact_at(&mut octets, start)?;
+        file.read_exact_at(&mut octets, start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "it has become shorter"),
+            _ => error,
+        })?;
         Ok(octets.freeze())
     }
 
@@ -560,8 +566,17 @@ impl<M: OverSockets> Driver<M> {
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            self.error = Some(LineError { peer: line.peer, leg: line.leg, error });
+            self.note(LineError { peer: line.peer, leg: line.leg, error });
         }
         Some(line)
+    }
+
+    /// Keeps an error for whoever asks why: the last of its peer.
+    fn note(&mut self, error: LineError) {
+        self.errors.retain(|earlier| earlier.peer != error.peer);
+        if self.errors.len() == MAX_ERRORS {
+            self.errors.remove(0);
+        }
+        self.errors.push(error);
     }
 }

@@ -394,7 +394,8 @@ async fn serve(
         gauges.octets_up.fetch_add(counters.octets_up - before.octets_up, Ordering::Relaxed);
         before = counters;
         if driver.is_idle() {
-            return GatewayEvent::Ended { peer, counters, refused: driver.refused, error: driver.error };
+            let error = driver.errors.pop();
+            return GatewayEvent::Ended { peer, counters, refused: driver.refused, error };
         }
         if driver.has_dialled() {
             known.store(true, Ordering::Relaxed);

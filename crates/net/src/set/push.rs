@@ -193,9 +193,9 @@ impl Push {
         self.driver.unread.as_ref()
     }
 
-    /// The last thing that the kernel had to say of a connection that failed.
-    pub fn error(&self) -> Option<&LineError> {
-        self.driver.error.as_ref()
+    /// Why connections failed: the last reason of each peer, in the order in which they happened.
+    pub fn errors(&self) -> &[LineError] {
+        &self.driver.errors
     }
 
     fn pump(&mut self) {

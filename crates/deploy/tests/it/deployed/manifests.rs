@@ -205,9 +205,9 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
     let device = ["the file is for another vendor, class or component", "manifest show"];
     let signer = ["no signature that it trusts", "a key of the node's --signers"];
     for (options, [reason, hint], line) in [
-        (&["--vendor", "example.org"][..], device, "for another --vendor, --class or --component"),
-        (&["--class", "pump"], device, "for another --vendor, --class or --component"),
-        (&["--component", "radio"], device, "for another --vendor, --class or --component"),
+        (&["--vendor", "example.org"][..], device, "for another --vendor"),
+        (&["--class", "pump"], device, "for another --class"),
+        (&["--component", "radio"], device, "for another --component"),
         (&["--expires", "2020-01-01"], ["has expired there", "the node's clock"], "has expired"),
         (&["--key", "stranger.key"], signer, "no key of --signers has signed a manifest of this file"),
     ] {

@@ -3,6 +3,7 @@
 mod hostile;
 mod manifests;
 mod observed;
+mod reasons;
 mod reload;
 mod replay;
 mod resume;

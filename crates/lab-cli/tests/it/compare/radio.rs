@@ -7,13 +7,13 @@ use std::fmt::{self, Write};
 
 use anabranch_core::aodv;
 use anabranch_core::time::Duration;
-use anabranch_stats::Summary;
 use anabranch_sim::apps::cbr::{CbrConfig, CbrSink, CbrSource};
 use anabranch_sim::network::{AdhocConfig, Forwarding, NetworkConfig};
 use anabranch_sim::packet::{IpVersion, NodeId};
 use anabranch_sim::radio::{CcaMode, LogDistance, Modulation, PhyConfig, RadioConfig};
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::wifi::{self, PathLoss, Position, Rate, Station, Thresholds, WifiConfig};
+use anabranch_stats::Summary;
 use serde_json::Value;
 
 use super::ns3::{self, Program};

@@ -58,7 +58,7 @@ fn nobody_at_the_nodes_address() {
         config.set.patience = time::Duration::from_millis(50);
         let (outcome, push) = run(Push::new(config, contents(10)), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::NodeUnreachable));
-        let error = push.error().expect("the kernel has said why");
+        let error = push.errors().last().expect("the kernel has said why");
         assert_eq!(error.error.kind(), std::io::ErrorKind::ConnectionRefused);
         assert_eq!(error.peer.port(), 1);
     });

@@ -253,7 +253,7 @@ fn set(paths: &Paths, gateways: usize, octets: usize) -> (f64, Vec<(u64, u32)>) 
                 let mut config = config(node);
                 config.sockets.congestion = Some(CUBIC);
                 let (outcome, push) = run(Push::new(config, contents(octets)), |_| {}).await;
-                assert_eq!(outcome, Outcome::Delivered, "{:?}", push.error());
+                assert_eq!(outcome, Outcome::Delivered, "{:?}", push.errors());
                 let seconds = push.latency().expect("it was delivered").as_secs_f64();
                 let shares = push.sessions().map(|s| (s.written, push.retransmissions(s.stream)));
                 result = (seconds, shares.collect());

@@ -67,7 +67,7 @@ fn strangers_reach_neither_node_nor_gateway() {
         for config in [stranger, misled, PushConfig { keys: None, ..as_who(keys::sender(), &keys::node()) }] {
             let (outcome, push) = run(Push::new(config, contents(1_000)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::NodeUnreachable));
-            let said = push.error().map(|error| error.error.to_string()).unwrap_or_default();
+            let said = push.errors().last().map(|error| error.error.to_string()).unwrap_or_default();
             assert!(said.contains("our key") || said.contains("reset"), "{said}");
         }
         assert_eq!(node.sink.look().begun, 0);
@@ -86,7 +86,7 @@ fn strangers_reach_neither_node_nor_gateway() {
             let config = PushConfig { via: vec![via], transfer: TransferId(u64::MAX), ..config };
             let (outcome, push) = run(Push::new(config, contents(1_000)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::GatewaysLost));
-            let said = push.error().expect("a reason").error.to_string();
+            let said = push.errors().last().expect("a reason").error.to_string();
             assert!(said.contains("key"), "{said}");
             assert!(push.sessions().all(|session| matches!(session.state, State::Closed(Ending::Stream(_)))));
         }

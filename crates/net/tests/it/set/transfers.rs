@@ -14,7 +14,7 @@ async fn deliver(ip: IpAddr, octets: usize, gateways: usize) -> Vec<u64> {
     let node = node(ip, &gateways.iter().collect::<Vec<_>>());
     let file = contents(octets);
     let (outcome, push) = run(Push::new(config(node.address), file.clone()), |_| {}).await;
-    assert_eq!(outcome, Outcome::Delivered, "{octets} octets: {:?} {:?}", push.error(), node.told());
+    assert_eq!(outcome, Outcome::Delivered, "{octets} octets: {:?} {:?}", push.errors(), node.told());
     let kept = node.sink.look();
     assert!(kept.octets == file, "{octets} octets are not those");
     assert_eq!((kept.begun, kept.finished, kept.abandoned), (1, 1, 0));
