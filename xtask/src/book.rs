@@ -9,6 +9,7 @@ mod stage;
 use crate::cargo;
 use crate::failure::Failure;
 use crate::tools::{self, Tool};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,6 +46,9 @@ pub(crate) enum Made {
 pub(crate) fn make() -> Result<Made, Failure> {
     let Some(program) = tools::installed(&MDBOOK) else { return Ok(Made::Skipped) };
     let target = cargo::target();
+    // Two suites may make the book at once.
+    let turn = File::create(target.join("book.lock")).and_then(|file| file.lock().map(|()| file));
+    let _turn = turn.map_err(|error| Failure::Job(format!("cannot lock the book: {error}")))?;
     let staged = target.join("book-source");
     stage::copy(&cargo::root(), &staged).map_err(Failure::Job)?;
     let book = target.join("book");

@@ -3,16 +3,22 @@
 use crate::cargo;
 use crate::failure::{Failure, number, numbers};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-/// Runs, and busy threads beside them.
-const RUNS: u64 = 20;
-const LOOPS: u64 = 6;
+/// What the command line asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Options {
+    runs: u64,
+    /// Busy threads beside the runs.
+    loops: u64,
+    /// Runs that share the machine. More than one is a harder test: suites meet each other's files, ports and namespaces.
+    at_once: u64,
+}
 
-/// `campaign suite-under-load [--runs N] [--loops N]`.
+/// `campaign suite-under-load [--runs N] [--loops N] [--at-once N]`.
 pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
-    let (runs, loops) = runs_and_loops(options)?;
+    let Options { runs, loops, at_once } = Options::parse(options)?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::Job(format!("cannot find this program's own file: {error}")))?;
     // What is to be tested under load is the tests, not their build.
@@ -28,17 +34,27 @@ pub(crate) fn campaign(options: &[String]) -> Result<(), Failure> {
                 }
             });
         }
-        let mut bad = 0;
-        for run in 1..=runs {
-            let mut suite = Command::new(&program);
-            suite.arg("test").current_dir(cargo::root());
-            let good = cargo::run(suite).is_ok();
-            bad += u64::from(!good);
-            println!("=== run {run} of {runs}: {}", if good { "passed" } else { "FAILED" });
-        }
-        bad
+        let (next, bad) = (AtomicU64::new(1), AtomicU64::new(0));
+        thread::scope(|suites| {
+            for _ in 0..at_once.min(runs) {
+                suites.spawn(|| {
+                    loop {
+                        let run = next.fetch_add(1, Ordering::Relaxed);
+                        if run > runs {
+                            break;
+                        }
+                        let mut suite = Command::new(&program);
+                        suite.arg("test").current_dir(cargo::root());
+                        let good = cargo::run(suite).is_ok();
+                        bad.fetch_add(u64::from(!good), Ordering::Relaxed);
+                        println!("=== run {run} of {runs}: {}", if good { "passed" } else { "FAILED" });
+                    }
+                });
+            }
+        });
+        bad.into_inner()
     });
-    println!("{} of {runs} runs passed beside {loops} busy threads", runs - bad);
+    println!("{} of {runs} runs passed, {at_once} at once, beside {loops} busy threads", runs - bad);
     if bad > 0 { Err(Failure::Job(format!("{bad} of {runs} runs failed"))) } else { Ok(()) }
 }
 
@@ -51,13 +67,17 @@ impl Drop for End<'_> {
     }
 }
 
-/// The numbers of runs and of busy threads.
-fn runs_and_loops(options: &[String]) -> Result<(u64, u64), Failure> {
-    let usage = "suite-under-load takes `--runs N`, with N above zero, and `--loops N`";
-    let said = numbers(options, &[("--runs", "runs"), ("--loops", "loops")], usage)?;
-    match (number(&said, "runs", RUNS), number(&said, "loops", LOOPS)) {
-        (0, _) => Err(Failure::Usage(usage.into())),
-        numbers => Ok(numbers),
+impl Options {
+    fn parse(options: &[String]) -> Result<Self, Failure> {
+        let usage = "suite-under-load takes `--runs N` and `--at-once N`, with N above zero, and `--loops N`";
+        let names = [("--runs", "runs"), ("--loops", "loops"), ("--at-once", "at_once")];
+        let said = numbers(options, &names, usage)?;
+        let runs = number(&said, "runs", 20);
+        let (loops, at_once) = (number(&said, "loops", 6), number(&said, "at_once", 1));
+        if runs == 0 || at_once == 0 {
+            return Err(Failure::Usage(usage.into()));
+        }
+        Ok(Self { runs, loops, at_once })
     }
 }
 
@@ -68,10 +88,13 @@ mod tests {
     #[test]
     fn options_are_numbers_by_name() {
         let read =
-            |words: &[&str]| runs_and_loops(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()).ok();
-        assert_eq!(read(&[]), Some((20, 6)));
-        assert_eq!(read(&["--loops", "3", "--runs", "2"]), Some((2, 3)));
-        for bad in [&["--run", "3"][..], &["--runs"], &["--runs", "x"], &["--runs", "0"]] {
+            |words: &[&str]| Options::parse(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()).ok();
+        let of = |runs, loops, at_once| Some(Options { runs, loops, at_once });
+        assert_eq!(read(&[]), of(20, 6, 1));
+        assert_eq!(read(&["--loops", "3", "--runs", "2"]), of(2, 3, 1));
+        assert_eq!(read(&["--at-once", "4"]), of(20, 6, 4));
+        for bad in [&["--run", "3"][..], &["--runs"], &["--runs", "x"], &["--runs", "0"], &["--at-once", "0"]]
+        {
             assert_eq!(read(bad), None, "{bad:?}");
         }
     }
