@@ -311,3 +311,16 @@ fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
         assert_eq!(node.sender(TRANSFER), Some(secret(if is_taken { 2 } else { 1 }).public()));
     }
 }
+
+/// A session with the number of the control stream would have its keys and its nonces. The decoder of JOINs refuses the number
+/// too, as no number of sessions is higher.
+#[test]
+fn no_session_has_the_number_of_the_control_stream() {
+    let (mut node, sender) = (node(), sender(1, false));
+    asked(&mut node, &sender, 50).unwrap();
+    for (session, is_taken) in [(254, true), (CONTROL, false)] {
+        let says = encoded(&Message::Join(join(session)));
+        let taken = read(&mut Stream::new(256), &mut node, &says, 50);
+        assert_eq!(taken.is_ok(), is_taken, "{session}");
+    }
+}
