@@ -381,3 +381,6 @@ pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
     let text = String::from_utf8_lossy(&octets);
     text.trim().parse().map_err(|error| Error::input(format!("{}: {error}", path.display())).with_hint(HINT))
 }
+
+#[cfg(test)]
+mod tests;

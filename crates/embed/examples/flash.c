@@ -38,7 +38,10 @@ static uint64_t next;
 
 static int flash_read(uint64_t at, void *octets, size_t n)
 {
-    return pread(flash, octets, n, (off_t)at) == (ssize_t)n ? 0 : -1;
+    ssize_t got = pread(flash, octets, n, (off_t)at);
+    if (got >= 0 && got != (ssize_t)n)
+        errno = EIO; /* the image was cut off meanwhile */
+    return got == (ssize_t)n ? 0 : -1;
 }
 
 static int flash_erase(uint64_t block)

@@ -19,12 +19,12 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14416 };
+enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14432 };
 #else
 enum { BUFFER = 4096, READ = 224, MEMORY = 11936 };
 #endif
 
-/* Where the file goes; 0, or -1 if that fails. Nothing may pass for the file before store_end. */
+/* Where the file goes; 0, or -1 with errno. Nothing may pass for the file before store_end. */
 static int store_open(const char *path);
 /* A file is offered: hands what is here of it to anabranch_node_have. 0, 1 if it is too large, or -1. */
 static int store_begin(anabranch_node *node, const anabranch_node_offer *offer);
@@ -34,7 +34,8 @@ static int store_end(uint64_t length);
 /* The file does not come. */
 static int store_abort(uint32_t reason);
 #ifdef NOISE
-/* The highest sequence number that was stored, for a device; known is 0 if there is none. 0, or -1 if it cannot be read. */
+/* The highest sequence number that was stored, for a device; known is 0 if there is none. 0, -1 with errno if it cannot be
+ * read, or 1 if it is damaged. */
 static int store_highest(anabranch_node_highest *highest);
 /* Stores a number, whole or not at all, so that it outlives a power cut; 0, or -1. */
 static int store_raise(const anabranch_node_highest *highest);
@@ -96,7 +97,21 @@ static int put(int to, const uint8_t *octets, size_t n)
     return 0;
 }
 
-/* A word and a number on standard error: fprintf would take more stack than all the rest. */
+/* Reads a decimal number of at most `most`, and steps over it; 0, or -1. Unlike strtoul and sscanf it takes no sign, no space,
+ * and nothing that is out of range. */
+static int number_of(const char **text, uint64_t most, uint64_t *number)
+{
+    const char *first = *text;
+    for (*number = 0; **text >= '0' && **text <= '9'; ++*text) {
+        *number = *number * 10 + (uint64_t)(**text - '0');
+        if (*number > most)
+            return -1;
+    }
+    return *text == first ? -1 : 0;
+}
+
+/* A word and a number on standard error: fprintf would take more stack than all the rest. Before the node runs, and when it
+ * has ended, fprintf does. */
 static void say(const char *word, uint64_t number)
 {
     char line[32];
@@ -115,7 +130,7 @@ static void say(const char *word, uint64_t number)
 enum { SENDERS = 4 };
 static uint8_t secret[32], shared[32], senders[SENDERS][32], signer[32], gateway_keys[GATEWAYS][32];
 static anabranch_node_keys keys = {NULL, NULL, senders[0], 0, NULL};
-static int has_signer;
+static int has_signer, gateway_key_count;
 /* What the device is, with the option -d; the signer of -v signs its manifests. */
 static anabranch_node_device device;
 static int is_device;
@@ -123,15 +138,26 @@ static int is_device;
 /* The time of this machine, which it knows. */
 static uint64_t unix_time(void) { return (uint64_t)time(NULL); }
 
+/* The octets of 2n hexadecimal digits at the beginning of a text; 0, or -1 if there are fewer. */
+static int octets_of(const char *text, uint8_t *octets, size_t n)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    for (size_t i = 0; i < 2 * n; i++) {
+        const char *digit = text[i] == '\0' ? NULL : strchr(digits, text[i]);
+        if (digit == NULL)
+            return -1;
+        octets[i / 2] = (uint8_t)(octets[i / 2] << 4 | ((digit - digits) & 15));
+    }
+    return 0;
+}
+
 /* "VENDOR:CLASS": UUIDs of 32 hexadecimal digits. */
 static int device_of(const char *text)
 {
-    uint8_t *octets[2] = {device.vendor, device.class_id};
-    is_device = strlen(text) == 65 && text[32] == ':';
-    for (int i = 0; is_device && i < 32; i++) {
-        unsigned octet;
-        is_device = sscanf(text + 2 * i + i / 16, "%2x", &octet) == 1;
-        octets[i / 16][i % 16] = (uint8_t)octet;
+    if (strlen(text) != 65 || octets_of(text, device.vendor, 16) != 0 || text[32] != ':' ||
+        octets_of(text + 33, device.class_id, 16) != 0) {
+        fprintf(stderr, "-d %s: not VENDOR:CLASS, two UUIDs of 32 hexadecimal digits each\n", text);
+        return -1;
     }
     device.component = (const uint8_t *)"firmware";
     device.component_length = 8;
@@ -139,7 +165,8 @@ static int device_of(const char *text)
     device.signer_count = 1;
     device.unix_time = unix_time;
     device.envelope = ENVELOPE;
-    return is_device ? 0 : -1;
+    is_device = 1;
+    return 0;
 }
 
 int anabranch_node_entropy(void *octets, size_t n)
@@ -151,57 +178,88 @@ int anabranch_node_entropy(void *octets, size_t n)
 }
 
 /* The key of this kind in a file that has no other. */
-static int key_of(const char *path, const char *kind, uint8_t key[32])
+static int key_of(char option, const char *path, const char *kind, uint8_t key[32])
 {
     char line[128];
     size_t word = strlen(kind);
     FILE *in = fopen(path, "r");
     int found = 0;
-    while (in != NULL && !found && fgets(line, sizeof line, in) != NULL)
-        if (strncmp(line, kind, word) == 0 && line[word] == ':') {
-            found = 1;
-            for (int i = 0; i < 32; i++) {
-                unsigned octet;
-                found &= sscanf(line + word + 1 + 2 * i, "%2x", &octet) == 1;
-                key[i] = (uint8_t)octet;
-            }
-        }
-    if (in != NULL)
-        fclose(in);
+    if (in == NULL) {
+        fprintf(stderr, "-%c %s: %s\n", option, path, strerror(errno));
+        return -1;
+    }
+    while (!found && fgets(line, sizeof line, in) != NULL)
+        if (strncmp(line, kind, word) == 0 && line[word] == ':')
+            found = octets_of(line + word + 1, key, 32) == 0;
+    fclose(in);
+    if (!found)
+        fprintf(stderr, "-%c %s: no line of %s: and 64 hexadecimal digits\n", option, path, kind);
     return found ? 0 : -1;
 }
 
-static int key_option(char option, const char *path)
+/* 0, or -1 after a message. */
+static int key_option(char option, const char *value)
 {
     switch (option) {
     case 'k':
         keys.secret = secret;
-        return key_of(path, "x25519-secret", secret);
+        return key_of(option, value, "x25519-secret", secret);
     case 'p':
         keys.shared = shared;
-        return key_of(path, "psk", shared);
+        return key_of(option, value, "psk", shared);
     case 's':
-        return keys.sender_count < SENDERS ? key_of(path, "x25519", senders[keys.sender_count++]) : -1;
+        if (keys.sender_count == SENDERS)
+            break;
+        return key_of(option, value, "x25519", senders[keys.sender_count++]);
     case 'v':
         has_signer = 1;
-        return key_of(path, "ed25519", signer);
+        return key_of(option, value, "ed25519", signer);
     case 'g':
+        if (gateway_key_count == GATEWAYS)
+            break;
         keys.gateways = gateway_keys[0];
-        return key_of(path, "x25519", gateway_keys[0]);
+        return key_of(option, value, "x25519", gateway_keys[gateway_key_count++]);
     case 'd':
-        return device_of(path);
+        return device_of(value);
     default:
+        fprintf(stderr, "-%c: no such option\n", option);
         return -1;
     }
+    fprintf(stderr, "-%c %s: at most %d of this option\n", option, value, option == 's' ? SENDERS : GATEWAYS);
+    return -1;
+}
+
+/* What the options leave out so that no sender could ever deliver a file; NULL if it is nothing. */
+static const char *missing(int gateway_count)
+{
+    if (keys.secret == NULL && keys.shared == NULL)
+        return "this program takes only encrypted files: name its secret key with -k, or a pre-shared key with -p";
+    if (keys.sender_count > 0 && keys.secret == NULL)
+        return "-s needs the secret key of this node: name it with -k";
+    if (keys.sender_count == 0 && keys.shared == NULL)
+        return "-k needs the public key of a sender: name it with -s";
+    if (is_device && !has_signer)
+        return "-d needs the key that signs the manifests: name it with -v";
+    if (gateway_key_count > 0 && gateway_key_count != gateway_count)
+        return "-g has to be there once for each gateway, in the same order";
+    return NULL;
 }
 
 /* Whether the one whose files are wanted has signed it: of a device, the library has seen to that. */
 static int is_wanted(anabranch_node *node) { return is_device || !has_signer || anabranch_node_signed_by(node, signer) == 1; }
 #else
-static int key_option(char option, const char *path)
+static int key_option(char option, const char *value)
 {
-    (void)option, (void)path;
+    (void)value;
+    fprintf(stderr, "-%c: no such option%s\n", option,
+            option != '\0' && strchr("kspgvd", option) != NULL ? " without keys: compile with -DNOISE" : "");
     return -1;
+}
+
+static const char *missing(int gateway_count)
+{
+    (void)gateway_count;
+    return NULL;
 }
 
 static int is_wanted(anabranch_node *node)
@@ -275,9 +333,11 @@ static int carry_out(anabranch_node *node)
     int count = 0;
     while (anabranch_node_poll(node, &effect)) {
         struct connection *c = effect.kind >= ANABRANCH_NODE_DELIVER ? NULL : find(effect.stream);
+        errno = 0;
         if (keep(node, &effect) != 0) {
             /* Its sender shall not believe that the file is here. */
-            perror("the file cannot be kept");
+            fprintf(stderr, "the file cannot be kept: %s\n",
+                    errno != 0 ? strerror(errno) : "what is stored of it is not what was written");
             anabranch_node_abort(node, now());
             for (int i = 0; i < CONNECTIONS; i++)
                 if (connections[i].socket >= 0)
@@ -445,37 +505,63 @@ __attribute__((noinline)) static size_t stack_used(void)
     return PAINTED - clean;
 }
 
-/* Four octets and a port. */
-static int address_of(const char *text, uint8_t octets[4], uint16_t *port)
+/* Four octets and a port, which is at least `least`; 0, or -1 after a message. */
+static int address_of(const char *text, uint16_t least, uint8_t octets[4], uint16_t *port)
 {
-    unsigned a, b, c, d, p;
-    if (sscanf(text, "%u.%u.%u.%u:%u", &a, &b, &c, &d, &p) != 5)
-        return -1;
-    octets[0] = (uint8_t)a, octets[1] = (uint8_t)b, octets[2] = (uint8_t)c, octets[3] = (uint8_t)d;
-    *port = (uint16_t)p;
+    const char *at = text;
+    uint64_t number;
+    for (int i = 0; i < 4; i++) {
+        if (number_of(&at, 255, &number) != 0 || *at++ != (i < 3 ? '.' : ':'))
+            goto wrong;
+        octets[i] = (uint8_t)number;
+    }
+    if (number_of(&at, 65535, &number) != 0 || *at != '\0' || number < least)
+        goto wrong;
+    *port = (uint16_t)number;
     return 0;
+wrong:
+    fprintf(stderr, "%s: not an IPv4 address with a port from %u to 65535, such as 192.0.2.1:47200\n", text, least);
+    return -1;
 }
 
-static int listen_on(const char *text)
+static int listen_on(const char *text, const uint8_t octets[4], uint16_t port)
 {
     struct sockaddr_in address;
     socklen_t length = sizeof address;
-    uint16_t port;
-    uint8_t octets[4];
     int yes = 1;
-    if (address_of(text, octets, &port) != 0)
-        return -1;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    memcpy(&address.sin_addr, octets, sizeof octets);
+    memcpy(&address.sin_addr, octets, 4);
     listener = socket(AF_INET, SOCK_STREAM, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(listener, (struct sockaddr *)&address, length) != 0 || listen(listener, CONNECTIONS) != 0)
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(listener, CONNECTIONS) != 0) {
+        fprintf(stderr, "cannot listen on %s: %s\n", text, strerror(errno));
         return -1;
+    }
     getsockname(listener, (struct sockaddr *)&address, &length);
     fprintf(stderr, "listening on %u.%u.%u.%u:%u\n", octets[0], octets[1], octets[2], octets[3],
             ntohs(address.sin_port));
+    return 0;
+}
+
+/* "-i" and other options; 0, or -1 after a message. */
+static int option(const char *name, const char *value)
+{
+    uint64_t number;
+    if (name[1] == '\0' || name[2] != '\0') {
+        fprintf(stderr, "%s: no such option\n", name);
+        return -1;
+    }
+    if (name[1] != 'i')
+        return key_option(name[1], value);
+    const char *at = value;
+    if (number_of(&at, UINT32_MAX, &number) != 0 || *at != '\0' || number == 0) {
+        fprintf(stderr, "-i %s: not a number of milliseconds from 1 to 4294967295\n", value);
+        return -1;
+    }
+    idle_ms = (uint32_t)number;
     return 0;
 }
 
@@ -484,24 +570,26 @@ int main(int argc, char **argv)
     anabranch_node_config config;
     anabranch_node_counters counters;
     anabranch_node *node;
+    const char *lacks;
+    uint8_t octets[4];
+    uint16_t port;
     int failed;
 #ifdef NOISE
     anabranch_node_highest highest;
 #endif
 
     while (argc > 2 && argv[1][0] == '-') {
-        if (argv[1][1] == 'i')
-            idle_ms = (uint32_t)strtoul(argv[2], NULL, 10);
-        else if (key_option(argv[1][1], argv[2]) != 0) {
-            fprintf(stderr, "%s %s: no such option or key\n", argv[1], argv[2]);
+        if (option(argv[1], argv[2]) != 0)
             return 2;
-        }
         argc -= 2, argv += 2;
     }
     if (argc < 3 || argc > 3 + GATEWAYS) {
-        fprintf(stderr, "usage: [-i IDLE_MS] FILE ADDRESS:PORT [GATEWAY:PORT]...\n");
+        fprintf(stderr, "usage: [OPTION VALUE]... FILE ADDRESS:PORT [GATEWAY:PORT]..., with at most %d gateways\n", GATEWAYS);
         return 2;
     }
+    /* Every argument is read before the first file is made. */
+    if (address_of(argv[2], 0, octets, &port) != 0)
+        return 2;
     anabranch_node_defaults(&config);
     config.connections = CONNECTIONS;
     config.buffer = BUFFER;
@@ -519,26 +607,43 @@ int main(int argc, char **argv)
         anabranch_node_gateway *gateway = &gateways[config.gateway_count++];
         gateway->id = (uint16_t)i;
         gateway->hops = 1;
-        if (address_of(argv[i], gateway->address, &gateway->port) != 0)
+        if (address_of(argv[i], 1, gateway->address, &gateway->port) != 0)
             return 2;
+    }
+    lacks = missing(argc - 3);
+    if (lacks != NULL) {
+        fprintf(stderr, "%s\n", lacks);
+        return 2;
     }
     for (int i = 0; i < CONNECTIONS; i++)
         connections[i].socket = -1;
+    if (anabranch_node_version() != ANABRANCH_NODE_VERSION) {
+        fprintf(stderr, "the library has version %d of its interface, and the header %d\n",
+                (int)anabranch_node_version(), (int)ANABRANCH_NODE_VERSION);
+        return 1;
+    }
     if (store_open(argv[1]) != 0) {
-        perror(argv[1]);
+        fprintf(stderr, "cannot store a file as %s: %s\n", argv[1], strerror(errno));
         return 1;
     }
 #ifdef NOISE
-    if (is_device && store_highest(&highest) != 0) {
-        perror("the sequence number cannot be read");
+    failed = is_device ? store_highest(&highest) : 0;
+    if (failed != 0) {
+        fprintf(stderr, "cannot read the sequence number of %s: %s\n", argv[1],
+                failed < 0 ? strerror(errno) : "it is damaged, and without it older files would be taken");
         return 1;
     }
 #endif
-    if (anabranch_node_init(&node, memory, sizeof memory, &config) != ANABRANCH_NODE_OK) {
-        fprintf(stderr, "the node wants %zu octets of memory\n", anabranch_node_memory(&config));
+    failed = anabranch_node_init(&node, memory, sizeof memory, &config);
+    if (failed == ANABRANCH_NODE_MEMORY) {
+        fprintf(stderr, "the node needs %zu bytes of memory, and has %zu\n", anabranch_node_memory(&config), sizeof memory);
         return 1;
     }
-    if (anabranch_node_version() != ANABRANCH_NODE_VERSION || listen_on(argv[2]) != 0)
+    if (failed != ANABRANCH_NODE_OK) {
+        fprintf(stderr, "the library refuses the configuration: error %d\n", failed);
+        return 1;
+    }
+    if (listen_on(argv[2], octets, port) != 0)
         return 1;
     paint();
     failed = receive(node);

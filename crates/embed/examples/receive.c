@@ -19,8 +19,10 @@ static uint64_t kept;
 static int store_open(const char *name)
 {
     path = name;
-    if (snprintf(part, sizeof part, "%s.part", name) >= (int)sizeof part)
+    if (snprintf(part, sizeof part, "%s.part", name) >= (int)sizeof part) {
+        errno = ENAMETOOLONG;
         return -1;
+    }
     file = open(part, O_RDWR | O_CREAT | O_TRUNC, 0644);
     return file < 0 ? -1 : 0;
 }
@@ -67,15 +69,23 @@ static int store_highest(anabranch_node_highest *highest)
     int in;
     ssize_t n;
     memset(highest, 0, sizeof *highest);
-    if (snprintf(number, sizeof number, "%s.number", path) >= (int)sizeof number)
+    if (snprintf(number, sizeof number, "%s.number", path) >= (int)sizeof number) {
+        errno = ENAMETOOLONG;
         return -1;
+    }
     in = open(number, O_RDONLY);
     if (in < 0)
         return errno == ENOENT ? 0 : -1;
     n = read(in, highest, sizeof *highest);
+    if (n < 0) {
+        int error = errno;
+        close(in);
+        errno = error;
+        return -1;
+    }
     close(in);
     /* One that is damaged is not none: older files would be taken. */
-    return n == (ssize_t)sizeof *highest && highest->known == 1 ? 0 : -1;
+    return n == (ssize_t)sizeof *highest && highest->known == 1 ? 0 : 1;
 }
 
 /* What was renamed in the folder of FILE is on the disk after this: the number's name has to be before that of the file. */

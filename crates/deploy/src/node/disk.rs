@@ -174,14 +174,52 @@ impl Disk for Beside {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::os::unix::fs::MetadataExt;
+    use std::thread;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use tempfile::TempDir;
 
     use super::*;
+
+    /// Puts a pipe at `path`. What is written there is read; Linux refuses to sync a pipe (fsync(2): EINVAL).
+    fn pipe(path: &Path) -> thread::JoinHandle<Vec<u8>> {
+        mknodat(CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let path = path.to_owned();
+        thread::spawn(move || {
+            let mut octets = Vec::new();
+            File::open(path).unwrap().read_to_end(&mut octets).unwrap();
+            octets
+        })
+    }
+
+    /// Only a power cut shows what was not synced. A file that cannot be synced shows whether that was tried: it may not get
+    /// its name.
+    #[test]
+    fn what_cannot_be_synced_is_not_put_into_its_place() {
+        let folder = TempDir::new().unwrap();
+        let number = folder.path().join("number");
+        replace(&number, b"old").unwrap();
+        let read = pipe(&folder.path().join("number+new"));
+        let error = replace(&number, b"new").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!((read.join().unwrap(), fs::read(&number).unwrap()), (b"new".to_vec(), b"old".to_vec()));
+
+        let got = folder.path().join("got");
+        fs::write(&got, "old").unwrap();
+        let mut beside = Beside::new(&got);
+        let read = pipe(beside.part());
+        let error = beside.place(&got).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        drop(beside);
+        assert_eq!((read.join().unwrap(), fs::read(&got).unwrap()), (Vec::new(), b"old".to_vec()));
+    }
 
     /// What a killed node had reserved is free again when the next one starts.
     #[test]
     fn the_space_behind_a_part_is_given_back() {
-        let folder = tempfile::TempDir::new().unwrap();
+        let folder = TempDir::new().unwrap();
         let place = folder.path().join("got");
         let mut beside = Beside::new(&place);
         beside.release().unwrap();

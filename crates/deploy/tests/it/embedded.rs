@@ -491,9 +491,11 @@ fn a_device_in_c_does_not_start_with_a_damaged_number() {
     let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
     fs::write(fleet.path().join("got.number"), "5").expect("it can be written");
     let mut node = Command::new("./receive");
-    node.args(NODE_KEYS).args(DEVICE).args(["got", "127.0.0.1:0"]).current_dir(fleet.path());
-    let node = node.output().expect("it starts");
-    assert_eq!(node.status.code(), Some(1), "{}", String::from_utf8_lossy(&node.stderr));
+    node.args(NODE_KEYS).args(DEVICE).args(["got", "127.0.0.1:0", &fleet.gateway.address]);
+    let node = node.current_dir(fleet.path()).output().expect("it starts");
+    let said = String::from_utf8_lossy(&node.stderr);
+    assert!(said.contains("got: it is damaged"), "{said}");
+    assert_eq!(node.status.code(), Some(1), "{said}");
 }
 
 /// A command that succeeds.
@@ -681,7 +683,7 @@ fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
     let whole = contents(20_000);
     fleet.write(&whole);
     for keys in 0..PUSH_KEYS.len() {
-        let mut node = fleet.node(&words, &["-i", "100"], "got");
+        let mut node = fleet.node(&words, &["-i", "2000"], "got");
         let mut killed = fleet.push(&node.address, keys);
         let mut killed = killed.args(["--rate", "400kbit/s"]).spawn().expect("it starts");
         while !fs::metadata(here.join("got.part")).is_ok_and(|part| part.len() > 4000) {

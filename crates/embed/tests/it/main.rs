@@ -4,6 +4,7 @@
 
 mod bounds;
 mod c;
+mod examples;
 mod manifest;
 mod node;
 mod noise;

@@ -399,3 +399,21 @@ fn a_file_whose_manifest_expires_while_it_comes_is_given_up() {
         assert_eq!(node.highest().is_some(), comes);
     }
 }
+
+/// The sizes in docs/embedded.md, of which a program chooses its limit.
+#[test]
+fn manifests_are_as_long_as_the_page_says() {
+    let size = |component: &[u8], number: u64, use_before: Option<u64>| {
+        let file = FileDigest { length: number, sha256: [7; 32] };
+        let (vendor, class) = ([1; 16], [2; 16]);
+        let manifest = Manifest { sequence: number, vendor, class, component, file, use_before };
+        manifest.sign(&signer()).len()
+    };
+    let range = |component: &[u8]| (size(component, 0, None), size(component, u64::MAX, Some(u64::MAX)));
+    assert_eq!(range(b"x"), (230, 258));
+    assert_eq!(range(b"firmware"), (237, 265));
+    assert_eq!(range(&[b'x'; 64]), (294, 322));
+    let page: Vec<&str> = include_str!("../../../../docs/embedded.md").split_whitespace().collect();
+    let says = "makes manifests of 237 to 265 bytes with the default name of the component, and of 230 to 322 bytes with others.";
+    assert!(page.join(" ").contains(says));
+}

@@ -333,3 +333,25 @@ fn no_transfer_is_taken_over_by_another_sender_that_asks_for_others_first() {
     join(&mut node, &honest, transfer, &file(), &mut all);
     assert!(all.iter().any(|event| matches!(event, Event::Deliver { .. })), "its own sender goes on");
 }
+
+/// A sender, or someone on the way, ends a session behind all records or within one.
+#[test]
+fn a_stream_that_ends_within_a_record_is_reset_and_one_that_ends_behind_it_is_not() {
+    let sizes = Sizes { gateways: 0, senders: Some(1), ..Sizes::default() };
+    let transfer = TransferId(7);
+    let join = Join { transfer, session: 0, sessions: 1, plan: Plan::Stripe };
+    for cut in [0, 1, 300] {
+        let config = Config { sizes, idle: Duration::from_secs(60), gateways: &[], gateway_keys: &[] };
+        let mut node = Node::new(config).expect("these are possible").secured(keys(&sizes));
+        let mut all = Vec::new();
+        let sender = ask(&mut node, 1, transfer, &mut all);
+        let says = session(&sender, join, &file()[..1000], sizes.buffer.into());
+        let stream = node.accepted(Instant::ZERO).expect("there is a place");
+        hear(&mut node, stream, &says[..says.len() - cut], &mut all);
+        all.clear();
+        node.ended(Instant::ZERO, stream).expect("it is open");
+        hear(&mut node, stream, &[], &mut all);
+        let is_reset = all.contains(&Event::Stream(Effect::Abort { stream }));
+        assert_eq!((is_reset, node.counters().rejected), (cut > 0, u64::from(cut > 0)), "{cut} octets less");
+    }
+}

@@ -1,6 +1,7 @@
 //! Guards against each other, and against somebody in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -675,38 +676,108 @@ fn the_documented_example_holds() {
     }
 }
 
-/// The table of promises in docs/set-security.md: a test for each, and each test is there.
+/// The table of promises in docs/set-security.md: each row names tests by crate, modules and function.
 #[test]
 fn every_promise_names_a_test_that_exists() {
     let page = include_str!("../../../../docs/set-security.md");
-    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut sources = std::collections::HashMap::new();
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut known = HashMap::new();
     let mut rows = 0;
     let table = page.lines().filter(|line| line.starts_with("| ") && line.matches(" | ").count() == 3);
     for row in table.filter(|row| !row.starts_with("| attacker |") && !row.starts_with("| ---")) {
         let tests = row.rsplit(" | ").next().unwrap();
         let names: Vec<&str> = tests.split('`').filter(|text| text.contains("::")).collect();
         assert!(!names.is_empty(), "no test: {row}");
-        for name in &names {
+        for name in names {
             let (member, _) = name.split_once("::").unwrap();
-            let source = sources.entry(member.to_owned()).or_insert_with(|| all_of(&crates.join(member)));
-            let function = format!("fn {}(", name.rsplit("::").next().unwrap());
-            assert!(source.contains(&function), "no test {name}");
+            let tests: &HashSet<String> =
+                known.entry(member.to_owned()).or_insert_with(|| tests_of(crates, member));
+            let function = name.rsplit("::").next().unwrap();
+            let elsewhere: Vec<&String> =
+                tests.iter().filter(|test| test.rsplit("::").next() == Some(function)).collect();
+            assert!(tests.contains(name), "no test {name}, but {elsewhere:?}");
         }
         rows += 1;
     }
     assert!(rows > 20, "{rows} promises with tests");
 }
 
-/// All Rust sources below a folder.
-fn all_of(folder: &std::path::Path) -> String {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let texts = entries.map(|path| match path.extension() {
-        _ if path.is_dir() => all_of(&path),
-        Some(extension) if extension == "rs" => std::fs::read_to_string(path).unwrap(),
-        _ => String::new(),
-    });
-    texts.collect()
+/// What the check above goes by: functions that run as tests, in the modules in which they are.
+#[test]
+fn a_promise_is_kept_by_a_test_and_by_no_other_function() {
+    let tests = tests_of(Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap(), "secure");
+    let is_test = |name: &str| tests.contains(name);
+    assert!(is_test("secure::guard::a_promise_is_kept_by_a_test_and_by_no_other_function"));
+    assert!(is_test("secure::guard::what_is_changed_is_refused"), "within proptest!");
+    assert!(is_test("secure::octets::nothing_is_left_of_a_key_that_goes"), "in a module of its file");
+    assert!(!is_test("secure::what_is_changed_is_refused"), "another module");
+    assert!(!is_test("secure::guard::recorded"), "a function that the tests call");
+    let page = "mod tests {\n    #[test]\n    #[ignore]\n    fn no() {}\n    /// Text.\n    #[test]\n    fn yes() {}\n}\n\
+                // #[test]\nfn no() {}\n#[test]\nfn yes() {}\n";
+    let mut found = HashSet::new();
+    tests_in(page, Path::new("."), "a::b", &mut found);
+    assert_eq!(found, HashSet::from(["a::b::yes".to_owned()]));
+}
+
+/// All tests of a crate: its name, the modules without those called `tests`, and the function.
+fn tests_of(crates: &Path, member: &str) -> HashSet<String> {
+    let folder = crates.join(member);
+    let entries = std::fs::read_dir(folder.join("tests")).into_iter().flatten();
+    let binaries = entries.map(|entry| entry.unwrap().path().join("main.rs"));
+    let roots = [folder.join("src/lib.rs"), folder.join("src/main.rs")].into_iter().chain(binaries);
+    let mut found = HashSet::new();
+    for root in roots.filter(|root| root.is_file()) {
+        tests_in(&std::fs::read_to_string(&root).unwrap(), root.parent().unwrap(), member, &mut found);
+    }
+    assert!(!found.is_empty(), "no tests in {}", folder.display());
+    found
+}
+
+/// The tests in the text of `module`, and in the modules that it declares, whose files are in `folder`. It relies on rustfmt: one
+/// item begins a line, and the brace that closes a module is as far to the left as the module.
+fn tests_in(text: &str, folder: &Path, module: &str, found: &mut HashSet<String>) {
+    let join = |path: &str, name: &str| match name {
+        "tests" => path.to_owned(),
+        name => format!("{path}::{name}"),
+    };
+    let mut within = vec![(0, module.to_owned(), folder.to_owned())];
+    let mut attributes = Vec::new();
+    for line in text.lines() {
+        let item = line.trim_start();
+        let indented = line.len() - item.len();
+        let (at, path, folder) = within.last().unwrap().clone();
+        if item.starts_with("//") {
+            continue;
+        }
+        if item.starts_with("#[") {
+            attributes.push(item);
+            continue;
+        }
+        if item == "}" && within.len() > 1 && indented == at {
+            within.pop();
+        }
+        let item =
+            ["pub ", "pub(crate) ", "pub(super) "].iter().find_map(|p| item.strip_prefix(p)).unwrap_or(item);
+        if let Some(name) = item.strip_prefix("mod ") {
+            if let Some(name) = name.strip_suffix(" {") {
+                within.push((indented, join(&path, name), folder.join(name)));
+            } else if let Some(name) = name.strip_suffix(';') {
+                let files = [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")];
+                // A module with `#[path]` has its tests elsewhere; none of them is named.
+                if let Some(file) = files.iter().find(|file| file.is_file()) {
+                    let text = std::fs::read_to_string(file).unwrap();
+                    tests_in(&text, &folder.join(name), &join(&path, name), found);
+                }
+            }
+        }
+        let is_test = attributes.iter().any(|it| *it == "#[test]" || it.starts_with("#[tokio::test"));
+        let is_ignored = attributes.iter().any(|it| it.starts_with("#[ignore"));
+        let function = item.strip_prefix("fn ").or_else(|| item.strip_prefix("async fn "));
+        if let Some(function) = function.filter(|_| is_test && !is_ignored) {
+            found.insert(format!("{path}::{}", function.split('(').next().unwrap()));
+        }
+        attributes.clear();
+    }
 }
 
 /// The gateway puts more than a SETACK into its answer.

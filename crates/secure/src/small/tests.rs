@@ -311,3 +311,44 @@ fn a_request_whose_number_another_sender_has_taken_meanwhile_is_refused() {
         assert_eq!(node.sender(TRANSFER), Some(secret(if is_taken { 2 } else { 1 }).public()));
     }
 }
+
+/// A session with the number of the control stream would have its keys and its nonces. The decoder of JOINs refuses the number
+/// too, as no number of sessions is higher.
+#[test]
+fn no_session_has_the_number_of_the_control_stream() {
+    let (mut node, sender) = (node(), sender(1, false));
+    asked(&mut node, &sender, 50).unwrap();
+    for (session, is_taken) in [(254, true), (CONTROL, false)] {
+        let says = encoded(&Message::Join(join(session)));
+        let taken = read(&mut Stream::new(256), &mut node, &says, 50);
+        assert_eq!(taken.is_ok(), is_taken, "{session}");
+    }
+}
+
+/// A node with little memory remembers no greetings. Whoever repeats one gets an answer, and what was recorded behind the greeting
+/// does not open under the keys of that answer.
+#[test]
+fn a_greeting_that_is_replayed_is_answered_and_leads_to_no_transfer() {
+    for is_shared in [false, true] {
+        let (mut node, sender) = (node(), sender(1, is_shared));
+        let (mut guard, mut stream) = (Guard::control(&sender).unwrap(), Stream::new(256));
+        let greeting = transmitted(&mut guard);
+        let (_, answer) = read(&mut stream, &mut node, &greeting, 99).unwrap();
+        guard.read(answer.clone().into()).unwrap();
+        guard.write(request().into()).unwrap();
+        let record = transmitted(&mut guard);
+        for is_asked in [false, true] {
+            if is_asked {
+                read(&mut stream, &mut node, &record, 99).unwrap();
+            }
+            let mut replay = Stream::new(256);
+            let (plain, again) = read(&mut replay, &mut node, &greeting, 99).unwrap();
+            assert!(plain.is_empty() && again.len() == 50 && again != answer);
+            assert!(read(&mut replay, &mut node, &record, 99).is_err());
+            assert_eq!(node.of(TRANSFER).is_some(), is_asked);
+        }
+        // The sender's own transfer goes on.
+        let says = session(&sender, 0, 256, &[7; 300]);
+        assert!(read(&mut Stream::new(256), &mut node, &says, 99).is_ok());
+    }
+}

@@ -261,3 +261,39 @@ fn the_number_is_stored_before_the_file_has_its_place() {
     let older = deliver(device(&folder), &with_manifest(b"one", 1, |_| ()), b"one").expect("a disk");
     assert_eq!(older, Verdict::Refuse(RefuseReason::Rollback, 0));
 }
+
+/// Octets that go out as they come cannot be taken back. The sender is not told that its file is there, and a command never sees
+/// the end of its input.
+#[test]
+fn a_wrong_file_that_is_handed_on_as_it_comes_is_not_reported_as_delivered() {
+    let folder = TempDir::new().expect("a folder");
+    let (got, all) = (folder.path().join("got"), folder.path().join("all"));
+    let pipe = format!("cat > {}; touch {}", got.display(), all.display());
+    for out in [None, Some("/dev/null"), Some("-")] {
+        let output = || {
+            let pipe = out.is_none().then_some(pipe.as_str());
+            Output::new(out.map(Path::new), pipe, None).expect("a folder")
+        };
+        let error = deliver(output(), &offer(b" ", 1), b"\n").expect_err("it is another");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{out:?}");
+        assert!(!all.exists(), "the command was told that this is all");
+        assert_eq!(deliver(output(), &offer(b"\n", 1), b"\n").expect("it is that"), Verdict::From(0));
+        // Nothing was announced that it could be compared with.
+        let unnamed = Offer { file: None, ..offer(b" ", 1) };
+        assert_eq!(deliver(output(), &unnamed, b"\n").expect("it is any"), Verdict::From(0));
+        assert_eq!(all.exists(), out.is_none());
+        let _ = fs::remove_file(&all);
+    }
+    assert_eq!(fs::read(&got).expect("it is there"), b"\n");
+}
+
+/// The sender has not heard that its file is there, and asks again, now with a manifest: nothing is sent, and the number counts.
+#[test]
+fn a_file_that_came_before_manifests_has_its_number_stored_when_it_is_offered_with_one() {
+    let folder = TempDir::new().expect("a folder");
+    receive(&folder, &offer(b"two", 2), b"two").expect("a disk");
+    let (one, two) = (with_manifest(b"one", 1, |_| ()), with_manifest(b"two", 2, |_| ()));
+    assert_eq!(deliver(device(&folder), &two, b"two").expect("a disk"), Verdict::From(3));
+    let older = deliver(device(&folder), &one, b"one").expect("a disk");
+    assert_eq!(older, Verdict::Refuse(RefuseReason::Rollback, 0));
+}

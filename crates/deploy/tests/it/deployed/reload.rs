@@ -110,3 +110,38 @@ fn a_node_whose_signers_are_all_revoked_does_not_start() {
     let run = command(folder.path(), &node).output().expect("the program starts");
     assert_eq!(run.status.code(), Some(2), "{}", text(&run.stderr));
 }
+
+/// The node keeps the sender, so that only the gateway can refuse it.
+#[test]
+fn a_gateway_revokes_a_sender_by_itself_at_its_start_and_by_sighup() {
+    let folder = folder(1_000);
+    let revoke = |names: &[&str]| {
+        let read = |key: &&str| fs::read_to_string(folder.path().join(key)).expect("it was made");
+        let keys = names.iter().map(read).collect::<String>();
+        fs::write(folder.path().join("revoked"), keys).expect("it can be written");
+    };
+    revoke(&["sender.pub"]);
+    let listen = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
+    let gateway = start(folder.path(), &[&listen[..], &["--revoked", "revoked"]].concat());
+    let listen = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
+    // What the gateway has refused makes way soon.
+    let node = start(folder.path(), &[&listen[..], &["--idle", "300ms"]].concat());
+    let push = || {
+        let to = ["file", "--to", &node.address, "--no-resume", "--restart", "--quiet", "--wait", "30s"];
+        let run = push(folder.path(), &to);
+        (run.status.code(), text(&run.stderr).to_owned())
+    };
+    for (round, is_revoked) in [true, false, true, false].into_iter().enumerate() {
+        if round > 0 {
+            revoke(if is_revoked { &["sender.pub"] } else { &[] });
+            gateway.signal("-HUP");
+            gateway.says("gateway: keys");
+        }
+        let (code, said) = push();
+        assert_eq!(code, Some(i32::from(is_revoked)), "round {round}: {said}");
+        assert_eq!(folder.path().join("got").exists(), round > 0);
+        if is_revoked {
+            gateway.says("reset");
+        }
+    }
+}
