@@ -125,6 +125,7 @@ impl Schedule {
                 length: 1 << 20,
                 plan: Plan::Stripe,
                 file: None,
+                copy: false,
                 manifest: None,
             };
             near.write(encoded(&Message::Request(request))).expect("it may write");

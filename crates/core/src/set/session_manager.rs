@@ -11,7 +11,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
+use anabranch_wire::set::{
+    Accept, Ack, Decoder, Gateway, Join, MAX_COPY, Plan, RefuseReason, SetAckStatus, TransferId,
+};
 use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
@@ -27,9 +29,6 @@ use crate::time::{Duration, Instant};
 
 /// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
-/// Octets that fit one segment of most wired paths.
-const ONE_SEGMENT: u64 = 1200;
-
 /// Why a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -187,6 +186,8 @@ pub struct Sender {
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
+    /// The control stream on which a copy of the file follows the accepted request, while the node may acknowledge it.
+    copy: Option<(StreamId, Decoder)>,
     /// The node has said that it is busy.
     busy: Option<Busy>,
     /// When something was last delivered, as far as we know.
@@ -241,6 +242,7 @@ impl Sender {
             buffer: 0,
             next_stream: 0,
             effects: VecDeque::new(),
+            copy: None,
             progress: now,
             patience: Instant::FAR_FUTURE,
             request_time: Duration::ZERO,
@@ -279,6 +281,9 @@ impl Sender {
         if self.control_stream() == Some(stream) {
             self.handle_control(now, event);
             return;
+        }
+        if self.copy.as_ref().is_some_and(|(copy, _)| *copy == stream) {
+            return self.handle_copy(now, event);
         }
         let Some(index) = self.sessions.iter().position(|s| s.stream == stream) else { return };
         for notice in self.sessions[index].handle_stream(now, event, &mut self.effects) {
@@ -531,7 +536,7 @@ impl Sender {
 
     /// One session can take all that is left at once: others can only carry copies, so no call waits for another.
     fn is_nearly_given(&self) -> bool {
-        self.unassigned.is_empty() || self.length() <= ONE_SEGMENT
+        self.unassigned.is_empty() || self.length() <= MAX_COPY
     }
 
     /// The last call keeps the next one waiting.

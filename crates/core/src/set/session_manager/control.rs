@@ -3,12 +3,13 @@
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION,
+    self as wire, Ack, Decoder, Item, Layout, MAX_COPY, Message, PaperAddresses, Plan, Refuse, RefuseReason,
+    Request, VERSION,
 };
 
 use bytes::Bytes;
 
-use super::{Failure, Outcome, Phase, Sender};
+use super::{Failure, Outcome, Phase, Reinjection, Sender, Start};
 use crate::set::stream::{Effect, Leg, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ pub(super) struct Control {
     backlog: u32,
     /// What the node has said on this stream that it has already.
     has: Option<Ack>,
+    /// A copy of the file is to follow the request.
+    copy_due: bool,
 }
 
 /// A node that is busy.
@@ -39,7 +42,8 @@ pub(super) struct Busy {
 impl Control {
     /// No try yet.
     pub(super) fn idle(now: Instant) -> Self {
-        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0, has: None }
+        let (decoder, copy_due) = (Decoder::new(), false);
+        Self { stream: None, decoder, tries: 0, deadline: now, backlog: 0, has: None, copy_due }
     }
 }
 
@@ -96,19 +100,72 @@ impl Sender {
         }
     }
 
+    /// What has come on the control stream and was not read.
+    fn take_decoder(&mut self) -> Option<Decoder> {
+        self.control_mut().map(|control| core::mem::take(&mut control.decoder))
+    }
+
     fn send_request(&mut self) {
         let Some(stream) = self.control_stream() else { return };
         let mut octets = Vec::with_capacity(128 + self.manifest.as_ref().map_or(0, Bytes::len));
+        let copy = self.brings_copy();
         let request = Request {
             version: VERSION,
             transfer: self.transfer,
             length: self.length(),
             plan: self.config.plan,
+            copy,
             file: self.config.file,
             manifest: self.manifest.clone(),
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+        // In one segment with the request, a longer copy would hold up the answer on a slow link: it is written when the request is
+        // on its way.
+        if copy && self.length() <= SHORT_COPY {
+            self.send_copy();
+        } else if let Some(control) = self.control_mut() {
+            control.copy_due = copy;
+        }
+    }
+
+    /// Writes the copy of a small file behind its request.
+    fn send_copy(&mut self) {
+        let Some(stream) = self.control_stream() else { return };
+        let mut header = Vec::with_capacity(24);
+        let nowhere = PaperAddresses { intermediate: self.node, last: self.node };
+        wire::data_header(Layout::Compact, &nowhere, 0, 0, self.length(), &mut header);
+        self.effects.push_back(Effect::Write { stream, octets: header.into() });
+        self.effects.push_back(self.file.part(0, self.length()).write(stream));
+    }
+
+    /// Whether a copy of the file follows the request: a small file is there a round trip before the first session is open.
+    /// Nodes of versions before copies reset the stream, so the next try brings none.
+    fn brings_copy(&self) -> bool {
+        self.config.plan == Plan::Stripe
+            && self.config.start == Start::Early
+            && self.config.reinjection == Reinjection::On
+            && (1..=MAX_COPY).contains(&self.length())
+            && self.busy.is_none()
+            && self.control().is_some_and(|control| control.tries == 1)
+    }
+
+    /// The node may acknowledge the copy on the stream of the request that it has accepted.
+    pub(super) fn handle_copy(&mut self, now: Instant, event: StreamEvent) {
+        let Some((_, decoder)) = &mut self.copy else { return };
+        match event {
+            StreamEvent::Data(octets) => decoder.push(octets),
+            StreamEvent::Opened => {}
+            StreamEvent::Ended | StreamEvent::Closed(_) => self.copy = None,
+        }
+        while let Some((_, decoder)) = &mut self.copy {
+            match decoder.next_item() {
+                Ok(None) => return,
+                Ok(Some(Item::Message(Message::Ack(ack)))) if !self.is_over() => self.acknowledge(now, &ack),
+                // What it says otherwise, it says on the sessions too.
+                Ok(Some(_)) | Err(_) => self.copy = None,
+            }
+        }
     }
 
     fn read_control(&mut self, now: Instant) {
@@ -124,7 +181,9 @@ impl Sender {
                     self.request_time = now.saturating_since(self.request_started);
                     let has = self.control_mut().and_then(|control| control.has.take());
                     self.hang_up();
+                    self.copy = self.control_stream().filter(|_| self.brings_copy()).zip(self.take_decoder());
                     self.start_sessions(now, accept, &has.unwrap_or_default());
+                    self.handle_copy(now, StreamEvent::Opened);
                 }
                 Message::Refuse(refuse) if requesting || refuse.reason.is_final() => {
                     self.handle_refusal(now, refuse);
@@ -150,6 +209,11 @@ impl Sender {
 
     fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
         match refuse.reason {
+            // Behind a copy there is no place for the plain file.
+            RefuseReason::NoStriping if self.brings_copy() => {
+                self.hang_up();
+                return self.dial_control(now);
+            }
             RefuseReason::NoStriping => {}
             RefuseReason::Busy => return self.wait_for_turn(now),
             RefuseReason::Unfinished => return self.fail(Failure::Unfinished(refuse.delivered)),
@@ -178,8 +242,9 @@ impl Sender {
         let rest = self.file.part(refuse.delivered, self.length());
         let deadline = Instant::FAR_FUTURE;
         let backlog = u32::MAX;
-        self.phase =
-            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog, has: None });
+        let control =
+            Control { decoder, deadline, backlog, tries, stream: Some(stream), ..Control::idle(now) };
+        self.phase = Phase::Plain(control);
         if rest.length() > 0 {
             self.effects.push_back(rest.write(stream));
         }
@@ -235,6 +300,9 @@ impl Sender {
     }
 
     pub(super) fn handle_control_timeout(&mut self, now: Instant) {
+        if self.control_mut().is_some_and(|control| core::mem::take(&mut control.copy_due)) {
+            self.send_copy();
+        }
         let Some(control) = self.control() else { return };
         if control.deadline > now {
             return;
@@ -246,7 +314,7 @@ impl Sender {
     }
 
     pub(super) fn control_timeout(&self) -> Option<Instant> {
-        self.control().map(|c| c.deadline)
+        self.control().map(|c| if c.copy_due { Instant::ZERO } else { c.deadline })
     }
 }
 
@@ -255,6 +323,8 @@ pub(super) fn ack_end(ack: &Ack) -> u64 {
     ack.held.last().map_or(ack.delivered, |range| range.end)
 }
 
+/// Copies up to this many octets share a segment with the request.
+const SHORT_COPY: u64 = 128;
 /// How long a node that is busy is left alone, at first and at most. A free node keeps its first place longer than that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
