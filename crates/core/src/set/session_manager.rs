@@ -12,13 +12,13 @@ use alloc::vec::Vec;
 use core::net::SocketAddr;
 
 use anabranch_wire::set::{
-    Accept, Ack, Decoder, Gateway, Join, MAX_COPY, Plan, RefuseReason, SetAckStatus, TransferId,
+    Accept, Ack, Gateway, Join, MAX_COPY, Plan, RefuseReason, SetAckStatus, TransferId,
 };
 use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
-use self::control::{Busy, Control, ack_end};
+use self::control::{Busy, Control, Copy, ack_end};
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
@@ -186,8 +186,8 @@ pub struct Sender {
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
-    /// The control stream on which a copy of the file follows the accepted request, while the node may acknowledge it.
-    copy: Option<(StreamId, Decoder)>,
+    /// The copy of the file behind the accepted request, while the node may acknowledge it.
+    copy: Option<Copy>,
     /// The node has said that it is busy.
     busy: Option<Busy>,
     /// When something was last delivered, as far as we know.
@@ -282,7 +282,7 @@ impl Sender {
             self.handle_control(now, event);
             return;
         }
-        if self.copy.as_ref().is_some_and(|(copy, _)| *copy == stream) {
+        if self.copy.as_ref().is_some_and(|copy| copy.stream == stream) {
             return self.handle_copy(now, event);
         }
         let Some(index) = self.sessions.iter().position(|s| s.stream == stream) else { return };
@@ -299,6 +299,8 @@ impl Sender {
     pub fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
         if self.control_stream() == Some(stream) {
             self.handle_control_status(now, status);
+        } else if self.copy.as_ref().is_some_and(|copy| copy.stream == stream) {
+            self.handle_copy_status(now, status);
         } else if let Some(session) = self.sessions.iter_mut().find(|s| s.stream == stream) {
             let before = session.status.in_flight.saturating_add(session.status.unsent);
             // A plain split connection has no acknowledgements of its own; TCP's are all there is.
@@ -323,11 +325,7 @@ impl Sender {
             self.call_next(now);
         }
         if !self.is_over() && now >= self.stall_deadline() {
-            self.fail(if self.delivered == 0 && self.sessions.is_empty() {
-                Failure::NodeUnreachable
-            } else {
-                Failure::Stalled
-            });
+            self.stall(now);
         }
         self.stale = true;
     }
@@ -416,6 +414,20 @@ impl Sender {
         matches!(self.phase, Phase::Ended(_))
     }
 
+    /// Nothing was delivered for too long. If only a copy behind the request was left, that is not what the transfer failed of.
+    fn stall(&mut self, now: Instant) {
+        let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
+        let lacks = none_alive && self.waiting.is_empty() && self.again.is_empty();
+        if matches!(self.phase, Phase::Sessions) && lacks && self.copy.is_some() {
+            self.drop_copy();
+            self.lack_room(now);
+        } else if self.delivered == 0 && self.sessions.is_empty() {
+            self.fail(Failure::NodeUnreachable);
+        } else {
+            self.fail(Failure::Stalled);
+        }
+    }
+
     fn stall_deadline(&self) -> Instant {
         if self.waits_for_room() {
             return Instant::FAR_FUTURE;
@@ -489,23 +501,19 @@ impl Sender {
         };
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
         let chosen = gateways::select(&table, count.min(MAX_SESSIONS));
-        if chosen.is_empty() {
-            self.fail(Failure::NoGateway);
-        } else {
-            self.selected = chosen.len();
-            // Whoever was not selected is better than nobody, once all selected are lost.
-            let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
-            self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
-            self.waiting = chosen.into();
-            self.call_next(now);
-        }
+        self.selected = chosen.len();
+        // Whoever was not selected is better than nobody, once all selected are lost.
+        let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
+        self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
+        self.waiting = chosen.into();
+        self.call_next(now);
         self.stale = true;
     }
 
     /// Calls the next gateway if the last call has been answered or patience has run out; one that was not selected only when no
     /// session is left.
     fn call_next(&mut self, now: Instant) {
-        if self.is_calling() && now < self.patience {
+        if self.awaits_copy(now) || self.is_calling() && now < self.patience {
             return;
         }
         let at_once = match self.config.open {
@@ -611,6 +619,9 @@ impl Sender {
         if !matches!(self.phase, Phase::Sessions) {
             return None;
         }
+        if let Some(until) = self.copy_timeout() {
+            return Some(until);
+        }
         let alive = self.sessions.iter().any(TcpManager::is_alive);
         let again =
             self.again.iter().filter(|again| !alive || self.probes(again)).map(|again| again.at).min();
@@ -697,6 +708,7 @@ impl Sender {
             }
         }
         self.end_control(outcome);
+        self.drop_copy();
         self.waiting.clear();
         self.again.clear();
         self.congestion = Congestion::default();

@@ -209,9 +209,15 @@ impl Receiver {
         }
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
         self.send(stream, &Message::Accept(accept));
-        let takes_copy = request.copy && self.config.copy > 0;
-        let next = if takes_copy { Role::Copy(Decoder::of_node()) } else { Role::Ending };
-        self.set_role(stream, next);
+        if !request.copy {
+            return self.set_role(stream, Role::Ending);
+        }
+        if self.config.copy > 0 {
+            return self.set_role(stream, Role::Copy(Decoder::of_node()));
+        }
+        // The sender need not wait for an acknowledgement that will not come.
+        self.effects.push_back(Effect::Shutdown { stream });
+        self.set_role(stream, Role::Ending);
     }
 
     /// A new transfer: whatever was before has made way.
