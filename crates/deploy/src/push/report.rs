@@ -146,6 +146,9 @@ impl fmt::Display for Report {
                 "gateway", "octets", "share", "ack after", "resent"
             )?;
         }
+        if self.gateways.is_empty() && self.latency_s.is_some() && self.resumed_from < self.bytes {
+            writeln!(f, "no session was opened: the file went from the sender to the node")?;
+        }
         let carried: u64 = self.gateways.iter().map(|g| g.bytes).sum();
         for gateway in &self.gateways {
             let share = (gateway.bytes * 100).checked_div(carried).unwrap_or(0);
