@@ -364,7 +364,7 @@ impl Sender {
         }
     }
 
-    /// A connection is open over which the file can travel.
+    /// A connection is open over which the file can travel, or the file was delivered without one.
     pub fn is_established(&self) -> bool {
         match self.phase {
             Phase::Requesting(_) => false,

@@ -26,7 +26,7 @@ pub struct Report {
     pub network: String,
     /// From the request until the last octet was delivered in order.
     pub latency_s: Option<f64>,
-    /// From the request until the first session was open.
+    /// From the request until the first session was open, or the file was delivered without one.
     pub establishment_s: Option<f64>,
     /// Bytes that were carried, over the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
