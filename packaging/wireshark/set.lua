@@ -213,10 +213,15 @@ local read = {}
 
 read[REQUEST] = function(r, flags)
     -- Bit 2: the identity of the file follows the length. Bit 3: a manifest does, behind it.
-    local plan = r:plan(flags % 4)
+    -- Plan 3: SET sessions, and the file follows on this stream.
+    local copy = flags % 4 == 3
+    local plan = r:plan(copy and 0 or flags % 4)
     r:uint(f.version, 1)
     r:take(f.transfer, 8)
     local length = r:varint(f.length)
+    if copy and tonumber(tostring(length)) > 1200 then
+        r:bad("length of a copy")
+    end
     if flags % 8 >= 4 then
         local options = r:uint(f.options, 1)
         if options >= 4 then
@@ -238,7 +243,7 @@ read[REQUEST] = function(r, flags)
         end
         r:take(f.manifest, octets)
     end
-    return string.format("%s octets, %s", tostring(length), plan)
+    return string.format("%s octets, %s%s", tostring(length), plan, copy and ", copy follows" or "")
 end
 
 read[ACCEPT] = function(r, rows)

@@ -193,6 +193,8 @@ impl Sizes {
             idle,
             manifest: self.manifest.unwrap_or(0).into(),
             manifests: 1,
+            // A copy that waits for the owner would take memory for each byte: sessions bring the file.
+            copy: 0,
             ..default
         }
     }

@@ -17,7 +17,7 @@ mod varint;
 pub use decode::{DecodeError, Decoder, Item, MAX_NODE_HEADER, transfer_of_request};
 pub use encode::{data_header, encode};
 pub use message::{
-    Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS,
-    MAX_RANGES, Message, Neighbour, PaperAddresses, Plan, Range, Refuse, RefuseReason, Request, SetAck,
-    SetAckStatus, SetSyn, TransferId, VERSION,
+    Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_COPY, MAX_GATEWAYS, MAX_MANIFEST,
+    MAX_NEIGHBOURS, MAX_RANGES, Message, Neighbour, PaperAddresses, Plan, Range, Refuse, RefuseReason,
+    Request, SetAck, SetAckStatus, SetSyn, TransferId, VERSION,
 };

@@ -79,6 +79,7 @@ impl World {
             length: 1 << 20,
             plan: Plan::Stripe,
             file: None,
+            copy: false,
             manifest: None,
         };
         a.write(encoded(&Message::Request(request))).expect("it may write");

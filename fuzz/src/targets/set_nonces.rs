@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_secure::{Acquaintance, Guard, NodeKeys, SenderKeys, SharedKey, WhoMay};
-use anabranch_wire::set::{Join, Message, Plan, Request, SetSyn, TransferId, VERSION};
+use anabranch_wire::set::{Join, MAX_COPY, Message, Plan, Request, SetSyn, TransferId, VERSION};
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 
@@ -65,7 +65,7 @@ impl Schedule {
     fn run(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         while !octets.is_empty() {
             match octets.int_in_range(0..=9)? {
-                0 => self.greet(octets)?,
+                0 => self.greet(octets, probe)?,
                 1..=3 => self.begin(octets, probe)?,
                 4 => self.write(octets)?,
                 5..=7 => self.lead(octets, probe)?,
@@ -111,26 +111,36 @@ impl Schedule {
         Ok(())
     }
 
-    /// A handshake with the node, and perhaps a request.
-    fn greet(&mut self, octets: &mut Unstructured<'_>) -> Result<()> {
+    /// A handshake with the node, and perhaps a request, with a copy of the file behind it or without.
+    fn greet(&mut self, octets: &mut Unstructured<'_>, probe: &mut Probe) -> Result<()> {
         let sender = Arc::clone(octets.choose(&self.senders)?);
         let mut near = Guard::control(&sender).expect("the keys are keys");
         let mut far = Guard::node(&self.node);
         far.read(sent(&mut near)).expect("it holds");
         near.read(sent(&mut far)).expect("it holds");
         if octets.ratio(3, 4)? {
+            let copy = octets.arbitrary()?;
             let request = Request {
                 version: VERSION,
                 transfer: TransferId(TRANSFER.0 + u64::from(Arc::ptr_eq(&sender, &self.senders[1]))),
-                length: 1 << 20,
+                length: if copy { MAX_COPY } else { 1 << 20 },
                 plan: Plan::Stripe,
                 file: None,
+                copy,
                 manifest: None,
             };
             near.write(encoded(&Message::Request(request))).expect("it may write");
-            let said = sent(&mut near);
-            self.check(&said);
-            assert!(far.read(said).expect("it holds").is_some());
+            if !copy || octets.arbitrary()? {
+                let said = sent(&mut near);
+                self.check(&said);
+                assert!(far.read(said).expect("it holds").is_some());
+            }
+            if copy {
+                // In the record of the request, or in records of its own.
+                let said = self.seal(&mut near, vec![0; MAX_COPY as usize]);
+                assert!(far.read(said).expect("it holds").is_some());
+                probe.reach("a copy behind a request");
+            }
         }
         self.controls.extend([near, far]);
         Ok(())

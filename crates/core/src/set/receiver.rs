@@ -12,8 +12,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_RANGES, Message, Plan, RefuseReason, Request,
-    TransferId,
+    self as wire, Ack, Decoder, Gateway, Item, Join, MAX_COPY, MAX_RANGES, Message, Plan, RefuseReason,
+    Request, TransferId,
 };
 use bytes::Bytes;
 
@@ -25,6 +25,8 @@ use super::buffers::{self, Quality, Rivals, ShareConfig, Sharing};
 use super::stream::{Effect, StreamEvent, StreamId};
 use crate::time::{Duration, Instant};
 
+/// The longest header of a chunk, in octets, with room to spare: a copy may come in several.
+const MOST_HEADER: usize = 32;
 /// A session is young for that many times [`ReceiverConfig::ack_every`].
 const YOUNG: u64 = 4;
 
@@ -76,6 +78,9 @@ pub struct ReceiverConfig {
     /// Octets of a manifest that a request may have: each connection may take this much more memory. A request with a longer one
     /// is refused with [`RefuseReason::LongManifest`].
     pub manifest: usize,
+    /// Octets of a file behind its request that the node holds while its owner is asked; what is longer is ignored. With 0 the node
+    /// takes no copy on a control stream.
+    pub copy: usize,
     /// Connections that may hold a part of a manifest at the same time. One more resets the connection that began first.
     pub manifests: usize,
 }
@@ -103,6 +108,7 @@ impl Default for ReceiverConfig {
             idle: Duration::from_secs(60),
             manifest: 0,
             manifests: usize::MAX,
+            copy: MAX_COPY as usize + 2 * MOST_HEADER,
         }
     }
 }
@@ -133,6 +139,8 @@ enum Role {
     Fresh(Decoder),
     /// A request that waits for the owner's answer.
     Asking,
+    /// A copy of the whole file that follows an accepted request.
+    Copy(Decoder),
     /// A SET session.
     Session(Session),
     /// The rest of the file as plain octets, from here on.
@@ -288,7 +296,7 @@ impl Receiver {
     /// [`ReceiverConfig::idle`].
     pub fn lost_at(&self) -> Option<Instant> {
         let transfer = self.transfer.as_ref().filter(|t| !t.reorder.is_complete())?;
-        let is_open = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
+        let is_open = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         (!self.streams.values().any(is_open)).then(|| transfer.news + self.config.idle)
     }
 
@@ -312,15 +320,18 @@ impl Receiver {
     fn ack_times(&self) -> impl Iterator<Item = (StreamId, Instant)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
-            Role::Fresh(_) | Role::Asking | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_) | Role::Asking | Role::Copy(_) | Role::Plain { .. } | Role::Ending => None,
         })
     }
 
     fn read(&mut self, now: Instant, stream: StreamId, octets: Bytes) {
         match self.streams.get_mut(&stream) {
             None | Some(Role::Ending) => {}
-            // Nobody speaks before there is an answer.
-            Some(Role::Asking) => self.reject(stream),
+            Some(Role::Asking) => self.hold_copy(stream, &octets),
+            Some(Role::Copy(decoder)) => {
+                decoder.push(octets);
+                self.read_copy(now, stream);
+            }
             Some(Role::Plain { at }) => {
                 let start = *at;
                 *at += octets.len() as u64;
@@ -335,7 +346,11 @@ impl Receiver {
                         self.refuse(stream, RefuseReason::LongManifest, Role::Ending);
                     }
                     Ok(Some(Item::Message(Message::Request(request)))) => {
-                        self.handle_request(now, stream, request)
+                        let behind = core::mem::take(decoder).into_rest();
+                        self.handle_request(now, stream, request);
+                        if !behind.is_empty() {
+                            self.read(now, stream, behind);
+                        }
                     }
                     Ok(Some(Item::Message(Message::Join(join)))) => self.handle_join(now, stream, join),
                     Ok(Some(_)) | Err(_) => self.reject(stream),
@@ -420,6 +435,27 @@ impl Receiver {
         self.consider_ack(now, stream);
     }
 
+    /// A copy on a control stream is not a session: it has no share of the buffer, and it is acknowledged when the file is complete.
+    fn read_copy(&mut self, now: Instant, stream: StreamId) {
+        loop {
+            let Some(Role::Copy(decoder)) = self.streams.get_mut(&stream) else { return };
+            match decoder.next_item() {
+                Ok(None) => break,
+                Ok(Some(Item::Data { offset, octets })) => {
+                    if !self.store(now, offset, octets) {
+                        return self.reject(stream);
+                    }
+                }
+                Ok(Some(_)) | Err(_) => return self.reject(stream),
+            }
+        }
+        if self.is_complete() {
+            self.acknowledge(stream);
+            self.set_role(stream, Role::Ending);
+            self.acknowledge_sessions();
+        }
+    }
+
     /// Puts octets in their place; false if they cannot be. What was read at once may be more than the buffer holds:
     /// what is in order leaves it before the rest comes in.
     fn store(&mut self, now: Instant, offset: u64, mut octets: Bytes) -> bool {
@@ -461,9 +497,7 @@ impl Receiver {
 
     fn consider_ack(&mut self, now: Instant, stream: StreamId) {
         if self.is_complete() {
-            // Whichever way is quickest: the sender shall know.
-            let sessions: Vec<StreamId> = self.sessions().map(|(stream, _)| stream).collect();
-            return sessions.into_iter().for_each(|stream| self.acknowledge(stream));
+            return self.acknowledge_sessions();
         }
         // Half of a small buffer: the sender waits for room while an acknowledgement does.
         let every = u64::from(self.config.ack_every.min(self.config.buffer / 2));
@@ -477,6 +511,12 @@ impl Receiver {
         } else if whole {
             session.ack_due = session.ack_due.or(Some(now + delay));
         }
+    }
+
+    /// The file is complete. Whichever way is quickest: the sender shall know.
+    fn acknowledge_sessions(&mut self) {
+        let sessions: Vec<StreamId> = self.sessions().map(|(stream, _)| stream).collect();
+        sessions.into_iter().for_each(|stream| self.acknowledge(stream));
     }
 
     fn acknowledge(&mut self, stream: StreamId) {
@@ -525,7 +565,7 @@ impl Receiver {
     fn sessions(&self) -> impl Iterator<Item = (StreamId, &Session)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => Some((*stream, session)),
-            Role::Fresh(_) | Role::Asking | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_) | Role::Asking | Role::Copy(_) | Role::Plain { .. } | Role::Ending => None,
         })
     }
 

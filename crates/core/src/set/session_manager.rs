@@ -11,12 +11,14 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use anabranch_wire::set::{Accept, Ack, Gateway, Join, Plan, RefuseReason, SetAckStatus, TransferId};
+use anabranch_wire::set::{
+    Accept, Ack, Gateway, Join, MAX_COPY, Plan, RefuseReason, SetAckStatus, TransferId,
+};
 use bytes::Bytes;
 
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
-use self::control::{Busy, Control, ack_end};
+use self::control::{Busy, Control, Copy, ack_end};
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
@@ -27,9 +29,6 @@ use crate::time::{Duration, Instant};
 
 /// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
-/// Octets that fit one segment of most wired paths.
-const ONE_SEGMENT: u64 = 1200;
-
 /// Why a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -187,6 +186,8 @@ pub struct Sender {
     buffer: u64,
     next_stream: u32,
     effects: VecDeque<Effect>,
+    /// The copy of the file behind the accepted request, while the node may acknowledge it.
+    copy: Option<Copy>,
     /// The node has said that it is busy.
     busy: Option<Busy>,
     /// When something was last delivered, as far as we know.
@@ -241,6 +242,7 @@ impl Sender {
             buffer: 0,
             next_stream: 0,
             effects: VecDeque::new(),
+            copy: None,
             progress: now,
             patience: Instant::FAR_FUTURE,
             request_time: Duration::ZERO,
@@ -280,6 +282,9 @@ impl Sender {
             self.handle_control(now, event);
             return;
         }
+        if self.copy.as_ref().is_some_and(|copy| copy.stream == stream) {
+            return self.handle_copy(now, event);
+        }
         let Some(index) = self.sessions.iter().position(|s| s.stream == stream) else { return };
         for notice in self.sessions[index].handle_stream(now, event, &mut self.effects) {
             self.handle_notice(now, index, notice);
@@ -294,6 +299,8 @@ impl Sender {
     pub fn handle_status(&mut self, now: Instant, stream: StreamId, status: StreamStatus) {
         if self.control_stream() == Some(stream) {
             self.handle_control_status(now, status);
+        } else if self.copy.as_ref().is_some_and(|copy| copy.stream == stream) {
+            self.handle_copy_status(now, status);
         } else if let Some(session) = self.sessions.iter_mut().find(|s| s.stream == stream) {
             let before = session.status.in_flight.saturating_add(session.status.unsent);
             // A plain split connection has no acknowledgements of its own; TCP's are all there is.
@@ -318,11 +325,7 @@ impl Sender {
             self.call_next(now);
         }
         if !self.is_over() && now >= self.stall_deadline() {
-            self.fail(if self.delivered == 0 && self.sessions.is_empty() {
-                Failure::NodeUnreachable
-            } else {
-                Failure::Stalled
-            });
+            self.stall(now);
         }
         self.stale = true;
     }
@@ -361,7 +364,7 @@ impl Sender {
         }
     }
 
-    /// A connection is open over which the file can travel.
+    /// A connection is open over which the file can travel, or the file was delivered without one.
     pub fn is_established(&self) -> bool {
         match self.phase {
             Phase::Requesting(_) => false,
@@ -409,6 +412,20 @@ impl Sender {
 
     fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Ended(_))
+    }
+
+    /// Nothing was delivered for too long. If only a copy behind the request was left, that is not what the transfer failed of.
+    fn stall(&mut self, now: Instant) {
+        let none_alive = !self.sessions.iter().any(TcpManager::is_alive);
+        let lacks = none_alive && self.waiting.is_empty() && self.again.is_empty();
+        if matches!(self.phase, Phase::Sessions) && lacks && self.copy.is_some() {
+            self.drop_copy();
+            self.lack_room(now);
+        } else if self.delivered == 0 && self.sessions.is_empty() {
+            self.fail(Failure::NodeUnreachable);
+        } else {
+            self.fail(Failure::Stalled);
+        }
     }
 
     fn stall_deadline(&self) -> Instant {
@@ -484,23 +501,19 @@ impl Sender {
         };
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
         let chosen = gateways::select(&table, count.min(MAX_SESSIONS));
-        if chosen.is_empty() {
-            self.fail(Failure::NoGateway);
-        } else {
-            self.selected = chosen.len();
-            // Whoever was not selected is better than nobody, once all selected are lost.
-            let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
-            self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
-            self.waiting = chosen.into();
-            self.call_next(now);
-        }
+        self.selected = chosen.len();
+        // Whoever was not selected is better than nobody, once all selected are lost.
+        let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
+        self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
+        self.waiting = chosen.into();
+        self.call_next(now);
         self.stale = true;
     }
 
     /// Calls the next gateway if the last call has been answered or patience has run out; one that was not selected only when no
     /// session is left.
     fn call_next(&mut self, now: Instant) {
-        if self.is_calling() && now < self.patience {
+        if self.awaits_copy(now) || self.is_calling() && now < self.patience {
             return;
         }
         let at_once = match self.config.open {
@@ -531,7 +544,7 @@ impl Sender {
 
     /// One session can take all that is left at once: others can only carry copies, so no call waits for another.
     fn is_nearly_given(&self) -> bool {
-        self.unassigned.is_empty() || self.length() <= ONE_SEGMENT
+        self.unassigned.is_empty() || self.length() <= MAX_COPY
     }
 
     /// The last call keeps the next one waiting.
@@ -605,6 +618,9 @@ impl Sender {
     fn call_timeout(&self) -> Option<Instant> {
         if !matches!(self.phase, Phase::Sessions) {
             return None;
+        }
+        if let Some(until) = self.copy_timeout() {
+            return Some(until);
         }
         let alive = self.sessions.iter().any(TcpManager::is_alive);
         let again =
@@ -692,6 +708,7 @@ impl Sender {
             }
         }
         self.end_control(outcome);
+        self.drop_copy();
         self.waiting.clear();
         self.again.clear();
         self.congestion = Congestion::default();

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod congestion;
+mod copies;
 mod faults;
 mod numbers;
 mod relay;

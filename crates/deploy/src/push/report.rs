@@ -26,7 +26,7 @@ pub struct Report {
     pub network: String,
     /// From the request until the last octet was delivered in order.
     pub latency_s: Option<f64>,
-    /// From the request until the first session was open.
+    /// From the request until the first session was open, or the file was delivered without one.
     pub establishment_s: Option<f64>,
     /// Bytes that were carried, over the latency, in bit/s.
     pub goodput_bit_per_s: Option<f64>,
@@ -145,6 +145,9 @@ impl fmt::Display for Report {
                 "\n{:<width$} {:>10} {:>7} {:>10} {:>7}  state",
                 "gateway", "octets", "share", "ack after", "resent"
             )?;
+        }
+        if self.gateways.is_empty() && self.latency_s.is_some() && self.resumed_from < self.bytes {
+            writeln!(f, "no session was opened: the file went from the sender to the node")?;
         }
         let carried: u64 = self.gateways.iter().map(|g| g.bytes).sum();
         for gateway in &self.gateways {

@@ -285,7 +285,8 @@ fn of_two_senders_at_once_the_first_delivers() {
 fn forged_push(node: &str, length: u64, digest: [u8; 32], octets: &[u8]) {
     let transfer = TransferId(7);
     let file = Some(FileIdentity { digest, signature: None, discard: false });
-    let request = Request { version: VERSION, transfer, length, plan: Plan::Stripe, file, manifest: None };
+    let request =
+        Request { version: VERSION, transfer, length, plan: Plan::Stripe, file, copy: false, manifest: None };
     let mut says = Vec::new();
     wire::encode(&Message::Request(request), &mut says);
     let mut control = TcpStream::connect(node).expect("it listens");

@@ -138,6 +138,7 @@ impl Say {
                     length: *length,
                     plan: *plan,
                     file,
+                    copy: false,
                     manifest: None,
                 };
                 wire::encode(&Message::Request(request), &mut out);

@@ -63,7 +63,7 @@ fn request(transfer: u64, manifest: Option<Vec<u8>>) -> Vec<u8> {
     let manifest = manifest.map(Into::into);
     let (transfer, length, plan) = (TransferId(transfer), FILE.len() as u64, Plan::Stripe);
     let mut octets = Vec::new();
-    let request = Request { version: VERSION, transfer, length, plan, file, manifest };
+    let request = Request { version: VERSION, transfer, length, plan, file, copy: false, manifest };
     wire::encode(&Message::Request(request), &mut octets);
     octets
 }

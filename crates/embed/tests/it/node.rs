@@ -24,7 +24,8 @@ fn request(transfer: u64, length: u64, digest: Option<[u8; 32]>) -> Vec<u8> {
     let mut octets = Vec::new();
     let file = digest.map(|digest| FileIdentity { digest, signature: None, discard: false });
     let transfer = TransferId(transfer);
-    let request = Request { version: VERSION, transfer, length, plan: Plan::Stripe, file, manifest: None };
+    let request =
+        Request { version: VERSION, transfer, length, plan: Plan::Stripe, file, copy: false, manifest: None };
     wire::encode(&Message::Request(request), &mut octets);
     octets
 }

@@ -61,7 +61,15 @@ fn request(transfer: TransferId, manifest: Option<Bytes>) -> Message {
     let file =
         FileIdentity { digest: Sha256::digest(file()).into(), signature: Some([9; 64]), discard: false };
     let (length, plan) = (LENGTH as u64, Plan::Stripe);
-    Message::Request(Request { version: VERSION, transfer, length, plan, file: Some(file), manifest })
+    Message::Request(Request {
+        version: VERSION,
+        transfer,
+        length,
+        plan,
+        file: Some(file),
+        copy: false,
+        manifest,
+    })
 }
 
 /// What honest senders say to the node of `tests/hostile.c`: the public keys of a sender and of a signer; then, for each way of knowing

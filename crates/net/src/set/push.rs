@@ -173,7 +173,7 @@ impl Push {
         self.finished.filter(|_| delivered).map(|at| at.saturating_since(self.started))
     }
 
-    /// From the beginning until the first session was open; `None` if none ever was.
+    /// From the beginning until the first session was open, or the file was delivered without one; `None` if neither happened.
     pub fn establishment(&self) -> Option<Duration> {
         self.established.map(|at| at.saturating_since(self.started))
     }

@@ -45,6 +45,7 @@ fn request() -> Bytes {
         length: 129_000,
         plan: Plan::Stripe,
         file: None,
+        copy: false,
         manifest: None,
     }))
 }
@@ -422,6 +423,7 @@ fn ask(sender: &Arc<SenderKeys>, node: &Arc<NodeKeys>, transfer: TransferId) -> 
         length: 129_000,
         plan: Plan::Stripe,
         file: None,
+        copy: false,
         manifest: None,
     };
     a.write(octets(&Message::Request(request))).unwrap();

@@ -57,6 +57,7 @@ fn request() -> Vec<u8> {
         length: 9,
         plan,
         file: None,
+        copy: false,
         manifest: None,
     }))
 }
@@ -201,6 +202,7 @@ fn a_request_with_a_manifest_comes_in_several_records() {
             length: 9,
             plan: Plan::Stripe,
             file: Some(file),
+            copy: false,
             manifest: Some(vec![3; octets].into()),
         };
         encode(&Message::Request(request), &mut says);

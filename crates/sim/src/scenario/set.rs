@@ -29,7 +29,7 @@ pub enum LayoutName {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StartName {
-    /// At once, on the first session.
+    /// At once, on the first session. A file of at most 1200 octets follows the request, and needs no session.
     Early,
     /// After the SETACK, as in the paper.
     AfterSetack,

@@ -7,8 +7,9 @@ use bytes::Bytes;
 
 use super::message::{
     Accept, Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join,
-    MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, Range,
-    Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId, kind,
+    MAX_COPY, MAX_MANIFEST, Message, Neighbour, PAPER_HEADER, Plan, REQUEST_COPY, REQUEST_HAS_FILE,
+    REQUEST_HAS_MANIFEST, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId,
+    kind,
 };
 use super::varint;
 
@@ -312,16 +313,22 @@ fn unwrap_sequence(sequence: u32, expected: u64) -> u64 {
 }
 
 fn request(cursor: &mut Cursor<'_>, flags: u8, longest: usize) -> Result<Header, Stop> {
-    let plan = Plan::from_code(flags & !(REQUEST_HAS_FILE | REQUEST_HAS_MANIFEST));
-    let plan = plan.ok_or(Stop::Bad("plan of a request"))?;
+    let plan = flags & !(REQUEST_HAS_FILE | REQUEST_HAS_MANIFEST);
+    let copy = plan == REQUEST_COPY;
+    let plan =
+        if copy { Plan::Stripe } else { Plan::from_code(plan).ok_or(Stop::Bad("plan of a request"))? };
     let mut request = Request {
         plan,
+        copy,
         version: cursor.u8()?,
         transfer: TransferId(u64::from_be_bytes(cursor.take()?)),
         length: cursor.varint()?,
         file: if flags & REQUEST_HAS_FILE != 0 { Some(file(cursor)?) } else { None },
         manifest: None,
     };
+    if copy && request.length > MAX_COPY {
+        return Err(Stop::Bad("length of a copy"));
+    }
     if flags & REQUEST_HAS_MANIFEST != 0 {
         match usize::try_from(cursor.varint()?) {
             Ok(length) if (1..=longest).contains(&length) => {

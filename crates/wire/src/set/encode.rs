@@ -5,8 +5,8 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::message::{
     Ack, DATA_HAS_OFFSET, Energy, FILE_DISCARD, FILE_HAS_SIGNATURE, FileIdentity, Gateway, Join, Layout,
-    MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, REQUEST_HAS_FILE,
-    REQUEST_HAS_MANIFEST, kind,
+    MAX_GATEWAYS, MAX_MANIFEST, MAX_NEIGHBOURS, MAX_RANGES, Message, PaperAddresses, Plan, REQUEST_COPY,
+    REQUEST_HAS_FILE, REQUEST_HAS_MANIFEST, kind,
 };
 use super::varint;
 
@@ -17,7 +17,8 @@ pub fn encode(message: &Message, out: &mut Vec<u8>) {
             let file = if m.file.is_some() { REQUEST_HAS_FILE } else { 0 };
             let manifest = m.manifest.as_ref().filter(|octets| (1..=MAX_MANIFEST).contains(&octets.len()));
             let has_manifest = if manifest.is_some() { REQUEST_HAS_MANIFEST } else { 0 };
-            out.push(kind::REQUEST << 4 | has_manifest | file | m.plan.code());
+            let plan = if m.copy && m.plan == Plan::Stripe { REQUEST_COPY } else { m.plan.code() };
+            out.push(kind::REQUEST << 4 | has_manifest | file | plan);
             out.push(m.version);
             out.extend_from_slice(&m.transfer.0.to_be_bytes());
             varint::put(out, m.length);

@@ -66,11 +66,17 @@ pub struct Request {
     pub length: u64,
     /// How the sender means to move it.
     pub plan: Plan,
+    /// The whole file follows on this stream, in DATA messages, beside the sessions: only with [`Plan::Stripe`], and at most
+    /// [`MAX_COPY`] octets.
+    pub copy: bool,
     /// Which file it is; without, what came of it once is no use to another transfer.
     pub file: Option<FileIdentity>,
     /// What a signer says of the file, from 1 to [`MAX_MANIFEST`] octets; nothing here reads it.
     pub manifest: Option<Bytes>,
 }
+
+/// The longest file that may follow a request, in octets.
+pub const MAX_COPY: u64 = 1200;
 
 /// What tells a file from all others, beside its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,6 +283,8 @@ pub(super) mod kind {
 
 /// Flag of [`kind::DATA`]: the offset stands in the header; without it the chunk follows the session's last.
 pub(super) const DATA_HAS_OFFSET: u8 = 0x1;
+/// In place of the plan of a [`kind::REQUEST`]: [`Plan::Stripe`], and a [`Request::copy`] follows.
+pub(super) const REQUEST_COPY: u8 = 3;
 /// Flag of [`kind::REQUEST`]: a [`FileIdentity`] follows.
 pub(super) const REQUEST_HAS_FILE: u8 = 0x4;
 /// Flag of [`kind::REQUEST`]: a manifest follows.

@@ -91,11 +91,20 @@ fn message() -> impl Strategy<Value = Message> {
         Just(SetAckStatus::Congested)
     ];
     prop_oneof![
-        (any::<(u8, u64)>(), size.clone(), plan(), proptest::option::of(identity()), manifest()).prop_map(
-            |((version, id), length, plan, file, manifest)| {
-                Message::Request(Request { version, transfer: TransferId(id), length, plan, file, manifest })
-            }
-        ),
+        (any::<(u8, u64, bool)>(), size.clone(), plan(), proptest::option::of(identity()), manifest())
+            .prop_map(|((version, id, small), length, plan, file, manifest)| {
+                let copy = small && plan == Plan::Stripe;
+                let length = if copy { length % (MAX_COPY + 1) } else { length };
+                Message::Request(Request {
+                    version,
+                    transfer: TransferId(id),
+                    length,
+                    plan,
+                    file,
+                    copy,
+                    manifest,
+                })
+            }),
         (size.clone(), proptest::collection::vec(gateway(), 0..=MAX_GATEWAYS))
             .prop_map(|(buffer, gateways)| Message::Accept(Accept { buffer, gateways })),
         (reason, size).prop_map(|(reason, delivered)| {
@@ -212,6 +221,7 @@ fn the_documented_examples_hold() {
             length: 129_000,
             plan: Plan::Stripe,
             file: None,
+            copy: false,
             manifest: None,
         }),
         &mut out,
@@ -226,7 +236,8 @@ fn the_documented_examples_hold() {
     ];
     let transfer = TransferId(0x0102_0304_0506_0708);
     let file = Some(FileIdentity { digest, signature: None, discard: true });
-    let request = Request { version: 1, transfer, length: 3, plan: Plan::Stripe, file, manifest: None };
+    let request =
+        Request { version: 1, transfer, length: 3, plan: Plan::Stripe, file, copy: false, manifest: None };
     encode(&Message::Request(request.clone()), &mut out);
     assert_eq!(out[..12], [0x14, 1, 1, 2, 3, 4, 5, 6, 7, 8, 3, 2]);
     assert_eq!(out[12..], digest);
@@ -266,9 +277,9 @@ fn the_documented_examples_hold() {
 #[test]
 fn a_request_with_bits_that_mean_nothing_yet_is_refused() {
     for (octets, field) in [
-        (&[0x1b, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1][..], "plan of a request"),
+        // 1201 octets.
+        (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x44, 0xb1][..], "length of a copy"),
         (&[0x18, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0], "length of a manifest"),
-        (&[0x13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1], "plan of a request"),
         (&[0x14, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4], "options of a file"),
     ] {
         let mut decoder = Decoder::new();
@@ -347,6 +358,7 @@ fn a_bounded_decoder_holds_no_more_than_its_bound() {
         length,
         plan: Plan::Split,
         file,
+        copy: false,
         manifest: None,
     });
     let Message::Request(request) = &longest.clone() else { unreachable!("it was made above") };

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anabranch_wire::set::{
-    self as wire, Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_MANIFEST, Message, Neighbour,
-    PaperAddresses, Plan, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn, TransferId,
-    VERSION,
+    self as wire, Accept, Ack, Energy, FileIdentity, Gateway, Join, Layout, MAX_COPY, MAX_MANIFEST, Message,
+    Neighbour, PaperAddresses, Plan, Range, Refuse, RefuseReason, Request, SetAck, SetAckStatus, SetSyn,
+    TransferId, VERSION,
 };
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
@@ -33,6 +33,7 @@ fn message(octets: &mut Unstructured<'_>, length: u64) -> Result<Message> {
             length: if octets.ratio(1, 16)? { near(octets, length)? } else { length },
             plan: plan(octets)?,
             file: identity(octets)?,
+            copy: length <= MAX_COPY && octets.ratio(1, 4)?,
             manifest: manifest(octets)?,
         }),
         2 | 3 => Message::Accept(accept(octets)?),

@@ -210,9 +210,21 @@ fn what_follows_a_refusal_to_stripe_or_a_split_plan_is_the_file() {
 }
 
 #[test]
+fn a_copy_behind_a_request_is_read() {
+    let mut capture = Segments::new();
+    let mut stream = capture.stream(NODE);
+    capture.say(&mut stream, Way::Down, &octets(&format!("13 01 {ID} 05 70 05 3132333435")));
+    let Some(read) = Read::open("copy", &capture.pcap) else { return };
+    read.is_sound();
+    assert_eq!(read.fields("anabranch.malformed", "_ws.expert.message"), "");
+    let said = read.run(&["-Y", "anabranch"]);
+    assert!(said.contains("5 octets, sessions, copy follows") && said.contains("DATA"), "{said}");
+}
+
+#[test]
 fn a_malformed_message_is_named() {
     let cases: &[(&str, &str)] = &[
-        ("13 01 0102030405060708 05", "plan"),
+        ("13 01 0102030405060708 44b1", "length of a copy"),
         ("18 01 0102030405060708 05 00", "length of a manifest"),
         ("14 01 0102030405060708 05 08", "options of a file"),
         ("46 0102030405060708 00 01 0a000005 b860", "plan"),

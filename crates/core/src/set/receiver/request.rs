@@ -16,6 +16,8 @@ use crate::time::Instant;
 pub(super) struct Asking {
     request: Request,
     stream: StreamId,
+    /// What has come of a copy behind the request.
+    behind: Vec<u8>,
 }
 
 /// What becomes of a request.
@@ -47,12 +49,28 @@ impl Receiver {
     /// The owner lets `transfer` in and has its octets before `from` already: none of them is delivered. Nothing happens if
     /// it is not the one that waits.
     pub fn grant(&mut self, now: Instant, transfer: TransferId, from: u64) {
-        let Some(Asking { mut request, stream }) = self.take_asking(transfer) else { return };
+        let Some(Asking { mut request, stream, behind }) = self.take_asking(transfer) else { return };
         // The owner has decided by it.
         request.manifest = None;
         self.start(now, &request, stream, from);
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
             self.answer(now, stream, &request);
+            if !behind.is_empty() {
+                self.read(now, stream, behind.into());
+            }
+        }
+    }
+
+    /// Keeps what follows a request that waits for the owner: a copy, if the node takes it. Nobody says more before there is an
+    /// answer.
+    pub(super) fn hold_copy(&mut self, stream: StreamId, octets: &[u8]) {
+        let most = self.config.copy;
+        match self.asking.as_mut().filter(|asking| asking.stream == stream && asking.request.copy) {
+            Some(_) if most == 0 => {}
+            Some(Asking { behind, .. }) if behind.len() + octets.len() <= most => {
+                behind.extend_from_slice(octets);
+            }
+            _ => self.reject(stream),
         }
     }
 
@@ -75,7 +93,7 @@ impl Receiver {
         self.waiting.clear();
         self.freed = now;
         self.given_up = Some(reason);
-        let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Plain { .. });
+        let carries = |role: &Role| matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         let streams = self.streams.iter().filter(|(_, role)| carries(role));
         let streams: Vec<StreamId> = streams.map(|(stream, _)| *stream).collect();
         // Each effect has whole messages. An acknowledgement may also wait on a stream on which nothing more is expected: the refusal
@@ -154,7 +172,7 @@ impl Receiver {
     /// The owner is asked; an earlier request of the same transfer was given up by its sender.
     fn ask(&mut self, stream: StreamId, request: Request) {
         self.set_role(stream, Role::Asking);
-        let earlier = self.asking.replace(Asking { request, stream });
+        let earlier = self.asking.replace(Asking { request, stream, behind: Vec::new() });
         if let Some(Asking { stream, .. }) = earlier
             && self.streams.remove(&stream).is_some()
         {
@@ -176,7 +194,12 @@ impl Receiver {
         let has_something = at > 0 || transfer.reorder.held() > 0;
         let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
         if plain {
-            self.refuse(stream, RefuseReason::NoStriping, Role::Plain { at });
+            // The plain file would follow what has come of a copy: the sender asks anew, without one.
+            let next = if request.copy { Role::Ending } else { Role::Plain { at } };
+            self.refuse(stream, RefuseReason::NoStriping, next);
+            if request.copy {
+                return;
+            }
             self.limit(stream, self.config.buffer);
             return self.finish_plain(stream);
         }
@@ -186,6 +209,14 @@ impl Receiver {
         }
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
         self.send(stream, &Message::Accept(accept));
+        if !request.copy {
+            return self.set_role(stream, Role::Ending);
+        }
+        if self.config.copy > 0 {
+            return self.set_role(stream, Role::Copy(Decoder::of_node()));
+        }
+        // The sender need not wait for an acknowledgement that will not come.
+        self.effects.push_back(Effect::Shutdown { stream });
         self.set_role(stream, Role::Ending);
     }
 
@@ -204,7 +235,8 @@ impl Receiver {
         self.transfer = None;
         self.waiting.clear();
         let all = self.config.grant == Grant::AtOnce;
-        let is_old = |role: &Role| all || matches!(role, Role::Session(_) | Role::Plain { .. });
+        let is_old =
+            |role: &Role| all || matches!(role, Role::Session(_) | Role::Copy(_) | Role::Plain { .. });
         let old = self.streams.iter().filter(|(stream, role)| **stream != kept && is_old(role));
         let old: Vec<StreamId> = old.map(|(stream, _)| *stream).collect();
         for stream in old {

@@ -11,7 +11,8 @@ pub enum Start {
     /// After the SETACK, as the paper has it.
     AfterSetAck,
     /// At once on the first session, and for copies of a small file on every session: the gateway holds the octets that
-    /// arrive before the wireless half is open.
+    /// arrive before the wireless half is open. With [`Reinjection::On`], a file of at most
+    /// [`MAX_COPY`](anabranch_wire::set::MAX_COPY) octets also follows the request, and sessions wait for its acknowledgement.
     Early,
 }
 
@@ -70,7 +71,8 @@ pub struct SenderConfig {
     pub set_timeout: Duration,
     /// SETSYNs in all.
     pub set_tries: u8,
-    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five times this.
+    /// How long a call may keep the next one waiting; 3 request times if that is more, up to five times this. Also a fifth of the
+    /// longest time that a copy behind the request keeps sessions waiting without progress.
     pub patience: Duration,
     /// A session with octets on its way that is silent for so long is passed over, and its octets travel
     /// again; 8 request times if that is more, up to five times this, and never less than four times what its

@@ -66,14 +66,16 @@ impl Sender {
             && !self.sessions.iter().any(TcpManager::is_alive)
     }
 
-    /// No session is alive and no gateway is left that could be called: wait for room, if there may be some.
+    /// No session is alive and no gateway is left that could be called: wait for room, if there may be some. A copy behind the
+    /// request needs no gateway: as long as the node may acknowledge it, nothing has failed.
     pub(super) fn lack_room(&mut self, now: Instant) {
-        if self.congestion.first().is_none() {
-            return self.fail(Failure::GatewaysLost);
-        }
-        let since = *self.congestion.none_since.get_or_insert(now);
-        if now >= since + self.config.congestion_patience {
-            self.fail(Failure::Congested);
+        if self.congestion.first().is_some() {
+            let since = *self.congestion.none_since.get_or_insert(now);
+            if now >= since + self.config.congestion_patience && self.copy.is_none() {
+                self.fail(Failure::Congested);
+            }
+        } else if self.copy.is_none() {
+            self.fail(if self.selected == 0 { Failure::NoGateway } else { Failure::GatewaysLost });
         }
     }
 
@@ -81,7 +83,7 @@ impl Sender {
     pub(super) fn congestion_timeout(&self) -> Option<Instant> {
         let first = self.congestion.first()?;
         let call = if self.is_calling() { first.max(self.patience) } else { first };
-        let since = self.congestion.none_since.filter(|_| self.waits_for_room());
+        let since = self.congestion.none_since.filter(|_| self.waits_for_room() && self.copy.is_none());
         let end = since.map(|since| since + self.config.congestion_patience);
         Some(end.map_or(call, |end| end.min(call)))
     }

@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 
 use anabranch_wire::set::{
-    self as wire, Ack, Decoder, Item, Message, Refuse, RefuseReason, Request, VERSION,
+    self as wire, Ack, Decoder, Item, Layout, MAX_COPY, Message, PaperAddresses, Plan, Refuse, RefuseReason,
+    Request, VERSION,
 };
 
 use bytes::Bytes;
 
-use super::{Failure, Outcome, Phase, Sender};
-use crate::set::stream::{Effect, Leg, StreamEvent, StreamId, StreamStatus};
+use super::{Failure, Outcome, Phase, Reinjection, Sender, Start};
+use crate::set::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
 /// One try at the control stream.
@@ -25,6 +26,30 @@ pub(super) struct Control {
     backlog: u32,
     /// What the node has said on this stream that it has already.
     has: Option<Ack>,
+    /// Whether a copy of the file follows the request.
+    copying: Copying,
+}
+
+/// How far the copy behind a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Copying {
+    /// The request says of none.
+    Not,
+    /// To be written when the request is on its way.
+    Due,
+    /// Written.
+    Written,
+}
+
+/// The copy behind the request that the node has accepted, while the node may acknowledge it.
+#[derive(Debug)]
+pub(super) struct Copy {
+    pub(super) stream: StreamId,
+    decoder: Decoder,
+    /// Octets that TCP has not got rid of.
+    backlog: u32,
+    /// No session is opened before that; `None`: the copy was waited for long enough.
+    until: Option<Instant>,
 }
 
 /// A node that is busy.
@@ -39,7 +64,8 @@ pub(super) struct Busy {
 impl Control {
     /// No try yet.
     pub(super) fn idle(now: Instant) -> Self {
-        Self { stream: None, decoder: Decoder::new(), tries: 0, deadline: now, backlog: 0, has: None }
+        let (decoder, copying) = (Decoder::new(), Copying::Not);
+        Self { stream: None, decoder, tries: 0, deadline: now, backlog: 0, has: None, copying }
     }
 }
 
@@ -92,6 +118,8 @@ impl Sender {
                 }
                 self.lose_control(now);
             }
+            // A node of a version before copies does so when it reads such a request: it is asked again at once, without one.
+            StreamEvent::Closed(StreamClose::Reset) if self.has_copied() => self.dial_control(now),
             StreamEvent::Closed(_) => self.lose_control(now),
         }
     }
@@ -99,16 +127,135 @@ impl Sender {
     fn send_request(&mut self) {
         let Some(stream) = self.control_stream() else { return };
         let mut octets = Vec::with_capacity(128 + self.manifest.as_ref().map_or(0, Bytes::len));
+        let copy = self.brings_copy();
         let request = Request {
             version: VERSION,
             transfer: self.transfer,
             length: self.length(),
             plan: self.config.plan,
+            copy,
             file: self.config.file,
             manifest: self.manifest.clone(),
         };
         wire::encode(&Message::Request(request), &mut octets);
         self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+        if !copy {
+            return;
+        }
+        if let Some(control) = self.control_mut() {
+            control.copying = Copying::Due;
+        }
+        // In one segment with the request, a longer copy would hold up the answer on a slow link: it is written when the request is
+        // on its way.
+        if self.length() <= SHORT_COPY {
+            self.write_copy();
+        }
+    }
+
+    /// Whether a copy follows the present request, or will.
+    fn has_copied(&self) -> bool {
+        self.control().is_some_and(|control| control.copying != Copying::Not)
+    }
+
+    /// Writes the copy of a small file behind its request, if it is not there yet.
+    fn write_copy(&mut self) {
+        let Some(control) = self.control_mut().filter(|control| control.copying == Copying::Due) else {
+            return;
+        };
+        control.copying = Copying::Written;
+        let Some(stream) = control.stream else { return };
+        let mut header = Vec::with_capacity(24);
+        let nowhere = PaperAddresses { intermediate: self.node, last: self.node };
+        wire::data_header(Layout::Compact, &nowhere, 0, 0, self.length(), &mut header);
+        self.effects.push_back(Effect::Write { stream, octets: header.into() });
+        self.effects.push_back(self.file.part(0, self.length()).write(stream));
+    }
+
+    /// Whether a copy of the file follows the next request: a small file is there a round trip before the first session is open.
+    /// Nodes of versions before copies reset the stream, so the next try brings none. A node that was busy is asked without one:
+    /// most of those requests are refused, and each copy would take the time of the node's link.
+    fn brings_copy(&self) -> bool {
+        self.sessions.is_empty()
+            && self.config.plan == Plan::Stripe
+            && self.config.start == Start::Early
+            && self.config.reinjection == Reinjection::On
+            && (1..=MAX_COPY).contains(&self.length())
+            && self.busy.is_none()
+            && self.control().is_some_and(|control| control.tries == 1)
+    }
+
+    /// The node may acknowledge the copy on the stream of the request that it has accepted, or give up the transfer there.
+    pub(super) fn handle_copy(&mut self, now: Instant, event: StreamEvent) {
+        let Some(copy) = &mut self.copy else { return };
+        match event {
+            StreamEvent::Data(octets) => copy.decoder.push(octets),
+            StreamEvent::Opened => {}
+            StreamEvent::Ended | StreamEvent::Closed(_) => self.copy = None,
+        }
+        while let Some(copy) = &mut self.copy {
+            match copy.decoder.next_item() {
+                Ok(None) => return,
+                Ok(Some(Item::Message(Message::Ack(ack)))) => {
+                    if ack.delivered == self.length() {
+                        self.copy = None;
+                    }
+                    self.acknowledge(now, &ack);
+                }
+                Ok(Some(Item::Message(Message::Refuse(refuse)))) if refuse.reason.is_final() => {
+                    return self.fail(Failure::Refused(refuse.reason));
+                }
+                Ok(Some(_)) | Err(_) => self.copy = None,
+            }
+        }
+        // Nothing more is to be hoped of the copy.
+        if matches!(self.phase, Phase::Sessions) {
+            self.call_next(now);
+            self.stale = true;
+        }
+    }
+
+    /// How the stream of the copy stands: as long as TCP brings it nearer to the node, it is worth waiting for.
+    pub(super) fn handle_copy_status(&mut self, now: Instant, status: StreamStatus) {
+        let patience = self.copy_patience();
+        let Some(copy) = &mut self.copy else { return };
+        let backlog = status.in_flight.saturating_add(status.unsent);
+        if backlog < copy.backlog && copy.until.is_some() {
+            copy.until = Some(now + patience);
+        }
+        copy.backlog = backlog;
+    }
+
+    /// How long the sender waits for the acknowledgement of a copy, from ACCEPT or from the last time that TCP has brought some of
+    /// the copy to the node.
+    ///
+    /// Where nothing is lost, the acknowledgement is behind ACCEPT by what the rest of the copy takes on the slowest link, and each
+    /// segment of that shows as progress. If a segment is lost and others follow it, TCP has repaired that after another round
+    /// trip. The last segment is repeated after a time-out of three round trips or more (RFC 6298), or a second. A session takes two
+    /// round trips to bring the file, so it is not worth waiting for that. The request took two round trips, one of them for TCP's
+    /// handshake: that is how long the sender waits. A node on a busy machine that writes the file to a disk before it
+    /// acknowledges it is given some more, and a request that was delayed by losses does not make the wait long.
+    fn copy_patience(&self) -> Duration {
+        let most = (self.config.patience * 5).max(LEAST_COPY_PATIENCE);
+        self.request_time.clamp(LEAST_COPY_PATIENCE, most)
+    }
+
+    /// The copy of the file may still be acknowledged before sessions are worth their cost.
+    pub(super) fn awaits_copy(&mut self, now: Instant) -> bool {
+        let Some(copy) = &mut self.copy else { return false };
+        copy.until = copy.until.filter(|until| now < *until);
+        copy.until.is_some()
+    }
+
+    /// When sessions are opened though the copy is not acknowledged.
+    pub(super) fn copy_timeout(&self) -> Option<Instant> {
+        self.copy.as_ref().and_then(|copy| copy.until)
+    }
+
+    /// The transfer is over: what is left of the copy is of no use.
+    pub(super) fn drop_copy(&mut self) {
+        if let Some(copy) = self.copy.take().filter(|copy| copy.backlog > 0) {
+            self.effects.push_back(Effect::Abort { stream: copy.stream });
+        }
     }
 
     fn read_control(&mut self, now: Instant) {
@@ -123,8 +270,11 @@ impl Sender {
                 Message::Accept(accept) if requesting => {
                     self.request_time = now.saturating_since(self.request_started);
                     let has = self.control_mut().and_then(|control| control.has.take());
+                    self.write_copy();
                     self.hang_up();
+                    self.copy = self.keep_copy(now).or(self.copy.take());
                     self.start_sessions(now, accept, &has.unwrap_or_default());
+                    self.handle_copy(now, StreamEvent::Opened);
                 }
                 Message::Refuse(refuse) if requesting || refuse.reason.is_final() => {
                     self.handle_refusal(now, refuse);
@@ -148,8 +298,21 @@ impl Sender {
         }
     }
 
+    /// What remains of the control stream of an accepted request, if a copy follows that.
+    fn keep_copy(&mut self, now: Instant) -> Option<Copy> {
+        let until = Some(now + self.copy_patience());
+        let control = self.control_mut().filter(|control| control.copying == Copying::Written)?;
+        let decoder = core::mem::take(&mut control.decoder);
+        Some(Copy { stream: control.stream?, decoder, backlog: control.backlog, until })
+    }
+
     fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
         match refuse.reason {
+            // Behind a copy there is no place for the plain file.
+            RefuseReason::NoStriping if self.has_copied() => {
+                self.hang_up();
+                return self.dial_control(now);
+            }
             RefuseReason::NoStriping => {}
             RefuseReason::Busy => return self.wait_for_turn(now),
             RefuseReason::Unfinished => return self.fail(Failure::Unfinished(refuse.delivered)),
@@ -178,8 +341,9 @@ impl Sender {
         let rest = self.file.part(refuse.delivered, self.length());
         let deadline = Instant::FAR_FUTURE;
         let backlog = u32::MAX;
-        self.phase =
-            Phase::Plain(Control { stream: Some(stream), decoder, tries, deadline, backlog, has: None });
+        let control =
+            Control { decoder, deadline, backlog, tries, stream: Some(stream), ..Control::idle(now) };
+        self.phase = Phase::Plain(control);
         if rest.length() > 0 {
             self.effects.push_back(rest.write(stream));
         }
@@ -235,6 +399,7 @@ impl Sender {
     }
 
     pub(super) fn handle_control_timeout(&mut self, now: Instant) {
+        self.write_copy();
         let Some(control) = self.control() else { return };
         if control.deadline > now {
             return;
@@ -246,7 +411,7 @@ impl Sender {
     }
 
     pub(super) fn control_timeout(&self) -> Option<Instant> {
-        self.control().map(|c| c.deadline)
+        self.control().map(|c| if c.copying == Copying::Due { Instant::ZERO } else { c.deadline })
     }
 }
 
@@ -255,6 +420,10 @@ pub(super) fn ack_end(ack: &Ack) -> u64 {
     ack.held.last().map_or(ack.delivered, |range| range.end)
 }
 
+/// Copies up to this many octets share a segment with the request.
+const SHORT_COPY: u64 = 128;
+/// The shortest time that a sender waits for a copy: a node may have to write the file to a slow disk first.
+const LEAST_COPY_PATIENCE: Duration = Duration::from_millis(200);
 /// How long a node that is busy is left alone, at first and at most. A free node keeps its first place longer than that.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -38,6 +38,7 @@ fn section_4_4_shares_follow_what_each_session_delivers() {
         length: 100_000,
         plan: Plan::Stripe,
         file: None,
+        copy: false,
         manifest: None,
     };
     say(&mut node, &Message::Request(request), &[]);
@@ -73,6 +74,7 @@ fn what_is_read_at_once_may_be_longer_than_the_buffer() {
                     length: 5000,
                     plan: Plan::Stripe,
                     file: None,
+                    copy: false,
                     manifest: None,
                 };
                 say(&mut node, &Message::Request(request), &[]);

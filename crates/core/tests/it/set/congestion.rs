@@ -25,7 +25,8 @@ struct Calls {
 impl Calls {
     fn new(gateways: u16, config: SenderConfig) -> Self {
         let node = "[fd00::100]:5683".parse().expect("an address");
-        let file = Bytes::from_static(b"octets");
+        // Longer than a file that follows its request, which needs no gateway.
+        let file = Bytes::from(vec![7; wire::MAX_COPY as usize + 1]);
         let sender = Sender::new(Instant::ZERO, config, node, TransferId(7), file);
         let mut calls = Self { sender, dialled: Vec::new() };
         let row = |id| Gateway {

@@ -69,7 +69,8 @@ fn wide() -> StreamStatus {
 impl Failing {
     fn new(gateways: u16, config: SenderConfig, kept: usize) -> Self {
         Self {
-            sender: sender(config, 6, gateways),
+            // Longer than a file that follows its request.
+            sender: sender(config, wire::MAX_COPY as usize + 1, gateways),
             now: Instant::ZERO,
             gateways,
             requests: 0,

@@ -165,7 +165,7 @@ fn named_gateways_go_before_the_table() {
         neighbours: Vec::new(),
     };
     let node = "[fd00::100]:5683".parse().expect("an address");
-    let file = Bytes::from_static(b"octets");
+    let file = Bytes::from(vec![7; wire::MAX_COPY as usize + 1]);
     let mut sender = Sender::new(Instant::ZERO, SenderConfig::default(), node, TransferId(7), file);
     sender.go_through(vec![gateway(9, "[fd00::9]:7")]);
     let control = StreamId(0);

@@ -116,8 +116,15 @@ impl Node {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
         let file = identity(digest);
-        let request =
-            Request { version: VERSION, transfer, length: 100, plan: Plan::Stripe, file, manifest: None };
+        let request = Request {
+            version: VERSION,
+            transfer,
+            length: 100,
+            plan: Plan::Stripe,
+            file,
+            copy: false,
+            manifest: None,
+        };
         self.say(stream, &Message::Request(request));
         stream
     }
@@ -396,6 +403,7 @@ fn a_plain_transfer_that_is_given_up_at_its_end_is_not_acknowledged() {
         length: 100,
         plan: Plan::EndToEnd,
         file: identity(1),
+        copy: false,
         manifest: None,
     };
     node.say(stream, &Message::Request(request));
@@ -449,6 +457,7 @@ fn with_manifest(id: u64, octets: usize) -> Vec<u8> {
         length: 100,
         plan: Plan::Stripe,
         file: identity(1),
+        copy: false,
         manifest: Some(vec![7; octets].into()),
     };
     let mut said = Vec::new();

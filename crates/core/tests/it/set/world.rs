@@ -67,6 +67,9 @@ struct Half {
     window: u32,
     ending: bool,
     ended: bool,
+    /// What follows the first octets arrives then at the earliest.
+    stuck_until: Instant,
+    begun: bool,
 }
 
 pub(crate) struct World {
@@ -78,6 +81,14 @@ pub(crate) struct World {
     pub(crate) completed: Option<Instant>,
     /// Calls of gateways.
     pub(crate) dials: usize,
+    /// When a gateway was first called.
+    pub(crate) first_dial: Option<Instant>,
+    /// Whatever follows a request on its stream is lost, and repeated so that it arrives then.
+    pub(crate) copies_arrive: Instant,
+    /// The node's application takes that long for each piece that it is given.
+    pub(crate) reading_takes: Duration,
+    /// Until then it is at that.
+    reads_until: Instant,
     paths: Vec<Path>,
     gateways: Vec<Gateway>,
     alive: Vec<Option<Death>>,
@@ -123,6 +134,10 @@ impl World {
             delivered: BytesMut::new(),
             completed: None,
             dials: 0,
+            first_dial: None,
+            copies_arrive: Instant::ZERO,
+            reading_takes: Duration::ZERO,
+            reads_until: Instant::ZERO,
             paths: paths.to_vec(),
             gateways: node.gateways.clone(),
             alive: vec![None; paths.len()],
@@ -210,7 +225,8 @@ impl World {
     fn next_time(&self) -> Option<Instant> {
         let event = self.events.keys().next().map(|(at, _)| *at);
         let relays = self.relays.iter().zip(&self.alive).filter(|(_, dead)| dead.is_none());
-        let timers = [self.sender.next_timeout(), self.node.next_timeout(), event];
+        let reads = Some(self.reads_until).filter(|until| *until > self.now);
+        let timers = [self.sender.next_timeout(), self.node.next_timeout(), event, reads];
         relays.filter_map(|(r, _)| r.next_timeout()).chain(timers.into_iter().flatten()).min()
     }
 
@@ -324,8 +340,13 @@ impl World {
                     }
                 }
             }
-            while let Some(effect) = self.node.poll_effect() {
+            while self.reads_until <= self.now
+                && let Some(effect) = self.node.poll_effect()
+            {
                 any = true;
+                if matches!(effect, Effect::Deliver { .. }) {
+                    self.reads_until = self.now + self.reading_takes;
+                }
                 self.act(Who::Node, effect);
             }
             if let Some(transfer) = self.node.asked().map(|request| request.transfer) {
@@ -394,6 +415,9 @@ impl World {
             other => panic!("nobody dials like that: {other:?}"),
         };
         self.dials += usize::from(leg == Leg::Wired);
+        if leg == Leg::Wired {
+            self.first_dial.get_or_insert(self.now);
+        }
         if self.is_dead(who) {
             let refused = matches!(who, Who::Gateway(i) if self.alive[i] == Some(Death::Reset));
             let (after, why) = match refused {
@@ -413,6 +437,9 @@ impl World {
         let peer = (who, stream);
         self.insert(end, peer, delay, rate);
         self.insert(peer, end, delay, rate);
+        if leg == Leg::Control {
+            self.halves.get_mut(&end).expect("it was just inserted").stuck_until = self.copies_arrive;
+        }
         self.push(self.now + delay * 2, Event::Opened(end));
     }
 
@@ -428,6 +455,8 @@ impl World {
             window: 4 * MSS,
             ending: false,
             ended: false,
+            stuck_until: Instant::ZERO,
+            begun: false,
         };
         self.halves.insert(end, half);
     }
@@ -441,7 +470,7 @@ impl World {
             let Some(front) = half.unsent.front_mut() else {
                 if half.ending && !half.ended {
                     half.ended = true;
-                    let at = half.free_at.max(now) + half.delay;
+                    let at = (half.free_at.max(now) + half.delay).max(half.stuck_until);
                     let peer = half.peer;
                     self.push(at, Event::Ended(peer));
                 }
@@ -459,7 +488,8 @@ impl World {
             half.in_flight += n;
             half.free_at =
                 half.free_at.max(now) + Duration::from_nanos(u64::from(n) * 1_000_000_000 / half.rate);
-            let (at, peer) = (half.free_at + half.delay, half.peer);
+            let stuck = if core::mem::replace(&mut half.begun, true) { half.stuck_until } else { now };
+            let (at, peer) = ((half.free_at + half.delay).max(stuck), half.peer);
             self.push(at, Event::Arrived(peer, octets));
         }
     }

@@ -92,6 +92,43 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     }
 }
 
+/// A file of at most 1200 bytes follows its request, with keys or without: no gateway sees anything of it.
+#[test]
+fn a_small_file_leaves_no_session_at_its_gateway() {
+    for insecure in [&[][..], &["--insecure"]] {
+        let folder = folder(1_000);
+        let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
+        let gateway = [&gateway[..], &["--metrics", "127.0.0.1:0"], insecure].concat();
+        let gateway = start(folder.path(), &gateway);
+        let metrics = metrics_of(&gateway);
+        let known = if insecure.is_empty() { gateway.known() } else { gateway.address.clone() };
+        let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got"];
+        let node = start(folder.path(), &[&node[..], insecure].concat());
+        let to_node = ["--to", &node.address, "--quiet"];
+        // What it says of itself comes first.
+        while gateway.line_within(Duration::from_millis(300)).is_some() {}
+        // Once from sender and node without state, once where the file is there already.
+        for _ in 0..2 {
+            let run = push(folder.path(), &[&["file"], &to_node[..], insecure].concat());
+            assert!(run.status.success(), "{}", text(&run.stderr));
+            assert!(std::fs::read(folder.path().join("got")).expect("it is there") == contents(1_000));
+        }
+        assert_eq!(gateway.line_within(Duration::from_millis(500)), None);
+        let page = get(&metrics, "/metrics").1;
+        assert_eq!(sample(&page, "anabranch_gateway_sessions"), 0.0, "{page}");
+        let ended = page.lines().filter(|line| line.starts_with("anabranch_gateway_sessions_total{"));
+        let ended: Vec<&str> = ended.collect();
+        assert!(!ended.is_empty() && ended.iter().all(|line| line.ends_with(" 0")), "{ended:?}");
+        // The same gateway carries a longer one.
+        std::fs::write(folder.path().join("long"), contents(1_201)).expect("it can be written");
+        let run = push(folder.path(), &[&["long"], &to_node[..], insecure].concat());
+        assert!(run.status.success(), "{}", text(&run.stderr));
+        gateway.says("octets to the node");
+        let page = get(&metrics, "/metrics").1;
+        assert_eq!(sample(&page, "anabranch_gateway_sessions_total{result=\"served\"}"), 1.0, "{page}");
+    }
+}
+
 /// Silent callers at the port of metrics keep neither transfers nor, once they are gone, other callers of that port waiting.
 #[test]
 fn callers_of_metrics_are_few_and_disturb_no_transfer() {
@@ -159,7 +196,7 @@ fn a_node_whose_disk_is_fuller_than_its_reserve_is_not_healthy() {
 
 #[test]
 fn each_line_of_a_json_log_is_an_object_with_level_and_event() {
-    let folder = folder(1_000);
+    let folder = folder(2_000);
     let json = ["--log-format", "json"];
     let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
     let gateway = start(folder.path(), &[&gateway[..], &json].concat());

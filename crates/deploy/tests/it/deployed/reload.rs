@@ -6,7 +6,8 @@ use crate::deployed::world::*;
 
 #[test]
 fn a_sender_is_revoked_and_comes_back_without_a_restart() {
-    let folder = folder(1_000);
+    // Longer than a file that needs no gateway.
+    let folder = folder(2_000);
     let made =
         command(folder.path(), &["key", "new", "other", "signer"]).output().expect("the program starts");
     assert!(made.status.success(), "{}", text(&made.stderr));
@@ -56,7 +57,8 @@ fn a_sender_is_revoked_and_comes_back_without_a_restart() {
 /// Whatever of a key is in the file, and whether there is anything in it.
 #[test]
 fn either_half_of_a_pair_and_a_pre_shared_key_can_be_revoked() {
-    let folder = folder(1_000);
+    // Longer than a file that needs no gateway.
+    let folder = folder(2_000);
     for new in [&["key", "new", "other"][..], &["key", "new", "--kind", "psk", "one", "two"]] {
         let made = command(folder.path(), new).output().expect("the program starts");
         assert!(made.status.success(), "{}", text(&made.stderr));

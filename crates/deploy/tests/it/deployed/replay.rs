@@ -43,7 +43,8 @@ fn fixed(folder: &std::path::Path, arguments: &[&str]) -> Daemon {
 
 #[test]
 fn a_recorded_greeting_is_served_once_across_restarts() {
-    let folder = folder(1_000);
+    // Longer than a file that needs no gateway.
+    let folder = folder(2_000);
     let allow = ["--allow", "127.0.0.0/8:1-65535"];
     let gateway = fixed(folder.path(), &["gateway", allow[0], allow[1]]);
     let node = fixed(folder.path(), &["node", "--out", "got"]);

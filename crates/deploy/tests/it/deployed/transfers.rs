@@ -128,7 +128,7 @@ fn an_interrupt_ends_each_of_them() {
 
 #[test]
 fn a_gateway_without_a_rule_says_so_and_relays_nowhere() {
-    let folder = folder(1_000);
+    let folder = folder(2_000);
     let gateway = start(folder.path(), &["gateway", "--listen", "127.0.0.1:0"]);
     gateway.says("relays nowhere");
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];

@@ -73,7 +73,7 @@ fn a_gateway_is_no_open_relay() {
             gateway_with(V4, |config| config.allow = vec!["127.0.0.1:1".parse().expect("a rule")]);
         for gateway in [&closed, &elsewhere] {
             let node = node(V4, &[gateway]);
-            let (outcome, push) = run(Push::new(config(node.address), contents(10)), |_| {}).await;
+            let (outcome, push) = run(Push::new(config(node.address), contents(2_000)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::GatewaysLost));
             let states: Vec<_> = push.sessions().map(|session| session.state).collect();
             assert_eq!(states, [State::Closed(Ending::Refused(SetAckStatus::Forbidden))]);
@@ -93,8 +93,9 @@ fn a_gateway_is_no_open_relay() {
 fn a_node_without_a_gateway_says_so() {
     on_one_thread(async {
         let node = node(V4, &[]);
-        let (outcome, _) = run(Push::new(config(node.address), contents(10)), |_| {}).await;
+        let (outcome, _) = run(Push::new(config(node.address), contents(2_000)), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::NoGateway));
+        assert_eq!(node.sink.look().begun, 1, "it was let in");
     });
 }
 

@@ -647,6 +647,7 @@ fn a_burst_of_callers_pushes_no_honest_sender_out_of_a_node() {
             length: 1,
             plan: Plan::Stripe,
             file: None,
+            copy: false,
             manifest: None,
         };
         encode(&Message::Request(message), &mut request);

@@ -168,7 +168,8 @@ fn when_every_gateway_is_congested_the_push_says_so() {
     on_one_thread(async {
         let gateways = [paced(|config| config.per_node = 0), paced(|config| config.per_node = 0)];
         let node = node(V4, &gateways.each_ref());
-        let (outcome, _) = run(Push::new(config(node.address), contents(10)), |_| {}).await;
+        // A file that follows its request needs no gateway.
+        let (outcome, _) = run(Push::new(config(node.address), contents(2_000)), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::Congested));
         let mut config = config(node.address);
         config.set.congestion_backoff = time::Duration::from_millis(100);
@@ -176,7 +177,7 @@ fn when_every_gateway_is_congested_the_push_says_so() {
         let start = Instant::now();
         let again = super::world::node(V4, &gateways.each_ref());
         config.node = again.address;
-        let (outcome, push) = run(Push::new(config, contents(10)), |_| {}).await;
+        let (outcome, push) = run(Push::new(config, contents(2_000)), |_| {}).await;
         assert_eq!(outcome, Outcome::Failed(Failure::Congested));
         assert!(start.elapsed() >= Duration::from_millis(400));
         assert!(push.sessions().any(|session| session.stream.0 > 2), "they were called again");

@@ -65,12 +65,13 @@ fn strangers_reach_neither_node_nor_gateway() {
         let stranger = as_who(keys::stranger(), &keys::node());
         let misled = as_who(keys::sender(), &keys::stranger());
         for config in [stranger, misled, PushConfig { keys: None, ..as_who(keys::sender(), &keys::node()) }] {
-            let (outcome, push) = run(Push::new(config, contents(1_000)), |_| {}).await;
+            let (outcome, push) = run(Push::new(config, contents(2_000)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::NodeUnreachable));
             let said = push.errors().last().map(|error| error.error.to_string()).unwrap_or_default();
             assert!(said.contains("our key") || said.contains("reset"), "{said}");
         }
         assert_eq!(node.sink.look().begun, 0);
+        // Files too long to follow their request: those need no gateway.
         // Somebody whom the node knows and the gateway does not.
         let closed = gateway_with(V4, |config| {
             config.door =
@@ -84,7 +85,7 @@ fn strangers_reach_neither_node_nor_gateway() {
             // The same transfer each time: another would find the node busy.
             let config = as_who(keys::sender(), &keys::node());
             let config = PushConfig { via: vec![via], transfer: TransferId(u64::MAX), ..config };
-            let (outcome, push) = run(Push::new(config, contents(1_000)), |_| {}).await;
+            let (outcome, push) = run(Push::new(config, contents(2_000)), |_| {}).await;
             assert_eq!(outcome, Outcome::Failed(Failure::GatewaysLost));
             let said = push.errors().last().expect("a reason").error.to_string();
             assert!(said.contains("key"), "{said}");

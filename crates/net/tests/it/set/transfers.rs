@@ -35,6 +35,33 @@ fn any_file_arrives_over_ipv4_and_ipv6() {
 }
 
 #[test]
+fn a_small_file_opens_no_session() {
+    on_one_thread(async {
+        for ip in [V4, V6] {
+            for octets in [1, 128, 129, 1_000, 1_200] {
+                assert_eq!(deliver(ip, octets, 3).await, [0; 0], "{octets} octets");
+            }
+            assert!(!deliver(ip, 1_201, 3).await.is_empty());
+        }
+    });
+}
+
+/// Neither a table without gateways nor gateways that relay nowhere keep a small file from its node.
+#[test]
+fn a_small_file_needs_no_gateway() {
+    on_one_thread(async {
+        let closed = gateway_with(V4, |_| {});
+        for gateways in [&[][..], &[&closed]] {
+            let node = node(V4, gateways);
+            let (outcome, push) = run(Push::new(config(node.address), contents(1_000)), |_| {}).await;
+            assert_eq!((outcome, push.sessions().count()), (Outcome::Delivered, 0));
+            assert!(node.sink.look().octets == contents(1_000));
+        }
+        assert!(closed.events.lock().expect("no thread panics").is_empty());
+    });
+}
+
+#[test]
 fn three_gateways_carry_ten_megabytes() {
     on_one_thread(async {
         for ip in [V4, V6] {
