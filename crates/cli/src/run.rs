@@ -7,7 +7,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::check_apart;
 use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
-use anabranch_model::stats::Summary;
+use anabranch_stats::Summary;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::record::Metrics;

@@ -26,24 +26,26 @@ pub(crate) fn stored(said: Option<&Path>, role: &str, own: PublicKey, port: u16)
     let folder = state_folder(said);
     let own = own.to_string();
     let name = own.trim_start_matches("x25519:").get(..16).unwrap_or_default();
-    let stored = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {
+    let found = folder.ok_or_else(|| "no folder is known".to_owned()).and_then(|folder| {
         let place = folder.join(format!("greetings-{role}-{name}-{port}"));
         let floors = read(&place)?;
-        fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        write(&place, &floors)?;
-        Ok((floors.clone(), ledger(place, floors)))
+        Ok((folder, place, floors))
     });
-    stored
-        .inspect_err(|why| {
-            let hint =
-                "after a restart, recorded greetings are answered once more: name a folder with --state";
-            Entry::warning("no state", format!("{why}; {hint}")).write();
-        })
-        .ok()
+    let warn = |why: &str| {
+        let hint = "after a restart, recorded greetings are answered once more";
+        let hint = format!("{hint}: let --state be a folder on a disk with room that this user may write");
+        Entry::warning("no state", format!("{why}; {hint}")).write();
+    };
+    let (folder, place, floors) = found.inspect_err(|why| warn(why)).ok()?;
+    let made = fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()));
+    // Numbers that were read count, even if the disk takes no further ones.
+    let written = made.and_then(|()| write(&place, &floors)).inspect_err(|why| warn(why));
+    Some((floors.clone(), ledger(place, floors, written.is_err())))
 }
 
-fn ledger(place: PathBuf, floors: Floors) -> Ledger {
-    let (stored, warned) = (Mutex::new(floors), AtomicBool::new(false));
+/// Stores numbers in `place`; `warned` if a warning says already that it cannot be written.
+fn ledger(place: PathBuf, floors: Floors, warned: bool) -> Ledger {
+    let (stored, warned) = (Mutex::new(floors), AtomicBool::new(warned));
     Box::new(move |sender, number| {
         let mut floors = stored.lock().unwrap_or_else(PoisonError::into_inner);
         floors.insert(sender, number);

@@ -1,6 +1,7 @@
 //! Keys on the command line and in files: who we are, whom we know, and what may go without.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -364,10 +365,12 @@ pub(crate) fn warn_if_open(path: &Path) {
 
 /// A signature, as `key sign` has written it.
 pub(crate) fn read_signature(path: &Path) -> Result<Signature, Error> {
-    let text = fs::read_to_string(path)
-        .map_err(|e| Error::unreadable(path, &e).with_hint("`anabranch key sign` makes signatures"))?;
-    text.trim().parse().map_err(|error| {
-        Error::input(format!("{}: {error}", path.display()))
-            .with_hint("`anabranch key sign` makes signatures")
-    })
+    const HINT: &str =
+        "`anabranch key sign` makes signatures; `--manifest` takes what `anabranch manifest create` makes";
+    let mut octets = Vec::new();
+    // A signature has 128 digits: more is another file, maybe a long one.
+    let read = File::open(path).and_then(|file| file.take(1 << 10).read_to_end(&mut octets));
+    read.map_err(|e| Error::unreadable(path, &e).with_hint(HINT))?;
+    let text = String::from_utf8_lossy(&octets);
+    text.trim().parse().map_err(|error| Error::input(format!("{}: {error}", path.display())).with_hint(HINT))
 }

@@ -61,6 +61,11 @@ struct Started {
 static STARTED: OnceLock<Started> = OnceLock::new();
 
 impl Logging {
+    /// Whether each line is an object.
+    pub(crate) fn is_json(self) -> bool {
+        self.log_format == Format::Json
+    }
+
     /// Lines of this process are those of `program`, in this format.
     pub(crate) fn start(self, program: &'static str) {
         // The first call holds: a process is one program.

@@ -105,8 +105,7 @@ struct Said {
     component: String,
     bytes: u64,
     sha256: String,
-    /// RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// RFC 3339; `null` if it never expires.
     expires: Option<String>,
 }
 

@@ -127,14 +127,13 @@ pub(crate) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<Image,
 
 /// The header alone.
 pub(crate) fn header(file: &mut (impl Read + Seek)) -> Result<Image, BadImage> {
+    if !is_image(file)? {
+        return Err(BadImage::Not("it does not begin with the magic number 0x96f3b83d"));
+    }
     let mut octets = [0; HEADER];
-    file.rewind()?;
     file.read_exact(&mut octets)?;
     let short = |at: usize| u16::from_le_bytes([octets[at], octets[at + 1]]);
     let long = |at: usize| u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
-    if long(0) != MAGIC {
-        return Err(BadImage::Not("it does not begin as one"));
-    }
     let (header, protected, size) = (short(8), short(10), long(12));
     if usize::from(header) < HEADER {
         return Err(BadImage::Not("its header is too short"));

@@ -22,7 +22,7 @@ use anabranch_units::{Size, Span};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use self::device::{OfDevice, Trust, why_not};
+use self::device::{OfDevice, Trust};
 use self::sink::{Images, Limits, Output};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -221,10 +221,13 @@ async fn serve(mut node: Node<Output>, arguments: &Arguments, totals: &RefCell<T
             }
             NodeEvent::Declined { transfer, reason, delivered } => {
                 let id = format!("{:016x}", transfer.0);
-                let shortage = node.sink().shortage().map(str::to_owned);
-                let why = shortage.unwrap_or_else(|| why(reason, delivered));
+                let refusal = node.sink().refusal().map(str::to_owned);
+                let why = refusal.unwrap_or_else(|| why(reason, delivered));
                 let line = format!("transfer {id} was refused: {why}");
-                said.say(Entry::info("refused", line).with("transfer", id));
+                // Without space the node takes no files at all until its operator acts.
+                let level = if reason == RefuseReason::NoRoom { Level::Warning } else { Level::Info };
+                let entry = Entry::new(level, "refused", line);
+                said.say(entry.with("transfer", id).with("reason", word(reason)));
             }
             NodeEvent::Finished { transfer, octets } => {
                 let received = Received {
@@ -332,7 +335,7 @@ impl Totals {
         let ended = [("finished", self.finished), ("abandoned", self.abandoned), ("failed", self.failed)];
         let help = "Transfers that are over, by result.";
         page.counters("anabranch_node_transfers_total", help, "result", &ended);
-        let declined: Vec<_> = self.declined.iter().map(|(reason, count)| (*reason, *count)).collect();
+        let declined = REASONS.map(word).map(|word| (word, self.declined.get(word).copied().unwrap_or(0)));
         let help = "Transfers that were refused before data was sent, by reason.";
         page.counters("anabranch_node_transfers_refused_total", help, "reason", &declined);
         let help = "Bytes of files that arrived in order.";
@@ -364,6 +367,22 @@ impl Totals {
     }
 }
 
+/// Every reason with which a node refuses a transfer. Each is a series of the metrics from the start, so that a rate sees
+/// its first count.
+const REASONS: [RefuseReason; 11] = [
+    RefuseReason::Busy,
+    RefuseReason::Unfinished,
+    RefuseReason::TooLarge,
+    RefuseReason::NoRoom,
+    RefuseReason::Signature,
+    RefuseReason::Digest,
+    RefuseReason::Rollback,
+    RefuseReason::WrongDevice,
+    RefuseReason::Expired,
+    RefuseReason::Image,
+    RefuseReason::Unwanted,
+];
+
 /// A reason as a word.
 fn word(reason: RefuseReason) -> &'static str {
     match reason {
@@ -387,9 +406,9 @@ fn why(reason: RefuseReason, delivered: u64) -> String {
         RefuseReason::Unfinished => {
             format!("{delivered} octets of another file are here and wait for the rest")
         }
-        RefuseReason::TooLarge => "it is longer than --max-size allows".to_owned(),
-        RefuseReason::NoRoom => "there is no room for it, beside the --reserve".to_owned(),
-        other => why_not(other),
+        RefuseReason::NoRoom => "the node's disk is full".to_owned(),
+        RefuseReason::Busy => "another transfer is under way".to_owned(),
+        other => word(other).to_owned(),
     }
 }
 
@@ -406,20 +425,22 @@ async fn farewell(mut node: Node<Output>) -> Result<(), Error> {
 
 impl Received {
     fn print(&self, arguments: &Arguments) -> Result<(), Error> {
-        let Self { bytes, sha256, to, .. } = self;
-        let line = format!("{bytes} octets in {to}, SHA-256 {sha256}");
-        match (arguments.out.as_deref() == Some("-".as_ref()), arguments.json) {
-            // There the octets are.
-            (true, _) => {
-                if !arguments.quiet {
-                    Entry::info("received", line)
-                        .with("bytes", *bytes)
-                        .with("sha256", sha256.as_str())
-                        .write();
-                }
-                Ok(())
-            }
+        let Self { transfer, bytes, sha256, to } = self;
+        let line = format!("{bytes} bytes in {to}, SHA-256 {sha256}");
+        // Standard output may hold the file itself, and a log of objects no line of text.
+        let has_file = arguments.out.as_deref() == Some("-".as_ref());
+        if !arguments.quiet && (has_file || arguments.logging.is_json()) {
+            Entry::info("received", line.as_str())
+                .with("transfer", transfer.as_str())
+                .with("bytes", *bytes)
+                .with("sha256", sha256.as_str())
+                .with("to", to.as_str())
+                .write();
+        }
+        match (has_file, arguments.json) {
+            (true, _) => Ok(()),
             (false, true) => output::json(self),
+            (false, false) if arguments.logging.is_json() && !arguments.quiet => Ok(()),
             (false, false) => output::text(&(line + "\n")),
         }
     }

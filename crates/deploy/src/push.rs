@@ -303,7 +303,14 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
         Failure::NodeUnreachable if config.manifest.is_some() => {
             "is `anabranch node` running there, of a version that knows manifests, and does a route lead to it?"
         }
-        Failure::NodeUnreachable => "is `anabranch node` running there, and does a route lead to it?",
+        // A node does not answer a sender that it does not know: its answer would tell a stranger that it is there.
+        Failure::NodeUnreachable if config.keys.is_some() => {
+            "is `anabranch node` running there, do its --senders (or --psk) have this sender's key, is --node-key its own, \
+             and does a route lead to it?"
+        }
+        Failure::NodeUnreachable => {
+            "is `anabranch node` running there, with --insecure as well, and does a route lead to it?"
+        }
         Failure::NoGateway => "name some with --via, or start the node with --gateways",
         Failure::Refused(RefuseReason::Busy) => {
             "`--wait 5min` waits for its turn; a transfer that was abandoned makes way after the node's --idle"
@@ -350,7 +357,8 @@ fn verdict(push: &Push, octets: u64, config: &PushConfig) -> Result<(), Error> {
             "a gateway may not call this node: its operator has to start it with --allow"
         }
         Failure::GatewaysLost if is_forgotten => {
-            "was it started again? The same command goes on; with `--retry-for 10min` a push does so by itself"
+            "was it started again, or has its program given the file up? The same command goes on; with \
+             `--retry-for 10min` a push does so by itself"
         }
         Failure::GatewaysLost if unreachable => {
             "does `anabranch node` still run, and does a route lead from the gateway to it? The same command goes on; \

@@ -32,7 +32,7 @@ pub mod targets;
 pub mod verdict;
 pub mod work;
 
-pub use anabranch_model::stats;
+pub use anabranch_stats as stats;
 
 /// Every experiment that there is.
 pub const EXPERIMENTS: &[&dyn experiment::Experiment] =

@@ -4,7 +4,7 @@
 //! Code map: [`set`] is the latency model of SET (section 5 of its paper, equations 1 to 16); [`dtc`] the bounds
 //! for chains that cache segments; [`dcf`] saturated stations of IEEE 802.11; [`mptcp`] channel access, queues, round
 //! trips and the schedule of multipath TCP over IEEE 802.15.4; [`sockbuf`] the loop that steers the send buffer of a
-//! striped connection; [`stats`] what can be said after a number of runs. Quantities are SI throughout: seconds, bit/s, octets, packets per second.
+//! striped connection. Quantities are SI throughout: seconds, bit/s, octets, packets per second.
 //!
 //! Where a paper contradicts itself, the corrected form is the default and the printed one can be chosen;
 //! the errata numbers (S1, S2, ...) are those of the project's errata page.
@@ -16,4 +16,3 @@ pub mod dtc;
 pub mod mptcp;
 pub mod set;
 pub mod sockbuf;
-pub mod stats;

@@ -1,6 +1,6 @@
 //! Tables, which other libraries read in memory.
 
-use anabranch_model::stats::Summary;
+use anabranch_stats::Summary;
 use anabranch_sweep::table::{self, Column, Values};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Who may, and what nobody else can read: keys, Noise handshakes, records and signatures for SET over networks that nobody
+//! Security of deployed SET: keys, Noise handshakes, records and signatures for SET over networks that nobody
 //! has to trust.
 //!
 //! Sans-IO: octets in, octets out. There is no clock, no socket and no file here; entropy is the host's. A [`Guard`] stands

@@ -4,7 +4,7 @@
 //! the interval is narrow enough or there are `max`. So the answer depends on what the runs say and on nothing else. Looking
 //! repeatedly makes the interval a little too narrow now and then; the half keeps that rare.
 
-use anabranch_model::stats::Summary;
+use anabranch_stats::Summary;
 
 /// When a point has enough runs.
 #[derive(Clone, PartialEq, Debug)]

@@ -16,7 +16,9 @@ pub struct Daemon {
     pub child: Child,
     /// The address after `listening on`.
     pub address: String,
-    /// Lines of its standard error.
+    /// Lines of its standard error before it listened.
+    pub preface: Vec<String>,
+    /// The lines after it.
     lines: Receiver<String>,
 }
 
@@ -28,8 +30,9 @@ impl Daemon {
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
         let (tell, lines) = channel();
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut daemon = Self { child, address: String::new(), lines };
-        let line = daemon.says("listening on ");
+        let mut daemon = Self { child, address: String::new(), preface: Vec::new(), lines };
+        let (preface, line) = daemon.until("listening on ");
+        daemon.preface = preface;
         // In a JSON log the string ends behind the address.
         let address = line.split("listening on ").nth(1).expect("it says where");
         daemon.address = address.split('"').next().unwrap_or(address).to_owned();
@@ -39,10 +42,16 @@ impl Daemon {
     /// Waits for a line that contains `text`.
     #[track_caller]
     pub fn says(&self, text: &str) -> String {
+        self.until(text).1
+    }
+
+    /// The next line that contains `text`, behind those before it.
+    #[track_caller]
+    fn until(&self, text: &str) -> (Vec<String>, String) {
         let mut said = Vec::new();
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return line,
+                Ok(line) if line.contains(text) => return (said, line),
                 Ok(line) => said.push(line),
                 Err(_) => panic!("never said `{text}`: {said:?}"),
             }

@@ -11,6 +11,20 @@ set(ANABRANCH_NODE_RUSTFLAGS
     "--cfg curve25519_dalek_backend=\"serial\" --cfg chacha20_force_soft --cfg poly1305_force_soft -C force-unwind-tables=no"
     CACHE STRING "RUSTFLAGS of the anabranch node")
 
+# anabranch_node_configured(FEATURES_VAR)
+#
+# Sets FEATURES_VAR to the features that the Kconfig options of Zephyr and ESP-IDF ask for.
+function(anabranch_node_configured features_var)
+    set(features "")
+    foreach(feature IN ITEMS noise manifest)
+        string(TOUPPER "CONFIG_ANABRANCH_NODE_${feature}" option)
+        if(${option})
+            list(APPEND features ${feature})
+        endif()
+    endforeach()
+    set(${features_var} "${features}" PARENT_SCOPE)
+endfunction()
+
 # anabranch_node_cargo(LIBRARY_VAR
 #     [TRIPLE <Rust target>] [TOOLCHAIN <rustup toolchain>] [FEATURES <feature>...])
 #

@@ -11,6 +11,7 @@ struct Floor {
 /// From the ground up. What stands in a list stands above in this table, so that no circle can be allowed.
 const FLOORS: &[Floor] = &[
     Floor { name: "wire", may_know: &[] },
+    Floor { name: "stats", may_know: &[] },
     Floor { name: "core", may_know: &["wire"] },
     Floor { name: "units", may_know: &["core"] },
     Floor { name: "secure", may_know: &["wire"] },
@@ -22,19 +23,19 @@ const FLOORS: &[Floor] = &[
     Floor { name: "sim", may_know: &["wire", "core", "units", "model"] },
     Floor { name: "net", may_know: &["wire", "core", "secure"] },
     Floor { name: "emu", may_know: &["wire", "core", "sim"] },
-    Floor { name: "lab", may_know: &["wire", "core", "model", "sim"] },
-    Floor { name: "sweep", may_know: &["core", "model", "sim"] },
+    Floor { name: "lab", may_know: &["wire", "core", "model", "stats", "sim"] },
+    Floor { name: "sweep", may_know: &["core", "stats", "sim"] },
     Floor { name: "deploy", may_know: &["wire", "core", "units", "secure", "net"] },
     Floor {
         name: "cli",
-        may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "emu", "view", "deploy"],
+        may_know: &["wire", "core", "units", "secure", "model", "stats", "sim", "net", "emu", "view", "deploy"],
     },
     Floor {
         name: "lab-cli",
-        may_know: &["wire", "core", "units", "model", "sim", "lab", "sweep", "deploy", "cli"],
+        may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "deploy", "cli"],
     },
     Floor { name: "manual", may_know: &["sim", "deploy", "lab-cli"] },
-    Floor { name: "python", may_know: &["wire", "core", "units", "model", "sim", "lab", "sweep", "view"] },
+    Floor { name: "python", may_know: &["wire", "core", "units", "model", "stats", "sim", "lab", "sweep", "view"] },
     Floor { name: "fuzz", may_know: &["wire", "core", "units", "secure", "model", "sim", "net", "view"] },
 ];
 

@@ -163,11 +163,36 @@ impl Admission {
         let judgement = self.judge(unix_time().as_secs())?;
         let next = judgement.map_err(|reason| Refusal {
             reason,
-            message: format!("no longer admitted when it had arrived: {}", why_not(reason)),
+            message: format!("no longer admitted when it had arrived: {}", self.why_not(reason)),
         })?;
         match (&mut self.own, &next) {
             (Some((_, stored)), Some(next)) => stored.raise(next),
             _ => Ok(()),
+        }
+    }
+
+    /// Why the present file is not admitted, for the node's operator.
+    pub(super) fn why_not(&self, reason: RefuseReason) -> String {
+        let has_manifest = self.evidence.manifest.is_some();
+        match reason {
+            RefuseReason::Signature if self.own.is_some() && !has_manifest => {
+                "it has no manifest, and --vendor wants one".to_owned()
+            }
+            RefuseReason::Signature if has_manifest => {
+                "no key of --signers has signed a manifest of this file".to_owned()
+            }
+            RefuseReason::Signature if self.evidence.signature.is_none() => {
+                "it has no signature, and --signers wants one".to_owned()
+            }
+            RefuseReason::Signature => "no key of --signers has signed it".to_owned(),
+            RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
+            RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
+            RefuseReason::Expired => {
+                let clock = unix_time().as_secs();
+                let doubt = if clock < YOUNGER { ", which was never set" } else { "" };
+                format!("its manifest has expired; the clock says {}Z{doubt}", rfc3339(clock))
+            }
+            _ => "it is not taken".to_owned(),
         }
     }
 
@@ -210,22 +235,6 @@ fn by_manifest(
     });
     manifest.admits(file, device.as_ref(), before, if_set(clock))?;
     Ok(Some(Highest { sequence: manifest.sequence, sha256: file.sha256 }))
-}
-
-/// Why a file is not admitted, for the node's owner.
-pub(super) fn why_not(reason: RefuseReason) -> String {
-    match reason {
-        RefuseReason::Signature => "it bears no signature of one of --signers".to_owned(),
-        RefuseReason::Rollback => "a higher sequence number was taken before".to_owned(),
-        RefuseReason::WrongDevice => "it is for another --vendor, --class or --component".to_owned(),
-        RefuseReason::Expired => {
-            let clock = unix_time().as_secs();
-            let doubt = if clock < YOUNGER { ", which was never set" } else { "" };
-            format!("its manifest has expired; the clock says {}Z{doubt}", rfc3339(clock))
-        }
-        RefuseReason::Image => "nothing says which file it is, so that it cannot be checked whole".to_owned(),
-        _ => "it is not taken".to_owned(),
-    }
 }
 
 #[cfg(test)]

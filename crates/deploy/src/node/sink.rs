@@ -33,8 +33,8 @@ pub(super) struct Output {
     /// Whether files are checked before they are handed on.
     images: Images,
     limits: Limits,
-    /// The figures of the last refusal for space.
-    shortage: Option<String>,
+    /// Why the last file was refused, for the node's operator.
+    refusal: Option<String>,
     /// The SHA-256 that the present file is said to have.
     expected: Option<[u8; 32]>,
     /// What comes at present.
@@ -257,7 +257,7 @@ impl Output {
             admission: Admission::default(),
             images: Images::Any,
             limits,
-            shortage: None,
+            refusal: None,
             expected: None,
             coming: None,
             sha256: Sha256::new(),
@@ -308,9 +308,9 @@ impl Output {
         matches!(self.to, To::File(_) | To::Command { spool: Some(_), .. })
     }
 
-    /// How much too long the file is that was refused last, if it was refused for that.
-    pub(super) fn shortage(&self) -> Option<&str> {
-        self.shortage.as_deref()
+    /// Why the last file was refused, if the output has refused it.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Of what has come of the present file.
@@ -355,7 +355,7 @@ impl Output {
         };
         // What is there stays if the file would not fit in its place.
         if let Err(figures) = self.limits.leave_room(offer.length, folder(&part), &part)? {
-            self.shortage = Some(figures);
+            self.refusal = Some(figures);
             return Err(io::ErrorKind::StorageFull.into());
         }
         journal.restart(offer, from)?;
@@ -406,18 +406,20 @@ async fn end(mut running: Running) -> io::Result<()> {
 impl Sink for Output {
     async fn begin(&mut self, offer: &Offer) -> io::Result<Verdict> {
         self.coming = None;
-        self.shortage = None;
+        self.refusal = None;
         self.sha256 = Sha256::new();
         if let Err(reason) = self.admission.of(offer)? {
+            self.refusal = Some(self.admission.why_not(reason));
             return Ok(Verdict::Refuse(reason, 0));
         }
         // Only what says which file it is is kept beside its place, where it can be looked at.
         if self.images == Images::Mcuboot && offer.file.is_none() {
+            self.refusal = Some("the sender gave no SHA-256, which --mcuboot needs".to_owned());
             return Ok(Verdict::Refuse(RefuseReason::Image, 0));
         }
         if offer.length > self.limits.size {
             let (length, size) = (offer.length, self.limits.size);
-            self.shortage = Some(format!("it has {length} bytes, and --max-size allows {size}"));
+            self.refusal = Some(format!("it has {length} bytes, and --max-size allows {size}"));
             return Ok(Verdict::Refuse(RefuseReason::TooLarge, 0));
         }
         self.expected = offer.file.map(|file| file.digest);
@@ -436,7 +438,7 @@ impl Sink for Output {
             }
             (To::File(path), None) => {
                 if let Err(figures) = self.limits.leave_room(offer.length, folder(path), Path::new(""))? {
-                    self.shortage = Some(figures);
+                    self.refusal = Some(figures);
                     return no_room(io::ErrorKind::StorageFull.into());
                 }
                 Coming::Temporary(Temporary::beside(path)?)

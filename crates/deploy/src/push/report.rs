@@ -153,6 +153,13 @@ impl fmt::Display for Report {
             let GatewayLine { name, bytes, retransmissions, state, .. } = gateway;
             writeln!(f, "{name:<width$} {bytes:>10} {share:>5} % {srtt:>10} {retransmissions:>7}  {state}")?;
         }
+        let copies = carried.saturating_sub(self.delivered_bytes.saturating_sub(self.resumed_from));
+        if copies > 0 {
+            writeln!(
+                f,
+                "{copies} of these octets are copies: a chunk that waits too long goes through another gateway as well"
+            )?;
+        }
         self.write_compare(f)
     }
 }

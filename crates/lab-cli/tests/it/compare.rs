@@ -14,7 +14,7 @@ use std::thread;
 
 use anabranch_core::tcp::{self, CongestionAlgorithm};
 use anabranch_lab::campaign::bottleneck::{Cell, Grid, Start};
-use anabranch_model::stats::jain;
+use anabranch_stats::jain;
 use anabranch_testkit::debian::find_or_install;
 use anabranch_testkit::netns;
 use rayon::prelude::*;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use anabranch_core::tcp::{self, RtoConfig};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_model::stats::jain;
+use anabranch_stats::jain;
 use anabranch_sim::apps::{BulkSender, BulkSenderConfig, Content, Outcome, Sink};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::random::Stream;

@@ -279,9 +279,9 @@ impl<S: Sink> Node<S> {
         self.driver.is_deaf()
     }
 
-    /// Octets of the present transfer that the sink has.
+    /// Octets of the present transfer that the sink has; 0 between transfers.
     pub fn taken(&self) -> u64 {
-        self.current.map_or(0, |current| current.taken)
+        self.current.filter(|current| !current.finished).map_or(0, |current| current.taken)
     }
 
     /// Serves until there is something to tell, or for one event of a socket.

@@ -209,7 +209,7 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
         (&["--class", "pump"], device, "for another --vendor, --class or --component"),
         (&["--component", "radio"], device, "for another --vendor, --class or --component"),
         (&["--expires", "2020-01-01"], ["has expired there", "the node's clock"], "has expired"),
-        (&["--key", "stranger.key"], signer, "of one of --signers"),
+        (&["--key", "stranger.key"], signer, "no key of --signers has signed a manifest of this file"),
     ] {
         site.manifest("image", 9, options);
         site.refuses(&site.push("image"), None, reason, hint);
@@ -219,6 +219,7 @@ fn a_manifest_that_does_not_fit_is_refused_with_its_reason() {
     site.did(&["key", "sign", "image", "--key", "release.key"]);
     for options in [&[][..], &["--signature", "image.sig"]] {
         site.refuses(&site.push_with("image", options), None, signer[0], "anabranch manifest create");
+        site.node().says("it has no manifest, and --vendor wants one");
     }
     assert_eq!(site.number(), None, "nothing that was refused counts");
     site.manifest("image", 1, &["--expires", "1 d"]);

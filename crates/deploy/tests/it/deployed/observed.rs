@@ -47,7 +47,12 @@ fn metrics_count_what_was_relayed_received_and_refused() {
         ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got", "--max-size", "400 kB"];
     let node = start(folder.path(), &[&node[..], &["--metrics", "127.0.0.1:0"]].concat());
     let (of_gateway, of_node) = (metrics_of(&gateway), metrics_of(&node));
-    assert_eq!(sample(&get(&of_node, "/metrics").1, "anabranch_node_received_bytes_total"), 0.0);
+    let page = get(&of_node, "/metrics").1;
+    assert_eq!(sample(&page, "anabranch_node_received_bytes_total"), 0.0);
+    for reason in ["too large", "no room", "signature", "rollback", "busy"] {
+        let series = format!("anabranch_node_transfers_refused_total{{reason=\"{reason}\"}}");
+        assert_eq!(sample(&page, &series), 0.0);
+    }
     let run = push(folder.path(), &["file", "--to", &node.address, "--quiet"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
     std::fs::write(folder.path().join("long"), contents(500_000)).expect("it can be written");
@@ -67,6 +72,7 @@ fn metrics_count_what_was_relayed_received_and_refused() {
     assert_eq!(sample(&page, "anabranch_gateway_sessions"), 0.0, "{page}");
     let page = get(&of_node, "/metrics").1;
     assert_eq!(sample(&page, "anabranch_node_received_bytes_total"), 300_000.0);
+    assert_eq!(sample(&page, "anabranch_node_transfer_bytes"), 0.0, "between transfers");
     assert_eq!(sample(&page, "anabranch_node_transfers_begun_total"), 1.0);
     assert_eq!(sample(&page, "anabranch_node_transfers_total{result=\"finished\"}"), 1.0);
     assert_eq!(sample(&page, "anabranch_node_transfers_refused_total{reason=\"too large\"}"), 1.0);
@@ -161,7 +167,8 @@ fn each_line_of_a_json_log_is_an_object_with_level_and_event() {
     let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got"];
     let node = start(folder.path(), &[&node[..], &json].concat());
     assert!(push(folder.path(), &["file", "--to", &node.address, "--quiet"]).status.success());
-    for (daemon, program, event) in [(&gateway, "gateway", "served"), (&node, "node", "begun")] {
+    let logged = [(&gateway, "gateway", "served"), (&node, "node", "begun"), (&node, "node", "received")];
+    for (daemon, program, event) in logged {
         let line = daemon.says(event);
         let object: Value = serde_json::from_str(&line).expect(&line);
         assert_eq!(

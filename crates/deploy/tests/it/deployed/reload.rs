@@ -41,6 +41,7 @@ fn a_sender_is_revoked_and_comes_back_without_a_restart() {
     reload();
     let (code, said) = push("other.key");
     assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("--senders (or --psk) have this sender's key"), "{said}");
     assert_eq!(push("sender.key").0, Some(0));
     // What cannot be read changes nothing.
     fs::write(folder.path().join("senders"), "x25519:00").expect("it can be written");

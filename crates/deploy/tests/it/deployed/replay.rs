@@ -4,6 +4,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use anabranch_testkit::netns;
+use anabranch_testkit::tmpfs::Tmpfs;
+
 use crate::deployed::world::*;
 
 /// The first octets that a push says to a gateway or a node; then it is killed. `arguments` has `HERE` for where we listen.
@@ -61,4 +64,30 @@ fn a_recorded_greeting_is_served_once_across_restarts() {
     let via = format!("{at_gateway}=gateway.pub");
     let run = self::push(folder.path(), &["file", "--to", &at_node, "--via", &via, "--quiet", "--restart"]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+}
+
+/// What is stored counts also while nothing more can be stored.
+#[test]
+fn a_recorded_greeting_is_not_served_after_a_restart_with_a_full_disk() {
+    if netns::skipped() {
+        return;
+    }
+    let folder = folder(1_000);
+    let state = folder.path().join("numbers");
+    std::fs::create_dir(&state).expect("a folder");
+    let disk = Tmpfs::mount(&state, 32 << 10);
+    let node = fixed(folder.path(), &["node", "--out", "got", "--state", "numbers"]);
+    let greeting = recorded(folder.path(), &["push", "file", "--to", "HERE", "--quiet"]);
+    assert!(replay(&node.address, &greeting) > 0, "the first time it may be the sender");
+    let address = node.address.clone();
+    drop(node);
+    std::fs::write(state.join("full"), vec![0; 64 << 10]).expect_err("the disk is full");
+    let node = start(folder.path(), &["node", "--listen", &address, "--out", "got", "--state", "numbers"]);
+    assert!(node.preface.concat().contains("folder on a disk with room"), "{:?}", node.preface);
+    assert_eq!(replay(&address, &greeting), 0);
+    // Later numbers are refused as well while the node runs.
+    let later = recorded(folder.path(), &["push", "file", "--to", "HERE", "--quiet"]);
+    assert!(replay(&address, &later) > 0);
+    assert_eq!(replay(&address, &later), 0);
+    drop((node, disk));
 }

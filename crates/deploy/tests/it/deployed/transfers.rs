@@ -180,13 +180,17 @@ fn a_node_with_signers_takes_only_what_they_have_signed() {
     let gateway = gateway(path);
     let out = ["node", "--listen", "127.0.0.1:0", "--gateways", &gateway.known(), "--out", "got"];
     let node = start(path, &[&out[..], &["--signers", "release.pub"]].concat());
-    let unsigned: [&[&str]; 3] =
-        [&["file"], &["file", "--signature", "theirs"], &["changed", "--signature", "good"]];
-    for file in unsigned {
+    let (none, other) = ("it has no signature", "no key of --signers has signed it");
+    let unsigned: [(&[&str], &str); 3] = [
+        (&["file"], none),
+        (&["file", "--signature", "theirs"], other),
+        (&["changed", "--signature", "good"], other),
+    ];
+    for (file, why) in unsigned {
         let refused = push(path, &[file, &["--to", &node.address, "--quiet"]].concat());
         assert_eq!(refused.status.code(), Some(1), "{file:?}");
         assert!(text(&refused.stderr).contains("--signature"), "{}", text(&refused.stderr));
-        node.says("no signature of one of --signers");
+        node.says(why);
     }
     assert!(!path.join("got").exists());
     let taken = push(path, &["file", "--signature", "good", "--to", &node.address, "--quiet"]);

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use anabranch_core::aodv;
 use anabranch_core::time::Duration;
-use anabranch_model::stats::Summary;
+use anabranch_stats::Summary;
 use anabranch_sim::apps::cbr::{CbrConfig, CbrSink, CbrSource};
 use anabranch_sim::network::{AdhocConfig, Forwarding, NetworkConfig};
 use anabranch_sim::packet::{IpVersion, NodeId};

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anabranch_core::tcp::CongestionAlgorithm;
 use anabranch_lab::campaign::bottleneck::{Cell, Start};
-use anabranch_model::stats::Summary;
+use anabranch_stats::Summary;
 
 use super::kernel::Lag;
 use super::{Measured, Plan, Reference};

@@ -1,7 +1,9 @@
-//! What can be said after a number of runs: never a bare mean, always how sure it is.
+//! Statistics of runs: summaries with confidence intervals, paired comparisons, ratios, fairness.
 //!
 //! Intervals are two-sided, at 95 %. Means follow Student's t (the runs' variance is estimated), shares of
 //! successes Wilson's score interval (which stays inside 0 to 1 and holds at 0 and at all).
+
+#![forbid(unsafe_code)]
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use thiserror::Error;
