@@ -3,6 +3,7 @@
 mod buffer;
 mod congestion;
 mod copies;
+mod fairness;
 mod faults;
 mod numbers;
 mod relay;

@@ -487,6 +487,9 @@ impl<M: OverSockets> Driver<M> {
         {
             self.hosts.remember(Host::of(line.peer));
         }
+        if let Some(sender) = self.security.sender_of(&octets) {
+            self.machine.introduce(stream, sender);
+        }
         self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
         // Before the next stream is read: its request might evict the keys of the transfer that this one has begun.
         self.pin();
