@@ -141,6 +141,8 @@ enum Role {
     Fresh(Decoder),
     /// A request that waits for the owner's answer.
     Asking,
+    /// The control stream of a request that was accepted: its sender may cancel this transfer on it.
+    Accepted(TransferId),
     /// A copy of the whole file that follows an accepted request.
     Copy(Decoder),
     /// A SET session.
@@ -334,6 +336,7 @@ impl Receiver {
             Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
             Role::Fresh(_)
             | Role::Asking
+            | Role::Accepted(_)
             | Role::Copy(_)
             | Role::Plain { .. }
             | Role::Ending => None,
@@ -344,6 +347,10 @@ impl Receiver {
         match self.streams.get_mut(&stream) {
             None | Some(Role::Ending) => {}
             Some(Role::Asking) => self.hold_copy(stream, &octets),
+            Some(Role::Accepted(transfer)) => {
+                let transfer = *transfer;
+                self.read_farewell(now, stream, transfer, octets);
+            }
             Some(Role::Copy(decoder)) => {
                 decoder.push(octets);
                 self.read_copy(now, stream);
@@ -585,6 +592,7 @@ impl Receiver {
             Role::Session(session) => Some((*stream, session)),
             Role::Fresh(_)
             | Role::Asking
+            | Role::Accepted(_)
             | Role::Copy(_)
             | Role::Plain { .. }
             | Role::Ending => None,

@@ -4,6 +4,7 @@ mod buffer;
 mod congestion;
 mod copies;
 mod fairness;
+mod farewell;
 mod faults;
 mod numbers;
 mod relay;

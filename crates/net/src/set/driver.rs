@@ -102,6 +102,8 @@ pub(super) struct Driver<M> {
     file: Option<File>,
     /// The file could not be read.
     pub(super) unread: Option<io::Error>,
+    /// Streams that were reset because a part of the file is missing in the middle of what was written.
+    torn: Vec<StreamId>,
     /// Boxed: a map has room for eleven at least.
     lines: BTreeMap<StreamId, Box<Line>>,
     /// Whose turn it is: the line after the last that moved.
@@ -134,6 +136,7 @@ impl<M: OverSockets> Driver<M> {
             outflow: None,
             file: None,
             unread: None,
+            torn: Vec::new(),
             lines: BTreeMap::new(),
             turn: StreamId(0),
             timer: Box::pin(sleep(time::Duration::ZERO)),
@@ -305,7 +308,16 @@ impl<M: OverSockets> Driver<M> {
             }
             Effect::WriteFile { stream, start, end } => match self.read_file(start, end) {
                 Ok(octets) => return self.act(Effect::Write { stream, octets }),
-                Err(error) => self.unread = Some(error),
+                Err(error) => {
+                    // The header of the chunk is written: what follows on this stream would be taken for the file. The machine
+                    // learns of it when its owner has given the transfer up, so that it tries no other way: see
+                    // [`Driver::tell_torn`].
+                    self.unread = Some(error);
+                    if let Some(line) = self.forget(stream) {
+                        line.abort();
+                        self.torn.push(stream);
+                    }
+                }
             },
             Effect::Shutdown { stream } => self.with(stream, Line::close),
             Effect::LimitReceive { stream, octets } => self.with(stream, |line| line.limit(now, octets)),
@@ -317,6 +329,14 @@ impl<M: OverSockets> Driver<M> {
             Effect::Deliver { octets } => return Some(octets),
         }
         None
+    }
+
+    /// Tells the machine which streams are gone because the file could not be read.
+    pub(super) fn tell_torn(&mut self) {
+        let now = self.now();
+        for stream in std::mem::take(&mut self.torn) {
+            self.machine.handle_stream(now, stream, StreamEvent::Closed(StreamClose::TimedOut));
+        }
     }
 
     /// Octets of the file that the machine sends.

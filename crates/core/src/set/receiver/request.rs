@@ -213,7 +213,7 @@ impl Receiver {
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
         self.send(stream, &Message::Accept(accept));
         if !request.copy {
-            return self.set_role(stream, Role::Ending);
+            return self.set_role(stream, Role::Accepted(request.transfer));
         }
         if self.config.copy > 0 {
             return self.set_role(stream, Role::Copy(Decoder::of_node()));
@@ -221,6 +221,21 @@ impl Receiver {
         // The sender need not wait for an acknowledgement that will not come.
         self.effects.push_back(Effect::Shutdown { stream });
         self.set_role(stream, Role::Ending);
+    }
+
+    /// What follows an accepted request that brings no copy. CANCEL gives the transfer up: its sender may have no session to say so
+    /// on. A file that is complete stays, so that a sender that asks again hears of it. All else is ignored.
+    pub(super) fn read_farewell(&mut self, now: Instant, stream: StreamId, of: TransferId, octets: Bytes) {
+        self.set_role(stream, Role::Ending);
+        let mut decoder = Decoder::of_node();
+        decoder.push(octets);
+        let is_present = self.present().is_some_and(|request| request.transfer == of);
+        if is_present
+            && !self.is_complete()
+            && let Ok(Some(Item::Message(Message::Cancel))) = decoder.next_item()
+        {
+            self.forget(now);
+        }
     }
 
     /// A new transfer: whatever was before has made way.
