@@ -234,15 +234,8 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
             (*peer, (Class::Refused, "pushed out"), line)
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
-            let RelayCounters {
-                opened,
-                unreachable,
-                forbidden,
-                congested,
-                rejected,
-                octets_down,
-                octets_up,
-            } = *counters;
+            let RelayCounters { opened, unreachable, forbidden, congested, rejected, octets_down, octets_up } =
+                *counters;
             let unreached = ((Class::Refused, "unreachable"), "the node was not reached".to_owned());
             let is_refused = (Class::Refused, "reset");
             let (kind, what) = match (opened, forbidden, rejected) {
@@ -265,9 +258,10 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 }
                 (0, 0, 0) => unreached,
             };
-            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection.
+            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection. One that
+            // was told that the node is not reached does so too.
             let is_end = |e: &LineError| {
-                opened > 0 && e.leg.is_none() && e.error.kind() == io::ErrorKind::ConnectionReset
+                opened + unreachable > 0 && e.leg.is_none() && e.error.kind() == io::ErrorKind::ConnectionReset
             };
             let why = error.as_ref().filter(|e| !is_end(e));
             let why = why.map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));

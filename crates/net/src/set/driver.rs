@@ -114,6 +114,8 @@ pub(super) struct Driver<M> {
     past: Vec<(StreamId, u32)>,
     /// The last error.
     pub(super) error: Option<LineError>,
+    /// A call has failed.
+    called_in_vain: bool,
     /// Hosts of callers that have proven their keys.
     hosts: Hosts,
     /// Streams that were reset because of what came on them, or did not come.
@@ -143,6 +145,7 @@ impl<M: OverSockets> Driver<M> {
             armed: Instant::ZERO,
             past: Vec::new(),
             error: None,
+            called_in_vain: false,
             hosts: Hosts::default(),
             refused: RefusedCounters::default(),
         }
@@ -583,7 +586,11 @@ impl<M: OverSockets> Driver<M> {
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            self.error = Some(LineError { peer: line.peer, leg: line.leg, error });
+            // Why a call failed says more than how whoever had called us for it then hangs up.
+            if line.leg.is_some() || !self.called_in_vain {
+                self.error = Some(LineError { peer: line.peer, leg: line.leg, error });
+            }
+            self.called_in_vain |= line.is_calling();
         }
         Some(line)
     }
