@@ -32,12 +32,14 @@ pub mod tcp_manager;
 
 pub use anabranch_wire::set::{
     Energy, FileIdentity, Gateway, Layout, MAX_GATEWAYS, MAX_MANIFEST, MAX_NODE_HEADER, Neighbour, Plan,
-    RefuseReason, Request, SetAckStatus, TransferId,
+    RefuseReason, Request, SetAckStatus, TransferId, transfer_of_request,
 };
 pub use file::File;
 pub use machine::Machine;
 pub use ranges::RangeSet;
-pub use receiver::{Grant, Holding, Receiver, ReceiverConfig, ReceiverCounters, Striping as NodeStriping};
+pub use receiver::{
+    Grant, Holding, Receiver, ReceiverConfig, ReceiverCounters, SenderId, Striping as NodeStriping,
+};
 pub use relay::{OpenWait, Relay, RelayConfig, RelayCounters, WindowUnits};
 pub use session_manager::{
     Failure, MAX_SESSIONS, OpenWhen, Outcome, Recovery, Reinjection, Sender, SenderConfig, SessionReport,

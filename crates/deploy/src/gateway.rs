@@ -234,8 +234,9 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
             (*peer, (Class::Refused, "pushed out"), line)
         }
         GatewayEvent::Ended { peer, counters, refused, error } => {
-            let RelayCounters { opened, forbidden, congested, rejected, octets_down, octets_up, .. } =
+            let RelayCounters { opened, unreachable, forbidden, congested, rejected, octets_down, octets_up } =
                 *counters;
+            let unreached = ((Class::Refused, "unreachable"), "the node was not reached".to_owned());
             let is_refused = (Class::Refused, "reset");
             let (kind, what) = match (opened, forbidden, rejected) {
                 (1.., _, _) => {
@@ -248,16 +249,21 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
                 (0, 0, _) if congested > 0 => {
                     ((Class::Refused, "congested"), "was told to call later: there is no room".to_owned())
                 }
+                // Whatever its sender does after it was told.
+                (0, 0, _) if unreachable > 0 => unreached,
                 (0, 0, _) if refused.total() > refused.silent => (is_refused, "reset".to_owned()),
                 (_, _, 1..) => (is_refused, "reset: it did not say what it wants".to_owned()),
                 (0, 0, 0) if refused.silent > 0 => {
                     (is_refused, "reset: it did not say what it wants".to_owned())
                 }
-                (0, 0, 0) => ((Class::Refused, "unreachable"), "the node was not reached".to_owned()),
+                (0, 0, 0) => unreached,
             };
-            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection.
+            // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection. One that
+            // was told that the node is not reached does so too.
             let is_end = |e: &LineError| {
-                opened > 0 && e.leg.is_none() && e.error.kind() == io::ErrorKind::ConnectionReset
+                opened + unreachable > 0
+                    && e.leg.is_none()
+                    && e.error.kind() == io::ErrorKind::ConnectionReset
             };
             let why = error.as_ref().filter(|e| !is_end(e));
             let why = why.map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));
@@ -289,5 +295,20 @@ mod tests {
         assert!(said(1, None, silent).contains("; 127.0.0.1:1: "));
         assert!(said(1, Some(Leg::Wireless), reset).contains("; 127.0.0.1:2: "));
         assert!(said(0, None, reset).contains("; 127.0.0.1:1: "));
+    }
+
+    /// Also if its sender stays until it is reset, or is silent.
+    #[test]
+    fn a_session_whose_node_was_called_in_vain_is_unreachable() {
+        let [peer, node] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        for (rejected, silent) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let counters = RelayCounters { unreachable: 1, rejected, ..RelayCounters::default() };
+            let refused = RefusedCounters { silent, ..RefusedCounters::default() };
+            let error = io::ErrorKind::ConnectionRefused.into();
+            let error = Some(LineError { peer: node, leg: Some(Leg::Wireless), error });
+            let (_, (_, kind), said) = line(&GatewayEvent::Ended { peer, counters, refused, error });
+            assert_eq!(kind, "unreachable");
+            assert_eq!(said, "127.0.0.1:1 the node was not reached; 127.0.0.1:2: connection refused");
+        }
     }
 }

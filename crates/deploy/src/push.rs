@@ -173,15 +173,18 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
                 }
                 bars.update(push.sessions(), push.delivered());
             };
-            if stopped {
+            let again = match push.outcome() {
+                Some(Outcome::Failed(failure)) if !stopped => {
+                    retries.after(failure, push.delivered()).map(|pause| (failure, pause))
+                }
+                _ => None,
+            };
+            if again.is_none() {
+                // The node keeps its place for the transfer between two tries, and not after the last.
                 push.cancel();
             }
             push.close().await;
-            let failure = match push.outcome() {
-                Some(Outcome::Failed(failure)) if !stopped => failure,
-                _ => break (push, stopped),
-            };
-            let Some(pause) = retries.after(failure, push.delivered()) else { break (push, false) };
+            let Some((failure, pause)) = again else { break (push, stopped) };
             if !arguments.quiet {
                 say!("{failure}; trying again in {} s", pause.as_secs());
             }
@@ -193,7 +196,11 @@ pub fn main(arguments: &Arguments) -> Result<(), Error> {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                _ = signals.first() => break (push, true),
+                _ = signals.first() => {
+                    push.cancel();
+                    push.close().await;
+                    break (push, true);
+                }
             }
         };
         bars.finish();

@@ -18,6 +18,7 @@ use anabranch_wire::set::{
 use bytes::Bytes;
 
 use self::queue::Queue;
+pub use self::queue::SenderId;
 pub use self::reorder::Holding;
 use self::reorder::{Reorder, Waiting};
 use self::request::Asking;
@@ -65,7 +66,8 @@ pub struct ReceiverConfig {
     pub striping: Striping,
     /// Who lets a new transfer begin.
     pub grant: Grant,
-    /// Transfers that may wait while another is under way, and are let in in their order. Further ones have to be lucky.
+    /// Transfers that may wait while another is under way, and are let in in their order. Where there are more, those of the
+    /// sender that has most of them make way.
     pub queue: usize,
     /// How the buffer is shared.
     pub share: ShareConfig,
@@ -73,7 +75,7 @@ pub struct ReceiverConfig {
     pub ack_every: u32,
     /// How long a whole chunk may wait for its acknowledgement.
     pub ack_delay: Duration,
-    /// A transfer without news for so long makes way for another.
+    /// A transfer makes way for another if no byte of its file that the node did not hold before has arrived for this long.
     pub idle: Duration,
     /// Octets of a manifest that a request may have: each connection may take this much more memory. A request with a longer one
     /// is refused with [`RefuseReason::LongManifest`].
@@ -139,6 +141,8 @@ enum Role {
     Fresh(Decoder),
     /// A request that waits for the owner's answer.
     Asking,
+    /// The control stream of a request that was accepted: its sender may cancel this transfer on it.
+    Accepted(TransferId),
     /// A copy of the whole file that follows an accepted request.
     Copy(Decoder),
     /// A SET session.
@@ -168,6 +172,7 @@ struct Transfer {
     reorder: Reorder,
     /// Sessions that the sender means to open.
     sessions: usize,
+    /// When it began, or the last byte arrived that the node did not hold.
     news: Instant,
     next_share: Instant,
 }
@@ -182,6 +187,8 @@ pub struct Receiver {
     /// A transfer that the owner has not let in yet.
     asking: Option<Asking>,
     queue: Queue,
+    /// Which sender speaks on a stream, as the driver has said last.
+    introduced: Option<(StreamId, SenderId)>,
     /// Since then there is no transfer.
     freed: Instant,
     /// Why the owner gave up the last transfer: sessions of it may still be opening.
@@ -207,6 +214,7 @@ impl Receiver {
             streams: BTreeMap::new(),
             transfer: None,
             asking: None,
+            introduced: None,
             freed: Instant::ZERO,
             given_up: None,
             next_stream: 0,
@@ -228,6 +236,12 @@ impl Receiver {
         let octets = self.config.first_window.min(self.config.buffer);
         self.effects.push_back(Effect::LimitReceive { stream, octets });
         stream
+    }
+
+    /// The request that comes next on `stream` is of this sender, whose identity the driver has verified. To be called right before
+    /// the bytes of the request are handed over.
+    pub fn introduce(&mut self, stream: StreamId, sender: SenderId) {
+        self.introduced = Some((stream, sender));
     }
 
     /// A stream did something.
@@ -320,7 +334,12 @@ impl Receiver {
     fn ack_times(&self) -> impl Iterator<Item = (StreamId, Instant)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
-            Role::Fresh(_) | Role::Asking | Role::Copy(_) | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_)
+            | Role::Asking
+            | Role::Accepted(_)
+            | Role::Copy(_)
+            | Role::Plain { .. }
+            | Role::Ending => None,
         })
     }
 
@@ -328,6 +347,10 @@ impl Receiver {
         match self.streams.get_mut(&stream) {
             None | Some(Role::Ending) => {}
             Some(Role::Asking) => self.hold_copy(stream, &octets),
+            Some(Role::Accepted(transfer)) => {
+                let transfer = *transfer;
+                self.read_farewell(now, stream, transfer, octets);
+            }
             Some(Role::Copy(decoder)) => {
                 decoder.push(octets);
                 self.read_copy(now, stream);
@@ -469,9 +492,11 @@ impl Receiver {
             }
             let length = octets.len().min(room(self));
             let Some(transfer) = self.transfer.as_mut().filter(|_| length > 0) else { return false };
-            transfer.news = now;
             let piece = octets.split_to(length);
             let Some(new) = transfer.reorder.insert(&mut self.waiting, at, piece) else { return false };
+            if new > 0 {
+                transfer.news = now;
+            }
             at += length as u64;
             self.counters.duplicate_octets += length as u64 - new;
             self.counters.held_peak = self.counters.held_peak.max(transfer.reorder.held());
@@ -565,7 +590,12 @@ impl Receiver {
     fn sessions(&self) -> impl Iterator<Item = (StreamId, &Session)> + '_ {
         self.streams.iter().filter_map(|(stream, role)| match role {
             Role::Session(session) => Some((*stream, session)),
-            Role::Fresh(_) | Role::Asking | Role::Copy(_) | Role::Plain { .. } | Role::Ending => None,
+            Role::Fresh(_)
+            | Role::Asking
+            | Role::Accepted(_)
+            | Role::Copy(_)
+            | Role::Plain { .. }
+            | Role::Ending => None,
         })
     }
 

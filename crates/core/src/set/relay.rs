@@ -81,7 +81,8 @@ pub struct RelayCounters {
     pub forbidden: u64,
     /// Sessions for which the driver had no room.
     pub congested: u64,
-    /// Connections that were reset: no SETSYN, something else in its place, or still open after a refusal.
+    /// Connections that were reset: no SETSYN, something else in its place, or still open after a refusal. The last kind also
+    /// counts in the counter of its refusal.
     pub rejected: u64,
     /// Octets from sender to node.
     pub octets_down: u64,
@@ -410,6 +411,9 @@ impl Relay {
                 *counter += 1;
                 session.wireless = None;
                 session.early.clear();
+                // Its early data may have filled the window. A sender that is not read would not be seen to hang up.
+                session.limit = self.config.initial_window;
+                self.effects.push_back(Effect::LimitReceive { stream, octets: session.limit });
                 session.state = State::Refused { deadline: now + self.config.setsyn_timeout };
                 self.answer(stream, &setsyn, status);
                 self.effects.push_back(Effect::Shutdown { stream });

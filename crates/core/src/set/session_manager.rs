@@ -4,6 +4,7 @@
 mod config;
 mod congestion;
 mod control;
+mod farewell;
 mod recovery;
 mod stripe;
 
@@ -19,6 +20,7 @@ use bytes::Bytes;
 pub use self::config::{OpenWhen, Recovery, Reinjection, SenderConfig, Start};
 use self::congestion::Congestion;
 use self::control::{Busy, Control, Copy, ack_end};
+use self::farewell::{Farewell, Held};
 use super::file::File;
 use super::gateways;
 use super::ranges::RangeSet;
@@ -190,6 +192,7 @@ pub struct Sender {
     copy: Option<Copy>,
     /// The node has said that it is busy.
     busy: Option<Busy>,
+    farewell: Farewell,
     /// When something was last delivered, as far as we know.
     progress: Instant,
     /// The next session may be called then even if the last has not answered.
@@ -239,6 +242,7 @@ impl Sender {
             delivered: 0,
             resumed_from: 0,
             busy: None,
+            farewell: Farewell::default(),
             buffer: 0,
             next_stream: 0,
             effects: VecDeque::new(),
@@ -269,7 +273,7 @@ impl Sender {
     }
 
     /// Gives the transfer up: its outcome is [`Failure::Cancelled`], and where a session can tell the node, the
-    /// node forgets the transfer at once. Nothing happens to one that is over.
+    /// node forgets the transfer at once. Nothing happens to one that is over. See [`Sender::give_up`].
     pub fn cancel(&mut self, _now: Instant) {
         if !self.is_over() {
             self.fail(Failure::Cancelled);
@@ -285,6 +289,9 @@ impl Sender {
         if self.copy.as_ref().is_some_and(|copy| copy.stream == stream) {
             return self.handle_copy(now, event);
         }
+        if self.handle_farewell(stream, &event) {
+            return;
+        }
         let Some(index) = self.sessions.iter().position(|s| s.stream == stream) else { return };
         for notice in self.sessions[index].handle_stream(now, event, &mut self.effects) {
             self.handle_notice(now, index, notice);
@@ -292,6 +299,8 @@ impl Sender {
         if matches!(self.phase, Phase::Sessions) {
             self.call_next(now);
         }
+        // It may have been the only session with CANCEL.
+        self.bid_farewell();
         self.stale = true;
     }
 
@@ -474,6 +483,7 @@ impl Sender {
     /// The node's answer: sessions it is, for what it has not got yet.
     fn start_sessions(&mut self, now: Instant, accept: Accept, has: &Ack) {
         self.progress = now;
+        self.farewell.held = Held::Yes;
         self.buffer = accept.buffer.max(1);
         self.phase = Phase::Sessions;
         self.unassigned.insert(0, self.length());

@@ -125,6 +125,8 @@ pub struct TcpManager {
     pub(super) earlier: (u64, u64),
     /// Since when this gateway had no session, if it was lost before this one.
     pub(super) lost: Option<Instant>,
+    /// CANCEL was written, and may have arrived.
+    pub(super) told: bool,
     common: Common,
     decoder: Decoder,
     next_offset: u64,
@@ -158,6 +160,7 @@ impl TcpManager {
             greeted: false,
             earlier: (0, 0),
             lost: None,
+            told: false,
             common,
             decoder: Decoder::new(),
             next_offset: 0,
@@ -196,6 +199,7 @@ impl TcpManager {
         self.send(octets.into(), out);
         out.push_back(Effect::Shutdown { stream: self.stream });
         self.state = State::Closed(ending);
+        self.told = true;
     }
 
     /// Not over and not released.
@@ -233,8 +237,13 @@ impl TcpManager {
                 self.state = State::Closed(Ending::Delivered);
                 Vec::new()
             }
+            (StreamEvent::Closed(why), State::Closed(_)) => {
+                // The node resets its sessions when it has read CANCEL.
+                self.told &= why != StreamClose::TimedOut;
+                Vec::new()
+            }
             (
-                StreamEvent::Opened | StreamEvent::Data(_) | StreamEvent::Ended | StreamEvent::Closed(_),
+                StreamEvent::Opened | StreamEvent::Data(_) | StreamEvent::Ended,
                 State::Calling | State::OpenWait { .. } | State::Opened | State::Released | State::Closed(_),
             ) => Vec::new(),
         }

@@ -3,6 +3,8 @@
 mod buffer;
 mod congestion;
 mod copies;
+mod fairness;
+mod farewell;
 mod faults;
 mod numbers;
 mod relay;

@@ -105,6 +105,8 @@ pub(super) struct Driver<M> {
     file: Option<File>,
     /// The file could not be read.
     pub(super) unread: Option<io::Error>,
+    /// Streams that were reset because a part of the file is missing in the middle of what was written.
+    torn: Vec<StreamId>,
     /// Boxed: a map has room for eleven at least.
     lines: BTreeMap<StreamId, Box<Line>>,
     /// Whose turn it is: the line after the last that moved.
@@ -115,6 +117,8 @@ pub(super) struct Driver<M> {
     past: Vec<(StreamId, u32)>,
     /// The last error of each peer, at most [`MAX_ERRORS`], in the order in which they happened.
     pub(super) errors: Vec<LineError>,
+    /// A call has failed.
+    called_in_vain: bool,
     /// Hosts of callers that have proven their keys.
     hosts: Hosts,
     /// Streams that were reset because of what came on them, or did not come.
@@ -137,12 +141,14 @@ impl<M: OverSockets> Driver<M> {
             outflow: None,
             file: None,
             unread: None,
+            torn: Vec::new(),
             lines: BTreeMap::new(),
             turn: StreamId(0),
             timer: Box::pin(sleep(time::Duration::ZERO)),
             armed: Instant::ZERO,
             past: Vec::new(),
             errors: Vec::new(),
+            called_in_vain: false,
             hosts: Hosts::default(),
             refused: RefusedCounters::default(),
         }
@@ -308,7 +314,16 @@ impl<M: OverSockets> Driver<M> {
             }
             Effect::WriteFile { stream, start, end } => match self.read_file(start, end) {
                 Ok(octets) => return self.act(Effect::Write { stream, octets }),
-                Err(error) => self.unread = Some(error),
+                Err(error) => {
+                    // The header of the chunk is written: what follows on this stream would be taken for the file. The machine
+                    // learns of it when its owner has given the transfer up, so that it tries no other way: see
+                    // [`Driver::tell_torn`].
+                    self.unread = Some(error);
+                    if let Some(line) = self.forget(stream) {
+                        line.abort();
+                        self.torn.push(stream);
+                    }
+                }
             },
             Effect::Shutdown { stream } => self.with(stream, Line::close),
             Effect::LimitReceive { stream, octets } => self.with(stream, |line| line.limit(now, octets)),
@@ -320,6 +335,14 @@ impl<M: OverSockets> Driver<M> {
             Effect::Deliver { octets } => return Some(octets),
         }
         None
+    }
+
+    /// Tells the machine which streams are gone because the file could not be read.
+    pub(super) fn tell_torn(&mut self) {
+        let now = self.now();
+        for stream in std::mem::take(&mut self.torn) {
+            self.machine.handle_stream(now, stream, StreamEvent::Closed(StreamClose::TimedOut));
+        }
     }
 
     /// Octets of the file that the machine sends.
@@ -493,6 +516,9 @@ impl<M: OverSockets> Driver<M> {
         {
             self.hosts.remember(Host::of(line.peer));
         }
+        if let Some(sender) = self.security.sender_of(&octets) {
+            self.machine.introduce(stream, sender);
+        }
         self.machine.handle_stream(now, stream, StreamEvent::Data(octets));
         // Before the next stream is read: its request might evict the keys of the transfer that this one has begun.
         self.pin();
@@ -566,7 +592,11 @@ impl<M: OverSockets> Driver<M> {
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            self.note(LineError { peer: line.peer, leg: line.leg, error });
+            // Why a call failed says more than how whoever had called us for it then hangs up.
+            if line.leg.is_some() || !self.called_in_vain {
+                self.note(LineError { peer: line.peer, leg: line.leg, error });
+            }
+            self.called_in_vain |= line.is_calling();
         }
         Some(line)
     }

@@ -237,6 +237,11 @@ impl Line {
         }
     }
 
+    /// Its call was not answered.
+    pub(super) fn is_calling(&self) -> bool {
+        matches!(self.socket, Socket::Calling { .. })
+    }
+
     /// Resets it, now.
     pub(super) fn abort(self) {
         if let Socket::Open(stream) = &self.socket {

@@ -1,6 +1,6 @@
 //! What sockets need to know of a machine, beside what `core::set` has.
 
-use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, StreamId, TransferId};
+use anabranch_core::set::{Gateway, Machine, Receiver, Relay, Sender, SenderId, StreamId, TransferId};
 use anabranch_secure::{MAX_PLAIN, small};
 
 /// Which streams stop reading while much waits to be written.
@@ -27,6 +27,9 @@ pub(super) trait OverSockets: Machine {
         None
     }
 
+    /// At a node: the request that comes next on a stream is of this sender.
+    fn introduce(&mut self, _stream: StreamId, _sender: SenderId) {}
+
     /// At a node: the present transfer, and the one that its owner is asked about.
     fn live(&self) -> [Option<TransferId>; 2] {
         [None; 2]
@@ -51,6 +54,10 @@ impl OverSockets for Relay {
 
 impl OverSockets for Receiver {
     const HELD: Held = Held::Own;
+
+    fn introduce(&mut self, stream: StreamId, sender: SenderId) {
+        Self::introduce(self, stream, sender);
+    }
 
     fn live(&self) -> [Option<TransferId>; 2] {
         [self.present(), self.asked()].map(|request| Some(request?.transfer))

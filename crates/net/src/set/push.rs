@@ -133,9 +133,10 @@ impl Push {
         self.outcome()
     }
 
-    /// Gives the transfer up. [`Push::close`] tells the node.
+    /// Gives the transfer up for good, also one that has failed: [`Push::close`] tells the node, which is free then. To be called
+    /// before [`Push::close`], unless the same transfer is tried again soon. Nothing happens to a transfer that was delivered.
     pub fn cancel(&mut self) {
-        self.driver.machine.cancel(self.driver.now());
+        self.driver.machine.give_up(self.driver.now());
         self.pump();
     }
 
@@ -203,7 +204,8 @@ impl Push {
         debug_assert!(octets.is_none(), "a sender delivers nothing here");
         let now = self.driver.now();
         if self.driver.unread.is_some() && self.outcome().is_none() {
-            self.driver.machine.cancel(now);
+            self.driver.machine.give_up(now);
+            self.driver.tell_torn();
             let _ = self.driver.pump();
         }
         if self.driver.machine.is_established() {

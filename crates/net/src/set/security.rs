@@ -5,7 +5,7 @@ use std::io;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use anabranch_core::set::{Leg, StreamId, TransferId};
+use anabranch_core::set::{Leg, SenderId, StreamId, TransferId, transfer_of_request};
 use anabranch_secure::{Doorkeeper, Guard, NodeKeys, PublicKey, Refused, SenderKeys};
 
 use super::machine::OverSockets;
@@ -50,6 +50,14 @@ impl Security {
         if let Self::Node(keys) = self {
             keys.set_live(live);
         }
+    }
+
+    /// At a node: whose request `octets` are, if they begin with a request of a sender with a key of its own. Holders of pre-shared
+    /// keys are not told apart.
+    pub(super) fn sender_of(&self, octets: &[u8]) -> Option<SenderId> {
+        let Self::Node(keys) = self else { return None };
+        let PublicKey(key) = keys.of(transfer_of_request(octets)?)?.peer()?;
+        Some(SenderId::new(u64::from_be_bytes(*key.first_chunk()?)))
     }
 
     /// Of a stream on which somebody has called.

@@ -1,6 +1,7 @@
-//! Who waits for a node that is busy: first come, first served.
+//! Who waits for a node that is busy: first come, first served, and senders in turn.
 
 use alloc::collections::VecDeque;
+use core::num::NonZeroU64;
 
 use anabranch_wire::set::TransferId;
 
@@ -11,19 +12,30 @@ const FORGOTTEN: Duration = Duration::from_secs(30);
 /// A free node waits so long for the first in the queue: longer than the longest pause between two of its requests.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Identity of a sender, as the driver of a node has verified it. The number means nothing to the core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SenderId(NonZeroU64);
+
+impl SenderId {
+    /// The identity with this number. 0 and 1 are the same.
+    pub fn new(number: u64) -> Self {
+        Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
+    }
+}
+
 /// Transfers that were told to come again.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Those who wait, at most; whoever comes then is not remembered.
+    /// Those who wait, at most.
     most: usize,
     waiting: VecDeque<Waiting>,
-    /// The turn of the first began then, or when the node became free.
-    turn: Instant,
 }
 
 #[derive(Debug)]
 struct Waiting {
     transfer: TransferId,
+    /// Whose it is. A sender without an identity counts as another one for each of its transfers.
+    sender: Option<SenderId>,
     /// When it last asked.
     asked: Instant,
     /// It has asked again: who asks only once does not wait, and keeps nobody out.
@@ -36,37 +48,66 @@ impl Queue {
 
     /// For so many.
     pub(super) fn new(most: usize) -> Self {
-        Self { most, waiting: VecDeque::new(), turn: Instant::ZERO }
+        Self { most, waiting: VecDeque::new() }
     }
 
-    /// Somebody asks a node that is busy.
-    pub(super) fn wait(&mut self, now: Instant, transfer: TransferId) {
+    /// A transfer of `sender` asks a node that is busy.
+    pub(super) fn wait(&mut self, now: Instant, transfer: TransferId, sender: Option<SenderId>) {
         self.forget(now);
         if let Some(known) = self.waiting.iter_mut().find(|w| w.transfer == transfer) {
             known.asked = now;
             known.again = true;
-        } else if self.waiting.len() < self.most {
-            self.waiting.push_back(Waiting { transfer, asked: now, again: false });
+        } else if self.waiting.len() < self.most || self.make_room(sender) {
+            self.waiting.push_back(Waiting { transfer, sender, asked: now, again: false });
         }
     }
 
-    /// Somebody asks a node that is free since `free`. True, and it waits no more, if it is its turn; otherwise it waits.
-    pub(super) fn admit(&mut self, now: Instant, free: Instant, transfer: TransferId) -> bool {
+    /// A transfer of `sender` asks a node that is free since `free`. True, and it waits no more, if it may begin; otherwise it waits.
+    ///
+    /// The node is kept for the first that waits, but only once after it became free: whichever transfer asks when [`GRACE`] is over
+    /// may begin, or senders that wait and never come could keep a free node from all others.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        free: Instant,
+        transfer: TransferId,
+        sender: Option<SenderId>,
+    ) -> bool {
         self.forget(now);
-        while let Some(first) = self.waiting.iter().position(|w| w.again) {
-            if self.waiting[first].transfer == transfer {
-                break;
-            }
-            if now < self.turn.max(free) + GRACE {
-                self.wait(now, transfer);
+        let first = self.waiting.iter().find(|w| w.again).map(|w| (w.transfer, w.sender));
+        if let Some((first, late)) = first.filter(|(first, _)| *first != transfer) {
+            if now < free + GRACE {
+                self.wait(now, transfer, sender);
                 return false;
             }
-            // It has missed its turn; that of the next begins.
-            self.waiting.remove(first);
-            self.turn = now;
+            self.waiting.retain(|w| w.transfer != first);
+            self.put_last(late);
         }
         self.waiting.retain(|w| w.transfer != transfer);
+        self.put_last(sender);
         true
+    }
+
+    /// A sender has had its turn: its other transfers wait behind those of other senders.
+    fn put_last(&mut self, sender: Option<SenderId>) {
+        let is_own = |w: &Waiting| sender.is_some() && w.sender == sender;
+        for _ in 0..self.waiting.iter().filter(|w| is_own(w)).count() {
+            let own = self.waiting.iter().position(is_own).and_then(|index| self.waiting.remove(index));
+            self.waiting.extend(own);
+        }
+    }
+
+    /// Takes the last place of the sender that has the most, if `sender` has fewer by two or more: one sender cannot take all places.
+    fn make_room(&mut self, sender: Option<SenderId>) -> bool {
+        let places = |of: Option<SenderId>| self.waiting.iter().filter(|w| w.sender == of).count();
+        let own = sender.map_or(0, |_| places(sender));
+        let known = self.waiting.iter().filter(|w| w.sender.is_some());
+        let Some(crowd) = known.map(|w| w.sender).max_by_key(|of| places(*of)) else { return false };
+        let last = self.waiting.iter().rposition(|w| w.sender == crowd);
+        match last {
+            Some(last) if places(crowd) > own + 1 => self.waiting.remove(last).is_some(),
+            _ => false,
+        }
     }
 
     fn forget(&mut self, now: Instant) {
@@ -76,6 +117,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+    use alloc::vec::Vec;
+
     use super::*;
 
     const A: TransferId = TransferId(1);
@@ -90,8 +134,8 @@ mod tests {
     fn two_wait() -> Queue {
         let mut queue = Queue::new(16);
         for second in [0, 1] {
-            queue.wait(at(second), A);
-            queue.wait(at(second), B);
+            queue.wait(at(second), A, None);
+            queue.wait(at(second), B, None);
         }
         queue
     }
@@ -99,43 +143,91 @@ mod tests {
     #[test]
     fn they_are_served_in_the_order_in_which_they_came() {
         let mut queue = two_wait();
-        assert!(!queue.admit(at(5), at(5), B));
-        assert!(!queue.admit(at(5), at(5), C));
-        assert!(queue.admit(at(6), at(5), A));
+        assert!(!queue.admit(at(5), at(5), B, None));
+        assert!(!queue.admit(at(5), at(5), C, None));
+        assert!(queue.admit(at(6), at(5), A, None));
         // A took until 20.
-        queue.wait(at(18), B);
-        assert!(!queue.admit(at(21), at(20), C), "B was there before");
-        assert!(queue.admit(at(22), at(20), B));
-        assert!(queue.admit(at(23), at(23), C));
+        queue.wait(at(18), B, None);
+        assert!(!queue.admit(at(21), at(20), C, None), "B was there before");
+        assert!(queue.admit(at(22), at(20), B, None));
+        assert!(queue.admit(at(23), at(23), C, None));
     }
 
     #[test]
     fn who_asks_once_keeps_nobody_out() {
         let mut queue = Queue::new(16);
-        queue.wait(at(0), A);
-        assert!(queue.admit(at(1), at(1), B));
+        queue.wait(at(0), A, None);
+        assert!(queue.admit(at(1), at(1), B, None));
     }
 
     #[test]
     fn who_misses_its_turn_makes_way_for_the_next() {
         let mut queue = two_wait();
-        assert!(!queue.admit(at(14), at(5), B), "it is the turn of A");
-        assert!(queue.admit(at(15), at(5), B), "it was the turn of A");
-        assert!(queue.admit(at(15), at(5), C));
+        assert!(!queue.admit(at(14), at(5), B, None), "it is the turn of A");
+        assert!(queue.admit(at(15), at(5), B, None), "it was the turn of A");
+        assert!(queue.admit(at(15), at(5), C, None));
+    }
+
+    /// Once: whoever waits and never comes keeps nobody out of a node that is free.
+    #[test]
+    fn a_free_node_is_kept_for_those_who_wait_for_ten_seconds_at_most() {
+        let mut queue = Queue::new(16);
+        for second in [0, 1] {
+            (10..26).for_each(|id| queue.wait(at(second), TransferId(id), None));
+        }
+        for second in 5..15 {
+            (11..26).for_each(|id| assert!(!queue.admit(at(second), at(5), TransferId(id), None)));
+        }
+        assert!(queue.admit(at(15), at(5), C, None));
+        assert!(queue.admit(at(15), at(5), A, None));
+    }
+
+    #[test]
+    fn senders_take_turns_and_their_transfers_keep_their_order() {
+        let [one, two] = [1, 2].map(|number| Some(SenderId::new(number)));
+        let mut queue = Queue::new(16);
+        let mut waiting = vec![(10, one), (11, one), (12, one), (20, two), (21, two), (30, None)];
+        for second in [0, 1] {
+            waiting.iter().for_each(|(id, sender)| queue.wait(at(second), TransferId(*id), *sender));
+        }
+        for expected in [10, 20, 30, 11, 21, 12] {
+            // The last is asked first, so that none is in luck.
+            let is_let_in =
+                |(id, sender): &(u64, Option<SenderId>)| queue.admit(at(2), at(2), TransferId(*id), *sender);
+            let let_in = waiting.iter().rposition(is_let_in).expect("one of them is next");
+            assert_eq!(waiting.remove(let_in).0, expected);
+        }
+    }
+
+    #[test]
+    fn one_sender_does_not_take_all_places() {
+        let [many, few] = [1, 2].map(|number| Some(SenderId::new(number)));
+        let mut queue = Queue::new(4);
+        for second in [0, 1] {
+            (10..20).for_each(|id| queue.wait(at(second), TransferId(id), many));
+        }
+        let ids = |queue: &Queue| queue.waiting.iter().map(|w| w.transfer.0).collect::<Vec<_>>();
+        assert_eq!(ids(&queue), [10, 11, 12, 13]);
+        (20..30).for_each(|id| queue.wait(at(2), TransferId(id), few));
+        assert_eq!(ids(&queue), [10, 11, 20, 21], "half each");
+        (30..40).for_each(|id| queue.wait(at(2), TransferId(id), None));
+        assert_eq!(ids(&queue), [10, 20, 30, 31], "one place is left to each");
+        (10..40).for_each(|id| queue.wait(at(3), TransferId(id), many));
+        assert_eq!(ids(&queue), [10, 20, 30, 31]);
     }
 
     #[test]
     fn who_does_not_ask_again_is_forgotten() {
         let mut queue = two_wait();
-        queue.wait(at(25), B);
-        assert!(queue.admit(at(31), at(31), B));
+        queue.wait(at(25), B, None);
+        assert!(queue.admit(at(31), at(31), B, None));
     }
 
     #[test]
     fn those_who_wait_are_no_more_than_can_be_remembered() {
         let mut queue = Queue::new(16);
         for second in [0, 1] {
-            (0..100).for_each(|id| queue.wait(at(second), TransferId(id)));
+            (0..100).for_each(|id| queue.wait(at(second), TransferId(id), None));
         }
         assert_eq!(queue.waiting.len(), 16);
     }

@@ -7,6 +7,7 @@ use anabranch_wire::set::{
 };
 use bytes::Bytes;
 
+use super::queue::SenderId;
 use super::reorder::Reorder;
 use super::{Effect, Grant, Receiver, Role, StreamId, Striping, Transfer, encoded};
 use crate::time::Instant;
@@ -54,7 +55,7 @@ impl Receiver {
         request.manifest = None;
         self.start(now, &request, stream, from);
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
-            self.answer(now, stream, &request);
+            self.answer(stream, &request);
             if !behind.is_empty() {
                 self.read(now, stream, behind.into());
             }
@@ -74,10 +75,10 @@ impl Receiver {
         }
     }
 
-    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has.
-    pub fn decline(&mut self, now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
+    /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has. The node counts as free since before the
+    /// request: requests that are declined delay nobody who waits.
+    pub fn decline(&mut self, _now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
         let Some(Asking { stream, .. }) = self.take_asking(transfer) else { return };
-        self.freed = now;
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {
             self.send(stream, &Message::Refuse(Refuse { reason, delivered }));
             self.set_role(stream, Role::Ending);
@@ -124,8 +125,9 @@ impl Receiver {
         if request.version != VERSION {
             return self.refuse(stream, RefuseReason::Version, Role::Ending);
         }
-        match self.fate(now, &request) {
-            Fate::Join => self.answer(now, stream, &request),
+        let sender = self.introduced.take_if(|(of, _)| *of == stream).map(|(_, sender)| sender);
+        match self.fate(now, &request, sender) {
+            Fate::Join => self.answer(stream, &request),
             Fate::Repeat => self.ask(stream, request),
             Fate::Contradict => self.refuse(stream, RefuseReason::Unwanted, Role::Ending),
             Fate::Busy => self.refuse(stream, RefuseReason::Busy, Role::Ending),
@@ -139,12 +141,12 @@ impl Receiver {
             }
             Fate::Begin => {
                 self.start(now, &request, stream, 0);
-                self.answer(now, stream, &request);
+                self.answer(stream, &request);
             }
         }
     }
 
-    fn fate(&mut self, now: Instant, request: &Request) -> Fate {
+    fn fate(&mut self, now: Instant, request: &Request, sender: Option<SenderId>) -> Fate {
         let id = request.transfer;
         let present = self.transfer.as_ref().map(|t| &t.request).filter(|known| known.transfer == id);
         if present.is_some_and(|known| is_same(known, request)) {
@@ -163,10 +165,14 @@ impl Receiver {
             return Fate::Contradict;
         }
         if self.asking.is_some() || now < free {
-            self.queue.wait(now, id);
+            self.queue.wait(now, id, sender);
             return Fate::Busy;
         }
-        if self.queue.admit(now, free, id) { Fate::Begin } else { Fate::Busy }
+        if !self.queue.admit(now, free, id, sender) {
+            return Fate::Busy;
+        }
+        self.freed = free;
+        Fate::Begin
     }
 
     /// The owner is asked; an earlier request of the same transfer was given up by its sender.
@@ -185,11 +191,8 @@ impl Receiver {
     }
 
     /// The answer to a request of the present transfer.
-    fn answer(&mut self, now: Instant, stream: StreamId, request: &Request) {
-        let Some(transfer) = &mut self.transfer else { return };
-        if !transfer.reorder.is_complete() {
-            transfer.news = now;
-        }
+    fn answer(&mut self, stream: StreamId, request: &Request) {
+        let Some(transfer) = &self.transfer else { return };
         let at = transfer.reorder.delivered();
         let has_something = at > 0 || transfer.reorder.held() > 0;
         let plain = request.plan == Plan::EndToEnd || self.config.striping == Striping::Refused;
@@ -210,7 +213,7 @@ impl Receiver {
         let accept = Accept { buffer: u64::from(self.config.buffer), gateways: self.config.gateways.clone() };
         self.send(stream, &Message::Accept(accept));
         if !request.copy {
-            return self.set_role(stream, Role::Ending);
+            return self.set_role(stream, Role::Accepted(request.transfer));
         }
         if self.config.copy > 0 {
             return self.set_role(stream, Role::Copy(Decoder::of_node()));
@@ -218,6 +221,21 @@ impl Receiver {
         // The sender need not wait for an acknowledgement that will not come.
         self.effects.push_back(Effect::Shutdown { stream });
         self.set_role(stream, Role::Ending);
+    }
+
+    /// What follows an accepted request that brings no copy. CANCEL gives the transfer up: its sender may have no session to say so
+    /// on. A file that is complete stays, so that a sender that asks again hears of it. All else is ignored.
+    pub(super) fn read_farewell(&mut self, now: Instant, stream: StreamId, of: TransferId, octets: Bytes) {
+        self.set_role(stream, Role::Ending);
+        let mut decoder = Decoder::of_node();
+        decoder.push(octets);
+        let is_present = self.present().is_some_and(|request| request.transfer == of);
+        if is_present
+            && !self.is_complete()
+            && let Ok(Some(Item::Message(Message::Cancel))) = decoder.next_item()
+        {
+            self.forget(now);
+        }
     }
 
     /// A new transfer: whatever was before has made way.

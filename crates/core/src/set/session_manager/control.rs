@@ -9,6 +9,7 @@ use anabranch_wire::set::{
 
 use bytes::Bytes;
 
+use super::farewell::Held;
 use super::{Failure, Outcome, Phase, Reinjection, Sender, Start};
 use crate::set::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
@@ -126,6 +127,9 @@ impl Sender {
 
     fn send_request(&mut self) {
         let Some(stream) = self.control_stream() else { return };
+        if self.farewell.held == Held::No {
+            self.farewell.held = Held::Perhaps;
+        }
         let mut octets = Vec::with_capacity(128 + self.manifest.as_ref().map_or(0, Bytes::len));
         let copy = self.brings_copy();
         let request = Request {
@@ -307,6 +311,7 @@ impl Sender {
     }
 
     fn handle_refusal(&mut self, now: Instant, refuse: Refuse) {
+        self.farewell.held = Held::No;
         match refuse.reason {
             // Behind a copy there is no place for the plain file.
             RefuseReason::NoStriping if self.has_copied() => {

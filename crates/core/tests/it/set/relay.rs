@@ -153,6 +153,30 @@ fn a_refused_sender_that_stays_is_reset() {
     }
 }
 
+/// Its early data have filled the window. It is read nevertheless, or nobody would see it hang up.
+#[test]
+fn a_sender_whose_node_is_not_reached_is_read_until_it_hangs_up() {
+    let mut relay = Relay::new(RelayConfig::default());
+    relay.handle_accepted(Instant::ZERO);
+    let early = vec![0x70; RelayConfig::default().initial_window as usize];
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(setsyn()));
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Data(early.into()));
+    let limit = |relay: &mut Relay| {
+        let limits = std::iter::from_fn(|| relay.poll_effect()).filter_map(|effect| match effect {
+            Effect::LimitReceive { stream: WIRED, octets } => Some(octets),
+            _ => None,
+        });
+        limits.last()
+    };
+    assert_eq!(limit(&mut relay), Some(0));
+    relay.handle_stream(Instant::ZERO, WIRELESS, StreamEvent::Closed(StreamClose::Refused));
+    assert!(limit(&mut relay) > Some(0));
+    relay.handle_stream(Instant::ZERO, WIRED, StreamEvent::Closed(StreamClose::Reset));
+    assert_eq!((relay.poll_effect(), relay.next_timeout()), (None, None));
+    let RelayCounters { unreachable, rejected, .. } = relay.counters();
+    assert_eq!((unreachable, rejected), (1, 0));
+}
+
 /// The sender's owner names the gateway, and the node's table says otherwise.
 #[test]
 fn named_gateways_go_before_the_table() {

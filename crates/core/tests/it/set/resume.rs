@@ -9,15 +9,15 @@ use super::world::*;
 
 const LENGTH: usize = 60_000;
 
-fn identity(digest: u8) -> Option<FileIdentity> {
+pub(super) fn identity(digest: u8) -> Option<FileIdentity> {
     Some(FileIdentity { digest: [digest; 32], signature: None, discard: false })
 }
 
-fn asks() -> ReceiverConfig {
+pub(super) fn asks() -> ReceiverConfig {
     ReceiverConfig { grant: Grant::Ask, ..ReceiverConfig::default() }
 }
 
-fn with_identity() -> SenderConfig {
+pub(super) fn with_identity() -> SenderConfig {
     SenderConfig { file: identity(7), ..SenderConfig::default() }
 }
 
@@ -98,21 +98,21 @@ fn a_sender_without_an_identity_sends_all() {
 }
 
 /// A node to which senders speak, message by message.
-struct Node {
-    machine: Receiver,
-    now: Instant,
+pub(super) struct Node {
+    pub(super) machine: Receiver,
+    pub(super) now: Instant,
 }
 
 impl Node {
-    fn new(config: ReceiverConfig) -> Self {
+    pub(super) fn new(config: ReceiverConfig) -> Self {
         Self { machine: Receiver::new(config), now: Instant::ZERO }
     }
 
-    fn pass(&mut self, seconds: u64) {
+    pub(super) fn pass(&mut self, seconds: u64) {
         self.now += Duration::from_secs(seconds);
     }
 
-    fn request(&mut self, transfer: u64, digest: u8) -> StreamId {
+    pub(super) fn request(&mut self, transfer: u64, digest: u8) -> StreamId {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
         let file = identity(digest);
@@ -129,14 +129,14 @@ impl Node {
         stream
     }
 
-    fn say(&mut self, stream: StreamId, message: &Message) {
+    pub(super) fn say(&mut self, stream: StreamId, message: &Message) {
         let mut octets = Vec::new();
         wire::encode(message, &mut octets);
         self.machine.handle_stream(self.now, stream, StreamEvent::Data(octets.into()));
     }
 
     /// A session of `transfer` brings so many octets.
-    fn bring(&mut self, transfer: u64, octets: std::ops::Range<u64>) -> StreamId {
+    pub(super) fn bring(&mut self, transfer: u64, octets: std::ops::Range<u64>) -> StreamId {
         let stream = self.machine.handle_accepted(self.now);
         let transfer = TransferId(transfer);
         self.say(
@@ -149,7 +149,7 @@ impl Node {
     }
 
     /// What it says on `stream`, and what it delivers.
-    fn says(&mut self, stream: StreamId) -> (Vec<Message>, u64) {
+    pub(super) fn says(&mut self, stream: StreamId) -> (Vec<Message>, u64) {
         let (mut decoder, mut messages, mut delivered) = (Decoder::new(), Vec::new(), 0);
         while let Some(effect) = self.machine.poll_effect() {
             match effect {
@@ -166,7 +166,7 @@ impl Node {
     }
 
     /// The answer to a request, in a word.
-    fn answers(&mut self, transfer: u64, digest: u8) -> &'static str {
+    pub(super) fn answers(&mut self, transfer: u64, digest: u8) -> &'static str {
         let stream = self.request(transfer, digest);
         match &self.says(stream).0[..] {
             [] => "waits",
@@ -179,11 +179,11 @@ impl Node {
         }
     }
 
-    fn grant(&mut self, transfer: u64, from: u64) {
+    pub(super) fn grant(&mut self, transfer: u64, from: u64) {
         self.machine.grant(self.now, TransferId(transfer), from);
     }
 
-    fn cancel(&mut self, transfer: u64) {
+    pub(super) fn cancel(&mut self, transfer: u64) {
         let stream = self.bring(transfer, 0..1);
         self.say(stream, &Message::Cancel);
     }

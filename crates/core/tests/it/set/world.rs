@@ -81,6 +81,8 @@ pub(crate) struct World {
     pub(crate) completed: Option<Instant>,
     /// Calls of gateways.
     pub(crate) dials: usize,
+    /// Calls of the node by the sender.
+    pub(crate) requests: usize,
     /// When a gateway was first called.
     pub(crate) first_dial: Option<Instant>,
     /// Whatever follows a request on its stream is lost, and repeated so that it arrives then.
@@ -134,6 +136,7 @@ impl World {
             delivered: BytesMut::new(),
             completed: None,
             dials: 0,
+            requests: 0,
             first_dial: None,
             copies_arrive: Instant::ZERO,
             reading_takes: Duration::ZERO,
@@ -415,6 +418,7 @@ impl World {
             other => panic!("nobody dials like that: {other:?}"),
         };
         self.dials += usize::from(leg == Leg::Wired);
+        self.requests += usize::from(leg == Leg::Control);
         if leg == Leg::Wired {
             self.first_dial.get_or_insert(self.now);
         }

@@ -1,5 +1,6 @@
 //! `anabranch node`, `gateway` and `push --to` as processes of their own, through the loop device.
 
+mod farewell;
 mod hostile;
 mod manifests;
 mod observed;

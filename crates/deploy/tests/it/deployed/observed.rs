@@ -129,6 +129,40 @@ fn a_small_file_leaves_no_session_at_its_gateway() {
     }
 }
 
+/// The node is killed during a push, which calls it through its gateway again and again.
+#[test]
+fn a_gateway_says_that_a_node_is_gone() {
+    let folder = folder(60_000_000);
+    let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
+    let gateway = start(folder.path(), &[&gateway[..], &["--metrics", "127.0.0.1:0"]].concat());
+    let known = gateway.known();
+    let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got"];
+    let mut node = start(folder.path(), &node);
+    let slow = ["push", "file", "--to", &node.address, "--quiet", "--rate", "100 Mbit/s"];
+    let mut push = command(folder.path(), &slow).spawn().expect("the program starts");
+    node.says("has begun");
+    while std::fs::metadata(folder.path().join(".got.part")).map_or(0, |part| part.len()) == 0 {
+        std::thread::yield_now();
+    }
+    node.child.kill().and_then(|()| node.child.wait()).expect("it is ours");
+    assert_eq!(push.wait().expect("it is ours").code(), Some(1));
+    let line = gateway.says("the node was not reached");
+    assert!(line.contains("Connection refused"), "{line}");
+    // The session that had been open is one more. None stays when the push is over.
+    let address = metrics_of(&gateway);
+    let began = Instant::now();
+    let page = loop {
+        let page = get(&address, "/metrics").1;
+        if sample(&page, "anabranch_gateway_sessions") == 0.0 {
+            break page;
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{page}");
+    };
+    let ended = |result| sample(&page, &format!("anabranch_gateway_sessions_total{{result=\"{result}\"}}"));
+    assert_eq!((ended("served"), ended("reset")), (1.0, 0.0), "{page}");
+    assert!(ended("unreachable") >= 1.0, "{page}");
+}
+
 /// Silent callers at the port of metrics keep neither transfers nor, once they are gone, other callers of that port waiting.
 #[test]
 fn callers_of_metrics_are_few_and_disturb_no_transfer() {

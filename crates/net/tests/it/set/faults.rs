@@ -1,12 +1,12 @@
 //! What goes wrong, and what is said of it.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, Outcome, RefuseReason, SetAckStatus};
+use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus};
 use anabranch_core::time;
-use anabranch_net::set::{GatewayEvent, Push};
+use anabranch_net::set::{GatewayEvent, Push, PushConfig, PushFile};
 
 use super::world::*;
 
@@ -160,6 +160,133 @@ fn a_push_that_is_given_up_frees_the_node_at_once() {
         assert_eq!(outcome, Outcome::Delivered, "the node is free");
         let kept = node.sink.look();
         assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+    });
+}
+
+/// A push that ends with `failure`, which is not tried again, and another one of `octets` bytes to the same node.
+async fn failed_and_next(
+    config: PushConfig,
+    file: impl Into<PushFile>,
+    failure: Failure,
+    look: impl FnMut(&Push),
+    next: PushConfig,
+) -> Outcome {
+    let mut push = Push::new(config, file);
+    let mut look = look;
+    let outcome = loop {
+        if let Some(outcome) = push.step().await {
+            break outcome;
+        }
+        look(&push);
+    };
+    assert_eq!(outcome, Outcome::Failed(failure));
+    push.cancel();
+    let began = std::time::Instant::now();
+    push.close().await;
+    assert!(began.elapsed() < Duration::from_millis(1_500), "it waited for nothing");
+    assert_eq!(push.outcome(), Some(Outcome::Failed(failure)));
+    let next = run(Push::new(next, contents(1_000)), |_| {});
+    tokio::time::timeout(Duration::from_secs(5), next).await.expect("at once").0
+}
+
+/// With keys, as everywhere here: the farewell has a handshake of its own.
+#[test]
+fn a_push_that_fails_by_itself_frees_the_node_at_once() {
+    on_one_thread(async {
+        // It knows no gateway.
+        let gateway = gateway(V4);
+        let bare = node(V4, &[]);
+        let mut via = config(bare.address);
+        via.via = vec![gateway.known()];
+        let first = config(bare.address);
+        let outcome = failed_and_next(first, contents(10_000), Failure::NoGateway, |_| {}, via).await;
+        assert_eq!(outcome, Outcome::Delivered, "{:?}", bare.told());
+        {
+            let kept = bare.sink.look();
+            assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+        }
+        // All its gateways are lost.
+        let [lost, left] = [super::world::gateway(V4), gateway];
+        let node = node(V4, &[&lost]);
+        let mut first = config(node.address);
+        first.set.patience = time::Duration::from_millis(100);
+        let mut via = config(node.address);
+        via.via = vec![left.known()];
+        let look = |push: &Push| {
+            if push.delivered() > 1_000_000 {
+                lost.task.abort();
+            }
+        };
+        let file = contents(50_000_000);
+        let outcome = failed_and_next(first, file, Failure::GatewaysLost, look, via).await;
+        assert_eq!(outcome, Outcome::Delivered, "{:?}", node.told());
+        let kept = node.sink.look();
+        assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+    });
+}
+
+/// The chunk that cannot be read is begun on its session, and what follows would be taken for the file.
+#[test]
+fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_there() {
+    for gateways in [1, 3] {
+        on_one_thread(async {
+            let gateways: Vec<_> = (0..gateways).map(|_| gateway(V4)).collect();
+            let node = node(V4, &gateways.iter().collect::<Vec<_>>());
+            let file = contents(3_000_000);
+            let mut on_disk = tempfile::tempfile().expect("a temporary folder");
+            on_disk.write_all(&file[..2_000_000]).expect("there is room");
+            let config = |digest| {
+                let mut config = config(node.address);
+                config.set.file =
+                    Some(FileIdentity { digest: [digest; 32], signature: None, discard: false });
+                config
+            };
+            let same = config(1);
+            let on_disk = PushFile::OnDisk(on_disk, 3_000_000);
+            let failure = Failure::Cancelled;
+            let outcome = failed_and_next(same.clone(), on_disk, failure, |_| {}, config(2)).await;
+            assert_eq!(outcome, Outcome::Delivered, "{:?}", node.told());
+            let kept = node.sink.look();
+            assert!(kept.octets == contents(1_000));
+            assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+            drop(kept);
+            // What was there of it is of the file.
+            let on_disk = tempfile::tempfile().expect("a temporary folder");
+            (&on_disk).write_all(&file[..2_000_000]).expect("there is room");
+            let mut push = Push::new(same.clone(), PushFile::OnDisk(on_disk, 3_000_000));
+            while push.step().await.is_none() {}
+            push.close().await;
+            assert!(push.unread().is_some());
+            until(|| node.sink.look().abandoned == 2).await;
+            let kept = node.sink.look();
+            assert!(kept.octets[..] == file[..kept.octets.len()], "{} bytes", kept.octets.len());
+        });
+    }
+}
+
+/// A session whose node is not reached is over when its sender has hung up.
+#[test]
+fn a_session_whose_node_is_gone_ends_as_unreachable_and_with_its_sender() {
+    on_one_thread(async {
+        let gateway = gateway(V4);
+        let node = node(V4, &[&gateway]);
+        let mut config = config(node.address);
+        config.set.patience = time::Duration::from_millis(100);
+        let (outcome, _) = run(Push::new(config, contents(50_000_000)), |push| {
+            if push.delivered() > 1_000_000 {
+                node.task.abort();
+            }
+        })
+        .await;
+        assert_eq!(outcome, Outcome::Failed(Failure::GatewaysLost));
+        let all_over = || gateway.events.lock().expect("nobody panics").len() >= 3;
+        tokio::time::timeout(Duration::from_secs(5), until(all_over)).await.expect("it lingers");
+        let events = gateway.events.lock().expect("nobody panics");
+        let unreachable = events.iter().filter(|event| match event {
+            GatewayEvent::Ended { counters, .. } => counters.unreachable == 1 && counters.rejected == 0,
+            _ => false,
+        });
+        assert_eq!(unreachable.count(), events.len() - 1, "{events:?}");
     });
 }
 
