@@ -229,7 +229,8 @@ static int key_option(char option, const char *value)
     return -1;
 }
 
-/* What the options leave out so that no sender could ever deliver a file; NULL if it is nothing. */
+/* What the options leave out so that no sender could ever deliver a file; NULL if it is nothing. Gives the key of a single -g to all
+ * gateways. */
 static const char *missing(int gateway_count)
 {
     if (keys.secret == NULL && keys.shared == NULL)
@@ -240,8 +241,10 @@ static const char *missing(int gateway_count)
         return "-k needs the public key of a sender: name it with -s";
     if (is_device && !has_signer)
         return "-d needs the key that signs the manifests: name it with -v";
-    if (gateway_key_count > 0 && gateway_key_count != gateway_count)
-        return "-g has to be there once for each gateway, in the same order";
+    if (gateway_key_count > 1 && gateway_key_count != gateway_count)
+        return "-g has to be there once for all gateways, or once for each, in the same order";
+    for (int i = 1; gateway_key_count == 1 && i < GATEWAYS; i++)
+        memcpy(gateway_keys[i], gateway_keys[0], sizeof gateway_keys[0]);
     return NULL;
 }
 

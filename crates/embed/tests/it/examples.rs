@@ -144,7 +144,7 @@ fn a_c_example_refuses_keys_with_which_no_file_could_come() {
         (&five, "-s sender.pub: at most 4 of this option"),
         (
             "-p both.key -g sender.pub -g sender.pub",
-            "-g has to be there once for each gateway, in the same order",
+            "-g has to be there once for all gateways, or once for each, in the same order",
         ),
         ("-p both.key -q x", "-q: no such option"),
     ] {
