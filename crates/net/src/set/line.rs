@@ -32,6 +32,8 @@ const COPIED: usize = READ / 4;
 const FILLED: usize = READ / 2;
 /// Pieces written at once, at most.
 const PIECES: usize = 64;
+/// How often a caller that is not read is looked at.
+const BLOCKED: Duration = Duration::from_secs(1);
 /// How often a stream with something on its way is looked at: every quarter of its round trip, within these bounds.
 const LOOK: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(20));
 
@@ -257,7 +259,8 @@ impl Line {
             Socket::Open(_) => {
                 let on_its_way = self.status.in_flight > 0 || self.status.unsent > 0;
                 let look = on_its_way.then(|| self.look_due());
-                [look, self.clamp.next_look()].into_iter().flatten().min()
+                let blocked = self.is_blocked().then(|| self.looked + BLOCKED);
+                [look, blocked, self.clamp.next_look()].into_iter().flatten().min()
             }
         }
     }
@@ -413,11 +416,20 @@ impl Line {
         }
     }
 
+    /// Somebody has called, and is not read: no event of the socket would tell that it was reset.
+    fn is_blocked(&self) -> bool {
+        self.leg.is_none() && self.clamp.wanted() == 0 && self.broken.is_none()
+    }
+
     /// How it stands, as the kernel says it now.
     pub(super) fn look(&mut self, now: Instant) -> Option<StreamStatus> {
         self.look_at_window(now);
+        let is_blocked = self.is_blocked();
         let Socket::Open(stream) = &self.socket else { return None };
         self.looked = now;
+        if is_blocked && let Ok(Some(error)) = stream.take_error() {
+            self.broken = Some(note(&mut self.error, error));
+        }
         let info = TcpInfo::read(stream).ok()?;
         self.retransmissions = info.total_retrans;
         let octets = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

@@ -4,9 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anabranch_core::set::tcp_manager::{Ending, State};
-use anabranch_core::set::{Failure, FileIdentity, Outcome, RefuseReason, SetAckStatus};
+use anabranch_core::set::{Failure, FileIdentity, Outcome, Plan, RefuseReason, SetAckStatus, TransferId};
 use anabranch_core::time;
 use anabranch_net::set::{GatewayEvent, Push, PushConfig, PushFile};
+use anabranch_wire::set::{Join, Message, SetSyn, encode};
 
 use super::world::*;
 
@@ -181,7 +182,7 @@ async fn failed_and_next(
     };
     assert_eq!(outcome, Outcome::Failed(failure));
     push.cancel();
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     push.close().await;
     assert!(began.elapsed() < Duration::from_millis(1_500), "it waited for nothing");
     assert_eq!(push.outcome(), Some(Outcome::Failed(failure)));
@@ -246,10 +247,11 @@ fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_ther
             let failure = Failure::Cancelled;
             let outcome = failed_and_next(same.clone(), on_disk, failure, |_| {}, config(2)).await;
             assert_eq!(outcome, Outcome::Delivered, "{:?}", node.told());
-            let kept = node.sink.look();
-            assert!(kept.octets == contents(1_000));
-            assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
-            drop(kept);
+            {
+                let kept = node.sink.look();
+                assert!(kept.octets == contents(1_000));
+                assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+            }
             // What was there of it is of the file.
             let on_disk = tempfile::tempfile().expect("a temporary folder");
             (&on_disk).write_all(&file[..2_000_000]).expect("there is room");
@@ -287,6 +289,38 @@ fn a_session_whose_node_is_gone_ends_as_unreachable_and_with_its_sender() {
             _ => false,
         });
         assert_eq!(unreachable.count(), events.len() - 1, "{events:?}");
+    });
+}
+
+/// A sender that has filled its window while its gateway still calls the node, and hangs up.
+#[test]
+fn a_sender_that_hangs_up_while_the_node_is_called_keeps_no_session() {
+    use tokio::io::AsyncWriteExt;
+    on_one_thread(async {
+        // A listener without room: further calls have no answer.
+        let deaf = tokio::net::TcpSocket::new_v4().expect("a socket");
+        deaf.bind((V4, 0).into()).expect("a port");
+        let deaf = deaf.listen(0).expect("it is bound");
+        let destination = deaf.local_addr().expect("it is bound");
+        let _full: Vec<_> = (0..4)
+            .map(|_| tokio::spawn(async move { tokio::net::TcpStream::connect(destination).await }))
+            .collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let gateway = gateway_with(V4, |config| {
+            config.door = None;
+            config.allow = vec!["127.0.0.0/8:1-65535".parse().expect("a rule")];
+        });
+        let join = Join { transfer: TransferId(1), session: 0, sessions: 1, plan: Plan::Stripe };
+        let mut octets = Vec::new();
+        encode(&Message::SetSyn(SetSyn { join, destination }), &mut octets);
+        octets.resize(octets.len() + 100_000, 0x70);
+        let mut sender = tokio::net::TcpStream::connect(gateway.address).await.expect("it listens");
+        let _ = tokio::time::timeout(Duration::from_millis(300), sender.write_all(&octets)).await;
+        assert!(gateway.events.lock().expect("nobody panics").is_empty());
+        sender.set_zero_linger().expect("a socket");
+        drop(sender);
+        let is_over = || !gateway.events.lock().expect("nobody panics").is_empty();
+        tokio::time::timeout(Duration::from_secs(4), until(is_over)).await.expect("it lingers");
     });
 }
 
