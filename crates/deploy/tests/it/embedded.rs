@@ -671,6 +671,18 @@ fn a_c_program_with_keys_takes_what_is_encrypted_and_signed() {
     }
 }
 
+/// Nothing listens at the first gateway, so that the file comes through the second.
+#[test]
+fn a_single_key_of_gateways_is_that_of_all() {
+    let Some(fleet) = Fleet::new(Kind::Noise, "receive") else { return };
+    fleet.write(&contents(1000));
+    let mut node = Command::new("./receive");
+    node.args(NODE_KEYS).args(["got", "127.0.0.1:0", "127.0.0.1:1", &fleet.gateway.address]);
+    let node = Process::start(node.current_dir(fleet.path()));
+    assert!(fleet.push(&node.address, 0).status().expect("it starts").success());
+    assert!(fs::read(fleet.path().join("got")).expect("it is there") == contents(1000));
+}
+
 /// A receive run of the program with keys, in both ways of Noise, with a push that is killed on the way.
 #[test]
 fn valgrind_finds_nothing_in_a_program_that_receives_with_keys() {
