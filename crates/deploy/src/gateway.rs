@@ -261,7 +261,9 @@ fn line(event: &GatewayEvent) -> (SocketAddr, (Class, &'static str), String) {
             // A sender that has heard that all is there hangs up with acknowledgements unread, which resets the connection. One that
             // was told that the node is not reached does so too.
             let is_end = |e: &LineError| {
-                opened + unreachable > 0 && e.leg.is_none() && e.error.kind() == io::ErrorKind::ConnectionReset
+                opened + unreachable > 0
+                    && e.leg.is_none()
+                    && e.error.kind() == io::ErrorKind::ConnectionReset
             };
             let why = error.as_ref().filter(|e| !is_end(e));
             let why = why.map_or(String::new(), |e| format!("; {}: {}", e.peer, e.error));

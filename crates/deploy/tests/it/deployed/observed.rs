@@ -99,10 +99,13 @@ fn a_gateway_says_that_a_node_is_gone() {
     let gateway = ["gateway", "--listen", "127.0.0.1:0", "--allow", "127.0.0.0/8:1-65535"];
     let gateway = start(folder.path(), &[&gateway[..], &["--metrics", "127.0.0.1:0"]].concat());
     let known = gateway.known();
+    let address = metrics_of(&gateway);
     let node = ["node", "--listen", "127.0.0.1:0", "--gateways", &known, "--out", "got"];
     let mut node = start(folder.path(), &node);
     let slow = ["push", "file", "--to", &node.address, "--quiet", "--rate", "100 Mbit/s"];
-    let mut push = command(folder.path(), &slow).spawn().expect("the program starts");
+    let mut push = command(folder.path(), &slow);
+    let push = push.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut push = push.expect("the program starts");
     node.says("has begun");
     while std::fs::metadata(folder.path().join(".got.part")).map_or(0, |part| part.len()) == 0 {
         std::thread::yield_now();
@@ -112,7 +115,6 @@ fn a_gateway_says_that_a_node_is_gone() {
     let line = gateway.says("the node was not reached");
     assert!(line.contains("Connection refused"), "{line}");
     // The session that had been open is one more. None stays when the push is over.
-    let address = metrics_of(&gateway);
     let began = Instant::now();
     let page = loop {
         let page = get(&address, "/metrics").1;

@@ -181,7 +181,7 @@ async fn failed_and_next(
     };
     assert_eq!(outcome, Outcome::Failed(failure));
     push.cancel();
-    let began = std::time::Instant::now();
+    let began = tokio::time::Instant::now();
     push.close().await;
     assert!(began.elapsed() < Duration::from_millis(1_500), "it waited for nothing");
     assert_eq!(push.outcome(), Some(Outcome::Failed(failure)));
@@ -246,10 +246,11 @@ fn a_file_that_cannot_be_read_to_its_end_frees_the_node_and_changes_nothing_ther
             let failure = Failure::Cancelled;
             let outcome = failed_and_next(same.clone(), on_disk, failure, |_| {}, config(2)).await;
             assert_eq!(outcome, Outcome::Delivered, "{:?}", node.told());
-            let kept = node.sink.look();
-            assert!(kept.octets == contents(1_000));
-            assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
-            drop(kept);
+            {
+                let kept = node.sink.look();
+                assert!(kept.octets == contents(1_000));
+                assert_eq!((kept.begun, kept.finished, kept.abandoned), (2, 1, 1));
+            }
             // What was there of it is of the file.
             let on_disk = tempfile::tempfile().expect("a temporary folder");
             (&on_disk).write_all(&file[..2_000_000]).expect("there is room");
