@@ -126,7 +126,7 @@ fn requests_that_are_declined_delay_nobody() {
                     node.0.machine.forget(at(30_000));
                 }
                 if next_thief <= next_honest {
-                    (1_000..1_016).for_each(|id| drop(node.ask(at(now), id, thief, false)));
+                    (1_000..1_016).for_each(|id| _ = node.ask(at(now), id, thief, false));
                     next_thief += thief_period;
                 } else {
                     let honest = Some(SenderId::new(1)).filter(|_| thief.is_some());
@@ -152,14 +152,14 @@ fn turns_that_are_not_taken_keep_no_node_idle() {
             let mut node = Asked::busy();
             let ids = 1_000..1_016;
             for now in [10, 20, 29_990] {
-                ids.clone().for_each(|id| drop(node.ask(at(now), id, thief, false)));
+                ids.clone().for_each(|id| _ = node.ask(at(now), id, thief, false));
             }
             node.0.machine.forget(at(30_000));
             let mut next_honest = 31_000;
             let let_in = loop {
                 assert!(next_honest < 60_000, "every {honest_period} ms: never");
                 // The last first: one of them is let in out of its turn, and the next in turn still does not come.
-                (1_001..1_016).rev().for_each(|id| drop(node.ask(at(next_honest - 1), id, thief, false)));
+                (1_001..1_016).rev().for_each(|id| _ = node.ask(at(next_honest - 1), id, thief, false));
                 let honest = Some(SenderId::new(1)).filter(|_| thief.is_some());
                 if node.ask(at(next_honest), 7, honest, true) == Answer::Accepted {
                     break next_honest;
@@ -181,7 +181,7 @@ fn a_sender_with_many_transfers_takes_turns_with_the_others() {
     while turns < 5 {
         now += 200;
         assert!(now < 5 * 160_000, "{turns} turns");
-        (1_000..1_030).for_each(|id| drop(node.ask(at(now), id, thief, true)));
+        (1_000..1_030).for_each(|id| _ = node.ask(at(now), id, thief, true));
         if now % 5_000 == 10 && node.ask(at(now), 7 + turns, honest, true) == Answer::Accepted {
             turns += 1;
             node.0.bring(6 + turns, 0..100);

@@ -9,6 +9,9 @@ use super::world::*;
 
 const LENGTH: usize = 60_000;
 
+/// What keeps a transfer from its end.
+type Disturb = Box<dyn FnOnce(&mut World)>;
+
 /// A transfer of `length` bytes that `disturb` keeps from its end.
 fn failed(length: usize, config: SenderConfig, disturb: impl FnOnce(&mut World)) -> World {
     let paths = [path(18_000, 25), path(9_000, 60)];
@@ -39,7 +42,7 @@ fn give_up(world: &mut World) {
 
 #[test]
 fn a_node_is_free_as_soon_as_a_transfer_to_it_has_failed() {
-    let cases: [(Failure, Box<dyn FnOnce(&mut World)>); 5] = [
+    let cases: [(Failure, Disturb); 5] = [
         (Failure::NoGateway, Box::new(no_table)),
         (Failure::GatewaysLost, Box::new(no_gateway_after(0, Death::Reset))),
         (Failure::GatewaysLost, Box::new(no_gateway_after(1_500, Death::Reset))),
