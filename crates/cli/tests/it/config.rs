@@ -176,7 +176,8 @@ fn what_is_wrong_on_the_command_line_is_said_as_without_a_file() {
 #[test]
 fn a_push_takes_its_options_from_a_file_too() {
     let folder = folder("json = true\nquiet = true\ngateways = 2\nseed = 7");
-    fs::write(folder.path().join("f"), [7; 1000]).expect("a file");
+    // Longer than a file that needs no gateway.
+    fs::write(folder.path().join("f"), [7; 2000]).expect("a file");
     let run = |more: &[&str]| {
         let arguments = [&["push", "f", "--config", "c.toml"], more].concat();
         let assert = anabranch(&folder, &arguments).assert().success().stderr("");

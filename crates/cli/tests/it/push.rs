@@ -261,8 +261,10 @@ fn used(folder: &Path, arguments: &[&str]) -> (Vec<String>, String) {
 fn as_many_gateways_are_used_as_the_model_finds_best() {
     let large = folder(129_000);
     let small = folder(300);
-    for folder in [&large, &small] {
-        fs::write(folder.path().join("net.toml"), lopsided()).expect("it can be written");
+    // By default so small a file follows its request and needs no gateway.
+    let sessions = lopsided() + "\n[transfer.set]\nstart = \"after-setack\"\n";
+    for (folder, network) in [(&large, lopsided()), (&small, sessions)] {
+        fs::write(folder.path().join("net.toml"), network).expect("it can be written");
     }
     let best = ["--network", "net.toml", "--gateways", "best"];
     let (names, said) = used(large.path(), &best);
@@ -270,6 +272,8 @@ fn as_many_gateways_are_used_as_the_model_finds_best() {
     assert!(said.contains("2 of 3 gateways are best by the model, which predicts "), "{said}");
     let (names, said) = used(small.path(), &best);
     assert_eq!(names, ["gw1"], "{said}");
+    fs::write(small.path().join("net.toml"), lopsided()).expect("it can be written");
+    assert_eq!(used(small.path(), &best).0, [""; 0], "it needs none");
     // Nothing is said where nothing shall be, and the default is what it was.
     assert_eq!(used(large.path(), &[&best[..], &["--quiet"]].concat()).1, "");
     assert_eq!(used(large.path(), &["--network", "net.toml", "--quiet"]).0, ["gw1", "gw2", "gw3"]);
