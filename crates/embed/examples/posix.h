@@ -19,9 +19,9 @@
 
 enum { CONNECTIONS = 4, GATEWAYS = 3, SECOND = 1000 };
 #ifdef NOISE
-enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14464 };
+enum { BUFFER = 2048, READ = 128, ENVELOPE = 384, MEMORY = 14480 };
 #else
-enum { BUFFER = 4096, READ = 224, MEMORY = 11968 };
+enum { BUFFER = 4096, READ = 224, MEMORY = 12008 };
 #endif
 
 /* Where the file goes; 0, or -1 with errno. Nothing may pass for the file before store_end. */

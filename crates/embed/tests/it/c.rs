@@ -185,7 +185,7 @@ fn valgrind_finds_nothing() {
     let Some(valgrind) = find_or_install("valgrind", "valgrind") else { return };
     let valgrind = [valgrind.to_str().expect("text"), "--quiet", "--error-exitcode=99"];
     for kind in [Kind::Plain, Kind::Noise] {
-        let Some(mut run) = hostile(kind, folder.path(), &valgrind, "1", "4") else { return };
+        let Some(mut run) = hostile(kind, folder.path(), &valgrind, "2", "4") else { return };
         let run = run.output().expect("it starts");
         let said = [run.stdout, run.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert_eq!(run.status.code(), Some(0), "{kind:?}: {said:?}");

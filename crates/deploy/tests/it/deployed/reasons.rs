@@ -5,7 +5,6 @@ use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -93,11 +92,11 @@ fn a_result_is_never_left_out_and_is_an_object_beside_a_json_log() {
         let address = free.to_string();
         let node = ["node", "--listen", &address, "--gateways", &gateway.known(), "--out", "got", "--once"];
         let mut node = command(folder.path(), &[&node[..], &["--log-format", "json"], options].concat());
-        let node = node.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let mut tries = 0;
-        while TcpStream::connect(&address).is_err() && tries < 600 {
-            thread::sleep(Duration::from_millis(100));
-            tries += 1;
+        let mut node =
+            node.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        while TcpStream::connect(&address).is_err() {
+            assert!(node.try_wait().expect("it is ours").is_none(), "{options:?}: it has ended");
+            thread::yield_now();
         }
         let run = push(folder.path(), &["file", "--to", &address, "--quiet", "--restart"]);
         assert!(run.status.success(), "{options:?}: {}", text(&run.stderr));

@@ -116,7 +116,7 @@ fn a_node_whose_signers_are_all_revoked_does_not_start() {
 /// The node keeps the sender, so that only the gateway can refuse it.
 #[test]
 fn a_gateway_revokes_a_sender_by_itself_at_its_start_and_by_sighup() {
-    let folder = folder(1_000);
+    let folder = folder(10_000);
     let revoke = |names: &[&str]| {
         let read = |key: &&str| fs::read_to_string(folder.path().join(key)).expect("it was made");
         let keys = names.iter().map(read).collect::<String>();
