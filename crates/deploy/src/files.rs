@@ -100,6 +100,11 @@ pub fn is_special(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| !m.is_file())
 }
 
+/// Input that can be read once: `-`, which is standard input, and what [`is_special`].
+pub fn is_read_once(path: &Path) -> bool {
+    path == Path::new("-") || is_special(path)
+}
+
 /// What is written to where it stands: what [`is_special`], and an open descriptor by its name, as `/dev/stdout` is. The latter leads
 /// to whatever the shell has opened, which may be a regular file, and its name is not ours to give to another file.
 pub fn is_in_place(path: &Path) -> bool {

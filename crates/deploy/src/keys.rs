@@ -332,33 +332,25 @@ fn public(text: &str) -> Result<PublicKey, Error> {
     }
 }
 
-/// The one key of a file, if it is of the right kind.
+/// The one key of a file, if it is of the right kind, which is secret.
 fn one<T>(path: &Path, kind: &'static str, pick: impl Fn(&KeyText) -> Option<T>) -> Result<T, Error> {
-    match &in_file(path)?[..] {
+    let picked = match &in_file(path)?[..] {
         [key] => pick(key).ok_or_else(|| wrong(&path.display().to_string(), kind, key.kind())),
         keys => Err(Error::input(format!(
             "{}: one key is wanted here, and it has {}",
             path.display(),
             keys.len()
         ))),
-    }
+    };
+    picked.inspect(|_| warn_if_open(path))
 }
 
 pub(crate) fn secret(path: &Path) -> Result<SecretKey, Error> {
-    let key =
-        one(
-            path,
-            "x25519-secret",
-            |key| if let KeyText::Secret(key) = key { Some(key.clone()) } else { None },
-        )?;
-    warn_if_open(path);
-    Ok(key)
+    one(path, "x25519-secret", |key| if let KeyText::Secret(key) = key { Some(key.clone()) } else { None })
 }
 
 fn shared(path: &Path) -> Result<SharedKey, Error> {
-    let key = one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })?;
-    warn_if_open(path);
-    Ok(key)
+    one(path, "psk", |key| if let KeyText::Shared(key) = key { Some(key.clone()) } else { None })
 }
 
 /// A secret that others may read is none.

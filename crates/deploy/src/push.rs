@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time;
 
@@ -30,7 +30,7 @@ use self::report::Report;
 use self::state::Memory;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::files::is_special;
+use crate::files::is_read_once;
 use crate::keys::{GatewayName, OfSender};
 use crate::output::{self, hex};
 use crate::say;
@@ -272,7 +272,7 @@ impl Retries {
 /// The file's octets, and what they are. What can be read twice is not kept.
 fn open(arguments: &Arguments, digests: &mut Digests) -> Result<(PushFile, FileDigest), Error> {
     let path = &arguments.file;
-    if path == Path::new("-") || is_special(path) {
+    if is_read_once(path) {
         return once::read(path);
     }
     let (file, digest) = digests.of(path, arguments.restart)?;

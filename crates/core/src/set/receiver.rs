@@ -332,15 +332,7 @@ impl Receiver {
     }
 
     fn ack_times(&self) -> impl Iterator<Item = (StreamId, Instant)> + '_ {
-        self.streams.iter().filter_map(|(stream, role)| match role {
-            Role::Session(session) => session.ack_due.map(|at| (*stream, at)),
-            Role::Fresh(_)
-            | Role::Asking
-            | Role::Accepted(_)
-            | Role::Copy(_)
-            | Role::Plain { .. }
-            | Role::Ending => None,
-        })
+        self.sessions().filter_map(|(stream, session)| Some((stream, session.ack_due?)))
     }
 
     fn read(&mut self, now: Instant, stream: StreamId, octets: Bytes) {

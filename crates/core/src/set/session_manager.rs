@@ -31,6 +31,7 @@ use crate::time::{Duration, Instant};
 
 /// Sessions under the keys of one request, at most: a number has one octet, and [`u8::MAX`] is the control stream's.
 pub const MAX_SESSIONS: usize = u8::MAX as usize;
+
 /// Why a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -512,7 +513,7 @@ impl Sender {
         let table = if self.via.is_empty() { accept.gateways } else { core::mem::take(&mut self.via) };
         let chosen = gateways::select(&table, count.min(MAX_SESSIONS));
         self.selected = chosen.len();
-        // Whoever was not selected is better than nobody, once all selected are lost.
+        // A gateway that was not selected is better than none, once all selected ones are lost.
         let spare = table.iter().filter(|g| !chosen.contains(g)).cloned();
         self.again = spare.map(|gateway| Again { gateway, at: now, lost: None }).collect();
         self.waiting = chosen.into();

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::Arguments;
 use crate::error::Error;
-use crate::files::{is_special, usual_folder, write_private};
+use crate::files::{is_read_once, usual_folder, write_private};
 use crate::say;
 
 /// A push that has not come to its end.
@@ -47,7 +47,7 @@ impl Memory {
     ) -> Result<(Self, TransferId), Error> {
         let nowhere = Self { place: None, fresh: true, _lock: None };
         // What is read once cannot be pushed again. A pipe has no path of its own either.
-        if arguments.file == Path::new("-") || is_special(&arguments.file) {
+        if is_read_once(&arguments.file) {
             return Ok((nowhere, new));
         }
         let Some(folder) = folder(arguments) else { return Ok((nowhere, new)) };

@@ -592,7 +592,7 @@ impl<M: OverSockets> Driver<M> {
         }
         if let Some(error) = line.error.take() {
             self.refused.count(&error);
-            // Why a call failed says more than how whoever had called us for it then hangs up.
+            // The reason of a failed call says more than how the caller that it was made for then hangs up.
             if line.leg.is_some() || !self.called_in_vain {
                 self.note(LineError { peer: line.peer, leg: line.leg, error });
             }
@@ -601,7 +601,7 @@ impl<M: OverSockets> Driver<M> {
         Some(line)
     }
 
-    /// Keeps an error for whoever asks why: the last of its peer.
+    /// Keeps the last error of a peer for reports.
     fn note(&mut self, error: LineError) {
         self.errors.retain(|earlier| earlier.peer != error.peer);
         if self.errors.len() == MAX_ERRORS {

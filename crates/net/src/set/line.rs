@@ -416,7 +416,7 @@ impl Line {
         }
     }
 
-    /// Somebody has called, and is not read: no event of the socket would tell that it was reset.
+    /// A caller that is not read at present: no event of the socket would tell that it was reset.
     fn is_blocked(&self) -> bool {
         self.leg.is_none() && self.clamp.wanted() == 0 && self.broken.is_none()
     }

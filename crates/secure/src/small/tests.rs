@@ -327,7 +327,7 @@ fn no_session_has_the_number_of_the_control_stream() {
     }
 }
 
-/// A node with little memory remembers no greetings. Whoever repeats one gets an answer, and what was recorded behind the greeting
+/// A node with little memory remembers no greetings. A repeated one is answered, and what was recorded behind the greeting
 /// does not open under the keys of that answer.
 #[test]
 fn a_greeting_that_is_replayed_is_answered_and_leads_to_no_transfer() {

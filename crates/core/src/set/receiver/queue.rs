@@ -168,7 +168,7 @@ mod tests {
         assert!(queue.admit(at(15), at(5), C, None));
     }
 
-    /// Once: whoever waits and never comes keeps nobody out of a node that is free.
+    /// Once: senders that wait and never come keep no other sender out of a free node.
     #[test]
     fn a_free_node_is_kept_for_those_who_wait_for_ten_seconds_at_most() {
         let mut queue = Queue::new(16);

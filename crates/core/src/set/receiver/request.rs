@@ -76,7 +76,7 @@ impl Receiver {
     }
 
     /// The owner does not let `transfer` in. `delivered` is what REFUSE says the node has. The node counts as free since before the
-    /// request: requests that are declined delay nobody who waits.
+    /// request: requests that are declined delay no sender that waits.
     pub fn decline(&mut self, _now: Instant, transfer: TransferId, reason: RefuseReason, delivered: u64) {
         let Some(Asking { stream, .. }) = self.take_asking(transfer) else { return };
         if matches!(self.streams.get(&stream), Some(Role::Asking)) {

@@ -7,8 +7,6 @@ use anabranch_wire::set::{
     Request, VERSION,
 };
 
-use bytes::Bytes;
-
 use super::farewell::Held;
 use super::{Failure, Outcome, Phase, Reinjection, Sender, Start};
 use crate::set::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
@@ -130,19 +128,9 @@ impl Sender {
         if self.farewell.held == Held::No {
             self.farewell.held = Held::Perhaps;
         }
-        let mut octets = Vec::with_capacity(128 + self.manifest.as_ref().map_or(0, Bytes::len));
         let copy = self.brings_copy();
-        let request = Request {
-            version: VERSION,
-            transfer: self.transfer,
-            length: self.length(),
-            plan: self.config.plan,
-            copy,
-            file: self.config.file,
-            manifest: self.manifest.clone(),
-        };
-        wire::encode(&Message::Request(request), &mut octets);
-        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
+        let (file, manifest) = (self.config.file, self.manifest.clone());
+        self.say(stream, &Message::Request(Request { copy, file, manifest, ..self.bare_request() }));
         if !copy {
             return;
         }
@@ -154,6 +142,26 @@ impl Sender {
         if self.length() <= SHORT_COPY {
             self.write_copy();
         }
+    }
+
+    /// The request without what it says of the file beside its length.
+    pub(super) fn bare_request(&self) -> Request {
+        Request {
+            version: VERSION,
+            transfer: self.transfer,
+            length: self.length(),
+            plan: self.config.plan,
+            copy: false,
+            file: None,
+            manifest: None,
+        }
+    }
+
+    /// Writes a message on a control stream.
+    pub(super) fn say(&mut self, stream: StreamId, message: &Message) {
+        let mut octets = Vec::with_capacity(128);
+        wire::encode(message, &mut octets);
+        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }
 
     /// Whether a copy follows the present request, or will.

@@ -3,9 +3,7 @@
 //! A session that is open carries CANCEL. If none is, the sender repeats its request, which joins the transfer, and CANCEL follows
 //! the node's ACCEPT on the same control stream. Nodes of versions before that ignore it there.
 
-use alloc::vec::Vec;
-
-use anabranch_wire::set::{self as wire, Decoder, FileIdentity, Item, Message, Request, VERSION};
+use anabranch_wire::set::{Decoder, FileIdentity, Item, Message, Request};
 
 use super::{Failure, Outcome, Phase, Sender};
 use crate::set::stream::{Effect, Leg, StreamEvent, StreamId};
@@ -76,15 +74,8 @@ impl Sender {
                 // Only the length and the digest have to be those of the transfer. Without signature and manifest, most nodes that
                 // have forgotten it do not begin it again.
                 let file = self.config.file;
-                let request = Request {
-                    version: VERSION,
-                    transfer: self.transfer,
-                    length: self.length(),
-                    plan: self.config.plan,
-                    copy: false,
-                    file: file.map(|file| FileIdentity { signature: None, discard: false, ..file }),
-                    manifest: None,
-                };
+                let file = file.map(|file| FileIdentity { signature: None, discard: false, ..file });
+                let request = Request { file, ..self.bare_request() };
                 self.say(stream, &Message::Request(request));
             }
             StreamEvent::Data(octets) => {
@@ -113,11 +104,5 @@ impl Sender {
             StreamEvent::Closed(_) => self.farewell.stream = None,
         }
         true
-    }
-
-    fn say(&mut self, stream: StreamId, message: &Message) {
-        let mut octets = Vec::with_capacity(64);
-        wire::encode(message, &mut octets);
-        self.effects.push_back(Effect::Write { stream, octets: octets.into() });
     }
 }

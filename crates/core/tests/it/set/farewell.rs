@@ -206,7 +206,7 @@ fn cancel_on_an_accepted_request_frees_the_node_from_that_transfer_alone() {
     node.say(stream, &Message::Cancel);
     assert_eq!(node.machine.delivered(), Some((TransferId(2), 0)));
 
-    // A file that is there is told of to whoever asks again.
+    // A sender that asks again is told of a file that is there.
     let (mut node, stream) = accepted();
     node.bring(1, 0..100);
     node.say(stream, &Message::Cancel);

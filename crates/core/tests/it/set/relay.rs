@@ -153,7 +153,7 @@ fn a_refused_sender_that_stays_is_reset() {
     }
 }
 
-/// Its early data have filled the window. It is read nevertheless, or nobody would see it hang up.
+/// Its early data have filled the window. The relay reads it nevertheless, or would not see it hang up.
 #[test]
 fn a_sender_whose_node_is_not_reached_is_read_until_it_hangs_up() {
     let mut relay = Relay::new(RelayConfig::default());

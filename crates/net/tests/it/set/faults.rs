@@ -83,7 +83,7 @@ fn a_gateway_is_no_open_relay() {
         }
         for gateway in [closed, elsewhere] {
             until(|| !gateway.events.lock().expect("no thread panics").is_empty()).await;
-            let events = gateway.events.lock().expect("nobody panics");
+            let events = gateway.events.lock().expect("no panic");
             let [GatewayEvent::Ended { counters, .. }] = &events[..] else { panic!("{events:?}") };
             assert_eq!((counters.forbidden, counters.opened), (1, 0));
         }
@@ -281,9 +281,9 @@ fn a_session_whose_node_is_gone_ends_as_unreachable_and_with_its_sender() {
         })
         .await;
         assert_eq!(outcome, Outcome::Failed(Failure::GatewaysLost));
-        let all_over = || gateway.events.lock().expect("nobody panics").len() >= 3;
+        let all_over = || gateway.events.lock().expect("no panic").len() >= 3;
         tokio::time::timeout(Duration::from_secs(5), until(all_over)).await.expect("it lingers");
-        let events = gateway.events.lock().expect("nobody panics");
+        let events = gateway.events.lock().expect("no panic");
         let unreachable = events.iter().filter(|event| match event {
             GatewayEvent::Ended { counters, .. } => counters.unreachable == 1 && counters.rejected == 0,
             _ => false,
@@ -316,10 +316,10 @@ fn a_sender_that_hangs_up_while_the_node_is_called_keeps_no_session() {
         octets.resize(octets.len() + 100_000, 0x70);
         let mut sender = tokio::net::TcpStream::connect(gateway.address).await.expect("it listens");
         let _ = tokio::time::timeout(Duration::from_millis(300), sender.write_all(&octets)).await;
-        assert!(gateway.events.lock().expect("nobody panics").is_empty());
+        assert!(gateway.events.lock().expect("no panic").is_empty());
         sender.set_zero_linger().expect("a socket");
         drop(sender);
-        let is_over = || !gateway.events.lock().expect("nobody panics").is_empty();
+        let is_over = || !gateway.events.lock().expect("no panic").is_empty();
         tokio::time::timeout(Duration::from_secs(4), until(is_over)).await.expect("it lingers");
     });
 }
@@ -343,7 +343,7 @@ fn silent_and_surplus_senders_are_reset() {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
         until(|| gateway.events.lock().expect("no thread panics").len() >= 3).await;
-        let events = gateway.events.lock().expect("nobody panics");
+        let events = gateway.events.lock().expect("no panic");
         let full = events.iter().filter(|event| matches!(event, GatewayEvent::Full { .. })).count();
         assert_eq!((full, events.len()), (1, 3), "{events:?}");
     });
