@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+/// Processors that this process may use, or 1 where nothing tells.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 /// Hands each item, in this order, to `deed`, as many at a time as there are cores. After a `Break` no further item begins.
 pub(crate) fn each<T>(items: impl Iterator<Item = T> + Send, deed: impl Fn(T) -> ControlFlow<()> + Sync) {
     let (items, over) = (Mutex::new(items), AtomicBool::new(false));
@@ -19,7 +24,7 @@ pub(crate) fn each<T>(items: impl Iterator<Item = T> + Send, deed: impl Fn(T) ->
         }
     };
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get) {
+        for _ in 0..cores() {
             scope.spawn(work);
         }
     });

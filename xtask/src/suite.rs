@@ -10,6 +10,7 @@ mod times;
 
 use crate::cargo;
 use crate::failure::Failure;
+use crate::parallel;
 use build::{Executable, Kind, Package};
 use run::{Done, Job, Judge};
 use std::collections::BTreeMap;
@@ -201,6 +202,12 @@ fn named<'a>(packages: &'a BTreeMap<PathBuf, Package>, name: &str) -> Result<&'a
     found.ok_or_else(|| Failure::Usage(format!("there is no package `{name}`")))
 }
 
+/// How many tests a binary runs at a time. Those of sockets mostly wait, so twice as many as there are cores keep them busy; those that
+/// simulate lose nothing by it.
+fn threads() -> String {
+    (2 * parallel::cores()).to_string()
+}
+
 /// A job for each test binary and for each example that the suite runs.
 fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed: bool) -> Vec<Job> {
     let mut jobs = Vec::new();
@@ -213,6 +220,9 @@ fn jobs(executables: &[Executable], packages: &BTreeMap<PathBuf, Package>, timed
             Kind::Test => {
                 // --show-output: libtest keeps the output of tests that pass to itself, and with it why they were skipped.
                 command.arg("--show-output").current_dir(folder);
+                if std::env::var_os("RUST_TEST_THREADS").is_none() {
+                    command.env("RUST_TEST_THREADS", threads());
+                }
                 if timed {
                     // libtest knows how long each test took, and says so only where unstable options are allowed. It
                     // asks whether the variable is set; to a rustc that a test starts, -1 means stable.
