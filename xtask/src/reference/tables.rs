@@ -50,7 +50,8 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
 **Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
-all of a list. Members of a list go by their `name`.
+all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp` and `dtc`, `*` stands for
+any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused.
 ";
 
 /// The page.

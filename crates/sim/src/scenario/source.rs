@@ -6,7 +6,7 @@ use anabranch_units::text::Text;
 use anabranch_units::{HINT_MARK, hint_from, nearest};
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::policies::Policies;
 use super::{Node, Place, ScenarioError, Tree};
@@ -45,7 +45,8 @@ impl Source {
     }
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
-    /// of tables an index, the `name` of one, or `*` for all. The value is TOML; what is not, is a string.
+    /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
+    /// the profiles of `tcp` and `dtc`. The value is TOML; what is not, is a string.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -228,38 +229,63 @@ pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Re
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
-    if let [kind @ ("tcp" | "dtc"), name, ..] = steps[..] {
-        has_profile(tree, kind, name)?;
+    let [kind @ ("tcp" | "dtc"), name, rest @ ..] = &steps[..] else {
+        return apply_to_table(tree.get_mut(), &steps, value);
+    };
+    for profile in profiles(tree, kind, name)? {
+        let steps: Vec<&str> = [&[*kind, &profile], rest].concat();
+        apply_to_table(tree.get_mut(), &steps, value)?;
     }
-    apply_to_table(tree.get_mut(), &steps, value)
+    Ok(())
 }
 
-/// A path into a profile names one of the file, or the TCP profile "default": a misspelt name would make a profile without users.
-fn has_profile(tree: &Tree<'_>, kind: &str, name: &str) -> Result<(), PathFault> {
+/// The profiles that a step of a path means: one of the file or the TCP profile "default", or all of these that match a pattern. A
+/// misspelt name would make a profile without users.
+fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, PathFault> {
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
     if kind == "tcp" && !names.contains(&"default") {
         names.push("default");
     }
-    if names.contains(&name) {
-        return Ok(());
+    let meant: Vec<String> =
+        names.iter().filter(|name| matches(step, name)).map(|name| (*name).to_owned()).collect();
+    if !meant.is_empty() {
+        return Ok(meant);
     }
-    let hint = match nearest(name, names.iter().copied()) {
+    let hint = match nearest(step, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if names.is_empty() => format!("add `[{kind}.{name}]` to the file"),
-        None => {
-            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-            format!("the profiles are {}; add `[{kind}.{name}]` to the file", names.join(", "))
-        }
+        None if names.is_empty() => format!("add `[{kind}.NAME]` to the file"),
+        None => format!("the profiles are {}; others are added as `[{kind}.NAME]`", listed(&names)),
     };
-    Err((format!("there is no profile `{kind}.{name}`"), Some(hint)))
+    Err((format!("there is no profile `{kind}.{step}`"), Some(hint)))
+}
+
+/// Whether a step of a path means an entry of that name: it is the name, or a pattern in which each `*` stands for any text.
+fn matches(step: &str, name: &str) -> bool {
+    let Some((first, rest)) = step.split_once('*') else { return step == name };
+    let Some(name) = name.strip_prefix(first) else { return false };
+    let Some((middle, last)) = rest.rsplit_once('*') else { return name.ends_with(rest) };
+    let Some(mut name) = name.strip_suffix(last) else { return false };
+    for part in middle.split('*') {
+        let Some(at) = name.find(part) else { return false };
+        name = &name[at + part.len()..];
+    }
+    true
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {
     let [key, rest @ ..] = steps else { return Ok(()) };
     if let Some(slot) = table.get_mut(*key) {
         return apply_to(slot, rest, value);
+    }
+    if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
+        let hint = "`*` stands for entries of a list, or for profiles of `tcp` or `dtc`";
+        return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {
         [] => value.clone(),
@@ -277,33 +303,42 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
     };
     match slot.get_mut() {
         DeValue::Table(table) => apply_to_table(table, steps, value),
-        DeValue::Array(items) if *step == "*" => {
-            items.iter_mut().try_for_each(|item| apply_to(item, rest, value))
-        }
         DeValue::Array(items) => {
-            let count = items.len();
-            let named = |item: &Node<'_>| item.get_ref().get("name").is_some_and(|n| is_text(n, step));
-            let at = items.iter().position(named).or_else(|| step.parse().ok().filter(|i| *i < count));
-            let Some(at) = at else {
-                let names: Vec<String> =
-                    items.iter().filter_map(|i| text_of(i.get_ref().get("name")?)).collect();
-                let near = nearest(step, names.iter().map(String::as_str));
-                let hint = near.map_or_else(
-                    || format!("there are {count} entries, counted from 0; `*` means all"),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                return Err((format!("there is no entry `{step}` in that list"), Some(hint)));
-            };
-            items.get_mut(at).map_or(Ok(()), |item| apply_to(item, rest, value))
+            for at in entries(items, step)? {
+                items.get_mut(at).map_or(Ok(()), |item| apply_to(item, rest, value))?;
+            }
+            Ok(())
         }
         other => Err((format!("`{step}` cannot be set inside of a {}", other.type_str()), None)),
     }
 }
 
-fn text_of(node: &Node<'_>) -> Option<String> {
-    node.get_ref().as_str().map(str::to_owned)
+/// The entries of a list that a step of a path means: the one of that name or index, or all whose names match a pattern; `*` means
+/// those without a name too.
+fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
+    let name = |item: &Node<'_>| item.get_ref().get("name").and_then(text_of);
+    let named = |item: &Node<'_>| name(item).is_some_and(|name| matches(step, &name));
+    let mut meant: Vec<usize> = (0..items.len()).filter(|&i| step == "*" || named(&items[i])).collect();
+    if !step.contains('*') {
+        meant.truncate(1);
+        if meant.is_empty() {
+            meant.extend(step.parse::<usize>().ok().filter(|i| *i < items.len()));
+        }
+    }
+    if !meant.is_empty() {
+        return Ok(meant);
+    }
+    let names: Vec<String> = items.iter().filter_map(name).collect();
+    let hint = match nearest(step, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => match items.len() {
+            0 => "the list is empty".to_owned(),
+            count => format!("there are {count} entries, counted from 0; `*` means all"),
+        },
+    };
+    Err((format!("there is no entry `{step}` in that list"), Some(hint)))
 }
 
-fn is_text(node: &Node<'_>, text: &str) -> bool {
-    node.get_ref().as_str() == Some(text)
+fn text_of(node: &Node<'_>) -> Option<String> {
+    node.get_ref().as_str().map(str::to_owned)
 }

@@ -112,7 +112,13 @@ fn an_override_names_a_profile_of_the_file() {
             --set tcp.slwo.congestion=bbr: there is no profile `tcp.slwo`
               hint: did you mean `slow`?"#]],
     );
-    for set in ["tcp.other.congestion=bbr", "tcp.other={}", "dtc.other.algorithm=paper", "tcp.*.mss=500"] {
+    for set in [
+        "tcp.other.congestion=bbr",
+        "tcp.other={}",
+        "dtc.other.algorithm=paper",
+        "dtc.*.algorithm=paper",
+        "tcp.x*.mss=500",
+    ] {
         let error = good().set(set).scenario().unwrap_err().to_string();
         assert!(error.contains("there is no profile"), "{error}");
     }
@@ -126,6 +132,45 @@ fn an_override_names_a_profile_of_the_file() {
         GOOD.replace("[[node]]\nname = \"sn\"", "[dtc.cache]\n[[node]]\ndtc = \"cache\"\nname = \"sn\"");
     assert!(Source::new("good.toml", cached.clone()).set("dtc.cache.algorithm=paper").scenario().is_ok());
     assert!(Source::new("bad.toml", cached).set("dtc.default.algorithm=paper").scenario().is_err());
+}
+
+/// A pattern means the same among profiles and in lists, and what it does not match is refused.
+#[test]
+fn a_pattern_means_every_name_that_it_matches() {
+    let tcp = |set: &str| {
+        let scenario = good().set(set).scenario().unwrap_or_else(|error| panic!("{set}: {error}"));
+        let profiles = scenario.resolved().tcp.iter();
+        profiles.filter(|(_, tcp)| tcp.mss == Some(777)).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    };
+    for (pattern, names) in [
+        ("*", &["default", "slow"][..]),
+        ("slow", &["slow"]),
+        ("s*", &["slow"]),
+        ("*w", &["slow"]),
+        ("s*o*w", &["slow"]),
+        ("*e*a*", &["default"]),
+        ("**", &["default", "slow"]),
+    ] {
+        assert_eq!(tcp(&format!("tcp.{pattern}.mss=777")), names, "{pattern}");
+    }
+    let links = |set: &str| {
+        let scenario = good().set(set).scenario().unwrap_or_else(|error| panic!("{set}: {error}"));
+        let links = scenario.resolved().link.iter().filter(|link| link.mtu == 1401);
+        links.map(|link| link.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(links("link.radio*.mtu=1401").len(), 1);
+    assert_eq!(links("link.*.mtu=1401").len(), good().scenario().unwrap().resolved().link.len());
+    for (set, why) in [
+        ("link.wire*less.mtu=1401", "there is no entry `wire*less`"),
+        ("tcp.*low*er.mss=777", "there is no profile `tcp.*low*er`"),
+        ("network.*=5", "`*` means nothing here"),
+        ("radio.*.loss=0", "`*` means nothing here"),
+        ("route.*.via=sn", "`*` means nothing here"),
+        ("*.radio1.loss=0", "`*` means nothing here"),
+    ] {
+        let error = good().set(set).scenario().unwrap_err().to_string();
+        assert!(error.contains(why), "{set}: {error}");
+    }
 }
 
 #[test]
