@@ -178,6 +178,11 @@ fn plain_words(message: &str) -> String {
         "invalid type: unit variant, expected newtype variant",
         "this word stands with a number, as in `{ first = 2.0 }`",
     );
+    // Whatever serde calls the struct, in a file it is a table.
+    let message = match message.split_once("expected struct ") {
+        Some((found, _)) if found.starts_with("invalid type: ") => format!("{found}expected a table"),
+        _ => message,
+    };
     // What is no word of ours may be a word of somebody else's: all that is known of other things is that they are none.
     if let Some(name) = message.strip_prefix("data did not match any variant of untagged enum ") {
         return match name {
@@ -256,7 +261,9 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     let hint = match nearest(step, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if names.is_empty() => format!("add `[{kind}.NAME]` to the file"),
-        None => format!("the profiles are {}; others are added as `[{kind}.NAME]`", listed(&names)),
+        None => {
+            format!("the profiles are {}; others are added as `[{kind}.NAME]`", listed(names.iter().copied()))
+        }
     };
     Err((format!("there is no profile `{kind}.{step}`"), Some(hint)))
 }
@@ -274,8 +281,8 @@ fn matches(step: &str, name: &str) -> bool {
     true
 }
 
-fn listed(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {
@@ -331,10 +338,11 @@ fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
     let names: Vec<String> = items.iter().filter_map(name).collect();
     let hint = match nearest(step, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => match items.len() {
-            0 => "the list is empty".to_owned(),
-            count => format!("there are {count} entries, counted from 0; `*` means all"),
-        },
+        None if items.is_empty() => "the list is empty".to_owned(),
+        None if step.contains('*') && !names.is_empty() => {
+            format!("the names are {}", listed(names.iter().map(String::as_str)))
+        }
+        None => format!("there are {} entries, counted from 0; `*` means all", items.len()),
     };
     Err((format!("there is no entry `{step}` in that list"), Some(hint)))
 }

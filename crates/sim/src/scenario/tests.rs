@@ -161,7 +161,12 @@ fn a_pattern_means_every_name_that_it_matches() {
     assert_eq!(links("link.radio*.mtu=1401").len(), 1);
     assert_eq!(links("link.*.mtu=1401").len(), good().scenario().unwrap().resolved().link.len());
     for (set, why) in [
-        ("link.wire*less.mtu=1401", "there is no entry `wire*less`"),
+        (
+            "link.zzz*.mtu=1401",
+            "there is no entry `zzz*` in that list\n  hint: the names are `wired1`, `radio1`",
+        ),
+        ("link.*=5", "invalid type: integer `5`, expected a table"),
+        ("tcp.*=5", "invalid type: integer `5`, expected a table"),
         ("tcp.*low*er.mss=777", "there is no profile `tcp.*low*er`"),
         ("network.*=5", "`*` means nothing here"),
         ("radio.*.loss=0", "`*` means nothing here"),
@@ -171,6 +176,8 @@ fn a_pattern_means_every_name_that_it_matches() {
         let error = good().set(set).scenario().unwrap_err().to_string();
         assert!(error.contains(why), "{set}: {error}");
     }
+    let empty = good().set("event=[]").set("event.*.at=5 s").scenario().unwrap_err().to_string();
+    assert!(empty.contains("the list is empty"), "{empty}");
 }
 
 #[test]
