@@ -27,7 +27,7 @@ use anabranch_core::time::Duration;
 pub use de::{HINT_MARK, ProbabilityVisitor, hint_from};
 pub use length::Length;
 pub use quantity::Quantity;
-pub use words::nearest;
+pub use words::{nearest, quoted};
 
 /// Bit/s, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -81,7 +81,7 @@ pub enum UnitError {
         expected: &'static str,
     },
     /// Its unit is none of those.
-    #[error("unknown unit `{unit}`, expected one of {}", list(.known))]
+    #[error("unknown unit `{unit}`, expected one of {}", quoted(.known.iter()))]
     UnknownUnit {
         /// The unit.
         unit: String,
@@ -97,10 +97,6 @@ pub enum UnitError {
     /// It does not fit in 64 bits of the base unit.
     #[error("`{0}` is too large")]
     TooLarge(String),
-}
-
-fn list(known: &[&str]) -> String {
-    known.iter().map(|unit| format!("`{unit}`")).collect::<Vec<_>>().join(", ")
 }
 
 type Units = &'static [(&'static str, u64)];

@@ -1,10 +1,17 @@
-//! Which known word was probably meant.
+//! Words that are known: which was probably meant, and all of them for a message.
+
+use std::fmt::Display;
 
 /// The known word that is most like `word`, if one is like it at all. Of equals the first.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1) + 1;
     let scored = known.into_iter().map(|k| (distance(&word.to_lowercase(), &k.to_lowercase()), k));
     scored.filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, k)| k)
+}
+
+/// The words in backticks, with commas between them.
+pub fn quoted<W: Display>(words: impl IntoIterator<Item = W>) -> String {
+    words.into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours between two words.

@@ -14,7 +14,7 @@ use super::Tree;
 use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
 use super::source::{Source, Step};
 use super::tcp::TcpProfile;
-use super::units::{QueueSize, Size};
+use super::units::{QueueSize, Size, quoted};
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
@@ -394,10 +394,6 @@ impl Checker<'_> {
         }
         Ok(())
     }
-}
-
-fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn loss_model(name: LossName) -> LossModel {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anabranch_units::text::Text;
-use anabranch_units::{HINT_MARK, hint_from, nearest};
+use anabranch_units::{HINT_MARK, hint_from, nearest, quoted};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -258,12 +258,11 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     if !meant.is_empty() {
         return Ok(meant);
     }
+    let new = if step.contains('*') { "NAME" } else { step };
     let hint = match nearest(step, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if names.is_empty() => format!("add `[{kind}.NAME]` to the file"),
-        None => {
-            format!("the profiles are {}; others are added as `[{kind}.NAME]`", listed(names.iter().copied()))
-        }
+        None if names.is_empty() => format!("add `[{kind}.{new}]` to the file"),
+        None => format!("the profiles are {}; add `[{kind}.{new}]` to the file", quoted(names)),
     };
     Err((format!("there is no profile `{kind}.{step}`"), Some(hint)))
 }
@@ -279,10 +278,6 @@ fn matches(step: &str, name: &str) -> bool {
         name = &name[at + part.len()..];
     }
     true
-}
-
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>) -> Result<(), PathFault> {
@@ -325,13 +320,12 @@ fn apply_to<'s>(slot: &mut Node<'s>, steps: &[&str], value: &Node<'s>) -> Result
 fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
     let name = |item: &Node<'_>| item.get_ref().get("name").and_then(text_of);
     let named = |item: &Node<'_>| name(item).is_some_and(|name| matches(step, &name));
-    let mut meant: Vec<usize> = (0..items.len()).filter(|&i| step == "*" || named(&items[i])).collect();
-    if !step.contains('*') {
-        meant.truncate(1);
-        if meant.is_empty() {
-            meant.extend(step.parse::<usize>().ok().filter(|i| *i < items.len()));
-        }
-    }
+    let meant: Vec<usize> = if step.contains('*') {
+        (0..items.len()).filter(|&i| step == "*" || named(&items[i])).collect()
+    } else {
+        let index = || step.parse().ok().filter(|i| *i < items.len());
+        items.iter().position(named).or_else(index).into_iter().collect()
+    };
     if !meant.is_empty() {
         return Ok(meant);
     }
@@ -339,9 +333,7 @@ fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
     let hint = match nearest(step, names.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
         None if items.is_empty() => "the list is empty".to_owned(),
-        None if step.contains('*') && !names.is_empty() => {
-            format!("the names are {}", listed(names.iter().map(String::as_str)))
-        }
+        None if step.contains('*') && !names.is_empty() => format!("the names are {}", quoted(names)),
         None => format!("there are {} entries, counted from 0; `*` means all", items.len()),
     };
     Err((format!("there is no entry `{step}` in that list"), Some(hint)))

@@ -9,8 +9,9 @@ use super::super::mptcp::MptcpSpec;
 use super::super::nearest;
 use super::super::plan::MAX_TCP_TRANSFERS;
 use super::super::source::Step;
+use super::super::units::quoted;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
-use super::{Checked, Checker, at, quoted};
+use super::{Checked, Checker, at};
 use crate::packet::NodeId;
 use crate::routing::{Edge, HOP, Routes};
 
