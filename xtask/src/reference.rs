@@ -23,6 +23,8 @@ pub(crate) fn page() -> Result<Vec<u8>, Failure> {
         fragments: disk(&["radio.forwarding=fragments"])?,
         oqpsk: resolved("log-distance", &["radio.phy=oqpsk-250k"])?,
         fsk: resolved("log-distance", &["radio.phy=fsk-100k"])?,
+        wifi: resolved("wifi", &[])?,
+        ns2: resolved("wifi", &["wifi.base=ns2", "aodv.base=ns2"])?,
     };
     for (set, _) in tables::IMPLIED {
         if disk(&[set])? != silent.disk {

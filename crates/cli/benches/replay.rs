@@ -62,7 +62,7 @@ fn show(file: &Path) {
 }
 
 fn run(scenario: &Scenario, log: bool) -> Vec<u8> {
-    let Plan { builder, .. } = scenario.plan(scenario.seed, 0, &BTreeMap::new());
+    let Plan { builder, .. } = scenario.plan(scenario.seed, 0, &BTreeMap::new()).expect("nothing is drawn");
     let mut sim = builder.build();
     if log {
         sim.observe(EventLog::new(Vec::new(), scenario.log_head(scenario.seed, 0)));

@@ -67,7 +67,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     say!("running; Ctrl-C ends it");
 
     let seed = arguments.seed.unwrap_or(scenario.seed);
-    let Plan { builder, planned } = scenario.plan(seed, 0, files);
+    let Plan { builder, planned } = scenario.plan(seed, 0, files).map_err(run::undrawable)?;
     let mut sim = builder.build();
     let pcap = pcap.map(|(out, path)| {
         sim.observe(Capture::new(out, scenario.network.ip));

@@ -140,7 +140,8 @@ struct Push {
 impl Push {
     fn new(scenario: &Scenario, seed: u64, file: &Bytes, faults: &[GatewayFault]) -> Self {
         let files = network::contents(scenario, file);
-        let Plan { mut builder, planned } = scenario.plan(seed, 0, &files);
+        let Plan { mut builder, planned } =
+            scenario.plan(seed, 0, &files).expect("a push has no radio, and nothing that is drawn");
         for fault in faults {
             fault.bound(scenario).for_each(|(at, fault)| builder.fault(Instant::ZERO + at, fault));
         }

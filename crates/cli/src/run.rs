@@ -10,7 +10,9 @@ use anabranch_deploy::say;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{ContentSpec, Plan, Planned, Point, Policies, Scenario, Source, TransferSpec};
+use anabranch_sim::scenario::{
+    ContentSpec, Plan, Planned, Point, Policies, Scenario, Source, TransferSpec, Undrawable,
+};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
 use anabranch_stats::Summary;
@@ -73,19 +75,23 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let mut verdict = Verdict::default();
     for (point, files) in &points {
         let seed = arguments.seed.unwrap_or(point.scenario.seed);
-        let (runs, ends): (Vec<Metrics>, Vec<End>) = (0..u64::from(arguments.runs))
-            .into_par_iter()
-            .map(|run| {
-                let Plan { builder, planned } = point.scenario.plan(seed, run, files);
-                let mut sim = builder.build();
-                sim.run_until(point.scenario.stop);
-                (point.scenario.metrics(&planned, &sim), End::of(&point.scenario, &planned, &sim))
-            })
-            .unzip();
+        let runs = (0..u64::from(arguments.runs)).into_par_iter().map(|run| {
+            let Plan { builder, planned } = point.scenario.plan(seed, run, files)?;
+            let mut sim = builder.build();
+            sim.run_until(point.scenario.stop);
+            Ok((point.scenario.metrics(&planned, &sim), End::of(&point.scenario, &planned, &sim)))
+        });
+        let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, _>>().map_err(undrawable)?;
+        let (runs, ends): (Vec<Metrics>, Vec<End>) = runs.into_iter().unzip();
         report(arguments, point, seed, &runs)?;
         verdict.judge(point, files, &runs, &ends);
     }
     verdict.result()
+}
+
+/// A run whose nodes cannot be placed.
+pub(crate) fn undrawable(error: Undrawable) -> Error {
+    Error::input(error.to_string()).with_hint(error.hint())
 }
 
 /// A point, and the contents that it carries.
@@ -309,7 +315,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
     let patience = events::Patience::new()?;
 
     let seed = arguments.seed.unwrap_or(point.scenario.seed);
-    let Plan { builder, planned } = point.scenario.plan(seed, 0, files);
+    let Plan { builder, planned } = point.scenario.plan(seed, 0, files).map_err(undrawable)?;
     let mut sim = builder.build();
     if let Some(out) = trace {
         sim.observe(TextTrace::new(out));

@@ -96,7 +96,7 @@ fn simulate(path: &Path, out: &Path, policies: &Policies) -> Result<Vec<u8>, Err
     run::refuse_outside(path, &points)?;
     run::refuse_overwriting(path, &points, &[("--out", &Some(out.to_owned()))])?;
     let (scenario, seed) = (&point.scenario, point.scenario.seed);
-    let Plan { builder, .. } = scenario.plan(seed, 0, files);
+    let Plan { builder, .. } = scenario.plan(seed, 0, files).map_err(run::undrawable)?;
     let mut sim = builder.build();
     sim.observe(EventLog::new(Vec::new(), scenario.log_head(seed, 0)));
     Patience::new()?.run(&mut sim, scenario.stop)?;

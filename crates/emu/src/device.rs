@@ -188,7 +188,7 @@ fn mtu(scenario: &Scenario, node: NodeId) -> u32 {
     let links = scenario.links.iter().filter(|link| all || link.from == node);
     let least = links.map(|link| link.config.mtu).min().unwrap_or(LARGEST_MTU).min(LARGEST_MTU);
     // Routers cut nothing that is to go over the air.
-    let least = if scenario.radio.is_some() { least.min(anabranch_sim::frames::MTU) } else { least };
+    let least = scenario.radio.iter().fold(least, |least, radio| least.min(radio.channel.mtu()));
     match scenario.network.ip {
         IpVersion::V4 => least,
         IpVersion::V6 => least.max(SMALLEST_V6_MTU),

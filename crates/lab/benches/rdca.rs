@@ -4,17 +4,17 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use anabranch_lab::rdca::{Config, Protocol, RdcaPoint};
+use anabranch_lab::experiment::Settings;
+use anabranch_lab::rdca::{Protocol, Rdca, RdcaPoint};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn run(c: &mut Criterion) {
     let mut group = c.benchmark_group("rdca");
     group.sample_size(10).measurement_time(Duration::from_secs(3));
     for (name, protocol) in [("rdca", Protocol::Rdca), ("newreno", Protocol::NewReno)] {
-        let config = Config { protocol, senders: 7, ..Config::default() };
-        let seconds = config.duration.as_secs_f64();
-        let point = RdcaPoint::new(config);
-        group.throughput(Throughput::Elements(seconds as u64));
+        let settings = Settings::defaults(&Rdca).with("protocol", protocol.word()).with("senders", 7);
+        let point = RdcaPoint::new(&settings).expect("it can be");
+        group.throughput(Throughput::Elements(100));
         group.bench_function(name, |b| b.iter(|| black_box(point.outcome(1, 0))));
     }
     group.finish();

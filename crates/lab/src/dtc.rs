@@ -91,7 +91,7 @@ impl DtcPoint {
     /// What the simulator has against the network.
     pub fn counts(&self, seed: u64, run: u64) -> Result<Counts, RunError> {
         let scenario = self.scenario.as_ref().map_err(RunError::clone)?;
-        Ok(simulate(&self.config, scenario, seed, run))
+        simulate(&self.config, scenario, seed, run)
     }
 
     fn bounds(&self) -> Result<[f64; 3], RunError> {
@@ -148,8 +148,8 @@ impl Point for DtcPoint {
 }
 
 /// Runs the scenario until the last of the segments is acknowledged.
-fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts {
-    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new());
+fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Result<Counts, RunError> {
+    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new())?;
     let transfer = planned.transfers.first().expect("the experiment has one transfer");
     let from = scenario.transfers[transfer.index].from;
     let mut sim = builder.build();
@@ -184,7 +184,7 @@ fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Counts
         stations.map(|station| radio.metrics(station).transmissions).sum()
     });
     counts.local_rtt = local_rtt;
-    counts
+    Ok(counts)
 }
 
 /// Reads the nodes' estimates.

@@ -6,6 +6,7 @@
 mod error;
 mod grid;
 mod outcome;
+pub mod template;
 pub(crate) mod values;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,19 @@ pub struct Parameter {
     pub takes: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// What it changes in the experiment's scenario.
+    pub sets: Sets,
+}
+
+/// What a parameter changes in the scenario of an experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sets {
+    /// Its value stands at these paths.
+    Paths(&'static [&'static str]),
+    /// Each of its words stands for assignments, `path=value`.
+    Words(&'static [(&'static str, &'static [&'static str])]),
+    /// The experiment computes assignments from it and from other parameters.
+    Derived,
 }
 
 /// A parameter in one line, for tables of them.
@@ -38,7 +52,19 @@ pub const fn parameter(
     takes: &'static str,
     about: &'static str,
 ) -> Parameter {
-    Parameter { name, default, takes, about }
+    Parameter { name, default, takes, about, sets: Sets::Derived }
+}
+
+impl Parameter {
+    /// The same, as the value at these paths of the scenario.
+    pub const fn at(self, paths: &'static [&'static str]) -> Self {
+        Self { sets: Sets::Paths(paths), ..self }
+    }
+
+    /// The same, as words that stand for assignments.
+    pub const fn words(self, words: &'static [(&'static str, &'static [&'static str])]) -> Self {
+        Self { sets: Sets::Words(words), ..self }
+    }
 }
 
 /// A metric of an experiment.
@@ -137,6 +163,17 @@ impl Settings {
             None => return Err(ParameterError::unknown_key(key, self.values.keys().copied())),
         }
         Ok(())
+    }
+
+    /// The same with another value of a parameter that the experiment has.
+    ///
+    /// # Panics
+    ///
+    /// If the experiment has none of that name.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
+        self.set(key, &value.to_string()).expect("an experiment sets its own parameters");
+        self
     }
 
     /// The text of a parameter that the experiment has.

@@ -1,38 +1,37 @@
 //! The experiment of "Supporting High Data Rate Sensing Applications in Internet of Things" (Khan and Mian), section 4:
 //! nodes near an event send much to one sink over IEEE 802.11 and AODV.
 //!
-//! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are and who sees the event; `network`
-//! makes a simulation of it; `meter` counts what moves. [`sweeps`] are the paper's two, [`tables`], [`figures`] and
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts what moves. [`sweeps`] are the paper's two, [`tables`], [`figures`] and
 //! [`claims`] what it prints beside what came out; [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
-pub mod deployment;
 pub mod figures;
 mod meter;
-mod network;
-mod parameters;
 pub mod reproduction;
 pub mod sweeps;
 pub mod tables;
 
 use std::collections::BTreeMap;
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Instant;
 use anabranch_sim::apps::cbr::CbrSink;
 use anabranch_sim::apps::packets::{Arrived, FirstSent, PacketSink};
 use anabranch_sim::apps::rdca::{RdcaSink, RdcaSource};
 use anabranch_sim::packet::NodeId;
+use anabranch_sim::scenario::traffic::{Carrier, TrafficSpec};
+use anabranch_sim::scenario::{Plan, PlannedTraffic};
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::wifi::Station;
+use anabranch_wire::rdca::MAX_DATA_HEADER;
 
-pub use config::{Config, Protocol};
+pub use config::{Protocol, TEMPLATE, rate_text};
 
+use crate::experiment::template::Templated;
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 use crate::stats::{jain, quantile};
 use crate::work::Work;
 use meter::Meter;
-use network::{Network, PORT};
 
 /// The experiment.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +47,7 @@ impl Experiment for Rdca {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        parameters::PARAMETERS
+        TEMPLATE.parameters
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -56,14 +55,19 @@ impl Experiment for Rdca {
     }
 
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
-        Ok(Box::new(RdcaPoint { config: Config::understand(settings)? }))
+        Ok(Box::new(RdcaPoint::new(settings)?))
     }
 }
 
 /// A configuration, ready to run.
 #[derive(Debug)]
-pub struct RdcaPoint {
-    config: Config,
+pub struct RdcaPoint(Templated);
+
+/// A run under way.
+struct Running<'p> {
+    spec: &'p TrafficSpec,
+    sim: Simulation,
+    planned: PlannedTraffic,
 }
 
 /// What one run has come to.
@@ -117,13 +121,24 @@ fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// How long what was sent last may still be under way.
-const DRAIN: Duration = Duration::from_secs(5);
-
 impl RdcaPoint {
     /// Ready to run.
-    pub fn new(config: Config) -> Self {
-        Self { config }
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be.
+    pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
+        TEMPLATE.point(settings).map(Self)
+    }
+
+    /// The packets of the event.
+    pub fn traffic(&self) -> &TrafficSpec {
+        &self.0.scenario.traffic[0]
+    }
+
+    /// Bytes of a packet, RDCA's header included.
+    pub fn packet(&self) -> f64 {
+        f64::from(self.traffic().payload) + MAX_DATA_HEADER as f64
     }
 
     /// One run.
@@ -132,41 +147,42 @@ impl RdcaPoint {
     ///
     /// What is against the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
-        let Config { event_at, duration, .. } = self.config;
-        let mut network = self.config.network(seed, run)?;
-        let sim = &mut network.sim;
-        sim.observe(Meter::default());
-        sim.observe(FirstSent::new(PORT, self.config.payload()));
-        let (begin, end) = (Instant::ZERO + event_at, Instant::ZERO + duration);
-        sim.run_until(begin);
-        let before = energy(sim);
-        sim.run_until(end);
-        let energy = energy(sim) - before;
-        let (queue_drops, routing) = network.nodes.iter().fold((0, 0), |(drops, routing), &node| {
-            let metrics = sim.world().network.adhoc_metrics(node).copied().unwrap_or_default();
-            (drops + metrics.queue_drops, routing + metrics.routing)
-        });
-        let collisions = stations(sim).map(|s| wifi(sim).metrics(s).collisions).sum();
-        sim.run_until(end + DRAIN);
+        let Plan { builder, mut planned } = self.0.plan(seed, run)?;
+        let (mut sim, spec) = (builder.build(), self.traffic());
+        sim.observe(Meter::of(spec.port));
+        sim.observe(FirstSent::new(spec.port, spec.payload));
+        sim.run_until(spec.start);
+        let before = energy(&sim);
+        sim.run_until(spec.stop);
+        let energy = energy(&sim) - before;
+        let (queue_drops, routing) =
+            (0..self.0.scenario.nodes.len()).fold((0, 0), |(drops, routing), node| {
+                let node = NodeId(node as u32);
+                let metrics = sim.world().network.adhoc_metrics(node).copied().unwrap_or_default();
+                (drops + metrics.queue_drops, routing + metrics.routing)
+            });
+        let collisions = stations(&sim).map(|s| wifi(&sim).metrics(s).collisions).sum();
+        sim.run_until(self.0.scenario.stop);
         let meter = sim.take_observer::<Meter>().expect("it was put in");
         let first = sim.take_observer::<FirstSent>().expect("it was put in");
-        let (data_sent, data_received) = meter.data(end);
-        let seen = self.seen(&network, &first);
-        let in_time = |a: &&Seen| a.packet.at < end;
+        let (data_sent, data_received) = meter.data(spec.stop);
+        let running = Running { spec, sim, planned: planned.traffic.remove(0) };
+        let sources = &running.planned.sources;
+        let seen = running.seen(&first);
+        let in_time = |a: &&Seen| a.packet.at < spec.stop;
         let index: BTreeMap<NodeId, usize> =
-            network.sources.iter().enumerate().map(|(i, (node, _))| (*node, i)).collect();
-        let mut delivered = vec![0; network.sources.len()];
+            sources.iter().enumerate().map(|(i, (node, _))| (*node, i)).collect();
+        let mut delivered = vec![0; sources.len()];
         for seen in seen.iter().filter(in_time) {
             if let Some(&i) = index.get(&seen.packet.from) {
                 delivered[i] += 1;
             }
         }
-        let (wrong, gone) = self.faults(&network);
+        let (wrong, gone) = running.faults();
+        let event = spec.stop.saturating_since(spec.start);
         Ok(Outcome {
             delivered,
-            made: network.sources.len() as u64
-                * ((duration.saturating_sub(event_at)).as_secs_f64() * self.config.packets_per_second())
-                    as u64,
+            made: sources.len() as u64 * (event.as_nanos() / spec.interval.as_nanos()),
             delays: seen
                 .iter()
                 .filter_map(|s| Some(s.packet.at.saturating_since(s.sent?).as_secs_f64()))
@@ -174,52 +190,15 @@ impl RdcaPoint {
             ages: seen.iter().map(|s| s.packet.at.saturating_since(s.packet.made).as_secs_f64()).collect(),
             data_sent,
             data_received,
-            control: meter.control(end),
+            control: meter.control(spec.stop),
             routing,
             energy,
             queue_drops,
             collisions,
             wrong,
             gone,
-            seconds: duration.saturating_sub(event_at).as_secs_f64(),
+            seconds: event.as_secs_f64(),
         })
-    }
-
-    /// What came to the sink's application, with when the transport first sent it.
-    fn seen(&self, network: &Network, first: &FirstSent) -> Vec<Seen> {
-        let sim = &network.sim;
-        match self.config.protocol {
-            Protocol::Rdca | Protocol::RdcaPaper => {
-                let sources: BTreeMap<NodeId, &RdcaSource> =
-                    network.sources.iter().map(|(node, app)| (*node, sim.app(*app))).collect();
-                let sent = |p: &Arrived| sources.get(&p.from)?.sent().get(p.number as usize).copied();
-                let arrived = sim.app::<RdcaSink>(network.sink).arrived.iter();
-                arrived.map(|p| Seen { packet: *p, sent: sent(p) }).collect()
-            }
-            Protocol::Datagrams => {
-                let arrived = sim.app::<CbrSink>(network.sink).arrived.iter();
-                arrived.map(|p| Seen { packet: *p, sent: Some(p.made) }).collect()
-            }
-            Protocol::NewReno | Protocol::Westwood | Protocol::Elfn | Protocol::Cubic => {
-                let arrived = sim.app::<PacketSink>(network.sink).arrived.iter();
-                arrived.map(|p| Seen { packet: *p, sent: first.time(p.from, p.number) }).collect()
-            }
-        }
-    }
-
-    /// Packets that came wrong, and those that were told to be lost.
-    fn faults(&self, network: &Network) -> (u64, u64) {
-        let sim = &network.sim;
-        match self.config.protocol {
-            Protocol::Rdca | Protocol::RdcaPaper => {
-                let sink: &RdcaSink = sim.app(network.sink);
-                (sink.wrong, sink.gone)
-            }
-            Protocol::Datagrams => (sim.app::<CbrSink>(network.sink).wrong, 0),
-            Protocol::NewReno | Protocol::Westwood | Protocol::Elfn | Protocol::Cubic => {
-                (sim.app::<PacketSink>(network.sink).wrong, 0)
-            }
-        }
     }
 
     /// The most that datagrams bring to the sink at any of `rates`, octets per second of each sender, in one run; and that rate.
@@ -230,15 +209,52 @@ impl RdcaPoint {
     pub fn capacity(&self, rates: &[u64], run: u64, work: &Work<'_>) -> Result<(f64, u64), RunError> {
         let mut best = (0.0, 0);
         for &rate in rates {
-            let config = Config { protocol: Protocol::Datagrams, rate, ..self.config.clone() };
-            let found = Self::new(config).outcome(work.seed, run)?;
+            let settings = self.0.settings.clone().with("protocol", Protocol::Datagrams.word());
+            let found = Self::new(&settings.with("rate", rate_text(rate)))?.outcome(work.seed, run)?;
             work.ran();
-            let throughput = found.packets() as f64 * f64::from(self.config.packet) / found.seconds;
+            let throughput = found.packets() as f64 * self.packet() / found.seconds;
             if throughput > best.0 {
                 best = (throughput, rate);
             }
         }
         Ok(best)
+    }
+}
+
+impl Running<'_> {
+    /// What came to the sink's application, with when the transport first sent it.
+    fn seen(&self, first: &FirstSent) -> Vec<Seen> {
+        let Self { spec, sim, planned } = self;
+        match spec.carrier {
+            Carrier::Rdca(_) => {
+                let sources: BTreeMap<NodeId, &RdcaSource> =
+                    planned.sources.iter().map(|(node, app)| (*node, sim.app(*app))).collect();
+                let sent = |p: &Arrived| sources.get(&p.from)?.sent().get(p.number as usize).copied();
+                let arrived = sim.app::<RdcaSink>(planned.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: sent(p) }).collect()
+            }
+            Carrier::Udp => {
+                let arrived = sim.app::<CbrSink>(planned.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: Some(p.made) }).collect()
+            }
+            Carrier::Tcp(_) | Carrier::Mptcp(_) => {
+                let arrived = sim.app::<PacketSink>(planned.sink).arrived.iter();
+                arrived.map(|p| Seen { packet: *p, sent: first.time(p.from, p.number) }).collect()
+            }
+        }
+    }
+
+    /// Packets that came wrong, and those that were told to be lost.
+    fn faults(&self) -> (u64, u64) {
+        let (sim, sink) = (&self.sim, self.planned.sink);
+        match self.spec.carrier {
+            Carrier::Rdca(_) => {
+                let sink: &RdcaSink = sim.app(sink);
+                (sink.wrong, sink.gone)
+            }
+            Carrier::Udp => (sim.app::<CbrSink>(sink).wrong, 0),
+            Carrier::Tcp(_) | Carrier::Mptcp(_) => (sim.app::<PacketSink>(sink).wrong, 0),
+        }
     }
 }
 
@@ -263,7 +279,7 @@ fn energy(sim: &Simulation) -> f64 {
 
 impl Point for RdcaPoint {
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.config.texts()
+        self.0.texts()
     }
 
     fn chance(&self) -> Chance {
@@ -272,7 +288,7 @@ impl Point for RdcaPoint {
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
         let outcome = self.outcome(seed, run)?;
-        let octets = |packets: u64| packets as f64 * f64::from(self.config.packet) / outcome.seconds;
+        let octets = |packets: u64| packets as f64 * self.packet() / outcome.seconds;
         let share = |of: u64, all: u64| (all > 0).then(|| of as f64 / all as f64);
         let packets = outcome.packets();
         Ok(vec![

@@ -83,7 +83,7 @@ impl Point for SetPoint {
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
         let scenario = self.scenario.as_ref().map_err(RunError::clone)?;
-        let figures = simulate(scenario, seed, run);
+        let figures = simulate(scenario, seed, run)?;
         Ok(vec![
             figures.latency.map(|d| d.as_secs_f64()),
             figures.establishment.map(|d| d.as_secs_f64()),
@@ -98,12 +98,12 @@ impl Point for SetPoint {
 }
 
 /// Runs the scenario until its first transfer is over, at both ends, and returns that one's figures.
-pub fn simulate(scenario: &Scenario, seed: u64, run: u64) -> SetFigures {
-    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new());
+pub fn simulate(scenario: &Scenario, seed: u64, run: u64) -> Result<SetFigures, RunError> {
+    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new())?;
     let mut sim = builder.build();
     let first = planned.sets.first().expect("the experiment's first transfer is one with a request");
     while sim.app::<SetSender>(first.sender).outcome().is_none() && sim.now() < scenario.stop && sim.step() {}
-    SetFigures::of(first, &planned, &sim)
+    Ok(SetFigures::of(first, &planned, &sim))
 }
 
 const METRICS: &[Metric] = &[

@@ -2,6 +2,7 @@
 
 mod bulk;
 pub mod cbr;
+mod pace;
 pub mod packets;
 pub mod rdca;
 pub mod set;

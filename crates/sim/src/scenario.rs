@@ -5,6 +5,8 @@
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
 pub mod advice;
+pub mod aodv;
+pub mod deployment;
 pub mod dtc;
 pub mod emulation;
 pub mod ending;
@@ -13,12 +15,16 @@ pub mod mptcp;
 pub mod paths;
 pub mod policies;
 pub mod radio;
+pub mod rdca;
 pub mod record;
 pub mod set;
 pub mod tcp;
+pub mod traffic;
+pub mod wifi;
 
 mod check;
 mod log;
+mod options;
 mod plan;
 mod source;
 mod sweep;
@@ -33,8 +39,9 @@ use crate::sim::Fault;
 pub use anabranch_units as units;
 pub use anabranch_units::nearest;
 pub use anabranch_units::text::{Node, Place, TextError as ScenarioError, Tree};
+pub use deployment::Undrawable;
 pub use file::{FileConfig, NodeKind};
-pub use plan::{Plan, Planned, PlannedSet, PlannedTransfer};
+pub use plan::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer};
 pub use policies::Policies;
 pub use source::Source;
 pub use sweep::Point;
@@ -56,12 +63,18 @@ pub struct Scenario {
     pub links: Vec<LinkSpec>,
     /// The radio channel, if there is one.
     pub radio: Option<radio::RadioSpec>,
+    /// How nodes on the IEEE 802.11 channel look for routes, if they do.
+    pub aodv: Option<crate::network::AodvConfig>,
+    /// What is drawn anew for each run.
+    pub deployment: Option<deployment::Deployment>,
     /// Who builds paths, if somebody does.
     pub paths: Option<paths::PathsSpec>,
     /// Routes that differ from the shortest.
     pub routes: Vec<RouteSpec>,
     /// What is carried.
     pub transfers: Vec<TransferSpec>,
+    /// Packets that sources make.
+    pub traffic: Vec<traffic::TrafficSpec>,
     /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
     pub faults: Vec<(Instant, Fault)>,
     /// What holds in real time.
@@ -186,8 +199,8 @@ impl Scenario {
         self.nodes.iter().position(|n| n.name == name).map(|i| NodeId(i as u32))
     }
 
-    /// All links, with where they start and end: those of cables, then those over the air. In a run with shadowing some
-    /// of the latter may be missing, and others be there.
+    /// All links, with where they start and end: those of cables, then those over the air. In a run with shadowing, or with places
+    /// that are drawn, some of the latter may be missing, and others be there.
     pub fn edges(&self) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
         let cables = self.links.iter().map(|l| (l.from, l.to));
         let air = self.radio.iter().flat_map(|radio| radio.links.iter().copied());
@@ -213,10 +226,18 @@ impl Scenario {
             .flatten()
             .map(String::as_str)
             .collect();
-        let dtc: Vec<&str> = file.node.iter().filter_map(|node| node.dtc.as_deref()).collect();
+        let groups = file.nodes.iter().filter_map(|nodes| nodes.dtc.as_deref());
+        let dtc: Vec<&str> = file.node.iter().filter_map(|node| node.dtc.as_deref()).chain(groups).collect();
+        let traffic = || file.traffic.iter();
+        let tcp: Vec<&str> = tcp.into_iter().chain(traffic().filter_map(|t| t.tcp.as_deref())).collect();
+        let rdca: Vec<&str> = traffic().filter_map(|t| t.rdca.as_deref()).collect();
         let tcp = file.tcp.keys().filter(|name| *name != "default" && !tcp.contains(&name.as_str()));
         let dtc = file.dtc.keys().filter(|name| !dtc.contains(&name.as_str()));
-        tcp.map(|name| format!("tcp.{name}")).chain(dtc.map(|name| format!("dtc.{name}"))).collect()
+        let rdca = file.rdca.keys().filter(|name| *name != "default" && !rdca.contains(&name.as_str()));
+        let tcp = tcp.map(|name| format!("tcp.{name}"));
+        tcp.chain(dtc.map(|name| format!("dtc.{name}")))
+            .chain(rdca.map(|name| format!("rdca.{name}")))
+            .collect()
     }
 
     /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.

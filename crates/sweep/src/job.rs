@@ -7,7 +7,7 @@ use std::time::Duration as Real;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::scenario::record::Metrics;
-use anabranch_sim::scenario::{Plan, Scenario, Source};
+use anabranch_sim::scenario::{Plan, Scenario, Source, Undrawable};
 use anabranch_sim::sim::Pause;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -146,6 +146,10 @@ impl Job {
                 message: text.unwrap_or_default(),
             }
         })?;
+        let metrics = metrics.map_err(|error| Error::Impossible {
+            message: format!("run {} with seed {} of point {}: {error}", key.run, key.seed, self.point),
+            hint: error.hint().to_owned(),
+        })?;
         Ok(metrics.map(|metrics| Row::new(self.root.run(key.seed, key.run), &metrics, like)))
     }
 }
@@ -159,19 +163,24 @@ const QUICK: Real = Real::from_millis(5);
 const SLOW: Real = Real::from_millis(50);
 
 /// [`Scenario::run`], which can be stopped.
-fn simulate(scenario: &Scenario, key: RunKey, files: &Files, cancel: &AtomicBool) -> Option<Metrics> {
-    let Plan { builder, planned } = scenario.plan(key.seed, key.run, files);
+fn simulate(
+    scenario: &Scenario,
+    key: RunKey,
+    files: &Files,
+    cancel: &AtomicBool,
+) -> Result<Option<Metrics>, Undrawable> {
+    let Plan { builder, planned } = scenario.plan(key.seed, key.run, files)?;
     let mut sim = builder.build();
     let whole = scenario.stop.saturating_since(Instant::ZERO).as_nanos();
     let longest = Duration::from_nanos((whole / SLICES).max(1));
     let mut slice = FIRST.min(longest);
     loop {
         if cancel.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
         let (next, began) = ((sim.now() + slice).min(scenario.stop), Began::now());
         if sim.run_until(next) != Pause::Reached || next == scenario.stop {
-            return Some(scenario.metrics(&planned, &sim));
+            return Ok(Some(scenario.metrics(&planned, &sim)));
         }
         // Where slices end does not show in what a run says.
         let took = began.elapsed();

@@ -36,6 +36,29 @@ position = [80, 0]
 "#,
     ),
     (
+        "nodes",
+        r#"
+[[nodes]]
+name = "n{i}"
+count = 20
+place = { random = { width = "400 m", height = "200 m" } }
+"#,
+    ),
+    (
+        "deployment",
+        r#"
+[deployment]
+placements = 5
+"#,
+    ),
+    (
+        "group",
+        r#"
+[group.event]
+nearest = { count = 3, hops = 2, of = "sink" }
+"#,
+    ),
+    (
         "link",
         r#"
 [[link]]
@@ -108,6 +131,48 @@ shadowing_db = 4.0
 [paths]
 root = "border"
 max_paths = 3
+"#,
+    ),
+    (
+        "wifi",
+        r#"
+[wifi]
+base = "ns2"
+range = "100 m"
+carrier_sense_range = "220 m"
+data_rate = "2 Mbit/s"
+"#,
+    ),
+    (
+        "aodv",
+        r#"
+[aodv]
+base = "ns2"
+local_repair = "on"
+"#,
+    ),
+    (
+        "rdca",
+        r#"
+[rdca.patient]
+algorithm = "ours"
+longest_wait = "16 s"
+acceleration = "off"
+"#,
+    ),
+    (
+        "traffic",
+        r#"
+[[traffic]]
+name = "readings"
+kind = "cbr"
+over = "rdca"
+from = "n*"
+to = "sink"
+payload = "100 B"
+interval = "200 ms"
+start = "5 s"
+phase = "random"
 "#,
     ),
     (

@@ -15,6 +15,9 @@ pub(super) struct Silent {
     /// A radio by path loss, in either band.
     pub(super) oqpsk: Value,
     pub(super) fsk: Value,
+    /// IEEE 802.11 and AODV as the standards have them, and as ns-2 has them.
+    pub(super) wifi: Value,
+    pub(super) ns2: Value,
 }
 
 /// Defaults that records leave out, or that choose the other defaults: an assignment that changes nothing, which the generator makes sure of, and the key.
@@ -25,8 +28,25 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 3] = [
 ];
 
 /// The order in which the tables of the file are read best. What is not here comes behind.
-const ORDER: [&str; 10] =
-    ["network", "node", "link", "radio", "paths", "tcp", "dtc", "transfer", "event", "route"];
+const ORDER: [&str; 17] = [
+    "network",
+    "node",
+    "nodes",
+    "deployment",
+    "group",
+    "link",
+    "radio",
+    "paths",
+    "wifi",
+    "aodv",
+    "tcp",
+    "dtc",
+    "rdca",
+    "transfer",
+    "traffic",
+    "event",
+    "route",
+];
 
 const HEAD: &str = "\
 # Scenario reference
@@ -88,7 +108,15 @@ impl Page<'_> {
         if name == "sweep" {
             return self.section("## `[sweep]`", &words::about(property), &Value::Null, name);
         }
-        for definition in words::taken(self.schema, inner).tables {
+        let taken = words::taken(self.schema, inner);
+        if taken.tables.is_empty() && !taken.choices.is_empty() {
+            // One of several tables in the line.
+            let definition = words::reference(inner).map_or(inner, |name| &self.schema["$defs"][name]);
+            self.text += &format!("\n## `{heading}`\n\n{}\n\nOne of:\n\n", words::about(definition));
+            taken.choices.iter().for_each(|c| self.text += &format!("* `{}`: {}\n", c.value, c.about));
+            self.fragment(name);
+        }
+        for definition in taken.tables {
             let about = self.schema["$defs"][&definition].clone();
             self.section(&format!("## `{heading}`"), &words::about(&about), &about, name)?;
         }
@@ -180,6 +208,15 @@ impl Page<'_> {
                 ("fsk-100k", of(fsk, "/radio/log_distance")),
             ],
             "paths" => vec![("", of(disk, "/paths"))],
+            "wifi" if key.ends_with("range") => Vec::new(),
+            "wifi" | "aodv" => vec![
+                (if path == "wifi" { "standard" } else { "rfc" }, of(&self.silent.wifi, &format!("/{path}"))),
+                ("ns2", of(&self.silent.ns2, &format!("/{path}"))),
+            ],
+            "rdca" => vec![
+                ("ours", of(&self.silent.wifi, "/rdca/ours")),
+                ("paper", of(&self.silent.wifi, "/rdca/paper")),
+            ],
             _ => Vec::new(),
         };
         let mut found: Vec<(String, String)> = Vec::new();

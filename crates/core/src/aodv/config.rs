@@ -64,6 +64,8 @@ pub struct Config {
 
 /// Who may answer a request (RFC 3561 section 6.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IntermediateReplies {
     /// The destination only: D is set in the node's own requests.
     Refused,
@@ -75,6 +77,8 @@ pub enum IntermediateReplies {
 
 /// Local repair (RFC 3561 section 6.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LocalRepair {
     /// The originator looks for a new route.
     Off,
@@ -84,6 +88,8 @@ pub enum LocalRepair {
 
 /// Hello messages (RFC 3561 sections 6.9 and 6.10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Hello {
     /// The link layer tells of a break.
     Off,
@@ -93,6 +99,8 @@ pub enum Hello {
 
 /// Acknowledgements of replies (RFC 3561 section 6.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReplyAcks {
     /// Not asked for: the link layer tells. They are given to those who ask.
     Off,

@@ -101,6 +101,8 @@ pub struct SenderConfig {
 
 /// Which clock the first round trip is measured on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum HandshakeRtt {
     /// The sender's, from request to reply (erratum H17); the first packet asks to be confirmed and measures it again,
     /// since the request may have waited for a route.
@@ -111,6 +113,8 @@ pub enum HandshakeRtt {
 
 /// How packets are spread in the start phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum StartPacing {
     /// As fast as the window allows (section 3.3.1): a window in a burst.
     Burst,
@@ -120,6 +124,8 @@ pub enum StartPacing {
 
 /// Whether rate and window grow while the application does not use them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Growth {
     /// They do (the paper says nothing): after a minute of a modest application nothing limits a burst.
     Always,
@@ -142,6 +148,8 @@ pub struct Acceleration {
 
 /// For how long a reported loss withholds the rise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Withhold {
     /// To the end of the interval of 10 ms (section 3.3.2).
     Interval,
@@ -152,6 +160,8 @@ pub enum Withhold {
 
 /// How a notification sets the rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Notice {
     /// To the receive rate (Algorithm 2 line 3).
     Exact,
@@ -182,6 +192,8 @@ pub struct Caution {
 
 /// Which SNACKs set rate and window in the controlled phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SnackReaction {
     /// All (section 3.3.2).
     Always,
@@ -191,6 +203,8 @@ pub enum SnackReaction {
 
 /// What becomes of the queue that a notification found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Drain {
     /// It stays (Algorithm 2): a sender that goes on at the rate at which its packets arrive keeps them waiting.
     Keep,
@@ -200,6 +214,8 @@ pub enum Drain {
 
 /// Whether a packet that was kept for [`SenderConfig::retention`] may be let go when its place is needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Release {
     /// It may: it is presumed to have arrived (section 3.4).
     Presumed,
@@ -213,6 +229,8 @@ pub enum Release {
 
 /// How long a packet is kept after it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Retention {
     /// Halves of a round trip.
     pub half_rtts: u8,
@@ -338,6 +356,8 @@ pub struct SinkConfig {
 
 /// How a rising delay is told from 16 trip times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TrendTest {
     /// As printed (Algorithm 1 lines 5 and 6): the variance is higher than after the packet before. It says nothing
     /// about the direction, and is true of every other packet (erratum H6).
@@ -363,6 +383,8 @@ pub struct Standing {
 
 /// What the receive rate is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ReceiveRate {
     /// The intervals between packets that follow one another (section 3.5.1). Where many are lost that is the rate at which
     /// they were sent, and who takes it for his own goes on as before.
@@ -376,6 +398,8 @@ pub enum ReceiveRate {
 
 /// Whether senders are told their share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ShareReport {
     /// They are not: a sender knows only its own receive rate.
     Untold,
@@ -385,6 +409,8 @@ pub enum ShareReport {
 
 /// The time between two notifications.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Guard {
     /// Twice the average round trip (section 3.5.2).
     TwiceAverageRtt,
@@ -394,6 +420,8 @@ pub enum Guard {
 
 /// What a notification does to the trip times before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AfterNotice {
     /// They stay (Algorithm 1): the rise that was answered rings again after the guard time.
     Keep,
@@ -403,6 +431,8 @@ pub enum AfterNotice {
 
 /// What the average round trip is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RttSource {
     /// Twice the trip time (Algorithm 1 line 4): the clocks must be synchronised.
     TwiceTripTime,
@@ -412,6 +442,8 @@ pub enum RttSource {
 
 /// When a SNACK is repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SnackRepeat {
     /// After a round trip; after twice that when it was repeated, and so on up to eight round trips.
     RoundTrip,

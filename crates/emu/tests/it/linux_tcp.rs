@@ -212,7 +212,7 @@ fn play(i: usize, cell: &Cell) -> Option<Played> {
     assert_eq!(line, "ready\n");
 
     let (at_rest, rest) = channel();
-    let mut builder = scenario.plan(1, 0, &BTreeMap::new()).builder;
+    let mut builder = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn").builder;
     let app = Ours {
         tcp: cell.tcp(),
         opener: cell.opener,

@@ -103,7 +103,7 @@ fn case(seed: u64, number: u64) -> Result<Case, RunError> {
     let one = |relay, run| -> Result<Transfer, RunError> {
         let source = Source::new("chain", chain.scenario(relay));
         let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
-        Ok(transfer(&scenario, &chain.tcp, seed, run, chain.hops))
+        transfer(&scenario, &chain.tcp, seed, run, chain.hops)
     };
     let plain = one("", number)?;
     let (paper, ours) = (one("dtc = \"paper\"", number)?, one("dtc = \"ours\"", number)?);
@@ -218,8 +218,14 @@ impl Chain {
     }
 }
 
-fn transfer(scenario: &Scenario, tcp: &tcp::Config, seed: u64, run: u64, hops: u64) -> Transfer {
-    let mut builder = scenario.builder(seed, run);
+fn transfer(
+    scenario: &Scenario,
+    tcp: &tcp::Config,
+    seed: u64,
+    run: u64,
+    hops: u64,
+) -> Result<Transfer, RunError> {
+    let mut builder = scenario.builder(seed, run)?;
     let (from, to) = (NodeId(0), NodeId(hops as u32));
     let receiver = tcp::Config { sack: SackRole::Both, ..*tcp };
     let sink = builder.app(to, Instant::ZERO, Sink::keeping(PORT, receiver));
@@ -242,12 +248,12 @@ fn transfer(scenario: &Scenario, tcp: &tcp::Config, seed: u64, run: u64, hops: u
         Some(_) => Duration::ZERO,
         None => (Instant::ZERO + STOP).saturating_since(progress.last),
     };
-    Transfer {
+    Ok(Transfer {
         delivered: kept.len() as u64,
         exact: kept.len() as u64 <= OCTETS && pattern()[..kept.len()] == kept[..],
         stall: progress.stall.max(rest),
         took,
-    }
+    })
 }
 
 /// Watches what the sender learns.

@@ -126,7 +126,7 @@ impl Crowd {
     pub fn run(&self, relay: Option<&str>, seed: u64, run: u64) -> Result<Completions, RunError> {
         let source = Source::new("crowd", self.scenario(relay));
         let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
-        let mut builder = scenario.builder(seed, run);
+        let mut builder = scenario.builder(seed, run)?;
         let modern = tcp::Config::default();
         let tcp = tcp::Config {
             mss: 81,

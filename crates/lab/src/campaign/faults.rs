@@ -88,11 +88,11 @@ fn case(seed: u64, number: u64, left: Left) -> Result<Case, RunError> {
     let mut random = Stream::new(seed, number, "campaign set-faults", "schedule");
     let octets = random.range(1..=60_000);
     let config = Config { file: Size(octets), ..network(seed, number) };
-    let undisturbed = simulate(&config.scenario()?, seed, number).latency.map(|d| d.as_secs_f64());
+    let undisturbed = simulate(&config.scenario()?, seed, number)?.latency.map(|d| d.as_secs_f64());
     let deaths = schedule(&mut random, config.gateways, undisturbed.unwrap_or(60.0), left);
     let scenario = Config { fail: deaths.clone(), ..config.clone() }.scenario()?;
 
-    let Plan { builder, planned } = scenario.plan(seed, number, &BTreeMap::new());
+    let Plan { builder, planned } = scenario.plan(seed, number, &BTreeMap::new())?;
     let mut sim = builder.build();
     let first = planned.sets.first().expect("the experiment's transfer is one with a request");
     let bound = Instant::ZERO + LONGEST;

@@ -170,7 +170,7 @@ fn command(config: &Config, seed: u64, runs: u64) -> String {
 
 fn mean_latency(scenario: &Scenario, seed: u64, runs: u64) -> Option<f64> {
     let total: Option<f64> =
-        (0..runs).map(|run| simulate(scenario, seed, run).latency.map(|d| d.as_secs_f64())).sum();
+        (0..runs).map(|run| simulate(scenario, seed, run).ok()?.latency.map(|d| d.as_secs_f64())).sum();
     total.map(|t| t / runs as f64)
 }
 

@@ -11,8 +11,8 @@ use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::dtc::{AlgorithmName, DtcProfile};
 use anabranch_sim::scenario::emulation::HostName;
 use anabranch_sim::scenario::file::{
-    BackSection, FactorsSection, FileConfig, LinkSection, LossName, NetworkSection, NodeKind, NodeSection,
-    TransferKind, TransferSection,
+    BackSection, FactorsSection, FileConfig, LinkSection, LossName, NodeKind, NodeSection, TransferKind,
+    TransferSection,
 };
 use anabranch_sim::scenario::radio::{PhyName, RadioSection};
 use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
@@ -57,14 +57,10 @@ impl Config {
         let names: Vec<String> = (0..=self.hops).map(|i| self.name(i)).collect();
         FileConfig {
             name: "dtc".to_owned(),
-            description: String::new(),
-            seed: 1,
             stop: Span(Duration::from_secs(365 * 24 * 3600)),
-            network: NetworkSection::default(),
             tcp: BTreeMap::from([("default".to_owned(), self.tcp())]),
             dtc: self.caching(),
             radio: (self.medium == Medium::Radio).then(|| self.radio()),
-            paths: None,
             node: names.iter().enumerate().map(|(i, name)| self.node(i, name)).collect(),
             link: match self.medium {
                 Medium::Links => {
@@ -72,11 +68,8 @@ impl Config {
                 }
                 Medium::Radio => Vec::new(),
             },
-            route: Vec::new(),
             transfer: vec![self.transfer()],
-            event: Vec::new(),
-            emulation: None,
-            sweep: BTreeMap::new(),
+            ..FileConfig::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::{Undrawable, nearest};
 use thiserror::Error;
 
 /// Why a point or a grid cannot be: the parameter, the reason, and what to do.
@@ -32,6 +32,13 @@ pub enum ParameterError {
     Twice {
         /// The key.
         key: String,
+    },
+    /// The values together make a scenario that cannot be.
+    Scenario {
+        /// Why.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
     },
     /// A value cannot be.
     BadValue {
@@ -71,7 +78,7 @@ impl ParameterError {
                 Some("write `--set key=value`, or `key=value,value` for a grid".to_owned())
             }
             Self::Twice { key } => Some(format!("write both values with a comma: `--set {key}=value,value`")),
-            Self::BadValue { hint, .. } => hint.clone(),
+            Self::BadValue { hint, .. } | Self::Scenario { hint, .. } => hint.clone(),
         }
     }
 }
@@ -90,6 +97,7 @@ impl fmt::Display for ParameterError {
             Self::NoAssignment { text } => write!(f, "--set {text}: expected `key=value`"),
             Self::UnknownKey { key, .. } => write!(f, "--set {key}: unknown key `{key}`"),
             Self::Twice { key } => write!(f, "--set {key}: `{key}` is set twice"),
+            Self::Scenario { message, .. } => f.write_str(message),
             Self::BadValue { key, value, message, .. } => write!(f, "--set {key}={value}: {message}"),
         }
     }
@@ -123,4 +131,16 @@ pub enum RunError {
     /// The closed form has no answer.
     #[error("the model has no answer: {0}")]
     Model(String),
+}
+
+impl From<ParameterError> for RunError {
+    fn from(error: ParameterError) -> Self {
+        Self::Scenario(error.to_string())
+    }
+}
+
+impl From<Undrawable> for RunError {
+    fn from(error: Undrawable) -> Self {
+        Self::Impossible { message: error.to_string(), hint: error.hint() }
+    }
 }

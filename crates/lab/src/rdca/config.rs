@@ -1,14 +1,20 @@
-//! What the parameters mean.
+//! The parameters of the experiment: Table 1 of the paper where it gives a number; the rest is erratum H20 and ns-2's default.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::units::{Rate, Size, Span};
-use anabranch_sim::wifi;
+use anabranch_sim::scenario::units::{Size, Span};
 use anabranch_wire::rdca::MAX_DATA_HEADER;
 
-use super::deployment::{Topology, Wanted};
-use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
-use crate::experiment::{ParameterError, Settings};
+use crate::experiment::template::{Assignment, Template};
+use crate::experiment::values::{self, Understood, count, plain, quantity};
+use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
+
+/// The scenario, and what the parameters change in it.
+pub const TEMPLATE: Template = Template {
+    file: "scenarios/papers/rdca.toml",
+    text: include_str!("../../../../scenarios/papers/rdca.toml"),
+    parameters: PARAMETERS,
+    derived,
+};
 
 /// What carries the packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,139 +35,160 @@ pub enum Protocol {
     Datagrams,
 }
 
-/// A point of the experiment. The names are those of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
-pub struct Config {
-    pub protocol: Protocol,
-    pub senders: usize,
-    /// Octets per second.
-    pub rate: u64,
-    pub nodes: usize,
-    /// Metres.
-    pub area: (f64, f64),
-    /// Metres.
-    pub range: f64,
-    /// Metres.
-    pub carrier_sense: f64,
-    pub topology: Topology,
-    pub topologies: u64,
-    pub event_hops: u32,
-    pub queue: usize,
-    pub packet: u16,
-    pub duration: Duration,
-    pub event_at: Duration,
-    pub bit_rate: wifi::Rate,
-    pub rts: bool,
-    pub loss: f64,
-    pub tcp_window: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::understand(&Settings::defaults(&super::Rdca)).expect("the defaults can be")
+impl Protocol {
+    /// The value of the parameter `protocol`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Rdca => "rdca",
+            Self::RdcaPaper => "rdca-paper",
+            Self::NewReno => "newreno",
+            Self::Westwood => "westwood",
+            Self::Elfn => "elfn",
+            Self::Cubic => "cubic",
+            Self::Datagrams => "datagrams",
+        }
     }
 }
 
-impl Config {
-    /// Understands a text for each parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first that cannot be.
-    pub fn understand(settings: &Settings) -> Understood<Self> {
-        let text = |key| settings.text(key);
-        let number = |key, least, most| count(key, settings.text(key), least, most);
-        let this = Self {
-            protocol: values::word("protocol", text("protocol"), PROTOCOLS)?,
-            senders: number("senders", 1, 50)?,
-            rate: rate(text("rate"))?,
-            nodes: number("nodes", 2, 500)?,
-            area: area(text("area"))?,
-            range: metres("range", text("range"))?,
-            carrier_sense: metres("carrier_sense", text("carrier_sense"))?,
-            topology: values::word("topology", text("topology"), TOPOLOGIES)?,
-            topologies: number("topologies", 0, 1000)? as u64,
-            event_hops: number("event_hops", 1, 20)? as u32,
-            queue: number("queue", 1, 1000)?,
-            packet: packet(text("packet"))?,
-            duration: quantity::<Span>("duration", text("duration"))?.0,
-            event_at: quantity::<Span>("event_at", text("event_at"))?.0,
-            bit_rate: bit_rate(text("bit_rate"))?,
-            rts: values::word("rts", text("rts"), SWITCH)?,
-            loss: probability("loss", text("loss"))?,
-            tcp_window: number("tcp_window", 1, 1000)? as u32,
-        };
-        let against = |key, message: String| Err(ParameterError::bad(key, text(key), message, None));
-        if this.senders >= this.nodes {
-            return against("senders", format!("expected fewer than the {} nodes", this.nodes));
-        }
-        if this.carrier_sense < this.range {
-            return against("carrier_sense", format!("expected at least the range, {}m", this.range));
-        }
-        if this.event_at >= this.duration {
-            return against("event_at", format!("expected before the end, {}", plain(&Span(this.duration))));
-        }
-        Ok(this)
-    }
+pub(super) const PARAMETERS: &[Parameter] = &[
+    p(
+        "protocol",
+        "rdca",
+        "rdca, rdca-paper, newreno, westwood, elfn, cubic or datagrams",
+        "ours, the paper's as the errata read it, TCP, or UDP without control (for the capacity)",
+    )
+    .words(&[
+        ("rdca", &["traffic.event.over=rdca", "rdca.default.algorithm=ours"]),
+        ("rdca-paper", &["traffic.event.over=rdca", "rdca.default.algorithm=paper"]),
+        ("newreno", &["traffic.event.over=tcp", "tcp.default.congestion=newreno"]),
+        ("westwood", &["traffic.event.over=tcp", "tcp.default.congestion=westwood"]),
+        // Holland and Vaidya, MobiCom 1999: a probe every 2 s was best.
+        ("elfn", &["traffic.event.over=tcp", "tcp.default.congestion=newreno", "tcp.default.elfn=2 s"]),
+        ("cubic", &["traffic.event.over=tcp", "tcp.default.congestion=cubic"]),
+        ("datagrams", &["traffic.event.over=udp"]),
+    ]),
+    p("senders", "1", "1 and more, fewer than the nodes", "nodes that see the event")
+        .at(&["group.event.nearest.count"]),
+    p(
+        "rate",
+        "4kB/s",
+        "bytes per second such as 4kB/s",
+        "that each sender's application offers, in whole packets",
+    ),
+    p("nodes", "100", "2 to 500", "nodes, the sink included"),
+    p("area", "450mx200m", "width x height such as 450mx200m", "in which they lie evenly at random"),
+    p("range", "100m", "a distance such as 100m", "how far frames are received").at(&["wifi.range"]),
+    p(
+        "carrier_sense",
+        "220m",
+        "a distance such as 220m",
+        "how far they are heard, not below the range (erratum H20b)",
+    )
+    .at(&["wifi.carrier_sense_range"]),
+    p(
+        "topology",
+        "random",
+        "random or row",
+        "where the nodes are: anywhere, or in a row 80 % of the range apart",
+    ),
+    p(
+        "topologies",
+        "5",
+        "0 and more",
+        "different placements, by turns over the runs; 0: each run has its own",
+    )
+    .at(&["deployment.placements"]),
+    p("event_hops", "2", "1 and more", "hops from the node nearest to the event to the sink (erratum H20b)")
+        .at(&["group.event.nearest.hops"]),
+    p("queue", "50", "1 and more", "packets that wait at a node's interface").at(&["wifi.queue"]),
+    p(
+        "packet",
+        "300B",
+        "40B to 1000B",
+        "a packet, RDCA's header of 17 bytes included; TCP has the same payload",
+    ),
+    p("duration", "100s", "a span such as 100s", "of a run"),
+    p("event_at", "5s", "a span such as 5s", "when the event begins; it lasts to the end of the run")
+        .at(&["traffic.event.start"]),
+    p(
+        "bit_rate",
+        "2Mbit/s",
+        "1Mbit/s, 2Mbit/s, 5.5Mbit/s or 11Mbit/s",
+        "of data frames; others go at 1 Mbit/s",
+    )
+    .words(&[
+        ("1Mbit/s", &["wifi.data_rate=1 Mbit/s"]),
+        ("2Mbit/s", &["wifi.data_rate=2 Mbit/s"]),
+        ("5.5Mbit/s", &["wifi.data_rate=5.5 Mbit/s"]),
+        ("11Mbit/s", &["wifi.data_rate=11 Mbit/s"]),
+    ]),
+    p("rts", "on", "on or off", "whether unicast frames are announced by RTS and CTS: ns-2's default is on")
+        .words(&[("on", &["wifi.rts_threshold=0"]), ("off", &["wifi.rts_threshold=2347"])]),
+    p("loss", "0", "a probability such as 0.02 or 2%", "of each frame on each link, beside collisions")
+        .at(&["wifi.loss"]),
+    p("tcp_window", "20", "1 to 1000", "segments that TCP has under way at most: ns-2's default"),
+];
 
-    /// Octets of payload in a packet: what RDCA's header leaves.
-    pub fn payload(&self) -> u16 {
-        self.packet - HEADER
-    }
-
-    /// Packets per second that a sender is offered.
-    pub fn packets_per_second(&self) -> f64 {
-        self.rate as f64 / f64::from(self.packet)
-    }
-
-    pub(super) fn wanted(&self) -> Wanted {
-        let Self { nodes, area, range, topology, senders, event_hops, .. } = *self;
-        Wanted { nodes, area, range, topology, senders, event_hops }
-    }
-
-    /// Every parameter as it can be given again.
-    pub fn texts(&self) -> Vec<(&'static str, String)> {
-        let text = |name: &str| match name {
-            "protocol" => named(self.protocol, PROTOCOLS),
-            "senders" => self.senders.to_string(),
-            "rate" => format!("{}/s", plain(&Size(self.rate))),
-            "nodes" => self.nodes.to_string(),
-            "area" => format!("{}mx{}m", self.area.0, self.area.1),
-            "range" => format!("{}m", self.range),
-            "carrier_sense" => format!("{}m", self.carrier_sense),
-            "topology" => named(self.topology, TOPOLOGIES),
-            "topologies" => self.topologies.to_string(),
-            "event_hops" => self.event_hops.to_string(),
-            "queue" => self.queue.to_string(),
-            "packet" => plain(&Size(self.packet.into())),
-            "duration" => plain(&Span(self.duration)),
-            "event_at" => plain(&Span(self.event_at)),
-            "bit_rate" => plain(&Rate(self.bit_rate.bit_per_s())),
-            "rts" => named(self.rts, SWITCH),
-            "loss" => self.loss.to_string(),
-            "tcp_window" => self.tcp_window.to_string(),
-            other => unreachable!("`{other}` is a parameter without a text"),
-        };
-        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
-    }
-}
-
-/// Octets of the longest header of RDCA's data packets.
+/// Bytes of the longest header of RDCA's data packets.
 const HEADER: u16 = MAX_DATA_HEADER as u16;
+/// How long what was sent last may still be under way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let packet = packet(settings.text("packet"))?;
+    let payload = packet - HEADER;
+    let interval = Duration::from_secs_f64(f64::from(packet) / rate(settings.text("rate"))? as f64);
+    let window = count("tcp_window", settings.text("tcp_window"), 1, 1000)? * usize::from(payload);
+    let nodes = count("nodes", settings.text("nodes"), 2, 500)?;
+    let duration: Span = quantity("duration", settings.text("duration"))?;
+    let place =
+        match values::word("topology", settings.text("topology"), &[("random", false), ("row", true)])? {
+            false => {
+                let (width, height) = area(settings.text("area"))?;
+                vec![
+                    ("area", format!("nodes.0.place.random.width={width}")),
+                    ("area", format!("nodes.0.place.random.height={height}")),
+                    ("area", format!("node.sink.position=[0.0, {:?}]", height / 2.0)),
+                ]
+            }
+            true => {
+                let step = 0.8 * metres("range", settings.text("range"))?;
+                vec![
+                    (
+                        "topology",
+                        format!(
+                            "nodes.0.place={{ line = {{ start = [{step:?}, 0.0], step = [{step:?}, 0.0] }} }}"
+                        ),
+                    ),
+                    ("topology", "node.sink.position=[0.0, 0.0]".to_owned()),
+                ]
+            }
+        };
+    let all = [
+        ("rate", format!("traffic.event.interval={}", Span(interval))),
+        ("packet", format!("traffic.event.payload={payload} B")),
+        ("packet", format!("rdca.default.datagram={packet}")),
+        ("packet", format!("tcp.default.mss={payload}")),
+        ("tcp_window", format!("tcp.default.receive_buffer={window} B")),
+        ("nodes", format!("nodes.0.count={}", nodes - 1)),
+        ("duration", format!("traffic.event.stop={duration}")),
+        ("duration", format!("stop={}", Span(duration.0 + DRAIN))),
+    ];
+    Ok(all.into_iter().chain(place).collect())
+}
 
 fn rate(text: &str) -> Understood<u64> {
     let hint = || Some("such as 4kB/s".to_owned());
     let size: Option<Size> = text.strip_suffix("/s").and_then(|size| size.parse().ok());
     match size {
-        Some(Size(octets)) if (1..=100_000_000).contains(&octets) => Ok(octets),
-        _ => Err(ParameterError::bad("rate", text, "expected octets per second, up to 100 MB/s", hint())),
+        Some(Size(bytes)) if (1..=100_000_000).contains(&bytes) => Ok(bytes),
+        _ => Err(ParameterError::bad("rate", text, "expected bytes per second, up to 100 MB/s", hint())),
     }
 }
 
 fn packet(text: &str) -> Understood<u16> {
-    let Size(octets) = quantity("packet", text)?;
-    match u16::try_from(octets).ok().filter(|n| (40..=1000).contains(n)) {
+    let Size(bytes) = quantity("packet", text)?;
+    match u16::try_from(bytes).ok().filter(|n| (40..=1000).contains(n)) {
         Some(n) => Ok(n),
         None => Err(ParameterError::bad("packet", text, "expected 40 B to 1000 B", None)),
     }
@@ -169,12 +196,8 @@ fn packet(text: &str) -> Understood<u16> {
 
 fn metres(key: &'static str, text: &str) -> Understood<f64> {
     length(text).ok_or_else(|| {
-        ParameterError::bad(
-            key,
-            text,
-            "expected a distance from 1 m to 100 km",
-            Some("such as 100m".to_owned()),
-        )
+        let hint = Some("such as 100m".to_owned());
+        ParameterError::bad(key, text, "expected a distance from 1 m to 100 km", hint)
     })
 }
 
@@ -191,20 +214,7 @@ fn area(text: &str) -> Understood<(f64, f64)> {
     })
 }
 
-fn bit_rate(text: &str) -> Understood<wifi::Rate> {
-    let Rate(bits) = quantity("bit_rate", text)?;
-    wifi::Rate::from_bit_per_s(bits)
-        .map_err(|_| ParameterError::bad("bit_rate", text, "expected 1, 2, 5.5 or 11 Mbit/s", None))
+/// Each rate of a sender, as a value of the parameter `rate`.
+pub fn rate_text(bytes: u64) -> String {
+    format!("{}/s", plain(&Size(bytes)))
 }
-
-pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("rdca", Protocol::Rdca),
-    ("rdca-paper", Protocol::RdcaPaper),
-    ("newreno", Protocol::NewReno),
-    ("westwood", Protocol::Westwood),
-    ("elfn", Protocol::Elfn),
-    ("cubic", Protocol::Cubic),
-    ("datagrams", Protocol::Datagrams),
-];
-const TOPOLOGIES: &[(&str, Topology)] = &[("random", Topology::Random), ("row", Topology::Row)];
-const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];

@@ -8,8 +8,6 @@ use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{Observer, Point};
 use anabranch_wire::rdca::decode;
 
-use super::network::PORT;
-
 /// What a packet is to the transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -20,6 +18,8 @@ enum Kind {
 /// The observer. Packets count where they are made, and where they come to their end; not those that are passed on.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
+    /// Port of the sink.
+    port: u16,
     links: Vec<(NodeId, NodeId)>,
     /// Data packets by number: when each left its source, and whether it has come to the sink.
     data: BTreeMap<u64, (Instant, bool)>,
@@ -28,6 +28,11 @@ pub(super) struct Meter {
 }
 
 impl Meter {
+    /// For a sink at that port.
+    pub(super) fn of(port: u16) -> Self {
+        Self { port, ..Self::default() }
+    }
+
     /// Of the data packets sent before `until`, their number and how many came to the sink.
     pub(super) fn data(&self, until: Instant) -> (u64, u64) {
         let sent = self.data.values().filter(|(at, _)| *at < until);
@@ -39,11 +44,11 @@ impl Meter {
         self.control.values().filter(|at| **at < until).count() as u64
     }
 
-    fn kind(packet: &Packet) -> Option<Kind> {
+    fn kind(&self, packet: &Packet) -> Option<Kind> {
         match &packet.payload {
             Payload::Tcp(segment) if segment.payload.is_empty() => Some(Kind::Control),
             Payload::Tcp(_) => Some(Kind::Data),
-            Payload::Udp(datagram) if datagram.dst_port == PORT || datagram.src_port == PORT => {
+            Payload::Udp(datagram) if [datagram.dst_port, datagram.src_port].contains(&self.port) => {
                 // What is no message of RDCA's is a datagram of nobody's control.
                 match decode(&datagram.payload) {
                     Ok(Message::Data(_)) | Err(_) => Some(Kind::Data),
@@ -67,7 +72,7 @@ impl Observer for Meter {
         if !first && !last {
             return;
         }
-        match Self::kind(packet) {
+        match self.kind(packet) {
             Some(Kind::Data) => {
                 let entry = self.data.entry(packet.id).or_insert((now, false));
                 entry.1 |= last;

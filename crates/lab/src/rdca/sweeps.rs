@@ -1,10 +1,9 @@
 //! The two sweeps of section 4, measured: by senders at 4 kB/s each, and by the rate of one sender.
 
-use anabranch_core::time::Duration;
 use rayon::prelude::*;
 
-use super::{Config, Protocol, Rdca, RdcaPoint};
-use crate::experiment::{self, Outcome, Point, RunError};
+use super::{Protocol, Rdca, RdcaPoint, rate_text};
+use crate::experiment::{self, Outcome, Point, RunError, Settings};
 use crate::stats::{self, Summary};
 use crate::work::Work;
 
@@ -94,10 +93,11 @@ impl Grid {
         }
     }
 
-    pub(super) fn network(self) -> Config {
+    pub(super) fn network(self) -> Settings {
+        let settings = Settings::defaults(&Rdca);
         match self {
-            Self::Full => Config::default(),
-            Self::Quick => Config { duration: Duration::from_secs(40), ..Config::default() },
+            Self::Full => settings,
+            Self::Quick => settings.with("duration", "40s"),
         }
     }
 
@@ -145,7 +145,8 @@ impl Sweeps {
             .into_par_iter()
             .map(|(load, protocol)| {
                 let Load { senders, rate } = load;
-                let point = RdcaPoint::new(Config { protocol, senders, rate, ..network.clone() });
+                let settings = network.clone().with("protocol", protocol.word()).with("senders", senders);
+                let point = RdcaPoint::new(&settings.with("rate", rate_text(rate)))?;
                 let outcome = experiment::run_watched(&Rdca, &point as &dyn Point, work)?;
                 Ok((load, protocol, outcome))
             });
@@ -246,8 +247,8 @@ pub const TRIED: [u64; 14] = [
 ];
 
 /// See [`Sweeps::capacity`].
-fn capacity(network: &Config, senders: usize, tried: &[u64], work: &Work<'_>) -> Result<Summary, RunError> {
-    let point = RdcaPoint::new(Config { senders, ..network.clone() });
+fn capacity(network: &Settings, senders: usize, tried: &[u64], work: &Work<'_>) -> Result<Summary, RunError> {
+    let point = RdcaPoint::new(&network.clone().with("senders", senders))?;
     let rates: Vec<u64> = tried.iter().map(|all| (all / senders as u64).max(1)).collect();
     let one = |run: usize| Ok(point.capacity(&rates, run as u64, work)?.0 / 1e3);
     let values: Vec<f64> = (0..work.runs).into_par_iter().map(one).collect::<Result<_, RunError>>()?;

@@ -1,9 +1,8 @@
 //! What the experiment must come to. One seed for all, so that a failure can be had again.
 
-use anabranch_sim::random::Stream;
+use anabranch_sim::scenario::deployment::hops;
 
 use super::claims::tests::sweeps;
-use super::deployment::{Topology, Wanted, draw};
 use super::sweeps::{Grid, Load, SWEEP_RATE, TCPS};
 use super::*;
 use crate::experiment::{Point, grid, run_all};
@@ -19,28 +18,49 @@ const ALL: [Protocol; 6] = [
     Protocol::Cubic,
 ];
 
+/// The experiment with these parameters beside the defaults.
+fn settings(quick: bool, parameters: &[(&str, &str)]) -> Settings {
+    let grid = if quick { Grid::Quick } else { Grid::Full };
+    parameters.iter().fold(grid.network(), |settings, (key, value)| settings.with(key, value))
+}
+
 #[test]
 fn deployments_have_what_is_asked_for() {
-    let wanted = Wanted {
-        nodes: 100,
-        area: (450.0, 200.0),
-        range: 100.0,
-        topology: Topology::Random,
-        senders: 7,
-        event_hops: 2,
-    };
-    for i in 0..5 {
-        let found = draw(&wanted, &mut Stream::new(1, i, "deployment", "places")).expect("dense enough");
-        assert_eq!((found.places.len(), found.senders.len()), (100, 7));
-        assert_eq!(found.hops[found.senders[0]], Some(2));
-        assert!(found.senders.iter().all(|&s| (1..=3).contains(&found.hops[s].unwrap())));
-        assert!(found.places.iter().all(|p| p.x <= 450.0 && p.y <= 200.0));
+    let point = RdcaPoint::new(&settings(false, &[("senders", "7")])).expect("it can be");
+    for run in 0..5 {
+        let drawn = point.0.scenario.draw(1, run).expect("dense enough");
+        let places: Vec<_> = drawn.places.iter().map(|(_, place)| *place).collect();
+        let (hops, senders) = (hops(&places, 100.0, &[0]), &drawn.groups[0]);
+        assert_eq!((places.len(), senders.len()), (100, 7));
+        assert_eq!(hops[senders[0].index()], Some(2));
+        assert!(senders.iter().all(|s| (1..=3).contains(&hops[s.index()].expect("connected"))));
+        assert!(places.iter().all(|p| p.x <= 450.0 && p.y <= 200.0));
     }
-    let row = Wanted { nodes: 4, topology: Topology::Row, senders: 1, event_hops: 3, ..wanted };
-    let found = draw(&row, &mut Stream::new(1, 0, "deployment", "places")).expect("a row is connected");
-    assert_eq!((found.senders, found.hops[3]), (vec![3], Some(3)));
-    let far = Wanted { event_hops: 20, ..wanted };
-    assert!(draw(&far, &mut Stream::new(1, 0, "deployment", "places")).is_none());
+    let row = [("nodes", "4"), ("topology", "row"), ("event_hops", "3")];
+    let drawn =
+        RdcaPoint::new(&settings(false, &row)).expect("a row").0.scenario.draw(1, 0).expect("connected");
+    assert_eq!(drawn.groups[0], [NodeId(3)]);
+    assert_eq!(drawn.places[3].1.distance(drawn.places[0].1), 240.0);
+    assert!(RdcaPoint::new(&settings(false, &[("event_hops", "20")])).is_err());
+}
+
+/// What differs between the protocols is what carries the packets, and nothing else.
+#[test]
+fn protocols_differ_in_what_carries_the_packets() {
+    let point = |protocol: Protocol| {
+        RdcaPoint::new(&settings(false, &[("protocol", protocol.word())])).expect("it can be").0.scenario
+    };
+    let ours = point(Protocol::Rdca);
+    for protocol in ALL.into_iter().skip(1).chain([Protocol::Datagrams]) {
+        let other = point(protocol);
+        assert_ne!(other.traffic[0].carrier, ours.traffic[0].carrier, "{protocol:?}");
+        let same = TrafficSpec { carrier: ours.traffic[0].carrier.clone(), ..other.traffic[0].clone() };
+        assert_eq!(same, ours.traffic[0], "{protocol:?}");
+        assert_eq!(
+            (other.radio, other.aodv, other.deployment),
+            (ours.radio.clone(), ours.aodv, ours.deployment.clone())
+        );
+    }
 }
 
 /// A metric of each of the two short runs.
@@ -80,9 +100,10 @@ fn modest_senders_are_served_at_once() {
 /// One sender, from little to more than the path carries.
 #[test]
 fn a_single_sender_is_served_at_least_as_well_as_by_tcp() {
-    let Config { packet, event_at, duration, .. } = Grid::Quick.network();
+    let point = RdcaPoint::new(&settings(true, &[])).expect("it can be");
+    let event = point.traffic().stop.saturating_since(point.traffic().start);
     // What is under way at the end is no difference.
-    let two_packets = 2.0 * f64::from(packet) / duration.saturating_sub(event_at).as_secs_f64();
+    let two_packets = 2.0 * point.packet() / event.as_secs_f64();
     for load in sweeps().by_rate().into_iter().map(|load| (load.senders, load.rate)) {
         let ours = |metric| of(Protocol::Rdca, load, metric);
         let (throughput, delay) = (ours("throughput_byte_per_s"), ours("delay_mean_s"));
@@ -113,9 +134,9 @@ const OVERLOAD: u64 = 40_000;
 #[test]
 fn a_sender_with_too_much_is_served_as_well_as_by_tcp_in_the_mean() {
     let runs = 20;
-    let measured = |protocol| {
-        let config = Config { protocol, senders: 1, rate: OVERLOAD, ..Grid::Quick.network() };
-        let points: Vec<Box<dyn Point>> = vec![Box::new(RdcaPoint::new(config))];
+    let measured = |protocol: Protocol| {
+        let settings = settings(true, &[("protocol", protocol.word()), ("rate", &rate_text(OVERLOAD))]);
+        let points: Vec<Box<dyn Point>> = vec![Box::new(RdcaPoint::new(&settings).expect("it can be"))];
         let outcome = run_all(&Rdca, &points, runs, SEED).expect("runs").remove(0);
         ["throughput_byte_per_s", "delay_mean_s"].map(|metric| {
             let values = &outcome.metric(metric).values;
@@ -145,12 +166,12 @@ fn a_loaded_network_is_shared_with_short_delays() {
         assert!(3.0 * ours <= theirs, "{tcp:?}: {ours} against {theirs}");
     }
     // One of each placement: in some of them NewReno is as fair.
-    let fairness = |protocol| {
-        let config = Config { protocol, senders: 7, rate: SWEEP_RATE, ..Grid::Quick.network() };
-        let runs = 0..config.topologies;
-        let point = RdcaPoint::new(config);
+    let fairness = |protocol: Protocol| {
+        let runs = 0..5;
+        let settings = settings(true, &[("protocol", protocol.word()), ("senders", "7")]);
+        let point = RdcaPoint::new(&settings).expect("it can be");
         let all: f64 = runs.clone().map(|run| point.outcome(SEED, run).expect("it runs").fairness()).sum();
-        all / runs.end as f64
+        all / f64::from(runs.end as u32)
     };
     let (ours, newreno) = (fairness(Protocol::Rdca), fairness(Protocol::NewReno));
     assert!(ours >= 0.95 && ours > newreno, "{ours} against {newreno}");
@@ -160,9 +181,11 @@ fn a_loaded_network_is_shared_with_short_delays() {
 #[test]
 fn nothing_comes_wrong() {
     for protocol in ALL {
-        for (rate, loss) in [(4000, 0.0), (20_000, 0.05)] {
-            let config = Config { protocol, senders: 3, rate, loss, ..Grid::Quick.network() };
-            let found = RdcaPoint::new(config).outcome(SEED, 1).expect("it runs");
+        for (rate, loss) in [("4kB/s", "0"), ("20kB/s", "0.05")] {
+            let parameters =
+                [("protocol", protocol.word()), ("senders", "3"), ("rate", rate), ("loss", loss)];
+            let point = RdcaPoint::new(&settings(true, &parameters)).expect("it can be");
+            let found = point.outcome(SEED, 1).expect("it runs");
             assert_eq!(found.wrong, 0, "{protocol:?} at {rate}");
             assert!(found.packets() > 0, "{protocol:?} at {rate}");
         }
@@ -209,11 +232,16 @@ fn every_parameter_changes_something_or_is_refused() {
         "packet=39B",
         "event_at=100s",
         "bit_rate=54Mbit/s",
-        "loss=1",
+        "loss=1.5",
+        "nodes=1",
+        "tcp_window=0",
+        "queue=0",
+        "rts=perhaps",
+        "topologies=-1",
     ] {
-        assert!(grid(&Rdca, &[bad]).is_err(), "{bad}");
+        let error = grid(&Rdca, &[bad]).err().unwrap_or_else(|| panic!("{bad} is accepted")).to_string();
+        assert!(error.starts_with(&format!("--set {bad}: ")), "{bad}: {error}");
     }
-    let points = grid(&Rdca, &["event_hops=20"]).expect("good settings");
-    let refused = points[0].run(SEED, 0).expect_err("no node is so far").to_string();
-    assert!(refused.contains("20 hops"), "{refused}");
+    let refused = grid(&Rdca, &["event_hops=20"]).err().expect("no node is so far").to_string();
+    assert!(refused.contains("none of 1000 deployments"), "{refused}");
 }

@@ -56,24 +56,19 @@ impl Config {
         };
         FileConfig {
             name: "set".to_owned(),
-            description: String::new(),
-            seed: 1,
             stop: Span(Duration::from_secs(7 * 24 * 3600)),
             network: NetworkSection { ip: self.ip, metric: MetricName::Delay, ..NetworkSection::default() },
             tcp: BTreeMap::from([
                 ("default".to_owned(), profile(self.wired_mss())),
                 ("wireless".to_owned(), profile(WIRELESS_MSS)),
             ]),
-            dtc: BTreeMap::new(),
             radio: self.radio(),
-            paths: None,
             node: net.nodes,
             link: net.links,
             route: net.routes,
             transfer: (0..=self.background).map(|j| self.transfer(j)).collect(),
             event: self.fail.iter().map(failure).collect(),
-            emulation: None,
-            sweep: BTreeMap::new(),
+            ..FileConfig::default()
         }
     }
 

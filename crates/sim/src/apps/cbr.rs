@@ -1,4 +1,4 @@
-//! Datagrams at a constant rate, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate they measure what a
+//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate they measure what a
 //! network carries.
 //!
 //! A datagram says which it is and when it was made, as in [`super::packets`].
@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 
+use super::pace::{Pace, Spacing};
 use super::packets::{Arrived, packet, read_packet};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
+use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 /// What a source sends, and to whom.
@@ -34,6 +36,8 @@ pub struct CbrConfig {
 #[derive(Clone, Debug)]
 pub struct CbrSource {
     config: CbrConfig,
+    pace: Pace,
+    random: Option<Stream>,
     next: Option<Instant>,
     /// Datagrams sent since the node was last started.
     pub sent: u32,
@@ -42,13 +46,22 @@ pub struct CbrSource {
 impl CbrSource {
     /// A source that begins when it is started.
     pub fn new(config: CbrConfig) -> Self {
-        Self { config, next: None, sent: 0 }
+        let CbrConfig { interval, packets, .. } = config;
+        let pace = Pace { interval, spacing: Spacing::Constant, packets, until: None };
+        Self { config, pace, random: None, next: None, sent: 0 }
+    }
+
+    /// The same, with datagrams that follow upon each other in this way, and none later than that.
+    #[must_use]
+    pub fn paced(self, spacing: Spacing, until: Instant) -> Self {
+        Self { pace: Pace { spacing, until: Some(until), ..self.pace }, ..self }
     }
 }
 
 impl App for CbrSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         self.sent = 0;
+        self.random = Some(ctx.stream("packets"));
         self.next = Some(ctx.now());
         self.on_timer(ctx);
     }
@@ -56,16 +69,17 @@ impl App for CbrSource {
     fn on_stream(&mut self, _: &mut Ctx<'_>, _: ConnId, _: StreamEvent) {}
 
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
-        let CbrConfig { to, port, from_port, packets, payload, interval } = self.config;
-        let Some(at) = self.next else { return };
-        self.next = (self.sent < packets).then(|| at + interval.max(Duration::from_nanos(1)));
+        let CbrConfig { to, port, from_port, packets, payload, .. } = self.config;
+        let Some(at) = self.next.take() else { return };
         if self.sent < packets {
             let octets = packet(self.sent, at, payload);
+            self.sent += 1;
+            let random = self.random.as_mut();
+            self.next = random.and_then(|random| self.pace.next(at, self.sent as usize, random));
             if ctx.send_datagram(to, from_port, port, octets).is_err() {
                 ctx.trace(format_args!("{to:?} does not exist: this source is silent"));
                 self.next = None;
             }
-            self.sent += 1;
         }
         ctx.set_timer(self.next);
     }

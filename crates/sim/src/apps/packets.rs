@@ -12,6 +12,8 @@ use anabranch_core::time::{Duration, Instant};
 use bytes::Bytes;
 pub use first_sent::FirstSent;
 
+use super::pace::Pace;
+pub use super::pace::Spacing;
 use super::subflows::{Interfaces, PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
@@ -44,21 +46,11 @@ pub struct PacketSourceConfig {
     pub subflows: usize,
 }
 
-/// How packets follow upon each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Spacing {
-    /// As a Poisson process.
-    #[default]
-    Poisson,
-    /// Evenly, one in each interval.
-    Constant,
-}
-
 /// Connects, and again if the connection fails; makes packets as time goes on; closes when all are acknowledged.
 #[derive(Debug)]
 pub struct PacketSource {
     config: PacketSourceConfig,
-    spacing: Spacing,
+    pace: Pace,
     random: Option<Stream>,
     id: Option<ConnId>,
     /// When the next packet is made.
@@ -82,10 +74,11 @@ const PAUSE: Duration = Duration::from_secs(5);
 impl PacketSource {
     /// A source that begins when it is started.
     pub fn new(config: PacketSourceConfig) -> Self {
-        let PacketSourceConfig { payload, adaptation, subflows, .. } = config;
+        let PacketSourceConfig { payload, adaptation, subflows, interval, packets, .. } = config;
+        let pace = Pace { interval, spacing: Spacing::default(), packets, until: None };
         Self {
             config,
-            spacing: Spacing::default(),
+            pace,
             random: None,
             id: None,
             next: None,
@@ -106,7 +99,13 @@ impl PacketSource {
     /// The same, with packets that follow upon each other in this way.
     #[must_use]
     pub fn spaced(self, spacing: Spacing) -> Self {
-        Self { spacing, ..self }
+        Self { pace: Pace { spacing, ..self.pace }, ..self }
+    }
+
+    /// The same, with no packet later than that.
+    #[must_use]
+    pub fn until(self, until: Instant) -> Self {
+        Self { pace: Pace { until: Some(until), ..self.pace }, ..self }
     }
 
     /// When each packet so far was made.
@@ -170,13 +169,11 @@ impl PacketSource {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.made.push(at);
             let Some(random) = &mut self.random else { return };
-            let wait = match self.spacing {
-                Spacing::Poisson => {
-                    Duration::from_secs_f64(self.config.interval.as_secs_f64() * random.exponential())
-                }
-                Spacing::Constant => self.config.interval,
-            };
-            self.next = (self.made.len() < self.config.packets as usize).then(|| at + wait);
+            self.next = self.pace.next(at, self.made.len(), random);
+            if self.next.is_none() {
+                // What comes to be too late is made by nobody, and not waited for.
+                self.config.packets = self.made.len() as u32;
+            }
         }
     }
 }
@@ -203,7 +200,8 @@ pub(super) fn read_packet(octets: &[u8]) -> Option<(u32, Instant)> {
 
 impl App for PacketSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        *self = Self::new(self.config.clone()).spaced(self.spacing);
+        let packets = self.pace.packets;
+        *self = Self { pace: self.pace, ..Self::new(PacketSourceConfig { packets, ..self.config.clone() }) };
         self.random = Some(ctx.stream("packets"));
         self.next = Some(ctx.now());
         self.make(ctx.now());

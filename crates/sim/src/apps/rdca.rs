@@ -13,16 +13,20 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::rdca::encode;
 use bytes::Bytes;
 
+use super::pace::{Pace, Spacing};
 use super::packets::{Arrived, packet, read_packet};
 use crate::app::{App, Ctx};
 use crate::network::RouteChange;
 use crate::packet::NodeId;
+use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 pub use anabranch_core::rdca::Outcome;
 
 /// Whether a source tells its sender that a route has broken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum RouteNotices {
     /// It does: nothing but probes is sent until the sink answers ([`core::Sender::path_lost`]).
     #[default]
@@ -57,6 +61,8 @@ pub struct RdcaConfig {
 #[derive(Debug)]
 pub struct RdcaSource {
     config: RdcaConfig,
+    pace: Pace,
+    random: Option<Stream>,
     sender: Option<core::Sender>,
     next: Option<Instant>,
     made: Vec<Instant>,
@@ -79,8 +85,12 @@ pub struct RdcaSource {
 impl RdcaSource {
     /// A source that begins when it is started.
     pub fn new(config: RdcaConfig) -> Self {
+        let RdcaConfig { interval, packets, .. } = config;
+        let pace = Pace { interval, spacing: Spacing::Constant, packets, until: None };
         Self {
             config,
+            pace,
+            random: None,
             sender: None,
             next: None,
             made: Vec::new(),
@@ -92,6 +102,12 @@ impl RdcaSource {
             outcome: None,
             lives: 0,
         }
+    }
+
+    /// The same, with packets that follow upon each other in this way, and none later than that.
+    #[must_use]
+    pub fn paced(self, spacing: Spacing, until: Instant) -> Self {
+        Self { pace: Pace { spacing, until: Some(until), ..self.pace }, ..self }
     }
 
     /// When each packet so far was made.
@@ -125,8 +141,8 @@ impl RdcaSource {
             if self.config.packets > 0 {
                 self.made.push(at);
             }
-            let more = self.made.len() < self.config.packets as usize;
-            self.next = more.then(|| at + self.config.interval.max(Duration::from_nanos(1)));
+            let random = self.random.as_mut();
+            self.next = random.and_then(|random| self.pace.next(at, self.made.len(), random));
         }
     }
 
@@ -185,7 +201,8 @@ impl RdcaSource {
 
 impl App for RdcaSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        *self = Self { lives: self.lives.wrapping_add(1), ..Self::new(self.config) };
+        *self = Self { lives: self.lives.wrapping_add(1), pace: self.pace, ..Self::new(self.config) };
+        self.random = Some(ctx.stream("packets"));
         if ctx.bind(self.config.from_port).is_err() {
             ctx.trace(format_args!("port {} is taken: this source hears nothing", self.config.from_port));
         }

@@ -1,10 +1,13 @@
 //! From what was said to what it means: every name is bound, every value is legal, or there is one error.
 
+mod deployment;
 mod emulation;
 mod events;
 mod radio;
+mod traffic;
 mod transfers;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::time::Instant;
@@ -12,7 +15,8 @@ use anabranch_core::{dtc, tcp};
 
 use super::Tree;
 use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
-use super::source::{Source, Step};
+use super::rdca::RdcaOptions;
+use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::units::{QueueSize, Size, quoted};
 use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
@@ -26,6 +30,8 @@ use crate::routing::Metric;
 /// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
 const SMALLEST_MTU: u32 = 68;
 
+pub(super) use traffic::transport;
+
 type Checked<T> = Result<T, ScenarioError>;
 
 impl Source {
@@ -37,7 +43,15 @@ impl Source {
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
         let mut file: FileConfig = self.read(tree.clone())?;
         file.sweep.clear();
-        let mut checker = Checker { source: self, tree, nodes: BTreeMap::new(), profiles: BTreeMap::new() };
+        let mut checker = Checker {
+            source: self,
+            tree,
+            said: file.node.len(),
+            members: file.nodes.iter().map(|nodes| nodes.count as usize).collect(),
+            nodes: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            rdca: BTreeMap::new(),
+        };
         checker.scenario(file)
     }
 }
@@ -45,19 +59,44 @@ impl Source {
 struct Checker<'s> {
     source: &'s Source,
     tree: Tree<'s>,
+    /// Number of `[[node]]`.
+    said: usize,
+    /// Number of nodes of each `[[nodes]]`, which come after them.
+    members: Vec<usize>,
     nodes: BTreeMap<String, NodeId>,
     profiles: BTreeMap<String, tcp::Config>,
+    rdca: BTreeMap<String, RdcaOptions>,
 }
 
 /// A path into the file.
 macro_rules! at {
-    ($($step:expr),* $(,)?) => { &[$(Step::from($step)),*] };
+    ($($step:expr),* $(,)?) => { &[$($crate::scenario::source::Step::from($step)),*] };
 }
 use at;
 
 impl Checker<'_> {
     fn fault<T>(&self, path: &[Step], message: impl Into<String>, hint: Option<&str>) -> Checked<T> {
+        let path = &*self.section_of(path);
         Err(self.source.error_at(&self.tree, path, message.into(), hint.map(str::to_owned)))
+    }
+
+    /// Where the file says what a path means: a node of `[[nodes]]` has no section of its own.
+    fn section_of<'p>(&self, path: &'p [Step]) -> Cow<'p, [Step]> {
+        let [Step::Key(key), Step::Index(node), rest @ ..] = path else { return Cow::Borrowed(path) };
+        match node.checked_sub(self.said) {
+            Some(mut member) if key == "node" => {
+                let fits = |members: &&usize| match member.checked_sub(**members) {
+                    Some(left) => {
+                        member = left;
+                        true
+                    }
+                    None => false,
+                };
+                let section = self.members.iter().take_while(fits).count();
+                Cow::Owned([at!["nodes", section], rest].concat())
+            }
+            _ => Cow::Borrowed(path),
+        }
     }
 
     fn scenario(&mut self, mut file: FileConfig) -> Checked<Scenario> {
@@ -66,6 +105,8 @@ impl Checker<'_> {
         }
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
+        self.rdca = self.rdca_profiles(&mut file)?;
+        let deployment = self.expand(&mut file)?;
         let nodes = self.nodes(&file)?;
         let emulation = self.emulation(&mut file, &nodes)?;
         let mut links = Vec::new();
@@ -77,7 +118,10 @@ impl Checker<'_> {
             // Without reordering it means nothing, and alone it is not legal.
             section.lateness = fifty_ms();
         }
-        let radio = self.radio(&mut file)?;
+        let channel = self.channel(&mut file)?;
+        let deployment = self.deployment(deployment, channel.as_ref(), &mut file)?;
+        let radio = self.radio(channel, &file)?;
+        let aodv = self.aodv(&mut file)?;
         let mut scenario = Scenario {
             name: file.name.clone(),
             seed: file.seed,
@@ -86,9 +130,12 @@ impl Checker<'_> {
             nodes,
             links,
             radio,
+            aodv,
+            deployment,
             paths: None,
             routes: Vec::new(),
             transfers: Vec::new(),
+            traffic: Vec::new(),
             faults: Vec::new(),
             emulation,
             resolved: file,
@@ -98,12 +145,15 @@ impl Checker<'_> {
         scenario.routes = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
+        scenario.traffic = self.traffic(&mut scenario)?;
         for i in 0..scenario.resolved.event.len() {
             let section = scenario.resolved.event[i].clone();
             let at = Instant::ZERO + section.at.0;
             let faults = self.event(i, &section, &scenario)?;
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
+        // Groups of nodes are said once.
+        scenario.resolved.node.truncate(self.said);
         Ok(scenario)
     }
 

@@ -11,14 +11,19 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::aodv::AodvSection;
+use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostName};
 use super::mptcp::MptcpSection;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
+use super::rdca::RdcaProfile;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
+use super::traffic::TrafficSection;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
+use super::wifi::WifiSection;
 
 /// A network and what goes on in it.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
@@ -47,15 +52,33 @@ pub struct FileConfig {
     /// Profiles of caching nodes by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dtc: BTreeMap<String, DtcProfile>,
-    /// The radio channel of the nodes that have a `position`.
+    /// Profiles of RDCA by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rdca: BTreeMap<String, RdcaProfile>,
+    /// The IEEE 802.15.4 channel of the nodes that have a `position`. A scenario has this or `wifi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioSection>,
     /// Packets follow paths that the nodes build, and not static routes. Only with `radio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<PathsSection>,
+    /// The IEEE 802.11 channel of the nodes that have a `position`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiSection>,
+    /// Nodes on the IEEE 802.11 channel look for routes when they need them. Only with `wifi` and IPv4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aodv: Option<AodvSection>,
     /// The nodes.
     #[serde(default)]
     pub node: Vec<NodeSection>,
+    /// Groups of nodes that are alike. They come after the nodes of `[[node]]`, in the order of the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodesSection>,
+    /// What holds for places that are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentSection>,
+    /// Nodes that are chosen once all places are known, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub group: GroupsSection,
     /// The links between them.
     #[serde(default)]
     pub link: Vec<LinkSection>,
@@ -65,6 +88,9 @@ pub struct FileConfig {
     /// What is carried.
     #[serde(default)]
     pub transfer: Vec<TransferSection>,
+    /// Packets that sources make as time goes on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficSection>,
     /// What breaks, heals or changes.
     #[serde(default)]
     pub event: Vec<EventSection>,
@@ -74,6 +100,13 @@ pub struct FileConfig {
     /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
+}
+
+impl Default for FileConfig {
+    /// What an empty file says.
+    fn default() -> Self {
+        toml::from_str("").expect("every key has a default")
+    }
 }
 
 fn one() -> u64 {

@@ -7,9 +7,10 @@ use crate::packet::NodeId;
 impl Scenario {
     /// The head of the event log of a run.
     pub fn log_head(&self, seed: u64, run: u64) -> Run {
+        // A run that cannot be placed has no log.
+        let places = self.draw(seed, run).unwrap_or_default().places;
         let node = |(i, node): (usize, &super::NodeSpec)| {
-            let mut places = self.radio.iter().flat_map(|radio| &radio.places);
-            let place = places.find(|(on_air, _)| *on_air == NodeId(i as u32));
+            let place = places.iter().find(|(on_air, _)| *on_air == NodeId(i as u32));
             let kind = match node.kind {
                 NodeKind::Host => "host",
                 NodeKind::Router => "router",

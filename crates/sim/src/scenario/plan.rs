@@ -1,6 +1,7 @@
 //! From a scenario to a simulation about to begin.
 
 mod set;
+mod traffic;
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,9 @@ use anabranch_core::time::Instant;
 use bytes::Bytes;
 
 pub use self::set::PlannedSet;
+pub use self::traffic::PlannedTraffic;
+use super::deployment::{Drawn, Undrawable};
+use super::radio::Channel;
 use super::{ContentSpec, NodeKind, Scenario, Scheme, TransferSpec};
 use crate::apps::set::NODE_PORT;
 use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
@@ -41,6 +45,8 @@ pub struct Planned {
     pub sets: Vec<PlannedSet>,
     /// The relays, one on every gateway if there is such a transfer.
     pub relays: Vec<(NodeId, AppId)>,
+    /// The packets that sources make.
+    pub traffic: Vec<PlannedTraffic>,
 }
 
 /// A transfer over one connection that will take place.
@@ -65,11 +71,16 @@ impl Scenario {
 
     /// Plans a run. `files` has the content of each of [`Scenario::files`].
     ///
+    /// # Errors
+    ///
+    /// If nodes cannot be placed as the scenario wants them.
+    ///
     /// # Panics
     ///
     /// If a file is missing.
-    pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Plan {
-        let mut plan = Plan { builder: self.builder(seed, run), planned: Planned::default() };
+    pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Result<Plan, Undrawable> {
+        let drawn = self.draw(seed, run)?;
+        let mut plan = Plan { builder: self.builder_of(&drawn, seed, run), planned: Planned::default() };
         for (index, transfer) in self.transfers.iter().enumerate() {
             match transfer.scheme {
                 Scheme::Tcp => plan.add_bulk(index, transfer, transfer.tcp.into(), files),
@@ -78,11 +89,35 @@ impl Scenario {
             }
         }
         self.plan_sets(&mut plan, files);
-        plan
+        self.plan_traffic(&mut plan, &drawn, (seed, run));
+        Ok(plan)
+    }
+
+    /// The places and groups of a run.
+    ///
+    /// # Errors
+    ///
+    /// If nodes cannot be placed as the scenario wants them.
+    pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
+        match &self.deployment {
+            Some(deployment) => deployment.draw(seed, run),
+            None => {
+                let places = self.radio.iter().flat_map(|radio| radio.places.iter().copied());
+                Ok(Drawn { places: places.collect(), groups: Vec::new() })
+            }
+        }
     }
 
     /// The network with its faults alone, in which nothing is carried.
-    pub fn builder(&self, seed: u64, run: u64) -> Builder {
+    ///
+    /// # Errors
+    ///
+    /// If nodes cannot be placed as the scenario wants them.
+    pub fn builder(&self, seed: u64, run: u64) -> Result<Builder, Undrawable> {
+        Ok(self.builder_of(&self.draw(seed, run)?, seed, run))
+    }
+
+    fn builder_of(&self, drawn: &Drawn, seed: u64, run: u64) -> Builder {
         let mut builder = Builder::new(self.network, seed, run);
         for node in &self.nodes {
             let forwarding = match node.kind {
@@ -101,8 +136,19 @@ impl Scenario {
             builder.link(link.from, link.to, link.config);
         }
         if let Some(radio) = &self.radio {
-            let added = builder.radio(radio.config, radio.wireless, &radio.places);
+            let added = match radio.channel {
+                Channel::Ieee802154(config, wireless) => builder.radio(config, wireless, &drawn.places),
+                Channel::Ieee80211(options) => {
+                    builder.wifi(options.channel, options.interface, &drawn.places)
+                }
+            };
             added.expect("a scenario's radio was checked when it was read");
+        }
+        for (config, (node, _)) in
+            self.aodv.iter().flat_map(|config| drawn.places.iter().map(move |p| (config, p)))
+        {
+            let added = builder.aodv(*node, *config);
+            added.expect("a scenario's AODV was checked when it was read");
         }
         for (node, kind) in self.paths.iter().flat_map(|paths| &paths.routers) {
             let config = self.paths.as_ref().map(|paths| paths.config).unwrap_or_default();

@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::units::{Length, Probability, QueueSize, Span};
+use super::wifi::WifiOptions;
+use crate::frames;
 use crate::link::QueueLimit;
 use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
 use crate::packet::NodeId;
@@ -216,17 +218,45 @@ pub struct LogDistanceSection {
 /// A radio channel and the nodes on it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RadioSpec {
-    /// The channel.
-    pub config: RadioConfig,
-    /// What holds for every node on it.
-    pub wireless: WirelessConfig,
-    /// Who is where.
+    /// The channel, and what holds for every node on it.
+    pub channel: Channel,
+    /// The nodes on the air and where they are; in the scenario's first run, where places are drawn.
     pub places: Vec<(NodeId, Position)>,
     /// From where to where frames are received. Under `log_distance` this is without shadowing, which each run draws
     /// anew.
     pub links: Vec<(NodeId, NodeId)>,
     /// How long each of them is for static routes: [`crate::routing::hop_over_air`].
     pub lengths: Vec<u64>,
+}
+
+/// A radio channel, of either kind.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Channel {
+    /// `[radio]`.
+    Ieee802154(RadioConfig, WirelessConfig),
+    /// `[wifi]`.
+    Ieee80211(WifiOptions),
+}
+
+impl Channel {
+    /// How far frames are received, in metres, where that is a matter of distance alone.
+    pub fn range(&self) -> Option<f64> {
+        match self {
+            Self::Ieee802154(config, _) => match config.propagation {
+                Propagation::UnitDisk(disk) => Some(disk.range),
+                Propagation::LogDistance(_) => None,
+            },
+            Self::Ieee80211(options) => Some(options.channel.propagation.range),
+        }
+    }
+
+    /// Bytes of the largest IP packet.
+    pub fn mtu(&self) -> u32 {
+        match self {
+            Self::Ieee802154(..) => frames::MTU,
+            Self::Ieee80211(options) => options.interface.mtu,
+        }
+    }
 }
 
 /// The keys that lead to a fault, and what is wrong.

@@ -1,5 +1,7 @@
 //! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with their units.
 
+mod traffic;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::tcp::Info;
@@ -7,9 +9,11 @@ use anabranch_core::time::{Duration, Instant};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
-use super::{Plan, Planned, PlannedSet, PlannedTransfer, Scenario, TransferSpec};
+use super::radio::Channel;
+use super::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::network::FragmentForwarding;
@@ -80,6 +84,9 @@ impl Scenario {
         for planned in &plan.sets {
             self.set_metrics(&mut metrics, planned, plan, sim, end);
         }
+        for planned in &plan.traffic {
+            traffic::metrics(&mut metrics, &self.traffic[planned.index], planned, sim, end);
+        }
         let network = &sim.world().network;
         let cables: BTreeSet<(NodeId, NodeId)> = self.links.iter().map(|link| (link.from, link.to)).collect();
         for link in network.links() {
@@ -109,6 +116,7 @@ impl Scenario {
             }
         }
         self.radio_metrics(&mut metrics, sim);
+        self.wifi_metrics(&mut metrics, sim);
         self.node_metrics(&mut metrics, sim);
         metrics
     }
@@ -144,8 +152,7 @@ impl Scenario {
             for (name, value) in figures {
                 put(metrics, &place, name, Some(value as f64), "1");
             }
-            let one_by_one =
-                self.radio.as_ref().map(|r| r.wireless.forwarding) != Some(FragmentForwarding::Reassembly);
+            let one_by_one = !matches!(self.radio.as_ref().map(|r| r.channel), Some(Channel::Ieee802154(_, wireless)) if wireless.forwarding == FragmentForwarding::Reassembly);
             if let (true, Some(m)) = (one_by_one, network.wireless_metrics(*node)) {
                 let figures = [
                     ("fragments_forwarded", m.fragments_forwarded),
@@ -157,6 +164,28 @@ impl Scenario {
                 }
             }
             put(metrics, &place, "energy_j", Some(radio.energy_j(sim.now(), station)), "J");
+        }
+    }
+
+    fn wifi_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
+        let network = &sim.world().network;
+        let Some(wifi) = network.wifi() else { return };
+        for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
+            let place = format!("wifi.{}", network.node_name(*node));
+            let m = wifi.metrics(station);
+            let interface = network.adhoc_metrics(*node).copied().unwrap_or_default();
+            let figures = [
+                ("frames", m.transmissions),
+                ("retries", m.retries),
+                ("no_ack", m.no_ack),
+                ("collisions", m.collisions),
+                ("routing_packets", interface.routing),
+                ("dropped_queue_full", interface.queue_drops),
+            ];
+            for (name, value) in figures {
+                put(metrics, &place, name, Some(value as f64), "1");
+            }
+            put(metrics, &place, "energy_j", Some(wifi.energy_j(sim.now(), station)), "J");
         }
     }
 
@@ -225,12 +254,21 @@ impl Scenario {
     }
 
     /// Runs a scenario to its end, for one seed and run number.
-    pub fn run(&self, seed: u64, run: u64, files: &BTreeMap<String, bytes::Bytes>) -> (Simulation, Metrics) {
-        let Plan { builder, planned } = self.plan(seed, run, files);
+    ///
+    /// # Errors
+    ///
+    /// If nodes cannot be placed as the scenario wants them.
+    pub fn run(
+        &self,
+        seed: u64,
+        run: u64,
+        files: &BTreeMap<String, bytes::Bytes>,
+    ) -> Result<(Simulation, Metrics), Undrawable> {
+        let Plan { builder, planned } = self.plan(seed, run, files)?;
         let mut sim = builder.build();
         sim.run_until(self.stop);
         let metrics = self.metrics(&planned, &sim);
-        (sim, metrics)
+        Ok((sim, metrics))
     }
 }
 

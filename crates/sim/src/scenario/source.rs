@@ -268,7 +268,7 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
 }
 
 /// Whether a step of a path means an entry of that name: it is the name, or a pattern in which each `*` stands for any text.
-fn matches(step: &str, name: &str) -> bool {
+pub(super) fn matches(step: &str, name: &str) -> bool {
     let Some((first, rest)) = step.split_once('*') else { return step == name };
     let Some(name) = name.strip_prefix(first) else { return false };
     let Some((middle, last)) = rest.rsplit_once('*') else { return name.ends_with(rest) };

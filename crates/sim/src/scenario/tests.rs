@@ -10,6 +10,7 @@ mod mptcp;
 mod names;
 mod policies;
 mod radio;
+mod traffic;
 
 const GOOD: &str = r#"
 name = "three hops"
@@ -692,7 +693,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `radio`, `paths`, `node`, `link`, `route`, `transfer`, `event`, `emulation`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `emulation`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(
@@ -718,12 +719,12 @@ fn errors_of_overrides_name_them() {
 fn a_scenario_runs_and_says_its_figures() {
     let source = good().set("link.*.loss=0").set("transfer.0.bytes=10 kB");
     let scenario = source.scenario().unwrap();
-    let (sim, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let (sim, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let value = |name: &str| metrics[name].value.unwrap();
     assert_eq!(value("transfer.transfer 1.delivered"), 1.0);
     assert_eq!(value("transfer.transfer 1.delivered_bytes"), 10_000.0);
     assert!((0.5..2.0).contains(&value("transfer.transfer 1.latency_s")));
     assert!(sim.now() <= scenario.stop);
-    let (_, again) = scenario.run(1, 0, &BTreeMap::new());
+    let (_, again) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     assert_eq!(metrics, again);
 }

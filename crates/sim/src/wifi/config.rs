@@ -94,7 +94,9 @@ pub struct MacConfig {
 
 /// After which signals a station waits for EIFS (9.2.3.4; 10.3.2.3.7 of the edition of 2020): once, from when the channel is
 /// clear, and only until a frame is received.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Eifs {
     /// None: as Bianchi's model has it.
     Off,
@@ -107,7 +109,9 @@ pub enum Eifs {
 }
 
 /// What a station does that gets a frame with no backoff left over (9.2.5.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum FirstAccess {
     /// It sends once the channel has been clear for DIFS, and draws a backoff only if it is busy before.
     #[default]
@@ -117,7 +121,9 @@ pub enum FirstAccess {
 }
 
 /// The backoffs that there are (9.2.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Window {
     /// 0 to CW slots.
     #[default]
@@ -127,7 +133,9 @@ pub enum Window {
 }
 
 /// CTSTimeout and ACKTimeout.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum ResponseTimeout {
     /// SIFS, a slot and aPHY-RX-START-Delay; a frame whose header has come by then is waited for (9.2.5.7, 9.2.8).
     #[default]

@@ -21,15 +21,20 @@ pub enum FrameKind {
 }
 
 /// How fast the octets of an MPDU are.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WifiRate"))]
 pub enum Rate {
     /// 1 Mbit/s, DBPSK.
+    #[serde(rename = "1 Mbit/s")]
     Mbps1,
     /// 2 Mbit/s, DQPSK.
+    #[serde(rename = "2 Mbit/s")]
     Mbps2,
     /// 5.5 Mbit/s, CCK.
+    #[serde(rename = "5.5 Mbit/s")]
     Mbps5_5,
     /// 11 Mbit/s, CCK.
+    #[serde(rename = "11 Mbit/s")]
     Mbps11,
 }
 
@@ -63,7 +68,9 @@ impl Rate {
 }
 
 /// What is on air in front of each MPDU.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Preamble {
     /// 144 bits of preamble and 48 of PLCP header at 1 Mbit/s: 192 µs.
     Long,

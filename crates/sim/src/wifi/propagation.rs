@@ -10,7 +10,9 @@ use crate::air::propagation::{DECODABLE, INTERFERING, Propagate, SENSED, Strengt
 use crate::random::Stream;
 
 /// How power falls with the distance d.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum PathLoss {
     /// Friis: P λ² / (4 π d)².
     FreeSpace,
@@ -22,7 +24,9 @@ pub enum PathLoss {
 }
 
 /// What a receiver does with a frame that begins while other signals are there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Locking {
     /// It locks on it if it has the capture ratio over them and no other frame is being received.
     #[default]

@@ -31,7 +31,7 @@ fn chain(loss: f64, relay: &str, more: &str) -> String {
 /// Octets at the receiver, the time of its last, packets sent over all links, and the relays' counters.
 fn run(text: &str, run: u64) -> (u64, Duration, u64, Vec<Counters>) {
     let scenario = Source::new("chain.toml", text.to_owned()).scenario().expect("a good scenario");
-    let plan = scenario.plan(1, run, &BTreeMap::new());
+    let plan = scenario.plan(1, run, &BTreeMap::new()).expect("nothing is drawn");
     let sink = plan.planned.transfers[0].sink;
     let mut sim = plan.builder.build();
     sim.run_until(scenario.stop);

@@ -18,7 +18,7 @@ const SCENARIOS: [&str; 3] = [
 /// The log and the trace of a run, whichever are wanted.
 fn run(text: &str, seed: u64, (log, trace): (bool, bool)) -> (Vec<u8>, Vec<u8>) {
     let scenario = Source::new("scenario", text).scenario().expect("a scenario");
-    let Plan { builder, .. } = scenario.plan(seed, 0, &BTreeMap::new());
+    let Plan { builder, .. } = scenario.plan(seed, 0, &BTreeMap::new()).expect("nothing is drawn");
     let mut sim = builder.build();
     if log {
         sim.observe(EventLog::new(Vec::new(), scenario.log_head(seed, 0)));
@@ -64,7 +64,7 @@ impl io::Write for Full {
 fn a_writer_that_fails_is_told_of_at_the_end() {
     let scenario = Source::new("scenario", SCENARIOS[0]).scenario().expect("a scenario");
     for room in [0, 100, 5000] {
-        let Plan { builder, .. } = scenario.plan(1, 0, &BTreeMap::new());
+        let Plan { builder, .. } = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn");
         let mut sim = builder.build();
         sim.observe(EventLog::new(Full(room), scenario.log_head(1, 0)));
         sim.run_until(scenario.stop);

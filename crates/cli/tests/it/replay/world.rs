@@ -46,7 +46,7 @@ pub(crate) fn scenario(text: &str) -> Scenario {
 
 /// A simulation that is about to begin.
 pub(crate) fn simulation(scenario: &Scenario) -> Simulation {
-    let Plan { builder, .. } = scenario.plan(scenario.seed, 0, &BTreeMap::new());
+    let Plan { builder, .. } = scenario.plan(scenario.seed, 0, &BTreeMap::new()).expect("nothing is drawn");
     builder.build()
 }
 

@@ -23,7 +23,10 @@ pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Opti
     let transfer = &scenario.transfers[transfer];
     let Scheme::Set(spec) = &transfer.scheme else { return None };
     let table = scenario.gateway_table(transfer.to, &spec.gateways);
-    let sim = scenario.builder(scenario.seed, 0).build();
+    let sim = scenario
+        .builder(scenario.seed, 0)
+        .expect("a scenario with `best` has no radio, and nothing that is drawn")
+        .build();
     let lay = Lay { network: &sim.world().network, ip: scenario.network.ip, transfer, spec };
     let paths: Vec<Path> =
         select(&table, usize::MAX).iter().filter_map(|g| lay.path(NodeId(g.id.into()))).collect();

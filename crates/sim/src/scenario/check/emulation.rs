@@ -1,6 +1,6 @@
 //! Nodes that the kernel stands for.
 
-use super::{Checked, Checker, Step, at};
+use super::{Checked, Checker, at};
 use crate::scenario::emulation::{EmulationSection, HostName, TunSpec};
 use crate::scenario::file::FileConfig;
 use crate::scenario::{NodeKind, NodeSpec};

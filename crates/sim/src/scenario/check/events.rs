@@ -6,7 +6,6 @@ use super::{Checked, Checker, at};
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
 use crate::scenario::file::{EventAction, EventSection, FailureName};
-use crate::scenario::source::Step;
 use crate::sim::Fault;
 use crate::world::Failure;
 

@@ -4,15 +4,16 @@ use anabranch_core::paths::NodeType;
 
 use super::super::file::{FileConfig, TransferSection};
 use super::super::paths::PathsSpec;
-use super::super::radio::RadioSpec;
+use super::super::radio::{Channel, RadioSpec};
 use super::super::source::Step;
 use super::super::{NodeKind, Scenario, Scheme, TransferSpec};
-use super::{Checked, Checker, at};
-use crate::frames;
+use super::{Checked, Checker, NodeSection, at};
+use crate::network::AodvConfig;
 use crate::packet::NodeId;
 use crate::radio::{ConfigError, LogDistance, Position, Propagation, Radio, RadioConfig, Station};
 use crate::random::Stream;
-use crate::routing::{Routes, hop_over_air};
+use crate::routing::{HOP, Routes, hop_over_air};
+use crate::wifi::Wifi;
 
 /// Headers of IPv6 and TCP in octets, without options: these are counted as payload.
 const HEADERS: u32 = 60;
@@ -20,52 +21,91 @@ const HEADERS: u32 = 60;
 const MAX_NODES: usize = 0xfffd;
 
 impl Checker<'_> {
-    /// The radio, with those who are on it.
-    pub(super) fn radio(&self, file: &mut FileConfig) -> Checked<Option<RadioSpec>> {
-        let place =
-            |(i, node): (usize, &super::NodeSection)| Some((NodeId(i as u32), position(node.position?)));
-        let places: Vec<(NodeId, Position)> = file.node.iter().enumerate().filter_map(place).collect();
-        let Some(section) = &mut file.radio else {
+    /// The radio channel, if the file has one.
+    pub(super) fn channel(&self, file: &mut FileConfig) -> Checked<Option<Channel>> {
+        if file.radio.is_some() && file.wifi.is_some() {
+            let hint = Some("leave `[radio]` or `[wifi]` out");
+            return self.fault(at!["wifi"], "a network has one radio channel, and this file two", hint);
+        }
+        if let Some(section) = &mut file.radio {
+            let (config, wireless) = match section.config() {
+                Ok(both) => both,
+                Err((keys, message)) => {
+                    let path: Vec<Step> = ["radio"].into_iter().chain(keys).map(Step::from).collect();
+                    return self.fault(&path, message, None);
+                }
+            };
+            section.complete(&config, &wireless);
+            if file.network.ip == 4 {
+                let hint = Some("leave `ip` out, or say 6");
+                return self.fault(at!["network", "ip"], "the radio carries IPv6 only", hint);
+            }
+            return Ok(Some(Channel::Ieee802154(config, wireless)));
+        }
+        let Some(section) = &mut file.wifi else { return Ok(None) };
+        match section.resolve() {
+            Ok(options) => Ok(Some(Channel::Ieee80211(options))),
+            Err((key, message)) => {
+                let path: Vec<Step> = ["wifi"].into_iter().chain(key).map(Step::from).collect();
+                self.fault(&path, message, None)
+            }
+        }
+    }
+
+    /// The radio, with the nodes that are on it.
+    pub(super) fn radio(&self, channel: Option<Channel>, file: &FileConfig) -> Checked<Option<RadioSpec>> {
+        let places: Vec<(NodeId, Position)> =
+            places(&file.node).map(|(i, place)| (NodeId(i as u32), place)).collect();
+        let Some(channel) = channel else {
             return match places.first() {
                 None => Ok(None),
                 Some((node, _)) => {
                     let message = "a node with a position is on the air, and there is no radio";
-                    let hint = "add `[radio]` with a `range`";
+                    let hint = "add `[radio]` or `[wifi]` with a `range`";
                     self.fault(at!["node", node.index(), "position"], message, Some(hint))
                 }
             };
         };
-        let (config, wireless) = match section.config() {
-            Ok(both) => both,
-            Err((keys, message)) => {
-                let path: Vec<Step> = ["radio"].into_iter().chain(keys).map(Step::from).collect();
-                return self.fault(&path, message, None);
-            }
+        let section = match channel {
+            Channel::Ieee802154(..) => "radio",
+            Channel::Ieee80211(_) => "wifi",
         };
-        section.complete(&config, &wireless);
-        if file.network.ip == 4 {
-            let hint = Some("leave `ip` out, or say 6");
-            return self.fault(at!["network", "ip"], "the radio carries IPv6 only", hint);
-        }
         if places.is_empty() {
             let hint = Some("give nodes a `position = [x, y]` in metres");
-            return self.fault(at!["radio"], "no node is on the air", hint);
+            return self.fault(at![section], "no node is on the air", hint);
         }
         if file.node.len() > MAX_NODES {
             let message =
                 format!("a network with a radio has at most {MAX_NODES} nodes, by their short addresses");
-            return self.fault(at!["radio"], message, None);
+            return self.fault(at![section], message, None);
         }
-        let (links, lengths) = match links(config, &places) {
+        let (links, lengths) = match links(channel, &places) {
             Ok(links) => links,
             Err(ConfigError::Position(station)) => {
                 let node = places[station as usize].0.index();
                 let message = "a position is within 10,000 km of the origin";
                 return self.fault(at!["node", node, "position"], message, None);
             }
-            Err(error) => return self.fault(at!["radio"], error.to_string(), None),
+            Err(error) => return self.fault(at![section], error.to_string(), None),
         };
-        Ok(Some(RadioSpec { config, wireless, places, links, lengths }))
+        Ok(Some(RadioSpec { channel, places, links, lengths }))
+    }
+
+    /// Routes that nodes look for when they need them.
+    pub(super) fn aodv(&self, file: &mut FileConfig) -> Checked<Option<AodvConfig>> {
+        let Some(section) = &mut file.aodv else { return Ok(None) };
+        if file.wifi.is_none() {
+            let hint = Some("add `[wifi]`, or leave `[aodv]` out for static routes");
+            return self.fault(at!["aodv"], "AODV needs an IEEE 802.11 channel", hint);
+        }
+        if file.network.ip != 4 {
+            let hint = Some("say `ip = 4` in `[network]`");
+            return self.fault(at!["aodv"], "AODV is for IPv4 (RFC 3561)", hint);
+        }
+        match section.resolve() {
+            Ok(config) => Ok(Some(config)),
+            Err((key, message)) => self.fault(at!["aodv", key], message, None),
+        }
     }
 
     /// Everybody has a router: what has no radio is of the wired kind.
@@ -75,9 +115,13 @@ impl Checker<'_> {
             Ok(config) => config,
             Err((key, message)) => return self.fault(at!["paths", key], message, None),
         };
-        if scenario.radio.is_none() {
+        if !scenario.radio.as_ref().is_some_and(|radio| matches!(radio.channel, Channel::Ieee802154(..))) {
             let hint = Some("add `[radio]`, or leave `[paths]` out for static routes");
-            return self.fault(at!["paths"], "paths are built over a radio, and there is none", hint);
+            return self.fault(
+                at!["paths"],
+                "paths are built over IEEE 802.15.4, and there is no `[radio]`",
+                hint,
+            );
         }
         let root = self.node(at!["paths", "root"], &section.root)?;
         if !scenario.is_on_air(root) {
@@ -125,14 +169,15 @@ impl Checker<'_> {
             let message = "`default_gateway` has no meaning where packets follow the nodes' own paths";
             return self.fault(at!["transfer", i, "default_gateway"], message, None);
         }
-        if !crosses_radio(scenario, routes, spec) {
+        let Some(radio) = scenario.radio.as_ref().filter(|_| crosses_radio(scenario, routes, spec)) else {
             return Ok(());
-        }
+        };
         let wireless = match &spec.scheme {
             Scheme::Tcp | Scheme::Mptcp(_) => spec.tcp.mss,
             Scheme::Set(set) => set.wireless.mss,
         };
-        let largest = frames::MTU - HEADERS;
+        let most = radio.channel.mtu();
+        let largest = most.saturating_sub(HEADERS);
         let both = [
             ("tcp", Some(&section.tcp), spec.tcp.mss),
             ("tcp_wireless", section.tcp_wireless.as_ref(), wireless),
@@ -140,8 +185,7 @@ impl Checker<'_> {
         for (key, name, mss) in both {
             let (Some(name), true) = (name, u32::from(mss) > largest) else { continue };
             let message = format!(
-                "segments of {mss} octets do not fit into a packet of the radio, of {} with its headers",
-                frames::MTU
+                "segments of {mss} octets do not fit into a packet of the radio, of {most} with its headers"
             );
             let hint = format!("say `mss = {largest}` or less in `[tcp.{name}]`");
             return self.fault(at!["transfer", i, key], message, Some(&hint));
@@ -150,28 +194,39 @@ impl Checker<'_> {
     }
 }
 
-fn position([x, y]: [f64; 2]) -> Position {
-    Position::new(x, y)
+/// The nodes on the air, and where each is.
+pub(super) fn places(nodes: &[NodeSection]) -> impl Iterator<Item = (usize, Position)> {
+    let places = nodes.iter().enumerate().filter_map(|(i, node)| Some((i, node.position?)));
+    places.map(|(i, [x, y])| (i, Position::new(x, y)))
 }
 
 /// Ends of links, and how long each link is.
 type Links = (Vec<(NodeId, NodeId)>, Vec<u64>);
 
-/// Who hears whom, by distance alone.
-fn links(config: RadioConfig, places: &[(NodeId, Position)]) -> Result<Links, ConfigError> {
-    let propagation = match config.propagation {
-        Propagation::LogDistance(model) => {
-            Propagation::LogDistance(LogDistance { shadowing_db: 0.0, ..model })
-        }
-        disk @ Propagation::UnitDisk(_) => disk,
-    };
+/// Which node hears which, by distance alone.
+fn links(channel: Channel, places: &[(NodeId, Position)]) -> Result<Links, ConfigError> {
     let positions: Vec<Position> = places.iter().map(|p| p.1).collect();
     let none = |_, _: &str| Stream::new(0, 0, "scenario", "links");
-    let radio = Radio::new(RadioConfig { propagation, ..config }, &positions, none)?;
-    let stations = (0..places.len() as u32).map(Station);
-    let pairs = stations.flat_map(|from| radio.neighbours(from).map(move |to| (from, to)));
     let place = |station: Station| places[station.0 as usize].0;
-    Ok(pairs.map(|(from, to)| ((place(from), place(to)), hop_over_air(&radio, from, to))).unzip())
+    let stations = (0..places.len() as u32).map(Station);
+    match channel {
+        Channel::Ieee802154(config, _) => {
+            let propagation = match config.propagation {
+                Propagation::LogDistance(model) => {
+                    Propagation::LogDistance(LogDistance { shadowing_db: 0.0, ..model })
+                }
+                disk @ Propagation::UnitDisk(_) => disk,
+            };
+            let radio = Radio::new(RadioConfig { propagation, ..config }, &positions, none)?;
+            let pairs = stations.flat_map(|from| radio.neighbours(from).map(move |to| (from, to)));
+            Ok(pairs.map(|(from, to)| ((place(from), place(to)), hop_over_air(&radio, from, to))).unzip())
+        }
+        Channel::Ieee80211(options) => {
+            let wifi = Wifi::new(options.channel, &positions, none)?;
+            let pairs = stations.flat_map(|from| wifi.neighbours(from).map(move |to| (from, to)));
+            Ok(pairs.map(|(from, to)| ((place(from), place(to)), HOP)).unzip())
+        }
+    }
 }
 
 /// The shortest way of a transfer has a hop over the air.

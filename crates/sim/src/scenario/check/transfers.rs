@@ -252,7 +252,7 @@ impl Checker<'_> {
         self.fault(path, format!("`{name}` is no gateway"), Some("give that node `kind = \"gateway\"`"))
     }
 
-    fn profile(&self, path: &[Step], name: &str) -> Checked<tcp::Config> {
+    pub(super) fn profile(&self, path: &[Step], name: &str) -> Checked<tcp::Config> {
         if let Some(config) = self.profiles.get(name) {
             return Ok(*config);
         }

@@ -23,7 +23,7 @@ const TRANSFER: &str = "[[transfer]]\nname = \"t\"\nkind = \"tcp\"\nfrom = \"a\"
 #[track_caller]
 fn run(source: &Source) -> (Ending, NodeDrops, record::Metrics) {
     let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
-    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new());
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let mut sim: Simulation = builder.build();
     sim.run_until(scenario.stop);
     let ending = scenario.endings(&planned, &sim).swap_remove(0);

@@ -19,7 +19,7 @@ const DOWN: &str = "[[event]]\nat = \"3 s\"\naction = \"link-down\"\nfrom = \"a\
 
 fn run(source: &Source) -> record::Metrics {
     let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
-    scenario.run(1, 0, &BTreeMap::new()).1
+    scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn").1
 }
 
 #[track_caller]
@@ -95,7 +95,7 @@ fn a_transfer_with_a_request_follows_the_same_rule() {
 fn every_run_has_a_goodput_and_counters() {
     let scenario = pair(", loss = 0.45", &transfer("tcp", "bytes = \"1 MB\"")).scenario().unwrap();
     for run in 0..20 {
-        let metrics = scenario.run(1, run, &BTreeMap::new()).1;
+        let metrics = scenario.run(1, run, &BTreeMap::new()).expect("nothing is drawn").1;
         for name in ["goodput_bit_per_s", "timeouts", "retransmissions", "fast_retransmits"] {
             figure(&metrics, name);
         }

@@ -40,7 +40,7 @@ fn subflows_are_as_many_as_asked_for() {
         let source =
             shipped().set("transfer.log.bytes=5 kB").set(format!("transfer.log.mptcp.subflows={most}"));
         let scenario = source.scenario().expect("it is legal");
-        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
         assert_eq!(metrics["transfer.log.subflows"].value, Some(expected.into()), "{most}");
         assert_eq!(metrics["transfer.log.delivered"].value, Some(1.0));
     }
@@ -49,13 +49,14 @@ fn subflows_are_as_many_as_asked_for() {
 #[test]
 fn a_transfer_waits_for_a_path_and_takes_the_static_route_where_there_are_none() {
     let early = shipped().set("transfer.log.start=0 s").set("transfer.log.bytes=5 kB");
-    let (_, metrics) = early.scenario().expect("it is legal").run(1, 0, &BTreeMap::new());
+    let (_, metrics) =
+        early.scenario().expect("it is legal").run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     assert_eq!(metrics["transfer.log.delivered"].value, Some(1.0));
     assert!(metrics["transfer.log.establishment_s"].value > Some(0.1), "paths take a while");
 
     let routed = SHIPPED.replace("[paths]\nroot = \"border\"\n", "").replace("1 MB", "5 kB");
     let scenario = Source::new("routed.toml", routed).scenario().expect("it is legal");
-    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new());
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let mut sim = builder.build();
     sim.run_until(scenario.stop);
     let multipath = sim.app::<BulkSender>(planned.transfers[0].sender).multipath.as_ref().expect("it spoke");

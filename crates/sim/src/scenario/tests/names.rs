@@ -46,7 +46,8 @@ fn two_links_of_one_name_are_refused() {
 #[test]
 fn every_link_has_metrics_of_its_own() {
     let scenario = good().scenario().unwrap();
-    let (_, metrics) = good().set("stop=61 s").scenario().unwrap().run(1, 0, &BTreeMap::new());
+    let (_, metrics) =
+        good().set("stop=61 s").scenario().unwrap().run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let places = metrics.keys().filter(|name| name.starts_with("link.") && name.ends_with(".packets"));
     assert_eq!(places.count(), scenario.edges().count());
 }
@@ -59,7 +60,7 @@ fn a_cable_beside_the_air_has_metrics_of_its_own() {
         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
         [[transfer]]\nkind = \"tcp\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"10 kB\"\n";
     let scenario = Source::new("pair.toml", pair).scenario().unwrap_or_else(|error| panic!("{error}"));
-    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let value = |name: &str| metrics[name].value.expect("a figure");
     let (cable, air) = (value("link.a>b.packets"), value("link.a>b.air.packets"));
     assert!(cable.max(air) > 10.0 && cable.min(air) == 0.0, "{cable} and {air}");
@@ -84,7 +85,7 @@ fn every_metric_is_in_the_page_about_them() {
         Source::new("diamond.toml", diamond),
     ] {
         let scenario = source.set("stop=200 s").scenario().unwrap_or_else(|error| panic!("{error}"));
-        for name in scenario.run(1, 0, &BTreeMap::new()).1.keys() {
+        for name in scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn").1.keys() {
             let last = name.rsplit('.').next().expect("a name has parts");
             assert!(page.contains(&format!("`{last}`")) || page.contains(&format!(".{last}`")), "{name}");
         }

@@ -102,7 +102,7 @@ const DIAMOND: &str = include_str!("../../../../../scenarios/diamond-mptcp.toml"
 
 fn delivered(source: &Source) -> (Scenario, record::Metrics) {
     let scenario = source.scenario().expect("it is legal");
-    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     let name = format!("transfer.{}.delivered", scenario.transfers[0].name);
     assert_eq!(metrics[&name].value, Some(1.0));
     (scenario, metrics)

@@ -1,8 +1,9 @@
 //! Scenarios with nodes on the air.
 
 use super::*;
-use crate::network::{FragmentForwarding, VirtualReassembly};
+use crate::network::{FragmentForwarding, VirtualReassembly, WirelessConfig};
 use crate::packet::LinkId;
+use crate::radio::RadioConfig;
 
 const SHIPPED: &str = include_str!("../../../../../scenarios/three-hops-radio.toml");
 
@@ -61,7 +62,15 @@ tcp_wireless = "wireless"
 "#;
 
 fn run(source: Source, seed: u64) -> (crate::sim::Simulation, record::Metrics) {
-    source.scenario().unwrap().run(seed, 0, &BTreeMap::new())
+    source.scenario().unwrap().run(seed, 0, &BTreeMap::new()).expect("nothing is drawn")
+}
+
+/// The channel of a scenario with `[radio]`.
+fn ieee802154(scenario: &Scenario) -> (RadioConfig, WirelessConfig) {
+    match scenario.radio.as_ref().map(|radio| radio.channel) {
+        Some(crate::scenario::radio::Channel::Ieee802154(config, wireless)) => (config, wireless),
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The figures of the transfer of that name.
@@ -108,10 +117,11 @@ fn what_is_resolved_means_the_same() {
 fn frames_of_sun_fsk_end_with_four_octets_unless_two_are_asked_for() {
     let octets = |source: Source| {
         let scenario = source.scenario().unwrap();
-        let phy = scenario.radio.as_ref().unwrap().config.phy;
+        let (config, _) = ieee802154(&scenario);
+        let phy = config.phy;
         assert_eq!(phy.ack_psdu, 3 + phy.fcs.len() as u16);
         assert!(scenario.to_toml().contains(&format!("fcs = {}\n", phy.fcs.len())));
-        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
         assert_eq!(figure(&metrics, "log", "delivered_bytes"), Some(20_000.0));
         phy.fcs.len()
     };
@@ -125,7 +135,7 @@ fn a_neighbour_within_reach_is_a_link() {
     let scenario = shipped().scenario().unwrap();
     let links: Vec<_> = scenario.edges().map(|(_, from, to)| (from.0, to.0)).collect();
     assert_eq!(links, [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]);
-    let mut sim = scenario.builder(1, 0).build();
+    let mut sim = scenario.builder(1, 0).expect("nothing is drawn").build();
     let built: Vec<_> = sim.world().network.links().iter().map(|l| (l.from().0, l.to().0)).collect();
     assert_eq!(built, links);
     sim.run_until_idle();
@@ -135,7 +145,7 @@ fn a_neighbour_within_reach_is_a_link() {
 fn set_runs_over_gateways_on_one_channel() {
     let scenario = Source::new("set.toml", GATEWAYS).scenario().unwrap();
     assert_eq!(scenario.nodes[1].neighbours, [NodeId(3)]);
-    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     assert_eq!(figure(&metrics, "update", "delivered_bytes"), Some(5_000.0));
     assert_eq!(figure(&metrics, "update", "sessions"), Some(2.0));
     // The same over paths, of which a gateway is the root and the correspondent node a wired end.
@@ -147,7 +157,7 @@ fn set_runs_over_gateways_on_one_channel() {
     let kinds: Vec<_> = scenario.paths.iter().flat_map(|p| p.routers.iter().map(|r| r.1)).collect();
     use anabranch_core::paths::NodeType::{BaseStation, Ieee802154, MultiLink};
     assert_eq!(kinds, [Some(BaseStation), None, Some(MultiLink), Some(Ieee802154)]);
-    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new());
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
     assert_eq!(figure(&metrics, "update", "delivered_bytes"), Some(5_000.0));
 }
 
@@ -191,7 +201,9 @@ fn shadowing_moves_links_from_run_to_run() {
     let text = SHIPPED.replace("range = 100", "log_distance = { tx_power_dbm = 5.0, shadowing_db = 8.0 }");
     let event = "[[event]]\nat = \"1 s\"\naction = \"link-down\"\nfrom = \"border\"\nto = \"relay1\"\n";
     let scenario = Source::new("log.toml", format!("{text}\n{event}")).set("stop=2 s").scenario().unwrap();
-    let count = |seed| scenario.run(seed, 0, &BTreeMap::new()).0.world().network.links().len();
+    let count = |seed| {
+        scenario.run(seed, 0, &BTreeMap::new()).expect("nothing is drawn").0.world().network.links().len()
+    };
     let counts: Vec<usize> = (1..9).map(count).collect();
     assert!(counts.iter().any(|n| *n != counts[0]), "{counts:?}");
 }
@@ -219,7 +231,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
         Source::new("bad.toml", silent),
         expect![[r#"
             bad.toml:16:12: a node with a position is on the air, and there is no radio
-              hint: add `[radio]` with a `range`"#]],
+              hint: add `[radio]` or `[wifi]` with a `range`"#]],
     );
     check_radio(
         shipped().set("network.ip=4"),
@@ -392,8 +404,8 @@ fn errors_of_paths_have_a_place_and_a_hint() {
     check_radio(
         good().set("paths.root=cn"),
         expect![[r#"
-        --set paths.root=cn: paths are built over a radio, and there is none
-          hint: add `[radio]`, or leave `[paths]` out for static routes"#]],
+            --set paths.root=cn: paths are built over IEEE 802.15.4, and there is no `[radio]`
+              hint: add `[radio]`, or leave `[paths]` out for static routes"#]],
     );
 }
 
@@ -404,13 +416,15 @@ fn fragments_can_go_on_one_by_one() {
     let scenario = fragments.clone().set("radio.fragment_gap=5 ms").scenario().expect("it is legal");
     let gap = anabranch_core::time::Duration::from_millis(5);
     let expected = FragmentForwarding::Fragments(VirtualReassembly { gap, ..VirtualReassembly::default() });
-    assert_eq!(scenario.radio.as_ref().expect("it has one").wireless.forwarding, expected);
+    assert_eq!(ieee802154(&scenario).1.forwarding, expected);
     assert!(scenario.to_toml().contains("virtual_reassemblies = 16"));
-    let (_, metrics) = fragments.clone().set("tcp.default.mss=400").scenario().expect("it is legal").run(
-        1,
-        0,
-        &BTreeMap::new(),
-    );
+    let (_, metrics) = fragments
+        .clone()
+        .set("tcp.default.mss=400")
+        .scenario()
+        .expect("it is legal")
+        .run(1, 0, &BTreeMap::new())
+        .expect("nothing is drawn");
     assert_eq!(metrics["transfer.log.delivered"].value, Some(1.0));
     assert!(metrics["radio.relay1.fragments_forwarded"].value > Some(200.0));
     // The hash of a scenario that says nothing of it is what it was.

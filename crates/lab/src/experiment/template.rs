@@ -1,0 +1,111 @@
+//! An experiment as a scenario and a table of parameters that change it.
+
+use anabranch_sim::scenario::units::hint_from;
+use anabranch_sim::scenario::{Place, Plan, Scenario, ScenarioError, Source};
+
+use super::values::Understood;
+use super::{ParameterError, RunError, Sets, Settings};
+use crate::experiment::Parameter;
+
+/// The scenario of an experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Template {
+    /// Name of its file, for messages.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// The experiment's parameters.
+    pub parameters: &'static [Parameter],
+    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it depends on.
+    pub derived: fn(&Settings) -> Understood<Vec<Assignment>>,
+}
+
+/// A parameter, and a change of the scenario that follows from it: `path=value`.
+pub type Assignment = (&'static str, String);
+
+/// A point of an experiment: a text for each parameter, and the scenario that they make.
+#[derive(Clone, Debug)]
+pub struct Templated {
+    /// The parameters.
+    pub settings: Settings,
+    /// What they make of the template.
+    pub scenario: Scenario,
+    parameters: &'static [Parameter],
+}
+
+impl Template {
+    /// The scenario file with the changes that the parameters make, before it is read.
+    ///
+    /// # Errors
+    ///
+    /// The first value that no parameter takes.
+    pub fn source(&self, settings: &Settings) -> Understood<Source> {
+        let source = Source::new(self.file, self.text);
+        Ok(self.assignments(settings)?.into_iter().fold(source, |source, (_, set)| source.set(set)))
+    }
+
+    /// Makes the scenario of these parameters.
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be, under the name of its parameter.
+    pub fn point(&self, settings: &Settings) -> Understood<Templated> {
+        let scenario = self.source(settings)?.scenario();
+        let scenario = match scenario {
+            Ok(scenario) => scenario,
+            Err(error) => return Err(self.refused(settings, error)),
+        };
+        Ok(Templated { settings: settings.clone(), scenario, parameters: self.parameters })
+    }
+
+    fn assignments(&self, settings: &Settings) -> Understood<Vec<Assignment>> {
+        let mut all = (self.derived)(settings)?;
+        for parameter in self.parameters {
+            let text = settings.text(parameter.name);
+            match parameter.sets {
+                Sets::Paths(paths) => {
+                    all.extend(paths.iter().map(|path| (parameter.name, format!("{path}={text}"))));
+                }
+                Sets::Words(words) => {
+                    let table: Vec<(&str, &[&str])> = words.to_vec();
+                    let sets = super::values::word(parameter.name, text, &table)?;
+                    all.extend(sets.iter().map(|set| (parameter.name, (*set).to_owned())));
+                }
+                Sets::Derived => {}
+            }
+        }
+        Ok(all)
+    }
+
+    /// What the scenario has against a value, as the parameter's.
+    fn refused(&self, settings: &Settings, error: ScenarioError) -> ParameterError {
+        let ScenarioError { place, message, hint } = error;
+        let hint = hint.or_else(|| hint_from(&message));
+        let assignments = self.assignments(settings).unwrap_or_default();
+        let of =
+            |text: &str| assignments.iter().find(|(_, set)| set == text).map(|(parameter, _)| *parameter);
+        match place {
+            Place::Override(text) => match of(&text) {
+                Some(key) => ParameterError::bad(key, settings.text(key), message, hint),
+                None => ParameterError::Scenario { message, hint },
+            },
+            Place::File { .. } | Place::Whole { .. } => ParameterError::Scenario { message, hint },
+        }
+    }
+}
+
+impl Templated {
+    /// Every parameter as it can be given again.
+    pub fn texts(&self) -> Vec<(&'static str, String)> {
+        self.parameters.iter().map(|p| (p.name, self.settings.text(p.name).to_owned())).collect()
+    }
+
+    /// A simulation about to begin.
+    ///
+    /// # Errors
+    ///
+    /// If nodes cannot be placed as the scenario wants them.
+    pub fn plan(&self, seed: u64, run: u64) -> Result<Plan, RunError> {
+        Ok(self.scenario.plan(seed, run, &Default::default())?)
+    }
+}

@@ -1,0 +1,223 @@
+//! Checks of groups of nodes and of what is drawn for each run.
+
+use super::super::deployment::{Choice, Deployment, GroupName, NodesSection, PlaceName, Site};
+use super::super::file::{FileConfig, NodeSection};
+use super::super::radio::Channel;
+use super::super::units::Length;
+use super::super::{nearest, units};
+use super::radio::places;
+use super::{Checked, Checker, Step, at};
+use crate::packet::NodeId;
+
+/// Nodes of one scenario at most.
+const MAX_NODES: usize = 0xfffd;
+
+impl Checker<'_> {
+    /// Adds the nodes of groups to the single ones, and says where each of them is that a generator places.
+    pub(super) fn expand(&self, file: &mut FileConfig) -> Checked<Vec<(usize, Site)>> {
+        let mut sites = Vec::new();
+        for (i, group) in file.nodes.iter().enumerate() {
+            if group.count == 0 {
+                return self.fault(at!["nodes", i, "count"], "a group has at least one node", None);
+            }
+            if group.count > 1 && !group.name.contains("{i}") {
+                let hint = format!("say `name = \"{}{{i}}\"`", group.name);
+                let message = format!("{} nodes of one name: `{}`", group.count, group.name);
+                return self.fault(at!["nodes", i, "name"], message, Some(&hint));
+            }
+            if file.node.len() + group.count as usize > MAX_NODES {
+                let message = format!("a scenario has at most {MAX_NODES} nodes");
+                return self.fault(at!["nodes", i, "count"], message, None);
+            }
+            self.place(i, group)?;
+            for k in 0..group.count {
+                let site = group.place.map(|place| place.site(k, group.count));
+                sites.extend(site.map(|site| (file.node.len(), site)));
+                file.node.push(NodeSection {
+                    name: group.name_of(k),
+                    kind: group.kind,
+                    position: None,
+                    energy: group.energy,
+                    neighbours: Vec::new(),
+                    dtc: group.dtc.clone(),
+                    host: Default::default(),
+                    netns: None,
+                    device: None,
+                });
+            }
+        }
+        Ok(sites)
+    }
+
+    /// A generator has sizes from which places can be made.
+    fn place(&self, i: usize, group: &NodesSection) -> Checked<()> {
+        let Some(place) = &group.place else { return Ok(()) };
+        let long = |Length(metres): Length| metres > 0.0 && metres <= 1e7;
+        let wrong = match *place {
+            PlaceName::Random { width, height, .. } => !(long(width) && long(height)),
+            PlaceName::Line { step: [east, north], .. } => group.count > 1 && east == 0.0 && north == 0.0,
+            PlaceName::Grid { columns, spacing, .. } => columns == 0 || !long(spacing),
+            PlaceName::Star { radius, .. } | PlaceName::Sunflower { radius, .. } => !long(radius),
+            PlaceName::Tree { children, spacing, .. } => children == 0 || !long(spacing),
+        };
+        match wrong {
+            false => Ok(()),
+            true => {
+                let message =
+                    "a generator needs lengths of more than 0 and up to 10,000 km, and numbers from 1 on";
+                self.fault(at!["nodes", i, "place"], message, None)
+            }
+        }
+    }
+
+    /// What is drawn for each run. The places of the scenario's first run are filled in.
+    pub(super) fn deployment(
+        &self,
+        generated: Vec<(usize, Site)>,
+        channel: Option<&Channel>,
+        file: &mut FileConfig,
+    ) -> Checked<Option<Deployment>> {
+        let drawn = generated.iter().any(|(_, site)| matches!(site, Site::Within(..)));
+        if !drawn && file.group.is_empty() {
+            if file.deployment.is_some() {
+                let hint =
+                    Some("leave `[deployment]` out, or add `[[nodes]]` with `place = { random = ... }`");
+                return self.fault(at!["deployment"], "nothing is drawn", hint);
+            }
+            for (node, site) in generated {
+                if let Site::At(place) = site {
+                    file.node[node].position = Some([place.x, place.y]);
+                }
+            }
+            return Ok(None);
+        }
+        let section = *file.deployment.get_or_insert_default();
+        if !(1..=1_000_000).contains(&section.tries) {
+            return self.fault(at!["deployment", "tries"], "expected 1 to 1,000,000", None);
+        }
+        let Some(channel) = channel else {
+            let hint = Some("add `[radio]` or `[wifi]` with a `range`");
+            return self.fault(at!["nodes"], "places are drawn, and there is no radio", hint);
+        };
+        let Some(range) = channel.range().or((!section.connected && file.group.is_empty()).then_some(0.0))
+        else {
+            let message = "under `log_distance` there is no range within which nodes are connected";
+            let hint = Some("say `connected = false` and leave `[group]` out, or give the radio a `range`");
+            return self.fault(at!["deployment"], message, hint);
+        };
+        let mut sites: Vec<(usize, Site)> =
+            places(&file.node).map(|(i, place)| (i, Site::At(place))).chain(generated).collect();
+        sites.sort_by_key(|(node, _)| *node);
+        let sites: Vec<(NodeId, Site)> =
+            sites.into_iter().map(|(i, site)| (NodeId(i as u32), site)).collect();
+        let mut deployment = Deployment { section, range, sites, groups: Vec::new() };
+        for (name, group) in &file.group {
+            if self.nodes.contains_key(name) || name.contains('*') {
+                let message = format!("`{name}` cannot be the name of a group");
+                let hint = Some("choose a name that is no node's and has no `*`");
+                return self.fault(at!["group", name.as_str()], message, hint);
+            }
+            let choice = self.choice(name, group, &deployment)?;
+            deployment.groups.push((name.clone(), choice));
+        }
+        match deployment.draw(file.seed, 0) {
+            Ok(drawn) => {
+                for (node, place) in drawn.places {
+                    file.node[node.index()].position = Some([place.x, place.y]);
+                }
+                Ok(Some(deployment))
+            }
+            Err(undrawable) => {
+                let section: &[Step] =
+                    if file.nodes.is_empty() { at!["group"] } else { at!["nodes", 0, "place"] };
+                self.fault(section, undrawable.to_string(), Some(undrawable.hint()))
+            }
+        }
+    }
+
+    fn choice(&self, name: &str, group: &GroupName, deployment: &Deployment) -> Checked<Choice> {
+        let site = |kind: &str, key: &str, node: &str| {
+            let path = at!["group", name, kind, key];
+            let node_id = self.node(path, node)?;
+            match deployment.sites.iter().position(|(site, _)| *site == node_id) {
+                Some(site) => Ok(site),
+                None => {
+                    let hint = Some("give it a `position = [x, y]` in metres");
+                    self.fault(path, format!("`{node}` is not on the air"), hint)
+                }
+            }
+        };
+        let others = deployment.sites.len().saturating_sub(1);
+        let count = |kind: &str, count: u32, most: usize| match (1..=most).contains(&(count as usize)) {
+            true => Ok(count as usize),
+            false => {
+                let message = format!("expected 1 to {most}, the nodes that can be chosen, found {count}");
+                self.fault(at!["group", name, kind, "count"], message, None)
+            }
+        };
+        match group {
+            GroupName::Nearest { count: n, hops, of } => {
+                if *hops == 0 {
+                    let path = at!["group", name, "nearest", "hops"];
+                    return self.fault(path, "the event is at least one hop away", None);
+                }
+                let of = site("nearest", "of", of)?;
+                Ok(Choice::Nearest { count: count("nearest", *n, others)?, hops: *hops, of })
+            }
+            GroupName::ShortenPaths { count: n, to } => {
+                let to = site("shorten-paths", "to", to)?;
+                Ok(Choice::ShortenPaths { count: count("shorten-paths", *n, others)?, to })
+            }
+            GroupName::Random { count: n, except } => {
+                let except = except.as_ref().map(|node| site("random", "except", node)).transpose()?;
+                let most = deployment.sites.len() - usize::from(except.is_some());
+                Ok(Choice::Random { count: count("random", *n, most)?, except })
+            }
+        }
+    }
+
+    /// The nodes that names and patterns mean, each once; or the group that a single name means.
+    pub(super) fn nodes_named(
+        &self,
+        path: &[Step],
+        names: &[String],
+        groups: &[(String, Choice)],
+    ) -> Checked<Named> {
+        let mut found: Vec<NodeId> = Vec::new();
+        for name in names {
+            if let Some(group) = groups.iter().position(|(group, _)| group == name) {
+                if names.len() == 1 {
+                    return Ok(Named::Group(group));
+                }
+                let hint = Some("write a traffic of its own for the group");
+                return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
+            }
+            if !name.contains('*') && !self.nodes.contains_key(name) {
+                let known = self.nodes.keys().map(String::as_str).chain(groups.iter().map(|g| g.0.as_str()));
+                let hint = match nearest(name, known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("the nodes are {}", units::quoted(self.nodes.keys())),
+                };
+                return self.fault(path, format!("there is no node and no group `{name}`"), Some(&hint));
+            }
+            let mut meant: Vec<NodeId> =
+                self.nodes.iter().filter(|(node, _)| super::matches(name, node)).map(|(_, id)| *id).collect();
+            if meant.is_empty() {
+                let hint = format!("the nodes are {}", units::quoted(self.nodes.keys()));
+                return self.fault(path, format!("no node's name is like `{name}`"), Some(&hint));
+            }
+            meant.sort();
+            meant.retain(|node| !found.contains(node));
+            found.extend(meant);
+        }
+        Ok(Named::Nodes(found))
+    }
+}
+
+/// What names mean.
+pub(super) enum Named {
+    /// These nodes.
+    Nodes(Vec<NodeId>),
+    /// The group of that index.
+    Group(usize),
+}

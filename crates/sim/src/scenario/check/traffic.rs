@@ -1,0 +1,261 @@
+//! Checks of packets that sources make.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::rdca::MAX_DATA_HEADER;
+
+use super::super::deployment::Choice;
+use super::super::file::FileConfig;
+use super::super::rdca::RdcaOptions;
+use super::super::traffic::{Carrier, FromName, Over, Senders, TrafficKind, TrafficSection, TrafficSpec};
+use super::super::{Scenario, nearest, units};
+use super::deployment::Named;
+use super::{Checked, Checker, at};
+use crate::apps::packets::{LEAST_PACKET, Spacing};
+use crate::packet::IpVersion;
+use crate::transport::TransportConfig;
+
+/// The first port of receivers; a traffic has two.
+const FIRST_PORT: u16 = 9_100;
+/// Payload of a packet at most, in bytes.
+const LARGEST: u64 = 65_000;
+/// IP, and UDP.
+const DATAGRAM_HEADERS: u32 = 8;
+
+impl Checker<'_> {
+    pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<Vec<TrafficSpec>> {
+        let mut all: Vec<TrafficSpec> = Vec::new();
+        for i in 0..scenario.resolved.traffic.len() {
+            let mut section = scenario.resolved.traffic[i].clone();
+            let name = section.name.get_or_insert_with(|| format!("traffic {}", i + 1)).clone();
+            if all.iter().any(|traffic| traffic.name == name) {
+                let message = format!("there are two traffics of the name `{name}`");
+                return self.fault(at!["traffic", i, "name"], message, None);
+            }
+            let spec = self.one(i, name, &mut section, scenario)?;
+            let same = |other: &&TrafficSpec| other.to == spec.to && other.port.abs_diff(spec.port) < 2;
+            if let Some(other) = all.iter().find(same) {
+                let message = format!("`{}` receives on this port or the next one already", other.name);
+                return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
+            }
+            scenario.resolved.traffic[i] = section;
+            all.push(spec);
+        }
+        Ok(all)
+    }
+
+    fn one(
+        &self,
+        i: usize,
+        name: String,
+        section: &mut TrafficSection,
+        scenario: &Scenario,
+    ) -> Checked<TrafficSpec> {
+        let to = self.node(at!["traffic", i, "to"], &section.to)?;
+        let names = match &section.from {
+            FromName::One(name) => std::slice::from_ref(name),
+            FromName::Several(names) => names,
+        };
+        let groups: &[(String, Choice)] = scenario.deployment.as_ref().map_or(&[], |d| &d.groups);
+        let from = match self.nodes_named(at!["traffic", i, "from"], names, groups)? {
+            Named::Group(group) => Senders::Group(group),
+            Named::Nodes(mut nodes) => {
+                if !names.contains(&section.to) {
+                    nodes.retain(|node| *node != to);
+                }
+                if nodes.is_empty() || nodes.contains(&to) {
+                    let message = "a sender is another node than the receiver, and there is at least one";
+                    return self.fault(at!["traffic", i, "from"], message, None);
+                }
+                Senders::Nodes(nodes)
+            }
+        };
+        let ends: Vec<_> = match &from {
+            Senders::Nodes(nodes) => nodes.iter().copied().chain([to]).collect(),
+            Senders::Group(_) => vec![to],
+        };
+        if let Some(outside) = ends.iter().find(|node| scenario.nodes[node.index()].tun.is_some()) {
+            let message = format!("the kernel stands for `{}`", scenario.nodes[outside.index()].name);
+            let hint = "begin and end traffic at simulated nodes, and use real programs there";
+            return self.fault(at!["traffic", i], message, Some(hint));
+        }
+        let stop = section.stop.map_or(scenario.stop, |stop| Instant::ZERO + stop.0);
+        let start = Instant::ZERO + section.start.0;
+        if start >= stop || stop > scenario.stop {
+            let key = if section.stop.is_some() { "stop" } else { "start" };
+            let message = format!(
+                "it begins at {} and ends at {}, and the simulation ends at {}",
+                section.start,
+                units::Span(stop.saturating_since(Instant::ZERO)),
+                scenario.resolved.stop
+            );
+            return self.fault(at!["traffic", i, key], message, Some("raise `stop`, or let it start before"));
+        }
+        if section.packets == Some(0) {
+            return self.fault(at!["traffic", i, "packets"], "a source makes at least one packet", None);
+        }
+        let payload = self.payload(i, section)?;
+        let interval = self.interval(i, section, payload)?;
+        let carrier = self.carrier(i, section)?;
+        self.fits(i, section, payload, &carrier, scenario)?;
+        let port = section.port.unwrap_or(FIRST_PORT.saturating_add(2 * i as u16));
+        if port == 0 || port == u16::MAX {
+            return self.fault(at!["traffic", i, "port"], "a port is in 1..=65534", None);
+        }
+        Ok(TrafficSpec {
+            name,
+            from,
+            to,
+            carrier,
+            payload,
+            interval,
+            spacing: match section.kind {
+                TrafficKind::Cbr => Spacing::Constant,
+                TrafficKind::Poisson => Spacing::Poisson,
+            },
+            start,
+            phase: section.phase,
+            stop,
+            packets: section.packets,
+            port,
+        })
+    }
+
+    fn payload(&self, i: usize, section: &TrafficSection) -> Checked<u16> {
+        let range = u64::from(LEAST_PACKET)..=LARGEST;
+        match u16::try_from(section.payload.0).ok().filter(|_| range.contains(&section.payload.0)) {
+            Some(payload) => Ok(payload),
+            None => {
+                let message = format!("expected {LEAST_PACKET} B, for number and time, to {LARGEST} B");
+                self.fault(at!["traffic", i, "payload"], message, None)
+            }
+        }
+    }
+
+    fn interval(&self, i: usize, section: &TrafficSection, payload: u16) -> Checked<Duration> {
+        let interval = match (section.interval, section.rate) {
+            (Some(interval), None) => interval.0,
+            (None, Some(rate)) => Duration::from_secs_f64(f64::from(payload) * 8.0 / rate.0 as f64),
+            (Some(_), Some(_)) => {
+                return self.fault(at!["traffic", i, "rate"], "both `interval` and `rate` are given", None);
+            }
+            (None, None) => {
+                let hint = Some("such as `interval = \"100 ms\"`, or `rate = \"8 kbit/s\"`");
+                return self.fault(at!["traffic", i], "`interval` or `rate` is missing", hint);
+            }
+        };
+        match interval.is_zero() {
+            false => Ok(interval),
+            true => self.fault(at!["traffic", i, "interval"], "some time passes between two packets", None),
+        }
+    }
+
+    fn carrier(&self, i: usize, section: &mut TrafficSection) -> Checked<Carrier> {
+        let refused = [
+            ("tcp", section.tcp.is_some(), matches!(section.over, Over::Tcp | Over::Mptcp)),
+            ("rdca", section.rdca.is_some(), section.over == Over::Rdca),
+            ("mptcp", section.mptcp.is_some(), section.over == Over::Mptcp),
+        ];
+        if let Some((key, ..)) = refused.iter().find(|(_, given, read)| *given && !*read) {
+            let over = match section.over {
+                Over::Udp => "udp",
+                Over::Tcp => "tcp",
+                Over::Mptcp => "mptcp",
+                Over::Rdca => "rdca",
+            };
+            let message = format!("`{key}` has no meaning with `over = \"{over}\"`");
+            return self.fault(at!["traffic", i, *key], message, None);
+        }
+        let tcp = || self.profile(at!["traffic", i, "tcp"], section.tcp.as_deref().unwrap_or("default"));
+        match section.over {
+            Over::Udp => Ok(Carrier::Udp),
+            Over::Tcp => Ok(Carrier::Tcp(tcp()?)),
+            Over::Mptcp => match section.mptcp.unwrap_or_default().spec(tcp()?, self.source.policies()) {
+                Ok(spec) => Ok(Carrier::Mptcp(Box::new(spec))),
+                Err((key, message)) => self.fault(at!["traffic", i, "mptcp", key], message, None),
+            },
+            Over::Rdca => {
+                let name = section.rdca.get_or_insert_with(|| "default".to_owned()).clone();
+                let options = self.rdca(i, &name)?;
+                Ok(Carrier::Rdca(Box::new(options)))
+            }
+        }
+    }
+
+    /// What the RDCA profiles mean; "default" is there whether the file has it or not.
+    pub(super) fn rdca_profiles(&self, file: &mut FileConfig) -> Checked<BTreeMap<String, RdcaOptions>> {
+        if file.traffic.iter().any(|traffic| traffic.over == Over::Rdca) {
+            file.rdca.entry("default".to_owned()).or_default();
+        }
+        let mut profiles = BTreeMap::new();
+        for (name, profile) in &mut file.rdca {
+            match profile.resolve() {
+                Ok(options) => profiles.insert(name.clone(), options),
+                Err((key, message)) => return self.fault(at!["rdca", name.as_str(), key], message, None),
+            };
+        }
+        Ok(profiles)
+    }
+
+    fn rdca(&self, i: usize, name: &str) -> Checked<RdcaOptions> {
+        if let Some(options) = self.rdca.get(name) {
+            return Ok(*options);
+        }
+        let hint = match nearest(name, self.rdca.keys().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `[rdca.{name}]`"),
+        };
+        self.fault(at!["traffic", i, "rdca"], format!("there is no profile `rdca.{name}`"), Some(&hint))
+    }
+
+    /// Datagrams fit into the packets of the radio: nothing cuts them there.
+    fn fits(
+        &self,
+        i: usize,
+        section: &TrafficSection,
+        payload: u16,
+        carrier: &Carrier,
+        scenario: &Scenario,
+    ) -> Checked<()> {
+        let headers = match carrier {
+            Carrier::Udp => 0,
+            Carrier::Tcp(_) | Carrier::Mptcp(_) => return Ok(()),
+            Carrier::Rdca(options) => {
+                let datagram = options.config.sender.datagram;
+                let room = datagram.saturating_sub(MAX_DATA_HEADER as u16);
+                if payload > room {
+                    let message = format!("a datagram of {datagram} bytes has room for {room}");
+                    let hint = format!(
+                        "raise `datagram` of `rdca.{}`",
+                        section.rdca.as_deref().unwrap_or("default")
+                    );
+                    return self.fault(at!["traffic", i, "payload"], message, Some(&hint));
+                }
+                MAX_DATA_HEADER as u32
+            }
+        };
+        let Some(radio) = &scenario.radio else { return Ok(()) };
+        let ip = match scenario.network.ip {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
+        let room = radio.channel.mtu().saturating_sub(ip + DATAGRAM_HEADERS + headers);
+        match u32::from(payload) <= room {
+            true => Ok(()),
+            false => {
+                let message = format!("a packet of the radio has room for {room} bytes of payload");
+                self.fault(at!["traffic", i, "payload"], message, None)
+            }
+        }
+    }
+}
+
+/// What carries the packets of sources with connections.
+pub(in crate::scenario) fn transport(carrier: &Carrier) -> Option<TransportConfig> {
+    match carrier {
+        Carrier::Tcp(config) => Some((*config).into()),
+        Carrier::Mptcp(spec) => Some(spec.config.into()),
+        Carrier::Udp | Carrier::Rdca(_) => None,
+    }
+}

@@ -1,0 +1,448 @@
+//! Where nodes are: groups of nodes with a generator of places, and what is drawn anew for each run.
+//!
+//! A [`Deployment`] is the recipe; [`Deployment::draw`] makes of it the [`Drawn`] places and groups of one run. The stream is
+//! `("deployment", "places")` of the seed and of the placement, which is the run unless `placements` says otherwise.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::file::{EnergyName, NodeKind};
+use super::units::Length;
+use crate::packet::NodeId;
+use crate::radio::Position;
+use crate::random::Stream;
+
+/// Nodes that are alike.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NodesSection {
+    /// Name of each node: `{i}` stands for its number, as in "n{i}".
+    pub name: String,
+    /// Number of nodes, at least 1.
+    pub count: u32,
+    /// Number of the first node.
+    #[serde(default = "one")]
+    pub first: u32,
+    /// What the nodes are.
+    #[serde(default = "node")]
+    pub kind: NodeKind,
+    /// Their energy level, for the gateway table of SET.
+    #[serde(default)]
+    pub energy: EnergyName,
+    /// The profile by which they cache TCP segments for others; they do not if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtc: Option<String>,
+    /// Where they are: a generator. Nodes with a place are on the air.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<PlaceName>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn node() -> NodeKind {
+    NodeKind::Node
+}
+
+/// A generator of places, in metres east and north of the origin.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PlaceName {
+    /// Evenly at random in a rectangle, drawn anew for each run.
+    Random {
+        /// Width of the rectangle.
+        width: Length,
+        /// Height of the rectangle.
+        height: Length,
+        /// Its south-west corner.
+        #[serde(default)]
+        corner: [f64; 2],
+    },
+    /// In a row.
+    Line {
+        /// Place of the first node.
+        #[serde(default)]
+        start: [f64; 2],
+        /// From each node to the next.
+        step: [f64; 2],
+    },
+    /// In rows of a grid, from the south-west corner on.
+    Grid {
+        /// Place of the first node.
+        #[serde(default)]
+        start: [f64; 2],
+        /// Nodes in a row, at least 1.
+        columns: u32,
+        /// Distance of neighbours in a row, and of rows.
+        spacing: Length,
+    },
+    /// Evenly on a circle, the first node in the east.
+    Star {
+        /// Centre of the circle.
+        #[serde(default)]
+        centre: [f64; 2],
+        /// Its radius.
+        radius: Length,
+    },
+    /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly spread.
+    Tree {
+        /// Place of the root.
+        #[serde(default)]
+        root: [f64; 2],
+        /// Children of the root and of each node, at least 1.
+        children: u32,
+        /// Distance between the circles of two levels.
+        spacing: Length,
+    },
+    /// On Vogel's spiral, evenly dense in a circle.
+    Sunflower {
+        /// Centre of the circle.
+        #[serde(default)]
+        centre: [f64; 2],
+        /// Its radius, on which the last node is.
+        radius: Length,
+    },
+}
+
+/// What holds for the places that are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct DeploymentSection {
+    /// Number of different placements, in turn over the runs; 0 for one of its own in each run.
+    pub placements: u64,
+    /// Draw again until all nodes on the air are connected over hops within the range of the radio.
+    pub connected: bool,
+    /// Draws after which a run fails, 1 to 1,000,000.
+    pub tries: u32,
+}
+
+impl Default for DeploymentSection {
+    fn default() -> Self {
+        Self { placements: 0, connected: true, tries: 1000 }
+    }
+}
+
+/// Nodes that are chosen once all places are known.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum GroupName {
+    /// The nodes nearest to an event, nearest first. The event is at a node that is drawn anew for each run.
+    Nearest {
+        /// Number of nodes, at least 1.
+        count: u32,
+        /// Hops from the event's node to `of`, at least 1. A deployment without such a node is drawn again.
+        hops: u32,
+        /// The node from which hops are counted; it is never chosen.
+        of: String,
+    },
+    /// The nodes at which a second interface shortens the paths of all nodes most, one after the other.
+    ShortenPaths {
+        /// Number of nodes.
+        count: u32,
+        /// The node to which all paths lead; it is never chosen.
+        to: String,
+    },
+    /// Any nodes, drawn anew for each run.
+    Random {
+        /// Number of nodes.
+        count: u32,
+        /// A node that is never chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        except: Option<String>,
+    },
+}
+
+/// The recipe.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Deployment {
+    /// See [`DeploymentSection`].
+    pub section: DeploymentSection,
+    /// Range of the radio in metres.
+    pub range: f64,
+    /// The nodes on the air, in order.
+    pub sites: Vec<(NodeId, Site)>,
+    /// The groups by name; nodes as indices into `sites`.
+    pub groups: Vec<(String, Choice)>,
+}
+
+/// Where a node is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Site {
+    /// In every run here.
+    At(Position),
+    /// Anywhere in a rectangle: its south-west corner, width and height.
+    Within(Position, f64, f64),
+}
+
+/// How the nodes of a group are chosen; nodes as indices into [`Deployment::sites`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Choice {
+    /// See [`GroupName::Nearest`].
+    Nearest {
+        /// Number of nodes.
+        count: usize,
+        /// Hops between event and `of`.
+        hops: u32,
+        /// The node that hops are counted from.
+        of: usize,
+    },
+    /// See [`GroupName::ShortenPaths`].
+    ShortenPaths {
+        /// Number of nodes.
+        count: usize,
+        /// Where the paths lead.
+        to: usize,
+    },
+    /// See [`GroupName::Random`].
+    Random {
+        /// Number of nodes.
+        count: usize,
+        /// A node that is never chosen.
+        except: Option<usize>,
+    },
+}
+
+/// The places and groups of one run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Drawn {
+    /// The nodes on the air and where they are, in order.
+    pub places: Vec<(NodeId, Position)>,
+    /// The nodes of each group, in the order of [`Deployment::groups`].
+    pub groups: Vec<Vec<NodeId>>,
+}
+
+/// No draw is as the scenario wants it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Undrawable {
+    nodes: usize,
+    tries: u32,
+    range: f64,
+    /// The group that lacks nodes in each draw that is connected.
+    group: Option<String>,
+}
+
+impl Undrawable {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self.group {
+            None => {
+                "raise the `range` of the radio, take more nodes or a smaller rectangle, or say `connected = false` in `[deployment]`"
+            }
+            Some(_) => "take fewer `hops`, more nodes, or a shorter `range` of the radio",
+        }
+    }
+}
+
+impl fmt::Display for Undrawable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { nodes, tries, range, group } = self;
+        match group {
+            None => write!(
+                f,
+                "none of {tries} deployments of {nodes} nodes is connected with a range of {range} m"
+            ),
+            Some(name) => write!(
+                f,
+                "none of {tries} deployments of {nodes} nodes has the nodes of `group.{name}` with a range of {range} m"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Undrawable {}
+
+impl Deployment {
+    /// The places and groups of a run.
+    ///
+    /// # Errors
+    ///
+    /// If no draw is as the scenario wants it.
+    pub fn draw(&self, seed: u64, run: u64) -> Result<Drawn, Undrawable> {
+        let placement = run.checked_rem(self.section.placements).unwrap_or(run);
+        let mut random = Stream::new(seed, placement, "deployment", "places");
+        let tries = if self.is_fixed() { 1 } else { self.section.tries };
+        let mut lacking = None;
+        for _ in 0..tries {
+            let places: Vec<Position> = self.sites.iter().map(|(_, site)| site.draw(&mut random)).collect();
+            if self.section.connected && !is_connected(&places, self.range) {
+                continue;
+            }
+            match self.choose(&places, &mut random, (seed, placement)) {
+                Ok(groups) => {
+                    let nodes = self.sites.iter().map(|(node, _)| *node);
+                    let named = |group: Vec<usize>| group.into_iter().map(|i| self.sites[i].0).collect();
+                    return Ok(Drawn {
+                        places: nodes.zip(places).collect(),
+                        groups: groups.into_iter().map(named).collect(),
+                    });
+                }
+                Err(group) => lacking = Some(group.to_owned()),
+            }
+        }
+        Err(Undrawable { nodes: self.sites.len(), tries, range: self.range, group: lacking })
+    }
+
+    /// Every run has the same places, and no draw decides who is chosen.
+    fn is_fixed(&self) -> bool {
+        self.sites.iter().all(|(_, site)| matches!(site, Site::At(_)))
+    }
+
+    /// The nodes of each group, or the group that there are none for.
+    fn choose(
+        &self,
+        places: &[Position],
+        random: &mut Stream,
+        (seed, placement): (u64, u64),
+    ) -> Result<Vec<Vec<usize>>, &str> {
+        let choose = |(name, choice): &'_ (String, Choice)| match *choice {
+            Choice::Nearest { count, hops, of } => {
+                nearest(places, self.range, (count, hops, of), random).ok_or(())
+            }
+            Choice::ShortenPaths { count, to } => Ok(shorten_paths(places, self.range, count, to)),
+            Choice::Random { count, except } => {
+                let mut random = Stream::new(seed, placement, "deployment", name);
+                let mut rest: Vec<usize> = (0..places.len()).filter(|i| Some(*i) != except).collect();
+                let mut draw = || rest.swap_remove(random.range(0..=rest.len() as u64 - 1) as usize);
+                let mut chosen: Vec<usize> = (0..count).map(|_| draw()).collect();
+                chosen.sort_unstable();
+                Ok(chosen)
+            }
+        };
+        let mut choose = choose;
+        self.groups.iter().map(|group| choose(group).map_err(|()| group.0.as_str())).collect()
+    }
+}
+
+impl Site {
+    fn draw(&self, random: &mut Stream) -> Position {
+        match *self {
+            Self::At(place) => place,
+            Self::Within(corner, width, height) => {
+                let (east, north) = (random.uniform() * width, random.uniform() * height);
+                Position { x: corner.x + east, y: corner.y + north }
+            }
+        }
+    }
+}
+
+impl PlaceName {
+    /// Where node `k` of `count` is, counted from 0.
+    pub(super) fn site(&self, k: u32, count: u32) -> Site {
+        let at = |x: f64, y: f64| Site::At(Position::new(x, y));
+        let around = |[x, y]: [f64; 2], radius: f64, angle: f64| {
+            at(x + radius * angle.cos(), y + radius * angle.sin())
+        };
+        let turn = |part: u32, of: u32| std::f64::consts::TAU * f64::from(part) / f64::from(of);
+        match *self {
+            Self::Random { width, height, corner: [x, y] } => {
+                Site::Within(Position::new(x, y), width.0, height.0)
+            }
+            Self::Line { start: [x, y], step: [east, north] } => {
+                at(x + east * f64::from(k), y + north * f64::from(k))
+            }
+            Self::Grid { start: [x, y], columns, spacing } => {
+                let (row, column) = (k / columns.max(1), k % columns.max(1));
+                at(x + spacing.0 * f64::from(column), y + spacing.0 * f64::from(row))
+            }
+            Self::Star { centre, radius } => around(centre, radius.0, turn(k, count)),
+            Self::Tree { root, children, spacing } => {
+                let (mut level, mut place, mut width) = (1, k, u64::from(children.max(1)));
+                while u64::from(place) >= width {
+                    place -= width as u32;
+                    width = width.saturating_mul(children.max(1).into());
+                    level += 1;
+                }
+                let angle = std::f64::consts::TAU * f64::from(place) / width as f64;
+                around(root, spacing.0 * f64::from(level), angle)
+            }
+            Self::Sunflower { centre, radius } => {
+                // Vogel 1979: the radius grows with the root of the number, and the golden angle lies between two nodes.
+                let golden = std::f64::consts::PI * (3.0 - 5f64.sqrt());
+                let number = f64::from(k + 1);
+                around(centre, radius.0 * (number / f64::from(count)).sqrt(), number * golden)
+            }
+        }
+    }
+}
+
+/// Hops of at most `range` metres from each place to the nearest of `ends`, if there is a way.
+pub fn hops(places: &[Position], range: f64, ends: &[usize]) -> Vec<Option<u32>> {
+    let mut hops = vec![None; places.len()];
+    let mut edge: VecDeque<(usize, u32)> = ends.iter().map(|&end| (end, 0)).collect();
+    for &end in ends {
+        hops[end] = Some(0);
+    }
+    while let Some((at, far)) = edge.pop_front() {
+        for (to, place) in places.iter().enumerate() {
+            if hops[to].is_none() && place.distance(places[at]) <= range {
+                hops[to] = Some(far + 1);
+                edge.push_back((to, far + 1));
+            }
+        }
+    }
+    hops
+}
+
+fn is_connected(places: &[Position], range: f64) -> bool {
+    places.is_empty() || hops(places, range, &[0]).iter().all(Option::is_some)
+}
+
+/// The places nearest to one that is drawn among those the right number of hops away; `None` if there is none.
+fn nearest(
+    places: &[Position],
+    range: f64,
+    (count, far, of): (usize, u32, usize),
+    random: &mut Stream,
+) -> Option<Vec<usize>> {
+    let hops = hops(places, range, &[of]);
+    let others = || (0..places.len()).filter(|&i| i != of);
+    let candidates: Vec<usize> = others().filter(|&i| hops[i] == Some(far)).collect();
+    let event = *candidates.get(random.range(0..=candidates.len().checked_sub(1)? as u64) as usize)?;
+    let mut nearest: Vec<usize> = others().collect();
+    nearest.sort_by(|&a, &b| {
+        let distance = |i: usize| places[i].distance(places[event]);
+        distance(a).total_cmp(&distance(b)).then(a.cmp(&b))
+    });
+    nearest.truncate(count);
+    Some(nearest)
+}
+
+/// The `count` places that are best given a second interface: each the one that makes the sum of all ways to the next interface
+/// shortest, the ones before it given; of equals the first.
+fn shorten_paths(places: &[Position], range: f64, count: usize, to: usize) -> Vec<usize> {
+    let mut ends = vec![to];
+    for _ in 0..count {
+        let sum = |extra: usize| {
+            let ends = [&ends[..], &[extra]].concat();
+            hops(places, range, &ends).iter().map(|hops| hops.unwrap_or(places.len() as u32)).sum::<u32>()
+        };
+        let free = (0..places.len()).filter(|place| !ends.contains(place));
+        match free.min_by_key(|&place| sum(place)) {
+            Some(best) => ends.push(best),
+            None => break,
+        }
+    }
+    let mut chosen = ends.split_off(1);
+    chosen.sort_unstable();
+    chosen
+}
+
+/// What a group's generator needs of its section, by name; the nodes that it expands to.
+impl NodesSection {
+    /// Name of node `k`, counted from 0.
+    pub(super) fn name_of(&self, k: u32) -> String {
+        self.name.replace("{i}", &(u64::from(self.first) + u64::from(k)).to_string())
+    }
+}
+
+/// Groups by name.
+pub type GroupsSection = BTreeMap<String, GroupName>;

@@ -1,0 +1,78 @@
+//! The figures of packets that sources make.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::time::Instant;
+
+use super::super::traffic::{Carrier, TrafficSpec};
+use super::{Metrics, PlannedTraffic, put};
+use crate::apps::cbr::{CbrSink, CbrSource};
+use crate::apps::packets::{Arrived, PacketSink, PacketSource};
+use crate::apps::rdca::{RdcaSink, RdcaSource};
+use crate::event::AppId;
+use crate::packet::NodeId;
+use crate::sim::Simulation;
+
+/// The figures of a traffic (`traffic.NAME.…`) of a run that has lasted until `end`.
+pub(super) fn metrics(
+    metrics: &mut Metrics,
+    spec: &TrafficSpec,
+    planned: &PlannedTraffic,
+    sim: &Simulation,
+    end: Instant,
+) {
+    let place = format!("traffic.{}", spec.name);
+    let arrived = arrived(spec, planned, sim);
+    let made: u64 = planned.sources.iter().map(|(_, app)| made(spec, *app, sim)).sum();
+    let seconds = end.min(spec.stop).saturating_since(spec.start).as_secs_f64();
+    let in_time = arrived.iter().filter(|packet| packet.at <= spec.stop).count();
+    let throughput = (seconds > 0.0).then(|| in_time as f64 * f64::from(spec.payload) * 8.0 / seconds);
+    let mut delays: Vec<f64> =
+        arrived.iter().map(|packet| packet.at.saturating_since(packet.made).as_secs_f64()).collect();
+    delays.sort_by(f64::total_cmp);
+    let mean = (!delays.is_empty()).then(|| delays.iter().sum::<f64>() / delays.len() as f64);
+    let delivered = arrived.len() as f64;
+    put(metrics, &place, "sources", Some(planned.sources.len() as f64), "1");
+    put(metrics, &place, "packets_made", Some(made as f64), "1");
+    put(metrics, &place, "packets_delivered", Some(delivered), "1");
+    put(metrics, &place, "delivery_ratio", (made > 0).then(|| delivered / made as f64), "1");
+    put(metrics, &place, "throughput_bit_per_s", throughput, "bit/s");
+    put(metrics, &place, "delay_mean_s", mean, "s");
+    put(metrics, &place, "delay_p50_s", quantile(&delays, 0.5), "s");
+    put(metrics, &place, "delay_p95_s", quantile(&delays, 0.95), "s");
+    put(metrics, &place, "fairness", fairness(arrived, planned), "1");
+}
+
+/// The packets that the receiver's application has had.
+fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation) -> &'s [Arrived] {
+    match &spec.carrier {
+        Carrier::Udp => &sim.app::<CbrSink>(planned.sink).arrived,
+        Carrier::Tcp(_) | Carrier::Mptcp(_) => &sim.app::<PacketSink>(planned.sink).arrived,
+        Carrier::Rdca(_) => &sim.app::<RdcaSink>(planned.sink).arrived,
+    }
+}
+
+/// Packets that a source has made.
+fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
+    match &spec.carrier {
+        Carrier::Udp => sim.app::<CbrSource>(source).sent.into(),
+        Carrier::Tcp(_) | Carrier::Mptcp(_) => sim.app::<PacketSource>(source).made().len() as u64,
+        Carrier::Rdca(_) => sim.app::<RdcaSource>(source).made().len() as u64,
+    }
+}
+
+/// The least value that this share of the sorted values does not exceed.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+/// Jain's index over the sources; `None` if nothing was delivered.
+fn fairness(arrived: &[Arrived], planned: &PlannedTraffic) -> Option<f64> {
+    let mut delivered: BTreeMap<NodeId, f64> = planned.sources.iter().map(|(node, _)| (*node, 0.0)).collect();
+    for packet in arrived {
+        *delivered.entry(packet.from).or_default() += 1.0;
+    }
+    let (sum, squares) = delivered.values().fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
+    (squares > 0.0).then(|| sum * sum / (delivered.len() as f64 * squares))
+}

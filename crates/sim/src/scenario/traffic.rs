@@ -1,0 +1,171 @@
+//! What a scenario file says of packets that sources make as time goes on.
+
+use anabranch_core::time::{Duration, Instant};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mptcp::{MptcpSection, MptcpSpec};
+use super::rdca::RdcaOptions;
+use super::units::{Rate, Size, Span};
+use crate::apps::packets::Spacing;
+use crate::packet::NodeId;
+
+/// How the packets of a source follow one another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum TrafficKind {
+    /// One packet in each interval.
+    Cbr,
+    /// A Poisson process.
+    Poisson,
+}
+
+/// What carries the packets of a source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Over {
+    /// One datagram for each packet, without repair.
+    #[default]
+    Udp,
+    /// One TCP connection for each source.
+    Tcp,
+    /// One Multipath TCP connection for each source.
+    Mptcp,
+    /// RDCA over UDP.
+    Rdca,
+}
+
+/// The senders of a traffic: a name or pattern, or a list of them.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(
+    untagged,
+    expecting = "expected the name of a node or group, a pattern such as \"n*\", or a list of these"
+)]
+pub enum FromName {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// When the sources of a traffic begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// All at `start`.
+    #[default]
+    Same,
+    /// Each at a random moment within one interval after `start`, so that their packets do not all meet.
+    Random,
+}
+
+/// Packets that one or more sources make and send to one sink.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TrafficSection {
+    /// Its name in reports; "traffic N" if none is given, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How packets follow one another.
+    pub kind: TrafficKind,
+    /// What carries them.
+    #[serde(default)]
+    pub over: Over,
+    /// The senders: the name of a node or group, a pattern such as "n*", or a list of these. The receiver is left out of a pattern.
+    pub from: FromName,
+    /// The receiver.
+    pub to: String,
+    /// Payload of a packet, 12 B to 65,000 B.
+    pub payload: Size,
+    /// Mean time between two packets of a source. Either this or `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// Payload that a source makes per second. Either this or `interval`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// When the sources begin.
+    #[serde(default = "at_once")]
+    pub start: Span,
+    /// Whether the sources begin together.
+    #[serde(default)]
+    pub phase: Phase,
+    /// After this time no packet is made; the end of the simulation if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+    /// Packets that each source makes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u32>,
+    /// The TCP profile. Only for "tcp" and "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<String>,
+    /// The RDCA profile. Only for "rdca".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdca: Option<String>,
+    /// Further choices of Multipath TCP. Only for "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mptcp: Option<MptcpSection>,
+    /// Port of the receiver; 9100 and so on in the order of the file if none is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+fn at_once() -> Span {
+    Span(Duration::ZERO)
+}
+
+/// Packets that one or more sources make and send to one sink.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TrafficSpec {
+    /// Its name in reports.
+    pub name: String,
+    /// The senders.
+    pub from: Senders,
+    /// The receiver.
+    pub to: NodeId,
+    /// What carries the packets.
+    pub carrier: Carrier,
+    /// Octets of a packet.
+    pub payload: u16,
+    /// Mean time between two packets of a source.
+    pub interval: Duration,
+    /// How packets follow one another.
+    pub spacing: Spacing,
+    /// When the sources begin.
+    pub start: Instant,
+    /// Whether they begin together.
+    pub phase: Phase,
+    /// After this no packet is made.
+    pub stop: Instant,
+    /// Packets of each source at most.
+    pub packets: Option<u32>,
+    /// Port of the receiver. Over datagrams the senders have the next one.
+    pub port: u16,
+}
+
+/// The senders of a traffic.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Senders {
+    /// These.
+    Nodes(Vec<NodeId>),
+    /// Those of a drawn group, by its index.
+    Group(usize),
+}
+
+/// What carries packets.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Carrier {
+    /// UDP alone.
+    Udp,
+    /// TCP.
+    Tcp(anabranch_core::tcp::Config),
+    /// Multipath TCP.
+    Mptcp(Box<MptcpSpec>),
+    /// RDCA over UDP.
+    Rdca(Box<RdcaOptions>),
+}
