@@ -163,7 +163,7 @@ pub enum Carrier {
     /// UDP alone.
     Udp,
     /// TCP.
-    Tcp(anabranch_core::tcp::Config),
+    Tcp(Box<anabranch_core::tcp::Config>),
     /// Multipath TCP.
     Mptcp(Box<MptcpSpec>),
     /// RDCA over UDP.

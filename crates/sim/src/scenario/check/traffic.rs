@@ -170,7 +170,7 @@ impl Checker<'_> {
         let tcp = || self.profile(at!["traffic", i, "tcp"], section.tcp.as_deref().unwrap_or("default"));
         match section.over {
             Over::Udp => Ok(Carrier::Udp),
-            Over::Tcp => Ok(Carrier::Tcp(tcp()?)),
+            Over::Tcp => Ok(Carrier::Tcp(Box::new(tcp()?))),
             Over::Mptcp => match section.mptcp.unwrap_or_default().spec(tcp()?, self.source.policies()) {
                 Ok(spec) => Ok(Carrier::Mptcp(Box::new(spec))),
                 Err((key, message)) => self.fault(at!["traffic", i, "mptcp", key], message, None),
@@ -254,7 +254,7 @@ impl Checker<'_> {
 /// What carries the packets of sources with connections.
 pub(in crate::scenario) fn transport(carrier: &Carrier) -> Option<TransportConfig> {
     match carrier {
-        Carrier::Tcp(config) => Some((*config).into()),
+        Carrier::Tcp(config) => Some((**config).into()),
         Carrier::Mptcp(spec) => Some(spec.config.into()),
         Carrier::Udp | Carrier::Rdca(_) => None,
     }

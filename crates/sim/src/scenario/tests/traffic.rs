@@ -181,3 +181,49 @@ fn a_node_of_a_group_is_named_where_the_group_stands() {
     assert!(error.message.contains("two nodes of the name `n2`"), "{error}");
     assert!(matches!(error.place, Place::File { line: 10 | 11, .. }), "{error:?}");
 }
+
+/// Within 3 % at 1 to 20 stations, with and without RTS: saturation throughput by a scenario file alone.
+#[test]
+fn a_cell_has_the_throughput_of_bianchi() {
+    use anabranch_model::dcf::{self, Backoff, Exchange, Times};
+    let text = include_str!("../../../../../scenarios/wifi-cell.toml");
+    for rts_threshold in [2347, 0] {
+        for n in [1, 5, 20] {
+            let source = Source::new("wifi-cell.toml", text).set(format!("nodes.0.count={n}"));
+            let source = source.set(format!("wifi.rts_threshold={rts_threshold}"));
+            let metrics = run(&source, 1, 0);
+            let found = metrics["traffic.uplink.throughput_bit_per_s"].value.unwrap();
+            let phy = crate::wifi::PhyConfig::dsss(crate::wifi::Rate::Mbps2);
+            let seconds = |time: anabranch_core::time::Duration| time.as_secs_f64();
+            let times = Times {
+                data: seconds(phy.airtime(1028, phy.data_rate)),
+                ack: seconds(phy.ack_time()),
+                rts: seconds(phy.airtime(20, phy.basic_rate)),
+                cts: seconds(phy.ack_time()),
+                sifs: seconds(phy.sifs),
+                difs: seconds(phy.difs()),
+                delay: 0.0,
+            };
+            let exchange = if rts_threshold == 0 { Exchange::rts_cts(&times) } else { Exchange::basic(&times) };
+            let bits = 964.0 * 8.0;
+            let model = dcf::throughput(&Backoff::default(), n, &exchange, seconds(phy.slot), bits).unwrap();
+            let off = (found / model - 1.0) * 100.0;
+            assert!(off.abs() < 3.0, "n = {n}, RTS above {rts_threshold}: {found:.0} bit/s, {off:+.1} %");
+        }
+    }
+}
+
+/// What carries the packets is one key, and the file is short.
+#[test]
+fn rdca_tcp_and_udp_are_compared_in_one_short_file() {
+    let text = include_str!("../../../../../scenarios/rdca-against-tcp.toml");
+    assert!(text.lines().count() < 60, "{} lines", text.lines().count());
+    let points = Source::new("rdca-against-tcp.toml", text).points().unwrap();
+    assert_eq!(points.len(), 3);
+    for point in points {
+        let metrics = point.scenario.run(1, 0, &BTreeMap::new()).expect("dense enough").1;
+        let ratio = metrics["traffic.readings.delivery_ratio"].value.unwrap();
+        let least = if point.axes["traffic.readings.over"] == "udp" { 0.5 } else { 0.9 };
+        assert!((least..=1.0).contains(&ratio), "{:?}: {ratio}", point.axes);
+    }
+}
