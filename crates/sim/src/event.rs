@@ -3,11 +3,15 @@
 use anabranch_core::time::Instant;
 
 use crate::engine::EventQueue;
-use crate::packet::{LinkId, NodeId};
+use crate::packet::{LinkId, MediumId, NodeId};
 
 /// An application, by its index over the whole simulation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AppId(pub(crate) u32);
+
+/// What nodes may do beside forwarding, by the number that it has given itself: below 8, and no two alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HookId(pub(crate) u8);
 
 /// A pending event. Whatever it means is looked up when it comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,29 +40,28 @@ pub enum Event {
     Fault(u32),
     /// Routing has learned of changes.
     Converged,
-    /// A caching node's time-out may be due.
-    Caching(NodeId),
-    /// The link layer's acknowledgement of a packet has not come; the number of the report.
-    LinkTimeout(u32),
     /// A packet that was made late arrives; its number.
     Late(u32),
-    /// Something at a station of the radio is due; a simulation has one radio, of either kind.
-    Radio {
+    /// Something at a station of a medium is due.
+    Medium {
+        /// The medium.
+        medium: MediumId,
         /// The station.
         station: u32,
-        /// What it is; the radio's affair.
+        /// What it is; the medium's affair.
         what: u32,
         /// Its generation when this was scheduled; another one makes it void.
         generation: u32,
     },
-    /// A router's time-out may be due.
-    Router(NodeId),
-    /// The time-out of a router of AODV may be due.
-    Aodv(NodeId),
-    /// A routing message has waited long enough; its number.
-    Delayed(u32),
-    /// A station may send the next fragment of a packet, or forget one of which fragments are missing.
-    Fragment(u32),
+    /// Something is due for a hook of a node.
+    Hook {
+        /// The hook.
+        hook: HookId,
+        /// A node, or something else that the hook has a number for.
+        at: u32,
+        /// What it is; the hook's affair.
+        what: u32,
+    },
     /// The send buffers of a node may be due for a decision.
     Buffers(NodeId),
     /// The link layers of a node's interfaces sample their rates.
@@ -69,7 +72,7 @@ pub enum Event {
 /// by field and loaded as a whole costs more than all else that the queue does with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packed {
-    /// What it is, and above that one number.
+    /// What it is, whose it is, and above that one number.
     head: u64,
     /// Two further numbers.
     tail: u64,
@@ -85,16 +88,13 @@ impl From<Event> for Packed {
             Event::Timer(app) => (3, app.0, 0, 0),
             Event::Fault(index) => (4, index, 0, 0),
             Event::Converged => (5, 0, 0, 0),
-            Event::Caching(node) => (6, node.0, 0, 0),
-            Event::LinkTimeout(report) => (7, report, 0, 0),
-            Event::Late(slot) => (8, slot, 0, 0),
-            Event::Radio { station, what, generation } => (9, station, what, generation),
-            Event::Router(node) => (10, node.0, 0, 0),
-            Event::Aodv(node) => (11, node.0, 0, 0),
-            Event::Delayed(slot) => (12, slot, 0, 0),
-            Event::Fragment(station) => (13, station, 0, 0),
-            Event::Buffers(node) => (14, node.0, 0, 0),
-            Event::Reports(node) => (15, node.0, 0, 0),
+            Event::Late(slot) => (6, slot, 0, 0),
+            Event::Medium { medium, station, what, generation } => {
+                (7 | u64::from(medium.0) << 8, station, what, generation)
+            }
+            Event::Hook { hook, at, what } => (8 | u64::from(hook.0) << 8, at, what, 0),
+            Event::Buffers(node) => (9, node.0, 0, 0),
+            Event::Reports(node) => (10, node.0, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -104,22 +104,18 @@ impl From<Packed> for Event {
     #[inline]
     fn from(packed: Packed) -> Self {
         let (a, b, c) = ((packed.head >> 32) as u32, packed.tail as u32, (packed.tail >> 32) as u32);
-        match packed.head as u32 {
+        let owner = (packed.head >> 8) as u8;
+        match packed.head as u8 {
             0 => Self::Arrival { link: LinkId(a), generation: b },
             1 => Self::Connection { node: NodeId(a), slot: b, generation: c },
             2 => Self::Start(AppId(a)),
             3 => Self::Timer(AppId(a)),
             4 => Self::Fault(a),
             5 => Self::Converged,
-            6 => Self::Caching(NodeId(a)),
-            7 => Self::LinkTimeout(a),
-            8 => Self::Late(a),
-            9 => Self::Radio { station: a, what: b, generation: c },
-            10 => Self::Router(NodeId(a)),
-            11 => Self::Aodv(NodeId(a)),
-            12 => Self::Delayed(a),
-            13 => Self::Fragment(a),
-            14 => Self::Buffers(NodeId(a)),
+            6 => Self::Late(a),
+            7 => Self::Medium { medium: MediumId(owner), station: a, what: b, generation: c },
+            8 => Self::Hook { hook: HookId(owner), at: a, what: b },
+            9 => Self::Buffers(NodeId(a)),
             _ => Self::Reports(NodeId(a)),
         }
     }
@@ -180,14 +176,9 @@ mod tests {
             Event::Timer(AppId(u32::MAX)),
             Event::Fault(9),
             Event::Converged,
-            Event::Caching(NodeId(5)),
-            Event::LinkTimeout(u32::MAX),
             Event::Late(3),
-            Event::Radio { station: u32::MAX, what: 4, generation },
-            Event::Router(NodeId(6)),
-            Event::Aodv(NodeId(8)),
-            Event::Delayed(u32::MAX),
-            Event::Fragment(7),
+            Event::Medium { medium: MediumId(u8::MAX), station: u32::MAX, what: 4, generation },
+            Event::Hook { hook: HookId(u8::MAX), at: u32::MAX, what: 6 },
             Event::Buffers(NodeId(3)),
             Event::Reports(NodeId(2)),
         ] {

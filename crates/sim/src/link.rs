@@ -23,7 +23,7 @@ use anabranch_core::segment::Ecn;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::loss::{Channel, Disturbance, Disturber, Fate, LossFactors, LossModel};
-use crate::packet::{NodeId, PacketHandle};
+use crate::packet::{MediumId, NodeId, PacketHandle};
 use crate::random::Stream;
 
 pub use anabranch_units::QueueLimit;
@@ -170,7 +170,7 @@ pub struct Link {
     to: NodeId,
     config: LinkConfig,
     up: bool,
-    wireless: bool,
+    medium: MediumId,
     /// `None` loses nothing. Apart, since it is large and often absent.
     channel: Option<Box<Channel>>,
     /// Loses the link layer's acknowledgements; `None` without them.
@@ -199,7 +199,7 @@ impl Link {
             to,
             config,
             up: true,
-            wireless: false,
+            medium: MediumId::CABLE,
             channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
             acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
             disturber: (!config.disturbance.is_none())
@@ -253,15 +253,21 @@ impl Link {
         self.generation
     }
 
-    /// It is over the air: the radio carries its packets, and it counts them only.
+    /// What carries its packets. Only a cable has a queue here; what goes over the air is counted and no more.
     #[inline]
-    pub fn is_wireless(&self) -> bool {
-        self.wireless
+    pub fn medium(&self) -> MediumId {
+        self.medium
     }
 
-    /// The radio carries its packets from now on.
-    pub(crate) fn set_wireless(&mut self) {
-        self.wireless = true;
+    /// It is over the air.
+    #[inline]
+    pub fn is_wireless(&self) -> bool {
+        self.medium != MediumId::CABLE
+    }
+
+    /// Something else than a cable carries its packets from now on.
+    pub(crate) fn set_medium(&mut self, medium: MediumId) {
+        self.medium = medium;
     }
 
     /// A packet was offered to the radio, and taken if nothing was against it.

@@ -19,6 +19,15 @@ pub struct NodeId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
+/// What carries packets over links, by the number that it has given itself; no two are alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MediumId(pub(crate) u8);
+
+impl MediumId {
+    /// Cables: point-to-point links with a queue of their own.
+    pub const CABLE: Self = Self(0);
+}
+
 impl NodeId {
     /// As an index.
     #[inline]

@@ -22,7 +22,7 @@
 //! radio.send(Instant::ZERO, Station(0), frame, &mut agenda)?;
 //! let mut outcomes = Vec::new();
 //! while let Some((now, event)) = agenda.pop() {
-//!     if let Event::Radio { station, what, generation } = event {
+//!     if let Event::Medium { station, what, generation, .. } = event {
 //!         radio.handle_event(now, station, what, generation, &mut agenda);
 //!     }
 //!     while let Some(effect) = radio.poll_effect() {
@@ -54,6 +54,7 @@ use std::collections::VecDeque;
 use anabranch_core::time::{Duration, Instant};
 
 use crate::event::Agenda;
+use crate::packet::MediumId;
 use crate::random::Stream;
 
 pub use crate::air::Station;
@@ -71,6 +72,9 @@ use crate::air::geometry::Neighbours;
 use crate::air::medium::{Medium, Reception, Rules, Spoils};
 use crate::air::propagation::DECODABLE;
 use mac::Mac;
+
+/// Whose events these are.
+pub(crate) const MEDIUM: MediumId = MediumId(1);
 
 /// A frame to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -255,7 +259,7 @@ impl Radio {
         Ok(())
     }
 
-    /// An [`crate::event::Event::Radio`] happens, unless it is void.
+    /// An [`crate::event::Event::Medium`] happens, unless it is void.
     pub fn handle_event(
         &mut self,
         now: Instant,

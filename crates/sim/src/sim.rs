@@ -106,7 +106,7 @@ impl Builder {
     /// Adds one direction of a link.
     pub fn link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> LinkId {
         let network = &self.world.network;
-        let twins = network.links().iter().filter(|l| l.from() == from && l.to() == to).count();
+        let twins = network.links_between(from, to).count();
         let name = format!("link {}>{} {twins}", network.node_name(from), network.node_name(to));
         let stream = |purpose: &str| Stream::new(self.seed, self.run, &name, purpose);
         self.world.network.add_link(from, to, config, stream)
@@ -190,7 +190,7 @@ impl Builder {
             for hearer in hearers {
                 let to = nodes[hearer.0 as usize];
                 let id = self.link(*from, to, link);
-                self.world.network.add_adhoc_link(*from, to, id);
+                self.world.network.add_adhoc_link(id);
             }
         }
         Ok(())
@@ -209,9 +209,8 @@ impl Builder {
 
     /// The link over the air from one node to another, if the one hears the other.
     pub fn wireless_link(&self, from: NodeId, to: NodeId) -> Option<LinkId> {
-        let mut links = self.world.network.links().iter();
-        let at = links.position(|l| l.is_wireless() && l.from() == from && l.to() == to)?;
-        Some(LinkId(at as u32))
+        let network = &self.world.network;
+        network.links_between(from, to).find(|link| network.link(*link).is_wireless())
     }
 
     /// Gives a node a router that builds paths ([`anabranch_core::paths`]): `None` is the root, the data centre.
@@ -272,9 +271,7 @@ impl Builder {
 
     /// Computes the routes: the run can begin.
     pub fn build(mut self) -> Simulation {
-        self.world.network.compute_routes();
-        self.world.network.start_routers(Instant::ZERO);
-        self.world.network.start_aodv(Instant::ZERO);
+        self.world.network.start();
         Simulation { world: self.world, apps: self.apps, faults: self.faults }
     }
 }
@@ -419,14 +416,11 @@ impl Simulation {
             }
             Event::Fault(index) => self.apply(self.faults[index as usize]),
             Event::Converged => self.world.network.handle_converged(now),
-            Event::Caching(node) => self.world.network.handle_caching_timer(now, node),
             Event::Late(slot) => self.world.handle_late(slot),
-            Event::LinkTimeout(report) => self.world.network.handle_link_timeout(now, report),
-            Event::Radio { station, what, generation } => self.world.handle_radio(station, what, generation),
-            Event::Router(node) => self.world.network.handle_router_timer(now, node),
-            Event::Aodv(node) => self.world.network.handle_aodv_timer(now, node),
-            Event::Delayed(slot) => self.world.network.handle_delayed(now, slot),
-            Event::Fragment(station) => self.world.network.handle_fragments(now, station),
+            Event::Medium { medium, station, what, generation } => {
+                self.world.network.handle_medium(now, medium, (station, what, generation));
+            }
+            Event::Hook { hook, at, what } => self.world.network.handle_hook(now, hook, at, what),
             Event::Buffers(node) => self.world.handle_buffers_timer(node),
             Event::Reports(node) => self.world.sample_links(node),
         }

@@ -3,7 +3,7 @@
 //! The radio knows frames by their length, their destination and a tag that means nothing to it. It is driven as
 //! [`crate::radio`] is: [`Wifi::send`] takes a frame, [`Wifi::handle_event`] what it has put into the [`Agenda`], and
 //! [`Wifi::poll_effect`] says what has come of it, to be called after either until nothing is left. A simulation has this
-//! radio or the other: both have [`crate::event::Event::Radio`].
+//! radio or the other: both have [`crate::event::Event::Medium`].
 //!
 //! Code map: [`phy`] is times and sizes, `access` who may send when (carrier sense, NAV, backoff), `exchange` the frames of
 //! an exchange (RTS, CTS, data, ACK), `mac` the state of a station, [`propagation`] who hears whom, [`energy`] what it draws,
@@ -23,7 +23,7 @@
 //! wifi.send(Instant::ZERO, Station(0), frame, &mut agenda)?;
 //! let mut outcomes = Vec::new();
 //! while let Some((now, event)) = agenda.pop() {
-//!     if let Event::Radio { station, what, generation } = event {
+//!     if let Event::Medium { station, what, generation, .. } = event {
 //!         wifi.handle_event(now, station, what, generation, &mut agenda);
 //!     }
 //!     while let Some(effect) = wifi.poll_effect() {
@@ -60,6 +60,7 @@ use crate::air::geometry::Neighbours;
 use crate::air::medium::{Medium, Spoils};
 use crate::air::propagation::DECODABLE;
 use crate::event::Agenda;
+use crate::packet::MediumId;
 use crate::random::Stream;
 
 pub use crate::air::Station;
@@ -73,6 +74,9 @@ pub use propagation::{Locking, PathLoss, Thresholds};
 
 use exchange::Heard;
 use mac::Mac;
+
+/// Whose events these are.
+pub(crate) const MEDIUM: MediumId = MediumId(2);
 
 /// A frame to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -272,7 +276,7 @@ impl Wifi {
         Ok(())
     }
 
-    /// An [`crate::event::Event::Radio`] happens, unless it is void.
+    /// An [`crate::event::Event::Medium`] happens, unless it is void.
     pub fn handle_event(
         &mut self,
         now: Instant,

@@ -160,11 +160,6 @@ impl World {
         }
     }
 
-    /// The radio has something to do.
-    pub(crate) fn handle_radio(&mut self, station: u32, what: u32, generation: u32) {
-        self.network.handle_air(self.now, station, what, generation);
-    }
-
     /// What has come over the air reaches the hosts.
     #[inline]
     pub(crate) fn take_in(&mut self) {

@@ -51,7 +51,7 @@ impl Air {
         while let Some((now, event)) = self.agenda.pop_until(stop) {
             self.now = now;
             match event {
-                Event::Radio { station, what, generation } => {
+                Event::Medium { station, what, generation, .. } => {
                     self.radio.handle_event(now, station, what, generation, &mut self.agenda);
                 }
                 Event::Fault(number) => answer(self, Happening::Timer(number)),

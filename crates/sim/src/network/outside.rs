@@ -3,36 +3,36 @@
 use anabranch_core::segment::Ecn;
 use anabranch_core::time::Instant;
 
-use super::{Delivery, Network};
+use super::Network;
+use super::forwarding::Past;
 use crate::packet::{Ends, Injected, NodeId, Packet, PacketHandle, Payload};
 
 impl Network {
     /// Makes a node an end that the outside stands for: what arrives for it is not given to its TCP host but
     /// waits for [`Network::take_departed`], and [`Network::inject`] sends from it.
     pub fn set_outside(&mut self, node: NodeId) {
-        self.nodes[node.index()].outside = true;
+        self.relays[node.index()].outside = true;
     }
 
     /// A packet that was made outside goes on its way at `src`. Fragments are to be joined before. One for a node
     /// that does not exist is dropped and counted, as one without a route.
     pub fn inject(&mut self, now: Instant, src: NodeId, packet: Injected) {
         let Injected { dst, hop_limit, traffic_class, whole } = packet;
-        let exist = self.nodes.len();
-        let node = &mut self.nodes[src.index()];
-        if !node.up {
-            node.metrics.down += 1;
+        let metrics = &mut self.relays[src.index()].metrics;
+        if !self.graph.is_up(src) {
+            metrics.down += 1;
             return;
         }
-        if dst.index() >= exist {
-            node.metrics.no_route += 1;
+        if dst.index() >= self.graph.node_count() {
+            metrics.no_route += 1;
             return;
         }
-        node.metrics.sent += 1;
+        metrics.sent += 1;
         let mut handle =
             self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
         handle.ecn = Ecn::of(traffic_class);
         self.packets.get_mut(handle).traffic_class = traffic_class;
-        self.send_on(now, src, handle);
+        self.send_on(now, src, Past::default(), handle);
     }
 
     /// The packet that left the simulation first: whole, at its destination.
@@ -43,28 +43,22 @@ impl Network {
     #[cold]
     pub(super) fn depart(&mut self, now: Instant, at: NodeId, handle: PacketHandle) {
         let mut packet = self.packets.remove(handle);
-        let node = &mut self.nodes[at.index()];
+        let relay = &mut self.relays[at.index()];
         if let Payload::Fragment(piece) = packet.payload {
             let of = (packet.identification, handle.ecn);
-            let Some((ecn, whole)) = node.reassembly.handle_fragment(now, packet.src, of, piece) else {
+            let Some((ecn, whole)) = relay.reassembly.handle_fragment(now, packet.src, of, piece) else {
                 return;
             };
             packet.traffic_class = ecn.within(packet.traffic_class);
             packet.wire_len = self.config.ip.header_len() + whole.wire_len() as u32;
             packet.payload = whole.marked(ecn).into();
         }
-        node.metrics.received += 1;
+        relay.metrics.received += 1;
         self.departed.push_back(packet);
-    }
-
-    #[cold]
-    pub(super) fn not_spoken(&mut self, at: NodeId) -> Option<Delivery> {
-        self.count_not_spoken(at);
-        None
     }
 
     /// Nobody at a node wants what has come for it.
     pub(crate) fn count_not_spoken(&mut self, at: NodeId) {
-        self.nodes[at.index()].metrics.not_spoken += 1;
+        self.relays[at.index()].metrics.not_spoken += 1;
     }
 }

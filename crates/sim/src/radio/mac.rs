@@ -14,7 +14,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use super::energy::{PowerState, StateTime};
 use super::metrics::StationMetrics;
-use super::{Effect, Outcome, Outgoing, Radio, Station};
+use super::{Effect, MEDIUM, Outcome, Outgoing, Radio, Station};
 use crate::air::medium::Reception;
 use crate::air::meter::Meter;
 use crate::event::{Agenda, Event};
@@ -188,7 +188,10 @@ impl Radio {
     fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         mac.generation = mac.generation.wrapping_add(1);
-        agenda.push(at, Event::Radio { station, what: alarm as u32, generation: mac.generation });
+        agenda.push(
+            at,
+            Event::Medium { medium: MEDIUM, station, what: alarm as u32, generation: mac.generation },
+        );
     }
 
     /// A run of CSMA-CA begins.
@@ -257,7 +260,10 @@ impl Radio {
         let mac = &mut self.macs[station as usize];
         mac.on_air = Some(on_air);
         mac.meter.enter(now, PowerState::Transmit);
-        agenda.push(end, Event::Radio { station, what: Alarm::AirEnd as u32, generation: mac.epoch });
+        agenda.push(
+            end,
+            Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
+        );
         self.medium.begin(now, station, end, on_air.frame.to.map(|to| to.0), &mut self.receptions);
     }
 
@@ -314,7 +320,10 @@ impl Radio {
             mac.ack = Some(PendingAck { frame, serial: on_air.serial });
             let (what, generation) = (Alarm::AckStart as u32, mac.epoch);
             self.medium.close(at);
-            agenda.push(now + self.phy.turnaround, Event::Radio { station: at, what, generation });
+            agenda.push(
+                now + self.phy.turnaround,
+                Event::Medium { medium: MEDIUM, station: at, what, generation },
+            );
         }
     }
 

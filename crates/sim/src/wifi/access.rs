@@ -9,7 +9,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use super::energy::PowerState;
 use super::mac::{Alarm, SEQ_MASK, Stage};
-use super::{Eifs, FirstAccess, Outgoing, Wifi, Window};
+use super::{Eifs, FirstAccess, MEDIUM, Outgoing, Wifi, Window};
 use crate::event::{Agenda, Event};
 
 impl Wifi {
@@ -113,7 +113,10 @@ impl Wifi {
     pub(super) fn set_alarm(&mut self, at: Instant, station: u32, alarm: Alarm, agenda: &mut Agenda) {
         let mac = &mut self.macs[station as usize];
         mac.generation = mac.generation.wrapping_add(1);
-        agenda.push(at, Event::Radio { station, what: alarm as u32, generation: mac.generation });
+        agenda.push(
+            at,
+            Event::Medium { medium: MEDIUM, station, what: alarm as u32, generation: mac.generation },
+        );
     }
 
     /// A backoff counts from now on, or from the end of an interframe space on, if the channel is clear.

@@ -5,7 +5,7 @@ use anabranch_core::time::{Duration, Instant};
 use super::energy::PowerState;
 use super::mac::{Alarm, Data, OnAir, Response, Stage};
 use super::phy::{ACK_LEN, CTS_LEN, FrameKind, RTS_LEN};
-use super::{AirFrame, Effect, Eifs, Outcome, Outgoing, ResponseTimeout, Station, Wifi};
+use super::{AirFrame, Effect, Eifs, MEDIUM, Outcome, Outgoing, ResponseTimeout, Station, Wifi};
 use crate::air::medium::{Reception, Witness};
 use crate::event::{Agenda, Event};
 
@@ -140,7 +140,7 @@ impl Wifi {
         let mac = &mut self.macs[station as usize];
         mac.on_air = Some(on_air);
         let (what, generation) = (Alarm::AirEnd as u32, mac.epoch);
-        agenda.push(end, Event::Radio { station, what, generation });
+        agenda.push(end, Event::Medium { medium: MEDIUM, station, what, generation });
         let mut heard = std::mem::take(&mut self.heard);
         self.medium.begin(now, station, end, on_air.to, &mut heard);
         for station in heard.turned.drain(..) {
@@ -289,7 +289,7 @@ impl Wifi {
         let duration = cause.duration.saturating_sub(self.phy.sifs + self.phy.ack_time());
         mac.response = Some(Response { kind, to, duration, data: cause.data });
         let (what, generation) = (Alarm::ResponseStart as u32, mac.epoch);
-        agenda.push(now + self.phy.sifs, Event::Radio { station, what, generation });
+        agenda.push(now + self.phy.sifs, Event::Medium { medium: MEDIUM, station, what, generation });
     }
 
     fn timeout(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {

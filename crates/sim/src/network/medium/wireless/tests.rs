@@ -41,12 +41,13 @@ fn broadcasts_obey_the_limit_of_the_queue() {
         let handle = packet(&mut network, NodeId::ALL_RPL_NODES);
         network.broadcast(Instant::ZERO, from, handle);
     }
-    let waiting = |network: &Network| network.wireless.as_ref().expect("on air").interfaces[0].waiting.len();
+    let waiting =
+        |network: &Network| network.media.wireless.as_ref().expect("on air").interfaces[0].waiting.len();
     assert_eq!(waiting(&network), 2);
     assert_eq!(network.wireless_metrics(from).expect("on air").broadcasts_dropped, 7);
     assert_eq!(network.packets.len(), 3, "what was dropped is gone");
     // Both kinds of packets share the limit.
     let handle = packet(&mut network, to);
-    network.transmit_wireless(Instant::ZERO, link, handle);
+    network.transmit(Instant::ZERO, link, Past::default(), handle);
     assert_eq!((waiting(&network), network.links[link.index()].metrics().dropped_full), (2, 1));
 }

@@ -1,28 +1,26 @@
 //! Frames as observers see them.
 
-use super::{Network, Wireless};
+use super::Wireless;
 use crate::frames::{AirFrame, Content, Reception};
-use crate::link::Link;
-use crate::packet::{LinkId, NodeId};
+use crate::network::Network;
 use crate::radio::{Effect, Station};
-use crate::trace::Observer;
 
-impl Network {
+impl Wireless {
     /// A frame has left the air.
     #[cold]
-    pub(super) fn watch_frame(&mut self, effect: Effect) {
+    pub(super) fn watch_frame(network: &mut Network, effect: Effect) {
         let Effect::Frame { start, end, from, to, seq, psdu_len, tag, is_ack, cut, receivers } = effect
         else {
             return;
         };
-        let Some(wireless) = &self.wireless else { return };
+        let Some(wireless) = &network.media.wireless else { return };
         let content = if is_ack {
             Content::Ack
         } else {
             // The sender keeps a packet until its last frame is settled, and what it does next waits for that.
             let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
             debug_assert_eq!(current.number, (tag >> 32) as u32);
-            let packet = self.packets.peek(current.outbound.handle);
+            let packet = network.packets.peek(current.outbound.handle);
             Content::Piece { packet, cut: &current.cut, piece: tag as u32, tag: current.number as u16 }
         };
         let reception = match receivers {
@@ -30,33 +28,18 @@ impl Network {
             0 => Reception::Missed,
             1.. => Reception::Received,
         };
-        let node = |station: Station| wireless.node(station);
+        let node = |station: Station| wireless.stations.node(station.0);
         let (from, to) = (node(from), to.map(node));
         let fcs = wireless.radio.phy().fcs;
         let frame = AirFrame { start, end, from, to, seq, psdu_len, fcs, reception, content };
-        self.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
+        network.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
     }
 
     /// A station went down or came up: the frame that has broken off is seen while its packet is still there. Of what
     /// else the radio says then, that the station is done, its node need not be told.
-    pub(super) fn watch_last_frame(&mut self) {
-        while let Some(effect) = self.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
-            self.watch_frame(effect);
+    pub(super) fn watch_last_frame(network: &mut Network) {
+        while let Some(effect) = network.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
+            Self::watch_frame(network, effect);
         }
-    }
-}
-
-impl Wireless {
-    /// An observer comes, who may want frames.
-    pub(in crate::network) fn attach(&mut self, links: &[Link], observer: &mut dyn Observer) {
-        let numbered = (0..).map(LinkId).zip(links);
-        let on_air: Vec<LinkId> = numbered.filter(|(_, link)| link.is_wireless()).map(|(id, _)| id).collect();
-        if observer.on_attach_radio(&on_air) {
-            self.radio.show_frames();
-        }
-    }
-
-    fn node(&self, station: Station) -> NodeId {
-        self.stations.node(station.0)
     }
 }

@@ -5,25 +5,8 @@
 
 use std::collections::VecDeque;
 
-use crate::packet::{LinkId, NodeId, PacketHandle};
-
-/// What a packet has been through, for a router that is to find it another way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::network) struct Past {
-    /// The neighbour that it came from; `None` at its source.
-    pub(in crate::network) previous: Option<NodeId>,
-    /// How often it was given another route at this node.
-    pub(in crate::network) rerouted: u8,
-}
-
-/// A packet and where it goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::network) struct Outbound {
-    /// To whom; `None` for all.
-    pub(in crate::network) link: Option<LinkId>,
-    pub(in crate::network) handle: PacketHandle,
-    pub(in crate::network) past: Past,
-}
+use crate::network::medium::Outbound;
+use crate::packet::LinkId;
 
 /// What a full queue has thrown out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +84,8 @@ mod tests {
 
     use super::Priority::{Data, Routing};
     use super::*;
-    use crate::packet::{Packet, PacketSlab, Payload};
+    use crate::network::forwarding::Past;
+    use crate::packet::{NodeId, Packet, PacketSlab, Payload};
 
     fn packets<const N: usize>() -> [Outbound; N] {
         let mut slab = PacketSlab::default();

@@ -8,6 +8,7 @@
 //! packet can have arrived that its sender takes for lost, as in life.
 
 mod forwarding;
+mod sight;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -17,18 +18,24 @@ use std::collections::VecDeque;
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
 
-use super::Network;
-use super::metrics::Sight;
 use super::stations::Stations;
+use super::{LinkNews, Medium, View};
 use crate::frames::{self, Cut};
-use crate::link::LinkDrop;
-use crate::packet::{LinkId, NodeId, PacketHandle};
+use crate::link::{Link, LinkDrop};
+use crate::network::Network;
+use crate::network::forwarding::Past;
+use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
 use crate::radio::{Effect, Outcome, Outgoing, Radio, Station};
 use crate::routing::hop_over_air;
-use crate::trace::{NodeDrop, Point};
+use crate::trace::{NodeDrop, Observer, Point};
 
 use forwarding::Datagram;
 pub use forwarding::{FragmentForwarding, VirtualReassembly};
+use sight::Sight;
+
+/// Beside the events of the radio: a station may send the next fragment of a packet, or forget one of which fragments are
+/// missing.
+const FRAGMENT: u32 = u32::MAX;
 
 /// What holds for every node on the air.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -102,9 +109,9 @@ pub struct WirelessMetrics {
 
 /// The radio and those on it.
 #[derive(Debug)]
-pub(super) struct Wireless {
+pub(in crate::network) struct Wireless {
     config: WirelessConfig,
-    pub(super) radio: Radio,
+    radio: Radio,
     stations: Stations,
     interfaces: Vec<Interface>,
     next_number: u32,
@@ -171,7 +178,7 @@ fn tag(number: u32, piece: u32) -> u64 {
 }
 
 impl Wireless {
-    pub(super) fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
+    fn new(config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>, count: usize) -> Self {
         let interfaces = nodes.iter().map(|_| Interface::default()).collect();
         let stations = Stations::new(nodes, count);
         Self { config, radio, stations, interfaces, next_number: 0 }
@@ -179,16 +186,6 @@ impl Wireless {
 
     fn station(&self, node: NodeId) -> Option<u32> {
         self.stations.of(node)
-    }
-
-    /// What a station has seen of late.
-    pub(super) fn sight(&mut self, station: u32) -> &mut Sight {
-        &mut self.interface(station).sight
-    }
-
-    /// Packets that wait at a node at most.
-    pub(super) fn queue(&self) -> u32 {
-        self.config.queue
     }
 
     fn interface(&mut self, station: u32) -> &mut Interface {
@@ -254,101 +251,148 @@ impl Network {
     /// Puts nodes on the air: `nodes` are the stations of `radio`, in order. Links between them are added with
     /// [`Network::add_wireless_link`].
     pub(crate) fn set_wireless(&mut self, config: WirelessConfig, radio: Radio, nodes: Vec<NodeId>) {
-        let wireless = Wireless::new(config, radio, nodes, self.nodes.len());
-        self.wireless = Some(Box::new(wireless));
+        let wireless = Wireless::new(config, radio, nodes, self.graph.node_count());
+        self.media.wireless = Some(Box::new(wireless));
     }
 
     /// One neighbour hears another: a link over the air.
     pub(crate) fn add_wireless_link(&mut self, from: NodeId, to: NodeId, link: LinkId) {
-        let Some(wireless) = &mut self.wireless else { return };
-        self.links[link.index()].set_wireless();
+        let Some(wireless) = &mut self.media.wireless else { return };
+        self.graph.link_mut(link).set_medium(Wireless::ID);
         let (Some(a), Some(b)) = (wireless.station(from), wireless.station(to)) else { return };
         let neighbours = &mut wireless.interfaces[a as usize].neighbours;
         let at = neighbours.partition_point(|n| n.station < b);
         neighbours.insert(at, Neighbour { station: b, link, heard: Instant::ZERO, failures: 0 });
     }
 
-    /// Length of a link over the air for static routes; `None` for other links.
-    pub(super) fn hop_length(&self, link: LinkId) -> Option<u64> {
-        let wireless = self.wireless.as_ref()?;
-        let link = self.links.get(link.index()).filter(|link| link.is_wireless())?;
-        let (from, to) = (wireless.station(link.from())?, wireless.station(link.to())?);
-        Some(hop_over_air(&wireless.radio, Station(from), Station(to)))
-    }
-
     /// The radio, for its figures.
     pub fn radio(&self) -> Option<&Radio> {
-        self.wireless.as_ref().map(|w| &w.radio)
+        self.media.wireless.as_ref().map(|w| &w.radio)
     }
 
     /// The station of a node on the air.
     pub fn station(&self, node: NodeId) -> Option<u32> {
-        self.wireless.as_ref()?.station(node)
+        self.media.wireless.as_ref()?.station(node)
     }
 
     /// What a node's adaptation layer has done.
     pub fn wireless_metrics(&self, node: NodeId) -> Option<&WirelessMetrics> {
-        let wireless = self.wireless.as_ref()?;
+        let wireless = self.media.wireless.as_ref()?;
         Some(&wireless.interfaces[wireless.station(node)? as usize].metrics)
     }
+}
 
-    /// A node has a radio.
-    pub(super) fn is_on_air(&self, node: NodeId) -> bool {
-        self.station(node).is_some()
-    }
+impl Medium for Wireless {
+    const ID: MediumId = crate::radio::MEDIUM;
 
-    /// A packet is to go over the air to the neighbour at the end of `link`.
-    pub(super) fn transmit_wireless(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
-        let from = self.links[link.index()].from();
-        let full = self.wireless.as_ref().is_none_or(|w| w.station(from).is_none_or(|s| w.is_full(s)));
-        let refusal = if !self.links[link.index()].is_up() {
+    fn transmit(network: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
+        let this = network.graph.link(link);
+        let (from, up) = (this.from(), this.is_up());
+        let wireless = network.media.wireless.as_ref();
+        let full = wireless.is_none_or(|w| w.station(from).is_none_or(|s| w.is_full(s)));
+        let refusal = if !up {
             Some(LinkDrop::Down)
         } else if full {
             Some(LinkDrop::QueueFull)
         } else {
             None
         };
-        self.links[link.index()].count_offer(refusal);
+        network.graph.link_mut(link).count_offer(refusal);
         match refusal {
             Some(why) => {
-                self.watch(now, link, Point::Dropped(why), handle);
-                self.packets.remove(handle);
+                network.watch(now, link, Point::Dropped(why), handle);
+                network.packets.remove(handle);
             }
             None => {
-                self.watch(now, link, Point::Sent, handle);
-                self.enqueue(now, from, Outbound { link: Some(link), handle, datagram: None });
+                network.watch(now, link, Point::Sent, handle);
+                Self::enqueue(network, now, from, Outbound { link: Some(link), handle, datagram: None });
             }
         }
     }
 
-    /// A packet is to go to everybody in reach, unless the queue is full.
-    pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
-        if let Some(wireless) = &mut self.wireless
+    /// Unless the queue is full.
+    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+        if let Some(wireless) = &mut network.media.wireless
             && let Some(station) = wireless.station(from)
             && wireless.is_full(station)
         {
             wireless.interface(station).metrics.broadcasts_dropped += 1;
-            self.packets.remove(handle);
+            network.packets.remove(handle);
             return;
         }
-        self.enqueue(now, from, Outbound { link: None, handle, datagram: None });
+        Self::enqueue(network, now, from, Outbound { link: None, handle, datagram: None });
     }
 
-    fn enqueue(&mut self, now: Instant, from: NodeId, outbound: Outbound) {
-        let Some(station) = self.station(from) else {
-            self.packets.remove(outbound.handle);
+    fn has_node(network: &Network, node: NodeId) -> bool {
+        network.station(node).is_some()
+    }
+
+    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+        if what == FRAGMENT {
+            return Self::handle_fragments(network, now, station);
+        }
+        if let Some(wireless) = &mut network.media.wireless {
+            wireless.radio.handle_event(now, station, what, generation, &mut network.events);
+        }
+        Self::settle_radio(network, now);
+    }
+
+    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let Some(station) = network.station(node) else { return };
+        let Some(wireless) = &mut network.media.wireless else { return };
+        wireless.radio.set_up(now, Station(station), up);
+        Self::watch_last_frame(network);
+        let Some(wireless) = &mut network.media.wireless else { return };
+        let interface = wireless.interface(station);
+        interface.partials.clear();
+        let current = interface.current.take().map(|c| c.outbound);
+        let whole = current.into_iter().chain(interface.waiting.drain(..)).filter(|o| o.datagram.is_none());
+        let whole = whole.map(|o| (o.link, o.handle));
+        let in_pieces = interface.datagrams.drain(..).map(|d| (Some(d.link), d.handle));
+        let lost: Vec<(Option<LinkId>, PacketHandle)> = whole.chain(in_pieces).collect();
+        for (link, handle) in lost {
+            if let Some(link) = link {
+                network.graph.link_mut(link).count_cut();
+                network.watch(now, link, Point::Dropped(LinkDrop::Down), handle);
+            }
+            network.packets.remove(handle);
+        }
+    }
+
+    fn length(network: &Network, link: &Link) -> Option<u64> {
+        let wireless = network.media.wireless.as_ref()?;
+        let (from, to) = (wireless.station(link.from())?, wireless.station(link.to())?);
+        Some(hop_over_air(&wireless.radio, Station(from), Station(to)))
+    }
+
+    fn view(network: &mut Network, now: Instant, link: LinkId) -> Option<View> {
+        network.media.wireless.as_mut()?.view(now, network.graph.link(link).from())
+    }
+
+    fn attach(network: &mut Network, observer: &mut dyn Observer) {
+        let Some(wireless) = &mut network.media.wireless else { return };
+        if observer.on_attach_radio(&network.graph.wireless_links()) {
+            wireless.radio.show_frames();
+        }
+    }
+}
+
+impl Wireless {
+    fn enqueue(network: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
+        let Some(station) = network.station(from) else {
+            network.packets.remove(outbound.handle);
             return;
         };
-        if let Some(wireless) = &mut self.wireless {
+        if let Some(wireless) = &mut network.media.wireless {
             wireless.interface(station).waiting.push_back(outbound);
         }
-        self.serve(now, station);
-        self.settle_radio(now);
+        Self::serve(network, now, station);
+        Self::settle_radio(network, now);
     }
 
     /// The next packet of an idle station begins.
-    fn serve(&mut self, now: Instant, station: u32) {
-        let Some(wireless) = &mut self.wireless else { return };
+    fn serve(network: &mut Network, now: Instant, station: u32) {
+        let Some(wireless) = &mut network.media.wireless else { return };
         let node = wireless.stations.node(station);
         let interface = &mut wireless.interfaces[station as usize];
         if interface.current.is_some() {
@@ -359,40 +403,40 @@ impl Network {
         let next = interface.waiting.iter().position(|o| !busy || o.datagram.is_some());
         let Some(outbound) = next.and_then(|at| interface.waiting.remove(at)) else { return };
         if let Some(number) = outbound.datagram {
-            return self.send_fragment(now, station, outbound, number);
+            return Self::send_fragment(network, now, station, outbound, number);
         }
         interface.metrics.broadcasts += u64::from(outbound.link.is_none());
-        let to = outbound.link.map(|link| self.links[link.index()].to());
+        let to = outbound.link.map(|link| network.graph.link(link).to());
         let shape = wireless.radio.phy().into();
-        let packet = self.packets.peek(outbound.handle);
+        let packet = network.packets.peek(outbound.handle);
         let one_by_one = wireless.config.forwarding != FragmentForwarding::Reassembly && to.is_some();
         let cut = if one_by_one { frames::cut_to_pass_on } else { frames::cut };
-        let Some(cut) = cut(self.config.ip, packet, (node, to), shape) else {
-            return self.too_long(now, station, outbound);
+        let Some(cut) = cut(network.config.ip, packet, (node, to), shape) else {
+            return Self::too_long(network, now, station, outbound);
         };
         let number = wireless.next_number();
         if let (true, Some(link)) = (one_by_one && cut.pieces() > 1, outbound.link) {
             let own = Datagram::own(number, (link, outbound.handle), cut, now);
             wireless.interface(station).datagrams.push(own);
-            return self.send_fragment(now, station, outbound, number);
+            return Self::send_fragment(network, now, station, outbound, number);
         }
         let last = cut.pieces() - 1;
         wireless.interfaces[station as usize].current =
             Some(Current { outbound, number, cut, piece: 0, last, refused: 0, arrived: false });
-        self.send_piece(now, station);
+        Self::send_piece(network, now, station);
     }
 
-    fn send_piece(&mut self, now: Instant, station: u32) {
-        let Some(wireless) = &mut self.wireless else { return };
+    fn send_piece(network: &mut Network, now: Instant, station: u32) {
+        let Some(wireless) = &mut network.media.wireless else { return };
         let interface = &mut wireless.interfaces[station as usize];
         let Some(current) = interface.current else { return };
         let psdu_len = current.cut.psdu_len(current.piece);
         interface.sight.frames += 1;
         interface.sight.octets += u64::from(psdu_len);
-        let to = current.outbound.link.map(|link| self.links[link.index()].to());
+        let to = current.outbound.link.map(|link| network.graph.link(link).to());
         let to = to.and_then(|node| wireless.station(node));
         let outgoing = Outgoing { to: to.map(Station), psdu_len, tag: tag(current.number, current.piece) };
-        let (radio, events) = (&mut wireless.radio, &mut self.events);
+        let (radio, events) = (&mut wireless.radio, &mut network.events);
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),
             _ => radio.send_again(now, Station(station), outgoing, events),
@@ -402,40 +446,34 @@ impl Network {
 
     /// It does not go over the air at all, and the next one has its turn.
     #[cold]
-    fn too_long(&mut self, now: Instant, station: u32, outbound: Outbound) {
+    fn too_long(network: &mut Network, now: Instant, station: u32, outbound: Outbound) {
         if let Some(link) = outbound.link {
-            self.links[link.index()].count_too_big();
+            network.graph.link_mut(link).count_too_big();
         }
-        if let Some(wireless) = &self.wireless {
+        if let Some(wireless) = &network.media.wireless {
             let node = wireless.stations.node(station);
-            self.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
+            network.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
         }
-        self.serve(now, station);
-    }
-
-    /// The radio has something to do.
-    pub(crate) fn handle_radio(&mut self, now: Instant, station: u32, what: u32, generation: u32) {
-        if let Some(wireless) = &mut self.wireless {
-            wireless.radio.handle_event(now, station, what, generation, &mut self.events);
-        }
-        self.settle_radio(now);
+        Self::serve(network, now, station);
     }
 
     /// What the radio has done leads to packets that arrive, and to further frames.
-    pub(super) fn settle_radio(&mut self, now: Instant) {
-        while let Some(effect) = self.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
+    pub(super) fn settle_radio(network: &mut Network, now: Instant) {
+        while let Some(effect) = network.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             match effect {
-                Effect::Received { at, from, tag, .. } => self.piece_received(now, at.0, from.0, tag),
-                Effect::Done { station, outcome, tag, attempts } => {
-                    self.piece_done(now, station.0, tag, outcome, attempts);
+                Effect::Received { at, from, tag, .. } => {
+                    Self::piece_received(network, now, at.0, from.0, tag)
                 }
-                Effect::Frame { .. } => self.watch_frame(effect),
+                Effect::Done { station, outcome, tag, attempts } => {
+                    Self::piece_done(network, now, station.0, tag, outcome, attempts);
+                }
+                Effect::Frame { .. } => Self::watch_frame(network, effect),
             }
         }
     }
 
-    fn piece_received(&mut self, now: Instant, at: u32, from: u32, tag: u64) {
-        let Some(wireless) = &mut self.wireless else { return };
+    fn piece_received(network: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
+        let Some(wireless) = &mut network.media.wireless else { return };
         let config = wireless.config;
         // A frame whose packet its sender has lost since, with all it had, is of no use.
         let Some(current) = wireless.interfaces[from as usize].current else { return };
@@ -449,10 +487,10 @@ impl Network {
             return;
         }
         let pieces = current.cut.pieces();
-        if pieces > 1 && self.pass_on_fragment(now, at, from, &current, piece) {
+        if pieces > 1 && Self::pass_on_fragment(network, now, at, from, &current, piece) {
             return;
         }
-        let Some(wireless) = &mut self.wireless else { return };
+        let Some(wireless) = &mut network.media.wireless else { return };
         let interface = wireless.interface(at);
         if pieces > 1 && !interface.join(now, &config, (from, number), (piece, pieces)) {
             return;
@@ -462,32 +500,29 @@ impl Network {
         if let Some(current) = &mut wireless.interfaces[from as usize].current {
             current.arrived = true;
         }
-        let copy = self.packets.peek(current.outbound.handle).clone();
-        let handle = self.packets.insert(copy);
+        let copy = network.packets.peek(current.outbound.handle).clone();
+        let handle = network.packets.insert(copy);
         match current.outbound.link {
             Some(link) => {
-                self.links[link.index()].count_delivered(handle.wire_len);
-                if let Some(delivery) = self.arrive(now, link, handle) {
-                    self.delivered.push_back(delivery);
+                network.graph.link_mut(link).count_delivered(handle.wire_len);
+                if let Some(delivery) = network.arrive(now, link, handle) {
+                    network.delivered.push_back(delivery);
                 }
             }
-            None => self.receive_broadcast(now, node, neighbour, handle),
+            None => network.receive_from_all(now, node, neighbour, handle),
         }
     }
 
-    fn receive_broadcast(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) {
-        let packet = self.packets.remove(handle);
-        if let crate::packet::Payload::Opaque(opaque) = &packet.payload
-            && self.is_up(at)
-        {
-            self.handle_control(now, at, (from, packet.dst), &opaque.octets);
-        }
-    }
-
-    fn piece_done(&mut self, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
-        let Some(wireless) = &self.wireless else { return };
+    fn piece_done(
+        network: &mut Network,
+        now: Instant,
+        station: u32,
+        tag: u64,
+        outcome: Outcome,
+        attempts: u8,
+    ) {
+        let Some(wireless) = &network.media.wireless else { return };
         let config = wireless.config;
-        let node = wireless.stations.node(station);
         // What a node had when it died is gone already.
         let current = wireless.interfaces[station as usize].current;
         let Some(current) = current.filter(|c| c.number == (tag >> 32) as u32) else { return };
@@ -499,7 +534,7 @@ impl Network {
         };
         let about = current.outbound.link.zip(evidence);
         if let Some((link, good)) = about {
-            self.note_transmissions(now, (node, self.links[link.index()].to()), attempts, good);
+            network.tell_of_link(now, link, LinkNews::Transmissions { attempts, acknowledged: good });
         }
         let good = evidence == Some(true);
         let next = if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
@@ -509,30 +544,29 @@ impl Network {
         } else {
             None
         };
-        let Some(wireless) = &mut self.wireless else { return };
+        let Some(wireless) = &mut network.media.wireless else { return };
         wireless.interface(station).current = next;
         if next.is_some() {
-            return self.send_piece(now, station);
+            return Self::send_piece(network, now, station);
         }
-        let gone = about.and_then(|(link, good)| self.note_outcome(now, station, link, good));
+        let gone = about.and_then(|(link, good)| wireless.note_outcome(now, station, link, good));
         let over = match current.outbound.datagram {
-            Some(number) => self.fragment_done(now, station, number, good),
+            Some(number) => Self::fragment_done(network, now, station, number, good),
             None => true,
         };
         if over {
-            self.packet_done(now, current, good);
+            Self::packet_done(network, now, current, good);
         }
-        if let Some(gone) = gone {
-            self.neighbour_lost(now, node, gone);
+        if let Some(link) = gone {
+            network.tell_of_link(now, link, LinkNews::NeighbourLost);
         }
-        self.serve(now, station);
+        Self::serve(network, now, station);
     }
 
-    /// A neighbour has acknowledged what was sent to it, or not; returned if it is taken for gone now.
-    fn note_outcome(&mut self, now: Instant, station: u32, link: LinkId, good: bool) -> Option<NodeId> {
-        let wireless = self.wireless.as_mut()?;
-        let config = wireless.config;
-        let neighbour = wireless.interface(station).neighbours.iter_mut().find(|n| n.link == link)?;
+    /// A neighbour has acknowledged what was sent to it, or not; the link to it is returned if it is taken for gone now.
+    fn note_outcome(&mut self, now: Instant, station: u32, link: LinkId, good: bool) -> Option<LinkId> {
+        let config = self.config;
+        let neighbour = self.interface(station).neighbours.iter_mut().find(|n| n.link == link)?;
         neighbour.failures = if good { 0 } else { neighbour.failures + 1 };
         if good {
             neighbour.heard = now;
@@ -542,42 +576,19 @@ impl Network {
             return None;
         }
         neighbour.failures = 0;
-        Some(self.links[link.index()].to())
+        Some(link)
     }
 
     /// The last frame of a packet is settled, or there will be no further one.
-    fn packet_done(&mut self, now: Instant, current: Current, good: bool) {
+    fn packet_done(network: &mut Network, now: Instant, current: Current, good: bool) {
         if let Some(link) = current.outbound.link {
             let event = if good { LinkEvent::Acknowledged } else { LinkEvent::TimedOut };
-            self.report(now, link, current.outbound.handle, event);
+            network.tell_of_outcome(now, link, current.outbound.handle, event);
             if !good && !current.arrived {
-                self.links[link.index()].count_lost();
-                self.watch(now, link, Point::Dropped(LinkDrop::Loss), current.outbound.handle);
+                network.graph.link_mut(link).count_lost();
+                network.watch(now, link, Point::Dropped(LinkDrop::Loss), current.outbound.handle);
             }
         }
-        self.packets.remove(current.outbound.handle);
-    }
-
-    /// A node dies, with all that it has queued; or it lives again.
-    pub(super) fn set_on_air(&mut self, now: Instant, node: NodeId, up: bool) {
-        let Some(station) = self.station(node) else { return };
-        let Some(wireless) = &mut self.wireless else { return };
-        wireless.radio.set_up(now, Station(station), up);
-        self.watch_last_frame();
-        let Some(wireless) = &mut self.wireless else { return };
-        let interface = wireless.interface(station);
-        interface.partials.clear();
-        let current = interface.current.take().map(|c| c.outbound);
-        let whole = current.into_iter().chain(interface.waiting.drain(..)).filter(|o| o.datagram.is_none());
-        let whole = whole.map(|o| (o.link, o.handle));
-        let in_pieces = interface.datagrams.drain(..).map(|d| (Some(d.link), d.handle));
-        let lost: Vec<(Option<LinkId>, PacketHandle)> = whole.chain(in_pieces).collect();
-        for (link, handle) in lost {
-            if let Some(link) = link {
-                self.links[link.index()].count_cut();
-                self.watch(now, link, Point::Dropped(LinkDrop::Down), handle);
-            }
-            self.packets.remove(handle);
-        }
+        network.packets.remove(current.outbound.handle);
     }
 }

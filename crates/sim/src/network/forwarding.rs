@@ -1,0 +1,335 @@
+//! Forwarding: packets are made, take the next link of their way, lose a hop, are cut, dropped or delivered.
+//!
+//! What a node does beyond that is the affair of its hooks ([`super::hook`]), what happens on a link that of its medium
+//! ([`super::medium`]). A packet over cables through nodes without hooks meets neither.
+
+use anabranch_core::segment::Segment;
+use anabranch_core::time::Instant;
+use anabranch_wire::ip::UdpDatagram;
+
+use super::graph::Forwarding;
+use super::{Fragmentation, Network, NodeMetrics};
+use crate::event::HookId;
+use crate::fragment::{self, Reassembly};
+use crate::packet::{Ends, LinkId, NodeId, Packet, PacketHandle, Payload, Whole};
+use crate::trace::{NodeDrop, Point};
+
+/// The hooks of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct HookSet(u8);
+
+impl HookSet {
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline]
+    pub(super) fn contains(self, hook: HookId) -> bool {
+        self.0 & 1 << hook.0 != 0
+    }
+
+    pub(super) fn insert(&mut self, hook: HookId) {
+        self.0 |= 1 << hook.0;
+    }
+}
+
+/// What forwarding keeps for a node.
+#[derive(Debug, Default)]
+pub(super) struct Relay {
+    identification: u32,
+    pub(super) hooks: HookSet,
+    /// What arrives here leaves the simulation.
+    pub(super) outside: bool,
+    pub(super) metrics: NodeMetrics,
+    pub(super) reassembly: Reassembly,
+}
+
+/// What a packet has been through at a node, for a router that may have to find it another way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Past {
+    /// The neighbour that it came from; `None` at its source.
+    pub(super) previous: Option<NodeId>,
+    /// How often it was given another route at this node.
+    pub(super) rerouted: u8,
+}
+
+/// Where a packet goes from a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// Over this link.
+    Link(LinkId),
+    /// There is no way.
+    Nowhere,
+    /// A hook has the packet now.
+    Taken,
+}
+
+impl From<Option<LinkId>> for Way {
+    #[inline]
+    fn from(link: Option<LinkId>) -> Self {
+        link.map_or(Self::Nowhere, Self::Link)
+    }
+}
+
+/// A message that is not TCP has come to a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) at: NodeId,
+    /// The neighbour that it came from.
+    pub(super) from: NodeId,
+    /// The node that made it, and its destination.
+    pub(super) src: NodeId,
+    pub(super) dst: NodeId,
+    pub(super) hop_limit: u8,
+}
+
+/// A segment that has reached its destination.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Where it is.
+    pub node: NodeId,
+    /// Where it comes from.
+    pub src: NodeId,
+    /// The path that it took; 0 if none of a number.
+    pub path: u8,
+    /// The segment.
+    pub segment: Segment,
+}
+
+impl Network {
+    /// A node sends a segment.
+    pub fn send(&mut self, now: Instant, ends: Ends, segment: Segment) {
+        let octets = segment.wire_len();
+        self.send_own(now, ends, octets, Payload::Tcp(segment));
+    }
+
+    /// A node sends a datagram.
+    pub fn send_datagram(&mut self, now: Instant, ends: Ends, datagram: UdpDatagram) {
+        let octets = datagram.wire_len();
+        self.send_own(now, ends, octets, Payload::Udp(datagram));
+    }
+
+    #[inline]
+    fn send_own(&mut self, now: Instant, ends: Ends, octets: usize, payload: Payload) {
+        if !self.graph.is_up(ends.src) {
+            return;
+        }
+        self.relays[ends.src.index()].metrics.sent += 1;
+        let handle = self.make_packet(ends.src, ends, self.config.hop_limit, octets, payload);
+        self.send_on(now, ends.src, Past::default(), handle);
+    }
+
+    /// A packet with `octets` behind the IP header, that `maker` makes for itself or for others.
+    #[inline]
+    pub(super) fn make_packet(
+        &mut self,
+        maker: NodeId,
+        Ends { src, dst, path }: Ends,
+        hop_limit: u8,
+        octets: usize,
+        payload: Payload,
+    ) -> PacketHandle {
+        let traffic_class = match &payload {
+            Payload::Tcp(segment) => segment.ecn.within(0),
+            Payload::Udp(_) | Payload::Opaque(_) | Payload::Fragment(_) => 0,
+        };
+        let relay = &mut self.relays[maker.index()];
+        relay.identification = relay.identification.wrapping_add(1);
+        let packet = Packet {
+            id: self.next_packet,
+            src,
+            dst,
+            wire_len: self.config.ip.header_len() + octets as u32,
+            identification: relay.identification,
+            hop_limit,
+            traffic_class,
+            path,
+            payload,
+        };
+        self.next_packet += 1;
+        self.packets.insert(packet)
+    }
+
+    /// A packet is at the far end of a link. A segment comes out if it was for the node there and is whole.
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        mut handle: PacketHandle,
+    ) -> Option<Delivery> {
+        self.watch(now, link, Point::Received, handle);
+        let this = self.graph.link(link);
+        let (from, at) = (this.from(), this.to());
+        let node = self.graph.nodes[at.index()];
+        let relay = &mut self.relays[at.index()];
+        if !node.up {
+            self.drop_at(now, at, NodeDrop::Down, handle);
+            return None;
+        }
+        if handle.dst == at || handle.dst == NodeId::ALL_RPL_NODES {
+            if !relay.hooks.is_empty() {
+                self.tell_of_arrival(now, link, handle);
+            }
+            return self.receive(now, at, from, handle);
+        }
+        if handle.hop_limit <= 1 {
+            self.drop_at(now, at, NodeDrop::HopLimit, handle);
+            return None;
+        }
+        handle.hop_limit -= 1;
+        if node.forwarding == Forwarding::Off {
+            self.drop_at(now, at, NodeDrop::NoRoute, handle);
+            return None;
+        }
+        if !relay.hooks.is_empty() && self.take_from_passage(now, at, handle) {
+            return None;
+        }
+        self.pass_on(now, at, Past { previous: Some(from), rerouted: 0 }, handle);
+        None
+    }
+
+    #[inline]
+    fn receive(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) -> Option<Delivery> {
+        let relay = &mut self.relays[at.index()];
+        if relay.outside {
+            self.depart(now, at, handle);
+            return None;
+        }
+        let (src, path, segment) = match self.packets.remove_segment(handle) {
+            Some(whole) => whole,
+            None => {
+                let Packet { src, dst, identification, hop_limit, path, payload, .. } =
+                    self.packets.remove(handle);
+                let whole = match payload {
+                    Payload::Fragment(piece) => {
+                        let of = (identification, handle.ecn);
+                        let (ecn, whole) = relay.reassembly.handle_fragment(now, src, of, piece)?;
+                        whole.marked(ecn)
+                    }
+                    Payload::Tcp(segment) => Whole::Tcp(segment),
+                    Payload::Udp(datagram) => Whole::Udp(datagram),
+                    Payload::Opaque(opaque) => Whole::Opaque(opaque),
+                };
+                match whole {
+                    Whole::Tcp(segment) => (src, path, segment),
+                    other => {
+                        self.hear(now, Heard { at, from, src, dst, hop_limit }, other);
+                        return None;
+                    }
+                }
+            }
+        };
+        relay.metrics.received += 1;
+        Some(Delivery { node: at, src, path, segment })
+    }
+
+    /// A message that is not TCP is for a hook of its node or for an application.
+    pub(super) fn hear(&mut self, now: Instant, heard: Heard, message: Whole) {
+        let Heard { at, src, .. } = heard;
+        if self.take_message(now, heard, &message) {
+            return;
+        }
+        match message {
+            Whole::Udp(datagram) => self.keep_datagram(at, src, datagram),
+            Whole::Opaque(opaque) => match self.parse_datagram(at, src, &opaque) {
+                Some(datagram) => self.keep_datagram(at, src, datagram),
+                None => self.count_not_spoken(at),
+            },
+            Whole::Tcp(_) => unreachable!("segments are delivered to hosts"),
+        }
+    }
+
+    /// A packet that a node has sent to everybody in reach has come to one of them.
+    pub(super) fn receive_from_all(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) {
+        let Packet { src, dst, hop_limit, payload, .. } = self.packets.remove(handle);
+        let heard = Heard { at, from, src, dst, hop_limit };
+        match payload {
+            _ if !self.is_up(at) => {}
+            Payload::Udp(datagram) => self.hear(now, heard, Whole::Udp(datagram)),
+            // Nobody is to answer what is not spoken to all.
+            Payload::Opaque(opaque) => {
+                self.take_message(now, heard, &Whole::Opaque(opaque));
+            }
+            Payload::Tcp(_) | Payload::Fragment(_) => {}
+        }
+    }
+
+    /// A node passes a packet on that is not for it.
+    #[inline]
+    pub(super) fn pass_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
+        self.relays[at.index()].metrics.forwarded += 1;
+        self.send_on(now, at, past, handle);
+    }
+
+    /// Puts a packet on the next link of its way.
+    #[inline]
+    pub(super) fn send_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
+        match self.next_link(now, at, past, handle) {
+            Way::Link(link) => self.send_over(now, link, past, handle),
+            Way::Nowhere => self.drop_at(now, at, NodeDrop::NoRoute, handle),
+            Way::Taken => {}
+        }
+    }
+
+    /// The link that a packet takes from a node.
+    #[inline]
+    pub(super) fn next_link(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) -> Way {
+        if !self.relays[at.index()].hooks.is_empty()
+            && let Some(way) = self.route_by_hook(now, at, past, handle)
+        {
+            return way;
+        }
+        self.graph.next(at, handle.dst, || self.packets.peek(handle).path).into()
+    }
+
+    /// Puts a packet on a link, whole or in pieces.
+    #[inline]
+    pub(super) fn send_over(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
+        if handle.wire_len <= self.graph.link(link).mtu() {
+            self.transmit(now, link, past, handle);
+        } else {
+            self.send_in_pieces(now, link, handle);
+        }
+    }
+
+    #[cold]
+    fn send_in_pieces(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        let (at, mtu) = (self.graph.link(link).from(), self.graph.link(link).mtu());
+        let number = || {
+            self.next_packet += 1;
+            self.next_packet - 1
+        };
+        let pieces = match self.config.fragmentation {
+            Fragmentation::Allowed => fragment::split(self.packets.peek(handle), mtu, self.config.ip, number),
+            Fragmentation::Forbidden => None,
+        };
+        let Some(pieces) = pieces else {
+            self.graph.link_mut(link).count_too_big();
+            self.drop_at(now, at, NodeDrop::TooBig, handle);
+            return;
+        };
+        self.packets.remove(handle);
+        self.relays[at.index()].metrics.fragmented += 1;
+        for piece in pieces {
+            let handle = self.packets.insert(piece);
+            self.transmit(now, link, Past::default(), handle);
+        }
+    }
+
+    #[cold]
+    pub(super) fn drop_at(&mut self, now: Instant, node: NodeId, reason: NodeDrop, handle: PacketHandle) {
+        let packet = self.packets.remove(handle);
+        let metrics = &mut self.relays[node.index()].metrics;
+        match reason {
+            NodeDrop::NoRoute => metrics.no_route += 1,
+            NodeDrop::HopLimit => metrics.hop_limit += 1,
+            NodeDrop::TooBig => metrics.too_big += 1,
+            NodeDrop::Down => metrics.down += 1,
+            NodeDrop::Held => metrics.held += 1,
+            NodeDrop::WaitedInVain => metrics.waited_in_vain += 1,
+        }
+        self.observers.iter_mut().for_each(|o| o.on_node_drop(now, node, reason, &packet));
+    }
+}

@@ -1,0 +1,494 @@
+//! AODV at work: a router ([`anabranch_core::aodv`]) on each node that has one, its messages, and the packets that wait
+//! for a route.
+//!
+//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: so many, for so long, and the oldest
+//! makes room.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_core::aodv::{self, PORT, Passage, Route, RouteState, Router, To, Transmit, Undelivered};
+use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::ip::UdpDatagram;
+
+use super::{Hook, Sites};
+use crate::address::{address_of, node_at};
+use crate::event::{Event, HookId};
+use crate::network::Network;
+use crate::network::forwarding::{Heard, Past, Way};
+use crate::network::graph::Graph;
+use crate::network::medium::{GivenBack, Outbound};
+use crate::numbered::Numbered;
+use crate::packet::{Ends, IpVersion, LinkId, NodeId, PacketHandle, Payload, Whole};
+use crate::random::Stream;
+use crate::trace::NodeDrop;
+
+/// How a node takes part in AODV.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AodvConfig {
+    /// The router.
+    pub router: aodv::Config,
+    /// Packets that wait for a route at a node, over all destinations: 64, ns-2's AODV_RTQ_MAX_LEN. One more, and the
+    /// oldest is dropped.
+    pub buffer: usize,
+    /// How long they wait at most: 30 s, ns-2's AODV_RTQ_TIMEOUT.
+    pub buffer_time: Duration,
+}
+
+impl From<aodv::Config> for AodvConfig {
+    fn from(router: aodv::Config) -> Self {
+        Self { router, buffer: 64, buffer_time: Duration::from_secs(30) }
+    }
+}
+
+impl Default for AodvConfig {
+    fn default() -> Self {
+        aodv::Config::default().into()
+    }
+}
+
+/// Why a node cannot speak AODV.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AodvError {
+    /// The network speaks IPv6.
+    #[error("AODV is for IPv4 (RFC 3561)")]
+    NotIpv4,
+    /// The node is not on an 802.11 channel.
+    #[error("AODV needs an 802.11 radio on the node")]
+    NotOnAir,
+}
+
+/// What has become of packets that wait for a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AodvMetrics {
+    /// Packets that had to wait, once for each time.
+    pub waited: u64,
+    /// Packets dropped since others came, or since they had waited too long.
+    pub waited_in_vain: u64,
+    /// Packets dropped since no route was found.
+    pub not_found: u64,
+}
+
+/// What a node has learned of a destination.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteChange {
+    /// There is a route that packets have waited for.
+    Found,
+    /// There is none, as far as AODV could look.
+    Failed,
+    /// The route has broken, here or further on.
+    Broken,
+}
+
+/// The same, and where and whereto.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RouteNews {
+    pub(crate) node: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) change: RouteChange,
+}
+
+/// All routers of a network.
+#[derive(Debug, Default)]
+pub(in crate::network) struct Aodv {
+    sites: Sites<Site>,
+    news: VecDeque<RouteNews>,
+    /// Messages that wait for a moment, so that neighbours do not all speak at once.
+    delayed: Numbered<(NodeId, PacketHandle)>,
+}
+
+/// A router in operation.
+#[derive(Debug)]
+struct Site {
+    router: Router,
+    config: AodvConfig,
+    random: Stream,
+    /// For the next message.
+    word: u32,
+    armed: Option<Instant>,
+    /// Packets that wait for a route, the oldest first.
+    waiting: VecDeque<Waiting>,
+    metrics: AodvMetrics,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    handle: PacketHandle,
+    past: Past,
+    since: Instant,
+}
+
+impl Site {
+    fn draw(&mut self) {
+        self.word = (self.random.bits() >> 32) as u32;
+    }
+
+    /// When there may be something to do.
+    fn due(&self) -> Option<Instant> {
+        let oldest = self.waiting.front().map(|w| w.since + self.config.buffer_time);
+        [self.router.next_timeout(), oldest].into_iter().flatten().min()
+    }
+}
+
+/// Routers know addresses; [`Network::set_aodv`] sees to it that all are of IPv4.
+fn address(node: NodeId) -> Ipv4Addr {
+    match address_of(IpVersion::V4, node) {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    }
+}
+
+impl Network {
+    /// Gives a node a router.
+    pub(crate) fn set_aodv(
+        &mut self,
+        node: NodeId,
+        config: AodvConfig,
+        random: Stream,
+    ) -> Result<(), AodvError> {
+        if self.config.ip != IpVersion::V4 {
+            return Err(AodvError::NotIpv4);
+        }
+        if self.wifi_station(node).is_none() {
+            return Err(AodvError::NotOnAir);
+        }
+        let router = Router::new(config.router, address(node), Instant::ZERO);
+        let (waiting, metrics) = (VecDeque::new(), AodvMetrics::default());
+        let mut site = Site { router, config, random, word: 0, armed: None, waiting, metrics };
+        site.draw();
+        self.hooks.aodv.sites.insert(node, site);
+        self.add_hook(node, Aodv::ID);
+        Ok(())
+    }
+
+    /// A node's AODV router, for its figures.
+    pub fn aodv(&self, node: NodeId) -> Option<&Router> {
+        self.hooks.aodv.sites.get(node).map(|site| &site.router)
+    }
+
+    /// What has become of packets that waited for a route at a node.
+    pub fn aodv_metrics(&self, node: NodeId) -> Option<&AodvMetrics> {
+        self.hooks.aodv.sites.get(node).map(|site| &site.metrics)
+    }
+
+    /// Packets that wait for a route at a node.
+    pub fn aodv_waiting(&self, node: NodeId) -> usize {
+        self.hooks.aodv.sites.get(node).map_or(0, |site| site.waiting.len())
+    }
+
+    /// What a node has learned of a destination, in order.
+    #[inline]
+    pub(crate) fn take_route_news(&mut self) -> Option<RouteNews> {
+        self.hooks.aodv.news.pop_front()
+    }
+
+    /// Applications have something to learn.
+    #[inline]
+    pub(crate) fn has_news_for_applications(&self) -> bool {
+        !self.datagrams.is_empty() || !self.hooks.aodv.news.is_empty()
+    }
+}
+
+impl Hook for Aodv {
+    const ID: HookId = HookId(2);
+    const TAKES_BACK: bool = true;
+
+    /// Hellos begin, if they are wanted.
+    fn start(network: &mut Network, now: Instant) {
+        let nodes: Vec<NodeId> = network.hooks.aodv.sites.nodes().collect();
+        nodes.into_iter().for_each(|node| Self::attend(network, now, node));
+    }
+
+    /// A node that dies takes with it what waits there; one that starts again has forgotten everything.
+    fn on_node(network: &mut Network, now: Instant, at: NodeId, up: bool) {
+        if up {
+            if let Some(site) = Self::site(network, at) {
+                site.router.reset(now);
+            }
+            return Self::attend(network, now, at);
+        }
+        while let Some(waiting) = Self::site(network, at).and_then(|site| site.waiting.pop_front()) {
+            network.drop_at(now, at, NodeDrop::Down, waiting.handle);
+        }
+    }
+
+    fn on_arrival(network: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
+        let (from, at) = (network.graph.link(link).from(), network.graph.link(link).to());
+        let source = network.packets.peek(handle).src;
+        let passage = Passage {
+            source: address(source),
+            destination: address(at),
+            previous: Some(address(from)),
+            next: None,
+        };
+        if let Some(site) = Self::site(network, at) {
+            site.router.note_use(now, passage);
+        }
+    }
+
+    /// A packet goes where the router says, or waits.
+    fn on_route(
+        network: &mut Network,
+        now: Instant,
+        at: NodeId,
+        past: Past,
+        handle: PacketHandle,
+    ) -> Option<Way> {
+        Self::route(network, now, at, handle, past);
+        Self::attend(network, now, at);
+        Some(Way::Taken)
+    }
+
+    fn on_message(network: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
+        let Whole::Udp(datagram) = message else { return false };
+        let Some(site) = Self::site(network, heard.at).filter(|_| datagram.dst_port == PORT) else {
+            return false;
+        };
+        site.router.handle_message(now, address(heard.from), heard.hop_limit, &datagram.payload);
+        Self::attend(network, now, heard.at);
+        true
+    }
+
+    /// What waited for the neighbour too is routed again, or dropped.
+    fn on_undelivered(network: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
+        let (at, neighbour) = (network.graph.link(link).from(), network.graph.link(link).to());
+        let GivenBack { failed, waiting, reroutes } = back;
+        let packet = network.packets.peek(failed.handle);
+        let message = match &packet.payload {
+            Payload::Udp(datagram) if datagram.dst_port == PORT => datagram.payload.first().copied(),
+            Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
+        };
+        let undelivered = Undelivered { source: address(packet.src), destination: address(packet.dst) };
+        let Some(site) = Self::site(network, at) else { return 0 };
+        match message {
+            None => site.router.handle_link_break(now, address(neighbour), Some(undelivered)),
+            Some(REPLY) => site.router.handle_reply_lost(now, address(neighbour)),
+            Some(_) => site.router.handle_link_break(now, address(neighbour), None),
+        }
+        let mut rerouted = 0;
+        if message.is_some() {
+            network.packets.remove(failed.handle);
+        } else {
+            rerouted += u64::from(Self::route_again(network, now, at, failed, reroutes));
+        }
+        for outbound in waiting {
+            rerouted += u64::from(Self::route_again(network, now, at, outbound, reroutes));
+        }
+        Self::attend(network, now, at);
+        rerouted
+    }
+
+    /// A router's time-out may be due, or a message that was delayed goes out.
+    fn handle_event(network: &mut Network, now: Instant, at: u32, what: u32) {
+        if what == DELAYED {
+            let (at, handle) = network.hooks.aodv.delayed.remove(at);
+            if network.is_up(at) {
+                network.broadcast(now, at, handle);
+            } else {
+                network.packets.remove(handle);
+            }
+            return;
+        }
+        let at = NodeId(at);
+        let up = network.is_up(at);
+        let Some(site) = Self::site(network, at).filter(|site| site.armed == Some(now)) else { return };
+        site.armed = None;
+        if up {
+            site.router.handle_timeout(now);
+            Self::drop_overdue(network, now, at);
+            Self::attend(network, now, at);
+        }
+    }
+}
+
+/// The link over the air to a neighbour, if it hears the node.
+fn link_to(graph: &Graph, at: NodeId, to: NodeId) -> Option<LinkId> {
+    graph.links_between(at, to).find(|link| graph.link(*link).is_wireless())
+}
+
+impl Aodv {
+    fn site(network: &mut Network, at: NodeId) -> Option<&mut Site> {
+        network.hooks.aodv.sites.get_mut(at)
+    }
+
+    fn route(network: &mut Network, now: Instant, at: NodeId, handle: PacketHandle, past: Past) {
+        let source = network.packets.peek(handle).src;
+        let Some(site) = Self::site(network, at) else { return };
+        let (destination, previous) = (address(handle.dst), past.previous.map(address));
+        let route = match previous {
+            None => site.router.route(now, destination),
+            Some(previous) => site.router.forward(now, destination, previous),
+        };
+        match route {
+            Route::Via(next) => {
+                let passage = Passage { source: address(source), destination, previous, next: Some(next) };
+                site.router.note_use(now, passage);
+                let link = node_at(next.into()).and_then(|next| link_to(&network.graph, at, next));
+                match link {
+                    Some(link) => network.send_over(now, link, past, handle),
+                    // The other end is heard, and does not hear this one.
+                    None => network.drop_at(now, at, NodeDrop::NoRoute, handle),
+                }
+            }
+            Route::Discovering => {
+                Self::wait_for_route(network, now, at, Waiting { handle, past, since: now })
+            }
+            Route::Unreachable => network.drop_at(now, at, NodeDrop::NoRoute, handle),
+        }
+    }
+
+    fn wait_for_route(network: &mut Network, now: Instant, at: NodeId, waiting: Waiting) {
+        Self::drop_overdue(network, now, at);
+        let Some(site) = Self::site(network, at) else { return };
+        site.metrics.waited += 1;
+        site.waiting.push_back(waiting);
+        while let Some(site) = Self::site(network, at).filter(|site| site.waiting.len() > site.config.buffer)
+        {
+            let oldest = site.waiting.pop_front();
+            Self::drop_waiting(network, now, at, oldest);
+        }
+    }
+
+    /// What has waited for too long goes.
+    fn drop_overdue(network: &mut Network, now: Instant, at: NodeId) {
+        while let Some(site) = Self::site(network, at) {
+            let patience = site.config.buffer_time;
+            let Some(overdue) = site.waiting.pop_front_if(|w| w.since + patience <= now) else { return };
+            Self::drop_waiting(network, now, at, Some(overdue));
+        }
+    }
+
+    fn drop_waiting(network: &mut Network, now: Instant, at: NodeId, waiting: Option<Waiting>) {
+        let Some(waiting) = waiting else { return };
+        if let Some(site) = Self::site(network, at) {
+            site.metrics.waited_in_vain += 1;
+        }
+        network.drop_at(now, at, NodeDrop::WaitedInVain, waiting.handle);
+    }
+
+    /// Another way for a packet, if there may be one; false if it is dropped.
+    fn route_again(
+        network: &mut Network,
+        now: Instant,
+        at: NodeId,
+        Outbound { handle, past, .. }: Outbound,
+        reroutes: u8,
+    ) -> bool {
+        let Some(site) = Self::site(network, at) else { return false };
+        let known = site.router.entry(address(handle.dst));
+        // Others have been told of the break: to ask for the sake of their packets would tell them again.
+        let hope = past.previous.is_none()
+            || known.is_some_and(|entry| entry.is_valid() || entry.state == RouteState::Repairing);
+        if past.rerouted >= reroutes || !hope {
+            network.drop_at(now, at, NodeDrop::NoRoute, handle);
+            return false;
+        }
+        Self::route(network, now, at, handle, Past { rerouted: past.rerouted + 1, ..past });
+        true
+    }
+
+    /// What a router wants to say is said, what it has learned is acted upon, its timer set.
+    fn attend(network: &mut Network, now: Instant, at: NodeId) {
+        loop {
+            while let Some(site) = Self::site(network, at) {
+                let Some(transmit) = site.router.poll_transmit(site.word) else { break };
+                site.draw();
+                Self::say(network, now, at, transmit);
+            }
+            match Self::site(network, at).and_then(|site| site.router.poll_event()) {
+                Some(event) => Self::learn(network, now, at, event),
+                None => break,
+            }
+        }
+        let Some(site) = Self::site(network, at) else { return };
+        let due = site.due().map(|due| due.max(now));
+        if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
+            site.armed = Some(due);
+            network.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: TIMER });
+        }
+    }
+
+    fn learn(network: &mut Network, now: Instant, at: NodeId, event: aodv::Event) {
+        match event {
+            aodv::Event::Found { destination } => {
+                Self::tell_of_route(network, at, destination, RouteChange::Found);
+                for Waiting { handle, past, .. } in Self::waiting_for(network, at, destination) {
+                    Self::route(network, now, at, handle, past);
+                }
+            }
+            aodv::Event::Failed { destination } => {
+                Self::tell_of_route(network, at, destination, RouteChange::Failed);
+                for Waiting { handle, .. } in Self::waiting_for(network, at, destination) {
+                    if let Some(site) = Self::site(network, at) {
+                        site.metrics.not_found += 1;
+                    }
+                    network.drop_at(now, at, NodeDrop::NoRoute, handle);
+                }
+            }
+            aodv::Event::Broken { destinations } => {
+                for destination in destinations {
+                    Self::tell_of_route(network, at, destination, RouteChange::Broken);
+                }
+            }
+        }
+    }
+
+    fn tell_of_route(network: &mut Network, at: NodeId, destination: Ipv4Addr, change: RouteChange) {
+        let exist = network.graph.node_count();
+        if let Some(to) = node_at(destination.into()).filter(|to| to.index() < exist) {
+            network.hooks.aodv.news.push_back(RouteNews { node: at, to, change });
+        }
+    }
+
+    /// Takes out the packets that wait for a route there, in order.
+    fn waiting_for(network: &mut Network, at: NodeId, destination: Ipv4Addr) -> Vec<Waiting> {
+        let mut found = Vec::new();
+        let Some(site) = Self::site(network, at) else { return found };
+        site.waiting.retain(|waiting| {
+            let stays = address(waiting.handle.dst) != destination;
+            if !stays {
+                found.push(*waiting);
+            }
+            stays
+        });
+        found
+    }
+
+    fn say(network: &mut Network, now: Instant, at: NodeId, message: Transmit) {
+        let Transmit { to, ttl, delay, payload } = message;
+        let datagram = UdpDatagram { src_port: PORT, dst_port: PORT, payload };
+        let octets = datagram.wire_len();
+        let dst = match to {
+            To::Broadcast => NodeId::BROADCAST,
+            To::Neighbour(address) => match node_at(address.into()) {
+                Some(node) => node,
+                None => return,
+            },
+        };
+        let handle = network.make_packet(at, Ends::new(at, dst), ttl, octets, Payload::Udp(datagram));
+        if dst == NodeId::BROADCAST {
+            if delay.is_zero() {
+                network.broadcast(now, at, handle);
+            } else {
+                let at = network.hooks.aodv.delayed.insert((at, handle));
+                network.events.push(now + delay, Event::Hook { hook: Self::ID, at, what: DELAYED });
+            }
+            return;
+        }
+        match link_to(&network.graph, at, dst) {
+            Some(link) => network.transmit(now, link, Past::default(), handle),
+            None => {
+                network.packets.remove(handle);
+            }
+        }
+    }
+}
+
+/// The first octet of an RREP (RFC 3561 section 5.2).
+const REPLY: u8 = 2;
+
+/// A router's time-out may be due.
+const TIMER: u32 = 0;
+/// A message has waited long enough; the other number is its own.
+const DELAYED: u32 = 1;

@@ -1,0 +1,351 @@
+//! The path builder at work: a router ([`anabranch_core::paths`]) on each node that has one, its messages, and the way
+//! of a packet that bears a path's number.
+//!
+//! Messages are ICMPv6 over whatever leads to a neighbour. Traffic between the root and a node follows the node's paths;
+//! between two others it goes up until a node knows the way down.
+
+mod facts;
+
+use std::collections::VecDeque;
+
+use anabranch_core::paths::{Config, NodeType, Output, OwnPath, Router, ShortAddress};
+use anabranch_core::time::Instant;
+use anabranch_wire::ip::Protocol;
+use bytes::Bytes;
+
+use super::{Hook, Sites};
+use crate::control;
+use crate::event::{Event, HookId};
+use crate::frames::short_address;
+use crate::network::Network;
+use crate::network::forwarding::{Heard, Past, Relay, Way};
+use crate::network::graph::Graph;
+use crate::network::medium::LinkNews;
+use crate::packet::{Ends, LinkId, NodeId, Opaque, Packet, PacketHandle, Payload, Whole};
+use crate::random::Stream;
+
+/// All routers of a network.
+#[derive(Debug, Default)]
+pub(in crate::network) struct Paths {
+    /// The data centre.
+    root: Option<NodeId>,
+    sites: Sites<Site>,
+    /// Nodes whose paths have changed, for their applications.
+    news: VecDeque<NodeId>,
+    /// Messages that could not be read.
+    unread: u64,
+}
+
+/// A router in operation.
+#[derive(Debug)]
+struct Site {
+    router: Router,
+    random: Stream,
+    armed: Option<Instant>,
+    /// The paths that applications know of.
+    known: Vec<u8>,
+}
+
+impl Site {
+    fn word(&mut self) -> u32 {
+        (self.random.bits() >> 32) as u32
+    }
+}
+
+/// The node of a short address.
+fn node_of(address: ShortAddress) -> NodeId {
+    NodeId(u32::from(address).wrapping_sub(1))
+}
+
+impl Network {
+    /// Gives a node a router; the first that is a root is the data centre. At most 65,533 nodes have a short address.
+    pub(crate) fn set_router(
+        &mut self,
+        node: NodeId,
+        config: Config,
+        kind: Option<NodeType>,
+        random: Stream,
+    ) {
+        let address = short_address(node);
+        let router = match kind {
+            Some(kind) => Router::node(config, address, kind),
+            None => Router::root(config, address),
+        };
+        let paths = &mut self.hooks.paths;
+        if kind.is_none() || paths.root.is_none() {
+            paths.root = Some(node);
+        }
+        paths.sites.insert(node, Site { router, random, armed: None, known: Vec::new() });
+        self.add_hook(node, Paths::ID);
+    }
+
+    /// A node's own paths to the root, best first.
+    pub fn own_paths(&self, node: NodeId) -> &[OwnPath] {
+        self.router(node).map_or(&[], Router::paths)
+    }
+
+    /// A node's router, for its figures.
+    pub fn router(&self, node: NodeId) -> Option<&Router> {
+        self.hooks.paths.sites.get(node).map(|site| &site.router)
+    }
+
+    /// The root of the paths, if they are built.
+    pub fn root(&self) -> Option<NodeId> {
+        self.hooks.paths.root
+    }
+
+    /// A node whose paths have changed, once for each change.
+    pub(crate) fn take_path_news(&mut self) -> Option<NodeId> {
+        self.hooks.paths.news.pop_front()
+    }
+
+    /// A node has a router, so its packets do not follow the static routes.
+    pub(crate) fn has_router(&self, at: NodeId) -> bool {
+        self.has_hook(at, Paths::ID)
+    }
+}
+
+impl Hook for Paths {
+    const ID: HookId = HookId(1);
+
+    /// Routers learn which of their links are cables, and start.
+    fn start(network: &mut Network, now: Instant) {
+        let Network { graph, relays, hooks, .. } = network;
+        let nodes: Vec<NodeId> = hooks.paths.sites.nodes().collect();
+        for &node in &nodes {
+            let Some(site) = hooks.paths.sites.get_mut(node) else { continue };
+            for (to, link) in neighbours(graph, relays, node) {
+                if !graph.link(link).is_wireless() {
+                    site.router.set_reliable(short_address(to));
+                }
+            }
+        }
+        for node in nodes {
+            Self::with_router(network, now, node, |router, random| router.start(now, random));
+        }
+    }
+
+    /// A node that starts again has forgotten everything.
+    fn on_node(network: &mut Network, now: Instant, at: NodeId, up: bool) {
+        if up {
+            Self::with_router(network, now, at, |router, random| router.reset(now, random));
+        }
+    }
+
+    /// The root learns where the path of a packet leads.
+    fn on_arrival(network: &mut Network, _: Instant, link: LinkId, handle: PacketHandle) {
+        let (from, at) = (network.graph.link(link).from(), network.graph.link(link).to());
+        let &Packet { src, path, .. } = network.packets.peek(handle);
+        if path != 0 && network.root() == Some(at) {
+            Self::note_passage(network, at, short_address(src), path, (from, None));
+        }
+    }
+
+    fn on_route(
+        network: &mut Network,
+        now: Instant,
+        at: NodeId,
+        past: Past,
+        handle: PacketHandle,
+    ) -> Option<Way> {
+        Some(Self::next_on_path(network, now, at, past.previous, handle).into())
+    }
+
+    fn on_message(network: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
+        let Whole::Opaque(Opaque { protocol: Protocol::ICMPV6, octets }) = message else { return false };
+        Self::handle_control(network, now, heard.at, (heard.from, heard.dst), octets);
+        true
+    }
+
+    fn on_link(network: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
+        let (at, neighbour) = (network.graph.link(link).from(), network.graph.link(link).to());
+        let neighbour = short_address(neighbour);
+        match news {
+            LinkNews::Transmissions { attempts, acknowledged } => {
+                let Some(site) = Self::site(network, at) else { return };
+                if site.router.note_transmissions(now, neighbour, attempts, acknowledged) {
+                    Self::with_router(network, now, at, |router, random| {
+                        router.handle_link_change(now, random);
+                    });
+                }
+            }
+            LinkNews::NeighbourLost => {
+                Self::with_router(network, now, at, |router, random| {
+                    router.handle_neighbour_lost(now, neighbour, random);
+                });
+            }
+            LinkNews::Outcome { .. } => {}
+        }
+    }
+
+    /// A router's time-out may be due.
+    fn handle_event(network: &mut Network, now: Instant, at: u32, _: u32) {
+        let at = NodeId(at);
+        let Some(site) = Self::site(network, at).filter(|site| site.armed == Some(now)) else { return };
+        site.armed = None;
+        network.look_at_links(now, at);
+        Self::with_router(network, now, at, |router, random| router.handle_timeout(now, random));
+    }
+}
+
+/// The routers next to a node, each with the first link to it.
+fn neighbours(graph: &Graph, relays: &[Relay], at: NodeId) -> impl Iterator<Item = (NodeId, LinkId)> {
+    graph.neighbours(at).filter(|(to, _)| relays[to.index()].hooks.contains(Paths::ID))
+}
+
+/// The first link to a neighbour that is a router.
+fn link_to(graph: &Graph, relays: &[Relay], at: NodeId, to: NodeId) -> Option<LinkId> {
+    let is_router = relays.get(to.index())?.hooks.contains(Paths::ID);
+    graph.find_link(at, to).filter(|_| is_router)
+}
+
+impl Paths {
+    fn site(network: &mut Network, at: NodeId) -> Option<&mut Site> {
+        network.hooks.paths.sites.get_mut(at)
+    }
+
+    /// A message has come from a neighbour.
+    fn handle_control(
+        network: &mut Network,
+        now: Instant,
+        at: NodeId,
+        (from, to): (NodeId, NodeId),
+        octets: &Bytes,
+    ) {
+        let Some(message) = control::read(from, to, octets) else {
+            network.hooks.paths.unread += 1;
+            return;
+        };
+        let from = short_address(from);
+        let to_all = to == NodeId::ALL_RPL_NODES;
+        Self::with_router(network, now, at, |router, random| match &message {
+            control::Message::Dis => router.handle_dis(now, from, to_all, random),
+            control::Message::Dio(dio) => router.handle_dio(now, from, dio, to_all, random),
+            control::Message::Dao(dao) => router.handle_dao(now, from, dao),
+            control::Message::DaoAck(ack) => router.handle_dao_ack(ack),
+        });
+    }
+
+    /// Something happens to a router: what it wants to say is sent, its timer set, its applications told.
+    fn with_router(network: &mut Network, now: Instant, at: NodeId, happens: impl FnOnce(&mut Router, u32)) {
+        if !network.is_up(at) {
+            return;
+        }
+        let Some(site) = Self::site(network, at) else { return };
+        let random = site.word();
+        happens(&mut site.router, random);
+        while let Some(output) = Self::site(network, at).and_then(|site| site.router.poll_output()) {
+            Self::say(network, now, at, &output);
+        }
+        let Some(site) = Self::site(network, at) else { return };
+        let known: Vec<u8> = site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id).collect();
+        let changed = known != site.known;
+        site.known = known;
+        let due = site.router.next_timeout().map(|due| due.max(now));
+        if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
+            site.armed = Some(due);
+            network.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: 0 });
+        }
+        if changed {
+            network.hooks.paths.news.push_back(at);
+        }
+    }
+
+    /// A message leaves: to one neighbour, or on every cable and once on the air.
+    fn say(network: &mut Network, now: Instant, at: NodeId, output: &Output) {
+        let to = match output {
+            Output::Dio(_) | Output::Dis { to: None } => NodeId::ALL_RPL_NODES,
+            Output::DioTo { to, .. }
+            | Output::Dis { to: Some(to) }
+            | Output::Dao { to, .. }
+            | Output::DaoAck { to, .. } => node_of(*to),
+        };
+        let root = network.root().unwrap_or(at);
+        let octets = control::write(at, to, root, output);
+        let payload = Payload::Opaque(Opaque { protocol: Protocol::ICMPV6, octets });
+        if to != NodeId::ALL_RPL_NODES {
+            let Some(link) = link_to(&network.graph, &network.relays, at, to) else { return };
+            let handle = Self::make_control(network, at, to, payload);
+            return network.transmit(now, link, Past::default(), handle);
+        }
+        let links = neighbours(&network.graph, &network.relays, at).map(|(_, link)| link);
+        let cables: Vec<LinkId> = links.filter(|link| !network.graph.link(*link).is_wireless()).collect();
+        for link in cables {
+            let handle = Self::make_control(network, at, to, payload.clone());
+            network.transmit(now, link, Past::default(), handle);
+        }
+        if network.can_broadcast(at) {
+            let handle = Self::make_control(network, at, to, payload);
+            network.broadcast(now, at, handle);
+        }
+    }
+
+    /// RFC 6550 section 6: messages stay on the link.
+    fn make_control(network: &mut Network, at: NodeId, to: NodeId, payload: Payload) -> PacketHandle {
+        let octets = match &payload {
+            Payload::Opaque(opaque) => opaque.octets.len(),
+            Payload::Tcp(_) | Payload::Udp(_) | Payload::Fragment(_) => 0,
+        };
+        network.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
+    }
+
+    /// The link that a packet takes from a node that has a router; `from` is the neighbour that it came from.
+    fn next_on_path(
+        network: &mut Network,
+        now: Instant,
+        at: NodeId,
+        from: Option<NodeId>,
+        handle: PacketHandle,
+    ) -> Option<LinkId> {
+        let &Packet { src, dst, path, .. } = network.packets.peek(handle);
+        let Network { graph, relays, hooks, .. } = network;
+        let root = hooks.paths.root?;
+        let site = hooks.paths.sites.get(at)?;
+        let (up, down) = (short_address(src), short_address(dst));
+        // Never straight back: two nodes that each take the other for the way out would pass a packet to and fro.
+        let hop = |site: &Site, end, path, upward| {
+            let hop = site.router.next_hop(end, path, upward)?;
+            let to = node_of(hop.to);
+            Some((link_to(graph, relays, at, to)?, hop.path_id)).filter(|_| Some(to) != from)
+        };
+        // A path that is not known here any more: the best takes its place, as long as there is one.
+        let mut stale = None;
+        let found = if dst == root {
+            // It keeps its number: from here on the path leads where it goes.
+            hop(site, up, path, true).or_else(|| hop(site, up, 0, true).map(|(link, _)| (link, path)))
+        } else if src == root || at == root {
+            let found = hop(site, down, path, false);
+            stale = from.filter(|_| found.is_none() && path != 0);
+            found.or_else(|| hop(site, down, 0, false))
+        } else {
+            hop(site, down, path, false)
+                .or_else(|| hop(site, down, 0, false))
+                .or_else(|| hop(site, up, 0, true))
+        };
+        if let Some(from) = stale.map(short_address) {
+            Self::with_router(network, now, at, |router, _| router.handle_stale_route(from, down, path));
+        } else if found.is_none() && at != src && at != root {
+            Self::with_router(network, now, at, |router, _| router.handle_missing_route(now));
+        }
+        let (link, path) = found?;
+        if let (true, Some(from)) = (dst == root, from) {
+            let next = short_address(network.graph.link(link).to());
+            Self::note_passage(network, at, up, path, (from, Some(next)));
+        }
+        network.packets.get_mut(handle).path = path;
+        Some(link)
+    }
+
+    /// A packet has passed upward, or has come to the root.
+    fn note_passage(
+        network: &mut Network,
+        at: NodeId,
+        end: ShortAddress,
+        path: u8,
+        (from, next): (NodeId, Option<ShortAddress>),
+    ) {
+        if let Some(site) = Self::site(network, at) {
+            site.router.handle_passage(end, path, short_address(from), next);
+        }
+    }
+}

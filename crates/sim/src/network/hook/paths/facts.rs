@@ -1,0 +1,57 @@
+//! What a node knows of the links and paths that begin with it: what routers tell each other (RFC 6551), and what a
+//! connection is told of its paths. Media say how good their links are.
+
+use anabranch_core::mptcp::PathFacts;
+use anabranch_core::paths::{OwnPath, ShortAddress};
+use anabranch_core::time::{Duration, Instant};
+
+use super::{link_to, node_of};
+use crate::network::Network;
+use crate::network::medium::View;
+use crate::packet::NodeId;
+
+/// Octets of a segment without payload, in an IPv6 packet.
+const HEADERS: u32 = 60;
+
+impl Network {
+    /// What is known of one of a node's own paths; nothing, if the path is not known.
+    pub(crate) fn path_facts(&mut self, now: Instant, node: NodeId, path: u8, payload: u32) -> PathFacts {
+        let Some(own) = self.own_path(node, path) else { return PathFacts::default() };
+        let (hops, first) = (Some(own.hops() as u16), own.nodes.get(1).copied());
+        let own_link = first.and_then(|first| self.look_at_link(now, node, first));
+        let metrics = self.router(node).and_then(|router| router.metrics(self.own_path(node, path)?));
+        let Some(metrics) = metrics else { return PathFacts { hops, ..PathFacts::default() } };
+        let octets = |count: u32| Duration::from_secs_f64(f64::from(count) / f64::from(metrics.throughput));
+        // T_e(D) + PS/B on the first link (M13), and no faster than the slowest.
+        let spacing = own_link.map_or(Duration::ZERO, |view| view.spacing + octets(payload));
+        PathFacts {
+            hops,
+            // M15: the way back takes as long.
+            rtt: Some(metrics.latency * 2),
+            service_time: Some(spacing.max(octets(payload + HEADERS))),
+            loss: None,
+        }
+    }
+
+    fn own_path(&self, node: NodeId, path: u8) -> Option<&OwnPath> {
+        self.own_paths(node).iter().find(|own| own.id == path)
+    }
+
+    /// Tells a router how good the links are that its paths begin with.
+    pub(super) fn look_at_links(&mut self, now: Instant, node: NodeId) {
+        let Some(router) = self.router(node) else { return };
+        // Paths are few, and most begin with different links.
+        let firsts: Vec<_> = router.paths().iter().filter_map(|path| path.nodes.get(1).copied()).collect();
+        for first in firsts {
+            self.look_at_link(now, node, first);
+        }
+    }
+
+    /// Tells a router how good the link to a neighbour is.
+    fn look_at_link(&mut self, now: Instant, node: NodeId, neighbour: ShortAddress) -> Option<View> {
+        let link = link_to(&self.graph, &self.relays, node, node_of(neighbour))?;
+        let view = self.view(now, link)?;
+        self.hooks.paths.sites.get_mut(node)?.router.set_link(neighbour, view.metrics);
+        Some(view)
+    }
+}

@@ -1,0 +1,205 @@
+//! Media: what carries packets over links. Each has a folder of its own, and below is the only place that names them all.
+//!
+//! A medium works on the whole network instead of having its own state borrowed: a packet that it brings to a node may go
+//! on by the same medium before the call returns, and in which order that happens decides results. Dispatch is by the
+//! number that a link bears. Cables are asked for first, so that a packet on one costs the comparison and no call.
+
+pub(super) mod adhoc;
+pub(super) mod cable;
+mod stations;
+pub(super) mod wireless;
+
+use anabranch_core::dtc::LinkEvent;
+use anabranch_core::paths::Metrics;
+use anabranch_core::time::{Duration, Instant};
+
+use super::Network;
+use super::forwarding::Past;
+use crate::link::Link;
+use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
+use crate::trace::Observer;
+
+use adhoc::Adhoc;
+use cable::Cable;
+use wireless::Wireless;
+
+/// The state of all media; those with stations are there if a network has them.
+#[derive(Debug, Default)]
+pub(super) struct Media {
+    pub(super) cable: Cable,
+    pub(super) wireless: Option<Box<Wireless>>,
+    pub(super) adhoc: Option<Box<Adhoc>>,
+}
+
+/// Does something for each medium, in this order.
+macro_rules! each_medium {
+    ($medium:ident => $act:expr) => { each_medium!(@ $medium => $act; Cable, Wireless, Adhoc) };
+    (@ $medium:ident => $act:expr; $($each:ty),+) => {{ $({ type $medium = $each; $act })+ }};
+}
+
+/// Numbers differ.
+const _: () = {
+    let mut seen = 0_u64;
+    each_medium!(M => {
+        assert!(seen & 1 << M::ID.0 == 0, "two media have the same number");
+        seen |= 1 << M::ID.0;
+    });
+};
+
+/// How good a link is, as the node at its beginning sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) metrics: Metrics,
+    /// From one packet without payload to the next.
+    pub(super) spacing: Duration,
+}
+
+/// What a medium tells the hooks of the node at the beginning of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LinkNews {
+    /// A frame was sent so many times.
+    Transmissions { attempts: u8, acknowledged: bool },
+    /// The neighbour at the far end is taken for gone.
+    NeighbourLost,
+    /// The packet has arrived as far as the link layer can tell, or it will be taken for lost.
+    Outcome { handle: PacketHandle, event: LinkEvent },
+}
+
+/// A packet, and over which link it goes; `None` is to all in reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Outbound {
+    pub(super) link: Option<LinkId>,
+    pub(super) handle: PacketHandle,
+    pub(super) past: Past,
+}
+
+/// Packets that a medium gives back, since their next hop does not answer.
+#[derive(Debug)]
+pub(super) struct GivenBack {
+    /// The packet that was tried.
+    pub(super) failed: Outbound,
+    /// Those that waited behind it for the same next hop.
+    pub(super) waiting: Vec<Outbound>,
+    /// How often a packet may be given another route.
+    pub(super) reroutes: u8,
+}
+
+/// What carries packets over links.
+pub(super) trait Medium {
+    /// In links and events.
+    const ID: MediumId;
+
+    /// A packet is to go over a link whose MTU has room for it; the medium counts it there and shows it to observers.
+    fn transmit(network: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle);
+
+    /// A packet is to go to everybody in reach of a node that [`Medium::has_node`].
+    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+        let _ = (now, from);
+        network.packets.remove(handle);
+    }
+
+    /// A node can send to everybody in reach.
+    fn has_node(network: &Network, node: NodeId) -> bool {
+        let _ = (network, node);
+        false
+    }
+
+    /// An event of its own happens at a station.
+    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+        let _ = (network, now, station, what, generation);
+    }
+
+    /// A node dies, with all that the medium has of it; or it lives again.
+    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let _ = (network, now, node, up);
+    }
+
+    /// One direction of a link, perhaps of another medium, goes down or comes up.
+    fn set_link(network: &mut Network, link: LinkId, up: bool) {
+        let _ = (network, link, up);
+    }
+
+    /// Length of a link for static routes, in parts of [`crate::routing::HOP`]; `None` is that of a cable.
+    fn length(network: &Network, link: &Link) -> Option<u64> {
+        let _ = (network, link);
+        None
+    }
+
+    /// How good a link is, if that is known.
+    fn view(network: &mut Network, now: Instant, link: LinkId) -> Option<View> {
+        let _ = (network, now, link);
+        None
+    }
+
+    /// An observer comes, who may want to see frames.
+    fn attach(network: &mut Network, observer: &mut dyn Observer) {
+        let _ = (network, observer);
+    }
+}
+
+impl Network {
+    /// A packet goes over a link.
+    #[inline]
+    pub(super) fn transmit(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
+        let medium = self.graph.link(link).medium();
+        each_medium!(M => if M::ID == medium {
+            M::transmit(self, now, link, past, handle);
+        });
+    }
+
+    /// A packet goes to everybody in reach of a node, over the first medium that can do that.
+    pub(super) fn broadcast(&mut self, now: Instant, from: NodeId, handle: PacketHandle) {
+        each_medium!(M => if M::has_node(self, from) {
+            return M::broadcast(self, now, from, handle);
+        });
+        self.packets.remove(handle);
+    }
+
+    /// A node can send to everybody in reach.
+    pub(super) fn can_broadcast(&self, node: NodeId) -> bool {
+        each_medium!(M => if M::has_node(self, node) {
+            return true;
+        });
+        false
+    }
+
+    /// An event of a medium happens.
+    pub(crate) fn handle_medium(
+        &mut self,
+        now: Instant,
+        medium: MediumId,
+        (station, what, generation): (u32, u32, u32),
+    ) {
+        each_medium!(M => if M::ID == medium {
+            M::handle_event(self, now, station, what, generation);
+        });
+    }
+
+    pub(super) fn set_node_on_media(&mut self, now: Instant, node: NodeId, up: bool) {
+        each_medium!(M => M::set_node(self, now, node, up));
+    }
+
+    pub(super) fn set_link_on_media(&mut self, link: LinkId, up: bool) {
+        each_medium!(M => M::set_link(self, link, up));
+    }
+
+    pub(super) fn link_length(&self, link: &Link) -> Option<u64> {
+        each_medium!(M => if M::ID == link.medium() {
+            return M::length(self, link);
+        });
+        None
+    }
+
+    /// How good a link is, as the node at its beginning sees it.
+    pub(super) fn view(&mut self, now: Instant, link: LinkId) -> Option<View> {
+        let medium = self.graph.link(link).medium();
+        each_medium!(M => if M::ID == medium {
+            return M::view(self, now, link);
+        });
+        None
+    }
+
+    pub(super) fn attach_to_media(&mut self, observer: &mut dyn Observer) {
+        each_medium!(M => M::attach(self, observer));
+    }
+}

@@ -1,0 +1,416 @@
+//! Packets over IEEE 802.11: a node's interface queue, its frames, and what comes out of them at the neighbours.
+//!
+//! A packet is one data frame with LLC and SNAP (RFC 1042); the MTU of the links keeps longer ones out. The queue is
+//! ns-2's `Queue/DropTail/PriQueue`: routing messages go before data, and a full queue drops from its tail.
+//!
+//! A packet stays with its sender until its frame is settled, and a receiver makes a copy. So a packet can have arrived
+//! that its sender takes for lost, when only acknowledgements were.
+
+mod queue;
+mod watch;
+
+use std::collections::VecDeque;
+
+use anabranch_core::aodv;
+use anabranch_core::dtc::LinkEvent;
+use anabranch_core::time::Instant;
+use anabranch_wire::ieee80211::data_len;
+
+use super::stations::Stations;
+use super::{GivenBack, Medium, Outbound};
+use crate::link::LinkDrop;
+use crate::network::Network;
+use crate::network::forwarding::Past;
+use crate::packet::{LinkId, MediumId, NodeId, PacketHandle, Payload};
+use crate::trace::{NodeDrop, Observer, Point};
+use crate::wifi::{Effect, Outcome, Outgoing, Station, Wifi};
+
+use queue::{Priority, Queue, Refused};
+
+/// What holds for every node of an ad hoc network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdhocConfig {
+    /// Packets that wait at a node for the MAC, beside the one that it has: 50, as ns-2's users set `ifqlen`. ns-2 itself
+    /// refuses the packet that would be the 50th.
+    pub queue: usize,
+    /// Octets of the longest packet, IP header included: 1500, as of Ethernet. More than fits into the longest MPDU is
+    /// taken for that.
+    pub mtu: u32,
+    /// How often a packet whose next hop does not answer is given to AODV again, which may know or find another; those
+    /// that are queued for this next hop go with it. 1; with 0 all of them are dropped, as in ns-2.
+    pub reroutes: u8,
+}
+
+impl Default for AdhocConfig {
+    fn default() -> Self {
+        Self { queue: 50, mtu: 1500, reroutes: 1 }
+    }
+}
+
+impl AdhocConfig {
+    /// What differs in ns-2.35: no packet is given another route.
+    pub fn ns2() -> Self {
+        Self { reroutes: 0, ..Self::default() }
+    }
+}
+
+/// What the interface of a node has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AdhocMetrics {
+    /// Packets given to the MAC, routing messages included.
+    pub packets: u64,
+    /// Routing messages among them.
+    pub routing: u64,
+    /// Broadcasts among them.
+    pub broadcasts: u64,
+    /// Packets that a full queue refused, or pushed out for a routing message.
+    pub queue_drops: u64,
+    /// The most packets that waited.
+    pub queue_peak: usize,
+    /// Packets that the MAC gave up.
+    pub failures: u64,
+    /// Packets that were taken back from the queue since their next hop did not answer, those given up not counted.
+    pub taken_back: u64,
+    /// Packets, given up or taken back, that were given another route or wait for one.
+    pub rerouted: u64,
+    /// Packets too long for a frame.
+    pub too_long: u64,
+}
+
+/// The channel and those on it.
+#[derive(Debug)]
+pub(in crate::network) struct Adhoc {
+    config: AdhocConfig,
+    wifi: Wifi,
+    /// What a link loses that is up.
+    loss: f64,
+    stations: Stations,
+    interfaces: Vec<Interface>,
+    next_tag: u64,
+    /// Nodes whose energy is used up, for the world.
+    exhausted: VecDeque<NodeId>,
+}
+
+#[derive(Debug, Default)]
+struct Interface {
+    queue: Queue,
+    current: Option<Current>,
+    metrics: AdhocMetrics,
+    out_of_energy: bool,
+}
+
+/// The packet that the MAC has.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    outbound: Outbound,
+    tag: u64,
+    /// The neighbour has it.
+    arrived: bool,
+}
+
+impl Network {
+    /// Puts nodes on an 802.11 channel: `nodes` are the stations of `wifi`, in order; `loss` is what its links lose by
+    /// themselves. Links between them are added with [`Network::add_adhoc_link`].
+    pub(crate) fn set_adhoc(&mut self, config: AdhocConfig, wifi: Wifi, loss: f64, nodes: Vec<NodeId>) {
+        let stations = Stations::new(nodes, self.graph.node_count());
+        let interfaces = (0..stations.count()).map(|_| Interface::default()).collect();
+        let exhausted = VecDeque::new();
+        let adhoc = Adhoc { config, wifi, loss, stations, interfaces, next_tag: 0, exhausted };
+        self.media.adhoc = Some(Box::new(adhoc));
+    }
+
+    /// One neighbour hears another: a link over the channel.
+    pub(crate) fn add_adhoc_link(&mut self, link: LinkId) {
+        self.graph.link_mut(link).set_medium(Adhoc::ID);
+    }
+
+    /// The 802.11 channel, for its figures.
+    pub fn wifi(&self) -> Option<&Wifi> {
+        self.media.adhoc.as_ref().map(|a| &a.wifi)
+    }
+
+    /// The 802.11 station of a node that has one.
+    pub fn wifi_station(&self, node: NodeId) -> Option<Station> {
+        self.media.adhoc.as_ref()?.stations.of(node).map(Station)
+    }
+
+    fn adhoc_interface(&self, node: NodeId) -> Option<&Interface> {
+        let station = self.wifi_station(node)?;
+        Some(&self.media.adhoc.as_ref()?.interfaces[station.0 as usize])
+    }
+
+    /// What a node's interface to the 802.11 channel has done.
+    pub fn adhoc_metrics(&self, node: NodeId) -> Option<&AdhocMetrics> {
+        Some(&self.adhoc_interface(node)?.metrics)
+    }
+
+    /// Packets that wait at a node for the MAC.
+    pub fn adhoc_queue(&self, node: NodeId) -> usize {
+        self.adhoc_interface(node).map_or(0, |interface| interface.queue.len())
+    }
+
+    /// A node's radio has no energy left.
+    pub(crate) fn is_exhausted(&self, node: NodeId) -> bool {
+        self.adhoc_interface(node).is_some_and(|interface| interface.out_of_energy)
+    }
+
+    /// A node whose radio has used up its energy, once for each.
+    #[inline]
+    pub(crate) fn take_exhausted(&mut self) -> Option<NodeId> {
+        self.media.adhoc.as_mut()?.exhausted.pop_front()
+    }
+}
+
+impl Medium for Adhoc {
+    const ID: MediumId = crate::wifi::MEDIUM;
+
+    /// That a link is down is not known here: the MAC finds out.
+    fn transmit(network: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
+        let from = network.graph.link(link).from();
+        Self::enqueue(network, now, from, Outbound { link: Some(link), handle, past });
+    }
+
+    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+        Self::enqueue(network, now, from, Outbound { link: None, handle, past: Past::default() });
+    }
+
+    fn has_node(network: &Network, node: NodeId) -> bool {
+        network.wifi_station(node).is_some()
+    }
+
+    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+        if let Some(adhoc) = &mut network.media.adhoc {
+            adhoc.wifi.handle_event(now, station, what, generation, &mut network.events);
+        }
+        Self::settle(network, now);
+    }
+
+    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let Some(station) = adhoc.stations.of(node) else { return };
+        adhoc.wifi.set_up(now, Station(station), up, &mut network.events);
+        Self::settle(network, now);
+        let Some(adhoc) = network.media.adhoc.as_mut().filter(|_| !up) else { return };
+        let interface = adhoc.interface(station);
+        let mut lost: Vec<Outbound> = interface.current.take().map(|c| c.outbound).into_iter().collect();
+        lost.extend(interface.queue.drain());
+        for outbound in lost {
+            Self::abandon(network, now, outbound, LinkDrop::Down);
+        }
+    }
+
+    /// On a link that is down nothing is received, whatever is sent.
+    fn set_link(network: &mut Network, link: LinkId, up: bool) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let link = network.graph.link(link);
+        if let (Some(from), Some(to)) = (adhoc.stations.of(link.from()), adhoc.stations.of(link.to())) {
+            let loss = if up { adhoc.loss } else { 1.0 };
+            adhoc.wifi.set_loss(Station(from), Station(to), loss);
+        }
+    }
+
+    fn attach(network: &mut Network, observer: &mut dyn Observer) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        if observer.on_attach_wifi(&network.graph.wireless_links(), adhoc.wifi.phy()) {
+            adhoc.wifi.show_frames();
+        }
+    }
+}
+
+impl Adhoc {
+    fn interface(&mut self, station: u32) -> &mut Interface {
+        &mut self.interfaces[station as usize]
+    }
+
+    fn enqueue(network: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
+        let priority = Self::priority(network, outbound.handle);
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let Some(station) = adhoc.stations.of(from) else { return };
+        let limit = adhoc.config.queue;
+        let interface = adhoc.interface(station);
+        let refused = interface.queue.push(outbound, priority, limit);
+        interface.metrics.queue_peak = interface.metrics.queue_peak.max(interface.queue.len());
+        interface.metrics.queue_drops += u64::from(refused.is_some());
+        match refused {
+            Some(Refused::New) => Self::refuse(network, now, outbound),
+            Some(Refused::PushedOut(last)) => {
+                Self::take_in_queue(network, now, outbound);
+                Self::abandon(network, now, last, LinkDrop::QueueFull);
+            }
+            None => Self::take_in_queue(network, now, outbound),
+        }
+        Self::serve(network, now, station);
+    }
+
+    fn priority(network: &mut Network, handle: PacketHandle) -> Priority {
+        match &network.packets.peek(handle).payload {
+            Payload::Udp(datagram) if datagram.dst_port == aodv::PORT => Priority::Routing,
+            Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => Priority::Data,
+        }
+    }
+
+    fn take_in_queue(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
+        if let Some(link) = link {
+            network.graph.link_mut(link).count_offer(None);
+            network.watch(now, link, Point::Sent, handle);
+        }
+    }
+
+    #[cold]
+    fn refuse(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
+        if let Some(link) = link {
+            network.graph.link_mut(link).count_offer(Some(LinkDrop::QueueFull));
+            network.watch(now, link, Point::Dropped(LinkDrop::QueueFull), handle);
+        }
+        network.packets.remove(handle);
+    }
+
+    /// A packet that a link had accepted is thrown away.
+    #[cold]
+    fn abandon(network: &mut Network, now: Instant, outbound: Outbound, why: LinkDrop) {
+        Self::withdraw(network, now, outbound, why);
+        network.packets.remove(outbound.handle);
+    }
+
+    /// A link no longer has a packet that it had accepted; what becomes of that is another matter.
+    #[cold]
+    fn withdraw(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound, why: LinkDrop) {
+        if let Some(link) = link {
+            network.graph.link_mut(link).count_cut();
+            network.watch(now, link, Point::Dropped(why), handle);
+        }
+    }
+
+    /// The next packet of an idle station begins.
+    fn serve(network: &mut Network, now: Instant, station: u32) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let interface = &mut adhoc.interfaces[station as usize];
+        // A station without energy is down before its node is.
+        if interface.current.is_some() || !adhoc.wifi.is_up(Station(station)) {
+            return;
+        }
+        let Some((outbound, priority)) = interface.queue.pop() else { return };
+        let to = outbound.link.map(|link| network.graph.link(link).to());
+        let mpdu_len = data_len(outbound.handle.wire_len as usize);
+        let mpdu_len = u16::try_from(mpdu_len).ok().filter(|len| *len <= adhoc.wifi.phy().max_mpdu);
+        let Some(mpdu_len) = mpdu_len else {
+            return Self::too_long_for_a_frame(network, now, station, outbound);
+        };
+        let tag = adhoc.next_tag;
+        adhoc.next_tag += 1;
+        interface.metrics.packets += 1;
+        interface.metrics.routing += u64::from(priority == Priority::Routing);
+        interface.metrics.broadcasts += u64::from(to.is_none());
+        interface.current = Some(Current { outbound, tag, arrived: false });
+        let to = to.and_then(|node| adhoc.stations.of(node)).map(Station);
+        let sent =
+            adhoc.wifi.send(now, Station(station), Outgoing { to, mpdu_len, tag }, &mut network.events);
+        debug_assert_eq!(sent, Ok(()), "a packet fits, and the station is up and has nothing else under way");
+    }
+
+    /// It does not go over the air at all, and the next one has its turn.
+    #[cold]
+    fn too_long_for_a_frame(network: &mut Network, now: Instant, station: u32, outbound: Outbound) {
+        if let Some(link) = outbound.link {
+            network.graph.link_mut(link).count_too_big();
+        }
+        if let Some(adhoc) = &mut network.media.adhoc {
+            adhoc.interface(station).metrics.too_long += 1;
+            let node = adhoc.stations.node(station);
+            network.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
+        }
+        Self::serve(network, now, station);
+    }
+
+    /// What the radio has done leads to packets that arrive, and to further frames.
+    fn settle(network: &mut Network, now: Instant) {
+        while let Some(effect) = network.media.adhoc.as_mut().and_then(|a| a.wifi.poll_effect()) {
+            match effect {
+                Effect::Received { at, from, tag, .. } => {
+                    Self::frame_received(network, now, at.0, from.0, tag)
+                }
+                Effect::Done { station, outcome, tag, .. } => {
+                    Self::frame_done(network, now, station.0, tag, outcome)
+                }
+                Effect::Frame(frame) => Self::watch_wifi_frame(network, &frame),
+                Effect::Exhausted { station } => {
+                    if let Some(adhoc) = &mut network.media.adhoc {
+                        adhoc.interface(station.0).out_of_energy = true;
+                        adhoc.exhausted.push_back(adhoc.stations.node(station.0));
+                    }
+                }
+                Effect::Overheard { .. } => {}
+            }
+        }
+    }
+
+    fn frame_received(network: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let (node, neighbour) = (adhoc.stations.node(at), adhoc.stations.node(from));
+        // A frame whose packet its sender has lost since, with all it had, is of no use.
+        let current = adhoc.interface(from).current.as_mut().filter(|c| c.tag == tag);
+        let Some(current) = current else { return };
+        current.arrived = true;
+        let Outbound { link, handle, .. } = current.outbound;
+        let copy = network.packets.peek(handle).clone();
+        let handle = network.packets.insert(copy);
+        match link {
+            Some(link) => {
+                network.graph.link_mut(link).count_delivered(handle.wire_len);
+                if let Some(delivery) = network.arrive(now, link, handle) {
+                    network.delivered.push_back(delivery);
+                }
+            }
+            None => network.receive_from_all(now, node, neighbour, handle),
+        }
+    }
+
+    fn frame_done(network: &mut Network, now: Instant, station: u32, tag: u64, outcome: Outcome) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let node = adhoc.stations.node(station);
+        let interface = adhoc.interface(station);
+        let failed = match outcome {
+            Outcome::Acknowledged | Outcome::Sent => false,
+            Outcome::NoAck => true,
+            // The node dies, and all that it has with it; observers may yet want to see the frame.
+            Outcome::Down => return,
+        };
+        let Some(current) = interface.current.take_if(|c| c.tag == tag) else { return };
+        interface.metrics.failures += u64::from(failed);
+        let Outbound { link, handle, .. } = current.outbound;
+        if let Some(link) = link {
+            let event = if failed { LinkEvent::TimedOut } else { LinkEvent::Acknowledged };
+            network.tell_of_outcome(now, link, handle, event);
+            if failed && !current.arrived {
+                network.graph.link_mut(link).count_lost();
+                network.watch(now, link, Point::Dropped(LinkDrop::Loss), handle);
+            }
+        }
+        match link.filter(|_| failed) {
+            Some(link) if network.takes_back(node) => {
+                Self::next_hop_is_gone(network, now, station, link, current.outbound);
+            }
+            Some(_) | None => {
+                network.packets.remove(handle);
+            }
+        }
+        Self::serve(network, now, station);
+    }
+
+    /// A next hop does not answer, and the node's router is told. What waits for it is taken out of the queue.
+    #[cold]
+    fn next_hop_is_gone(network: &mut Network, now: Instant, station: u32, link: LinkId, failed: Outbound) {
+        let Some(adhoc) = &mut network.media.adhoc else { return };
+        let reroutes = adhoc.config.reroutes;
+        let interface = adhoc.interface(station);
+        let waiting = interface.queue.take_back(link);
+        interface.metrics.taken_back += waiting.len() as u64;
+        for outbound in &waiting {
+            Self::withdraw(network, now, *outbound, LinkDrop::Down);
+        }
+        let rerouted = network.give_back(now, link, GivenBack { failed, waiting, reroutes });
+        if let Some(adhoc) = &mut network.media.adhoc {
+            adhoc.interface(station).metrics.rerouted += rerouted;
+        }
+    }
+}

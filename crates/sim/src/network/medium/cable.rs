@@ -1,0 +1,123 @@
+//! Cables: point-to-point links, each with a queue of its own ([`crate::link`]).
+
+use anabranch_core::paths::Metrics;
+use anabranch_core::time::Instant;
+
+use super::{Medium, View};
+use crate::event::Event;
+use crate::link::{self, LinkDrop, Offer};
+use crate::loss::Fate;
+use crate::network::Network;
+use crate::network::forwarding::{Delivery, Past};
+use crate::numbered::Numbered;
+use crate::packet::{LinkId, MediumId, PacketHandle};
+use crate::trace::Point;
+
+/// Octets of a segment without payload, in an IPv6 packet.
+const HEADERS: u32 = 60;
+
+/// What cables have beside their queues.
+#[derive(Debug, Default)]
+pub(in crate::network) struct Cable {
+    /// Packets that are late, and the link that they come out of.
+    late: Numbered<(LinkId, PacketHandle)>,
+}
+
+impl Medium for Cable {
+    const ID: MediumId = MediumId::CABLE;
+
+    #[inline]
+    fn transmit(network: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
+        let this = network.graph.link_mut(link);
+        match this.offer(now, handle) {
+            Offer::AcceptedFirst(arrival) => {
+                let generation = this.generation();
+                network.events.push(arrival, Event::Arrival { link, generation });
+                network.watch_accepted(now, link, handle);
+            }
+            Offer::Accepted => network.watch_accepted(now, link, handle),
+            Offer::Refused(why) => {
+                network.watch(now, link, Point::Dropped(why), handle);
+                network.packets.remove(handle);
+            }
+        }
+    }
+
+    fn view(network: &mut Network, _: Instant, link: LinkId) -> Option<View> {
+        let config = network.graph.link(link).config();
+        let spacing = link::transmission_time(HEADERS, config.rate);
+        let throughput = u32::try_from(config.rate / 8).unwrap_or(u32::MAX).max(1);
+        Some(View { metrics: Metrics { latency: spacing + config.delay, throughput }, spacing })
+    }
+}
+
+impl Network {
+    /// The head of a cable's list arrives, unless the event is void. A segment comes out if it was for the node at the far
+    /// end and is whole.
+    pub fn handle_arrival(&mut self, now: Instant, link: LinkId, generation: u32) -> Option<Delivery> {
+        let this = self.graph.link_mut(link);
+        if this.generation() != generation {
+            return None;
+        }
+        let arrival = this.arrive(now);
+        self.schedule_arrival(link, arrival.next);
+        let handle = arrival.handle;
+        if let Some(event) = arrival.report {
+            self.tell_of_outcome(now, link, handle, event);
+        }
+        if arrival.lost {
+            self.watch(now, link, Point::Dropped(LinkDrop::Loss), handle);
+            self.packets.remove(handle);
+            return None;
+        }
+        match arrival.fate {
+            Fate::Plain => self.arrive(now, link, handle),
+            Fate::Late(by) => {
+                self.delay(now + by, link, handle);
+                None
+            }
+            Fate::Twice => {
+                let copy = self.packets.peek(handle).clone();
+                let copy = self.packets.insert(copy);
+                self.delay(now, link, copy);
+                self.arrive(now, link, handle)
+            }
+        }
+    }
+
+    /// A packet that was made late arrives.
+    pub(crate) fn handle_late(&mut self, now: Instant, slot: u32) -> Option<Delivery> {
+        let (link, handle) = self.media.cable.late.remove(slot);
+        self.arrive(now, link, handle)
+    }
+
+    #[cold]
+    fn delay(&mut self, until: Instant, link: LinkId, handle: PacketHandle) {
+        let slot = self.media.cable.late.insert((link, handle));
+        self.events.push(until, Event::Late(slot));
+    }
+
+    /// Schedules the next arrival of a cable.
+    #[inline]
+    pub(in crate::network) fn schedule_arrival(&mut self, link: LinkId, next: Option<Instant>) {
+        if let Some(next) = next {
+            let generation = self.graph.link(link).generation();
+            self.events.push(next, Event::Arrival { link, generation });
+        }
+    }
+
+    /// A cable has accepted a packet.
+    #[inline]
+    fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
+        if !self.observers.is_empty() {
+            // With the mark that it has got.
+            let handle = self.graph.link(link).last().unwrap_or(handle);
+            let packet = self.packets.peek(handle);
+            let start = self.graph.link(link).last_start().unwrap_or(now);
+            for observer in &mut self.observers {
+                observer.on_packet(now, link, Point::Sent, packet);
+                observer.on_departure(now, link, packet.id, start);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! How good a link over the air is, as the node at its beginning sees it: sections V and VI of "Multipath TCP Over
+//! Multi-Hop Heterogeneous Wireless IoT Networks", with the channel's busy time and the arrivals as the node has measured
+//! them.
+
+use anabranch_core::paths::Metrics;
+use anabranch_core::time::{Duration, Instant};
+use anabranch_model::mptcp::Reading;
+use anabranch_model::mptcp::csma::{Busy, Csma};
+use anabranch_model::mptcp::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
+
+use super::{View, Wireless};
+use crate::packet::NodeId;
+use crate::radio::Station;
+
+/// Octets of a segment without payload in a frame (IPHC, RFC 6282).
+const COMPRESSED: u16 = 50;
+
+/// K of the model at most: a longer queue would take minutes to fill.
+const LONGEST_QUEUE: u32 = 1000;
+
+/// Seconds between two looks.
+const WINDOW: f64 = 2.0;
+
+/// What a station has seen of its channel and its queue of late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sight {
+    since: Instant,
+    busy_time: Duration,
+    /// Frames given to the radio, and their octets, since the beginning.
+    pub(super) frames: u64,
+    pub(super) octets: u64,
+    frames_before: u64,
+    /// p_b: share of the time in which others kept the channel busy.
+    busy: f64,
+    /// lambda: frames per second.
+    arrivals: f64,
+}
+
+impl Sight {
+    /// Looks again, not too often: half of the estimate is the newest window.
+    fn look(&mut self, now: Instant, busy_time: Duration) {
+        let window = now.saturating_since(self.since).as_secs_f64();
+        if window < WINDOW {
+            return;
+        }
+        let busy = busy_time.saturating_sub(self.busy_time).as_secs_f64() / window;
+        let arrivals = (self.frames - self.frames_before) as f64 / window;
+        // The first window began with the epoch, when there was nothing to see.
+        let weight = if self.since == Instant::ZERO { 1.0 } else { 0.5 };
+        self.busy += weight * (busy.min(1.0) - self.busy);
+        self.arrivals += weight * (arrivals - self.arrivals);
+        (self.since, self.busy_time, self.frames_before) = (now, busy_time, self.frames);
+    }
+}
+
+impl Wireless {
+    /// Equation (8) for a node on the air.
+    pub(super) fn view(&mut self, now: Instant, node: NodeId) -> Option<View> {
+        let station = self.station(node)?;
+        let busy_time = self.radio.busy_time(now, Station(station));
+        let sight = &mut self.interface(station).sight;
+        sight.look(now, busy_time);
+        let &mut Sight { busy, arrivals, frames, octets, .. } = sight;
+        let capacity = Some(self.config.queue.clamp(1, LONGEST_QUEUE));
+        let (phy, mac) = (*self.radio.phy(), *self.radio.mac());
+        let on_air = |psdu: u16| u32::from(psdu) + u32::from(phy.header);
+        let header = on_air(COMPRESSED);
+        let queued = octets.checked_div(frames).map_or(header, |mean| on_air(mean as u16));
+        let route = Route {
+            forward: vec![Transmitter {
+                link: Link::Csma(CsmaLink {
+                    bandwidth: phy.bit_rate as f64,
+                    backoff_period: phy.backoff_period.as_secs_f64(),
+                    turnaround: phy.turnaround.as_secs_f64(),
+                    mac_ack: (phy.turnaround + phy.airtime(phy.ack_psdu)).as_secs_f64(),
+                    csma: Csma {
+                        min_be: mac.min_be.into(),
+                        max_be: mac.max_be.into(),
+                        max_backoffs: mac.max_csma_backoffs.into(),
+                    },
+                    busy: Busy::Constant(busy),
+                }),
+                arrivals,
+                capacity,
+            }],
+            reverse: Vec::new(),
+            sizes: Sizes { header, payload: 0, queued },
+        };
+        let travel = travel(&route, Reading::default()).ok()?;
+        let metrics = Metrics {
+            latency: Duration::from_secs_f64(travel.syn),
+            throughput: u32::try_from(phy.bit_rate / 8).unwrap_or(u32::MAX).max(1),
+        };
+        Some(View { metrics, spacing: Duration::from_secs_f64(travel.t_next) })
+    }
+}

@@ -1,0 +1,73 @@
+//! What observers are told.
+
+use std::fmt;
+
+use anabranch_core::time::Instant;
+
+use super::Network;
+use crate::packet::{LinkId, NodeId, PacketHandle};
+use crate::stream::{ConnId, StreamEvent};
+use crate::trace::{ChunkView, ConnectionView, Incident, Observer, Point};
+
+impl Network {
+    /// Adds an observer.
+    pub fn observe(&mut self, mut observer: Box<dyn Observer>) {
+        self.attach_to_media(&mut *observer);
+        let links = &self.graph.links;
+        let ends: Vec<_> = links.iter().map(|l| (l.from(), l.to())).collect();
+        (0..).map(LinkId).zip(links).for_each(|(id, link)| observer.on_attach_link(id, link.config()));
+        observer.on_attach(&self.graph.node_names(), &ends);
+        self.connections_watched |= observer.wants_connections();
+        self.observers.push(observer);
+    }
+
+    /// Takes out the first observer that is `wanted`.
+    pub fn take_observer(&mut self, wanted: impl Fn(&dyn Observer) -> bool) -> Option<Box<dyn Observer>> {
+        let found = self.observers.iter().position(|o| wanted(&**o))?;
+        let taken = self.observers.remove(found);
+        self.connections_watched = self.observers.iter().any(|o| o.wants_connections());
+        Some(taken)
+    }
+
+    #[inline]
+    pub(super) fn watch(&mut self, now: Instant, link: LinkId, point: Point, handle: PacketHandle) {
+        if !self.observers.is_empty() {
+            let packet = self.packets.peek(handle);
+            self.observers.iter_mut().for_each(|o| o.on_packet(now, link, point, packet));
+        }
+    }
+
+    /// Tells the observers.
+    pub(crate) fn note(&mut self, now: Instant, node: Option<NodeId>, text: fmt::Arguments<'_>) {
+        self.observers.iter_mut().for_each(|o| o.on_note(now, node, text));
+    }
+
+    /// Tells the observers.
+    #[inline]
+    pub(crate) fn watch_stream(&mut self, now: Instant, node: NodeId, id: ConnId, event: StreamEvent) {
+        if !self.observers.is_empty() {
+            self.observers.iter_mut().for_each(|o| o.on_stream(now, node, id, event));
+        }
+    }
+
+    /// An observer wants to see connections.
+    #[inline]
+    pub(crate) fn watches_connections(&self) -> bool {
+        self.connections_watched
+    }
+
+    /// Tells the observers.
+    pub(crate) fn watch_connection(&mut self, now: Instant, seen: &ConnectionView<'_>) {
+        self.observers.iter_mut().for_each(|o| o.on_connection(now, seen));
+    }
+
+    /// Tells the observers.
+    pub(crate) fn watch_chunk(&mut self, now: Instant, chunk: &ChunkView) {
+        self.observers.iter_mut().for_each(|o| o.on_chunk(now, chunk));
+    }
+
+    /// Tells the observers.
+    pub(super) fn watch_incident(&mut self, now: Instant, what: Incident) {
+        self.observers.iter_mut().for_each(|o| o.on_incident(now, what));
+    }
+}
