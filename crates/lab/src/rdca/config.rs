@@ -4,20 +4,23 @@ use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 use anabranch_sim::wifi;
 use anabranch_wire::rdca::MAX_DATA_HEADER;
+use serde::{Deserialize, Serialize};
 
 use super::deployment::{Topology, Wanted};
 use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
+use crate::experiment::values::{self, Understood, count, named, on_off, plain, probability, quantity};
 use crate::experiment::{ParameterError, Settings};
 
 /// What carries the packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// Ours: `core::rdca` with its defaults.
     Rdca,
     /// The paper's algorithm as the errata read it.
     RdcaPaper,
     /// TCP NewReno.
+    #[serde(rename = "newreno")]
     NewReno,
     /// TCP Westwood+.
     Westwood,
@@ -73,14 +76,14 @@ impl Config {
         let text = |key| settings.text(key);
         let number = |key, least, most| count(key, settings.text(key), least, most);
         let this = Self {
-            protocol: values::word("protocol", text("protocol"), PROTOCOLS)?,
+            protocol: values::word("protocol", text("protocol"))?,
             senders: number("senders", 1, 50)?,
             rate: rate(text("rate"))?,
             nodes: number("nodes", 2, 500)?,
             area: area(text("area"))?,
             range: metres("range", text("range"))?,
             carrier_sense: metres("carrier_sense", text("carrier_sense"))?,
-            topology: values::word("topology", text("topology"), TOPOLOGIES)?,
+            topology: values::word("topology", text("topology"))?,
             topologies: number("topologies", 0, 1000)? as u64,
             event_hops: number("event_hops", 1, 20)? as u32,
             queue: number("queue", 1, 1000)?,
@@ -88,7 +91,7 @@ impl Config {
             duration: quantity::<Span>("duration", text("duration"))?.0,
             event_at: quantity::<Span>("event_at", text("event_at"))?.0,
             bit_rate: bit_rate(text("bit_rate"))?,
-            rts: values::word("rts", text("rts"), SWITCH)?,
+            rts: values::switch("rts", text("rts"))?,
             loss: probability("loss", text("loss"))?,
             tcp_window: number("tcp_window", 1, 1000)? as u32,
         };
@@ -123,14 +126,14 @@ impl Config {
     /// Every parameter as it can be given again.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |name: &str| match name {
-            "protocol" => named(self.protocol, PROTOCOLS),
+            "protocol" => named(self.protocol),
             "senders" => self.senders.to_string(),
             "rate" => format!("{}/s", plain(&Size(self.rate))),
             "nodes" => self.nodes.to_string(),
             "area" => format!("{}mx{}m", self.area.0, self.area.1),
             "range" => format!("{}m", self.range),
             "carrier_sense" => format!("{}m", self.carrier_sense),
-            "topology" => named(self.topology, TOPOLOGIES),
+            "topology" => named(self.topology),
             "topologies" => self.topologies.to_string(),
             "event_hops" => self.event_hops.to_string(),
             "queue" => self.queue.to_string(),
@@ -138,7 +141,7 @@ impl Config {
             "duration" => plain(&Span(self.duration)),
             "event_at" => plain(&Span(self.event_at)),
             "bit_rate" => plain(&Rate(self.bit_rate.bit_per_s())),
-            "rts" => named(self.rts, SWITCH),
+            "rts" => on_off(self.rts),
             "loss" => self.loss.to_string(),
             "tcp_window" => self.tcp_window.to_string(),
             other => unreachable!("`{other}` is a parameter without a text"),
@@ -196,15 +199,3 @@ fn bit_rate(text: &str) -> Understood<wifi::Rate> {
     wifi::Rate::from_bit_per_s(bits)
         .map_err(|_| ParameterError::bad("bit_rate", text, "expected 1, 2, 5.5 or 11 Mbit/s", None))
 }
-
-pub(super) const PROTOCOLS: &[(&str, Protocol)] = &[
-    ("rdca", Protocol::Rdca),
-    ("rdca-paper", Protocol::RdcaPaper),
-    ("newreno", Protocol::NewReno),
-    ("westwood", Protocol::Westwood),
-    ("elfn", Protocol::Elfn),
-    ("cubic", Protocol::Cubic),
-    ("datagrams", Protocol::Datagrams),
-];
-const TOPOLOGIES: &[(&str, Topology)] = &[("random", Topology::Random), ("row", Topology::Row)];
-const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];

@@ -11,7 +11,7 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
-use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
+use super::file::{FileConfig, LinkSection, Loss, NodeSection, fifty_ms};
 use super::source::{Source, Step};
 use super::tcp::TcpProfile;
 use super::units::{QueueSize, Size, quoted};
@@ -19,9 +19,8 @@ use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
-use crate::network::{Fragmentation, NetworkConfig};
+use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
-use crate::routing::Metric;
 
 /// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
 const SMALLEST_MTU: u32 = 68;
@@ -121,14 +120,8 @@ impl Checker<'_> {
         }
         Ok(NetworkConfig {
             ip,
-            fragmentation: match section.fragmentation {
-                FragmentationName::Allowed => Fragmentation::Allowed,
-                FragmentationName::Forbidden => Fragmentation::Forbidden,
-            },
-            metric: match section.metric {
-                MetricName::Hops => Metric::Hops,
-                MetricName::Delay => Metric::Delay,
-            },
+            fragmentation: section.fragmentation,
+            metric: section.metric,
             convergence: section.convergence.0,
             hop_limit: section.hop_limit,
         })
@@ -396,11 +389,11 @@ impl Checker<'_> {
     }
 }
 
-fn loss_model(name: LossName) -> LossModel {
+fn loss_model(name: Loss) -> LossModel {
     match name {
-        LossName::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
-        LossName::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
-        LossName::GilbertElliott(section) => LossModel::GilbertElliott {
+        Loss::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
+        Loss::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
+        Loss::GilbertElliott(section) => LossModel::GilbertElliott {
             good_to_bad: section.good_to_bad.0,
             bad_to_good: section.bad_to_good.0,
             loss_good: section.loss_good.0,
