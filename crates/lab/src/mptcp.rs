@@ -22,7 +22,7 @@ use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Position, Station, StationMetrics};
 use anabranch_sim::sim::Simulation;
 
-pub use config::{Config, Congestion, Phy, Scheme, Siting};
+pub use config::{Config, Congestion, Scheme, Siting};
 pub use meter::Activity;
 pub use round_trip::RoundTrip;
 

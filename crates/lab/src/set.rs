@@ -21,7 +21,7 @@ use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::scenario::record::SetFigures;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-pub use config::{Config, Failing, Medium, PerGateway, Scheme, TcpName};
+pub use config::{Config, Failing, Medium, PerGateway, Scheme, Tcp};
 pub use model::Equations;
 
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};

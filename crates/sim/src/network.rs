@@ -41,10 +41,12 @@ use medium::Media;
 pub use medium::adhoc::{AdhocConfig, AdhocMetrics};
 pub use medium::wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
-/// What happens to a packet that exceeds the next link's MTU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What happens to a packet that exceeds the MTU of the next link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Fragmentation {
-    /// It is cut there and put together at the destination.
+    /// It is cut there and reassembled at the destination.
     #[default]
     Allowed,
     /// It is dropped and counted.

@@ -7,13 +7,15 @@ use std::collections::BinaryHeap;
 use crate::packet::{LinkId, NodeId};
 use crate::radio::{Radio, Station};
 
-/// What a path's length is the sum of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What routing minimises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Metric {
-    /// One per link; over the air the expected number of transmissions, as bit errors let expect.
+    /// The number of links; over the air, the expected number of transmissions.
     #[default]
     Hops,
-    /// The links' delays.
+    /// The sum of the delays of the links.
     Delay,
 }
 

@@ -90,7 +90,7 @@ pub struct NodeSpec {
     /// What it is.
     pub kind: NodeKind,
     /// Its energy level, for the gateway table of SET.
-    pub energy: file::EnergyName,
+    pub energy: anabranch_core::set::Energy,
     /// Its first-hop neighbours in the low-power network, for the gateway table of SET.
     pub neighbours: Vec<NodeId>,
     /// How it caches TCP segments for others, if it does.

@@ -26,9 +26,11 @@ use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportEvent;
 
 /// How a node dies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Failure {
-    /// It is gone, with all that it has queued; nobody is told.
+    /// It is gone with all that it has queued, and tells no peer.
     Silent,
     /// It resets its connections, sends what it has queued, and is gone.
     Reset,

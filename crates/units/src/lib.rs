@@ -16,6 +16,8 @@ mod quantity;
 mod schema;
 #[cfg(feature = "text")]
 pub mod text;
+#[cfg(feature = "serde")]
+mod word;
 mod words;
 
 use std::fmt;
@@ -27,6 +29,8 @@ use anabranch_core::time::Duration;
 pub use de::{HINT_MARK, ProbabilityVisitor, hint_from};
 pub use length::Length;
 pub use quantity::Quantity;
+#[cfg(feature = "serde")]
+pub use word::{WordError, word, word_of, words_of};
 pub use words::{nearest, quoted};
 
 /// Bit/s, at least 1.

@@ -20,15 +20,17 @@ pub struct Config {
     pub max_subflows: u8,
 }
 
-/// Data that has been sent on a subflow is sent on another, too (RFC 8684 section 3.3.6).
+/// When data that has been sent on a subflow is also sent on another (RFC 8684 section 3.3.6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MptcpReinjection"))]
 pub enum Reinjection {
-    /// Only when its subflow is closed: without that data would be lost.
+    /// Only when its subflow is closed, since the data would be lost otherwise.
     OnFailure,
-    /// Also when the retransmission timer of its subflow runs out.
+    /// Also when the retransmission timer of its subflow expires.
     OnTimeout,
-    /// Also when it holds back the window while another subflow has room (opportunistic retransmission: Raiciu et
-    /// al., "How Hard Can It Be?", NSDI 2012), and by the predictive scheduler at the end of a transfer.
+    /// Also when it blocks the window while another subflow has room (opportunistic retransmission: Raiciu et al., "How
+    /// Hard Can It Be?", NSDI 2012), and by the predictive scheduler at the end of a transfer.
     Opportunistic,
 }
 

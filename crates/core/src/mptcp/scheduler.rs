@@ -24,27 +24,30 @@ use crate::policy::Custom;
 use crate::tcp::Push;
 use crate::time::Duration;
 
-/// A scheduler.
+/// Which subflow carries the next segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Scheduler"))]
 pub enum SchedulerKind {
-    /// The subflow with the smallest smoothed round-trip time that has room in its congestion window: the default of
-    /// the Linux kernel, and the conventional one of the paper.
+    /// The subflow with the smallest smoothed round-trip time that has room in its congestion window: the default of the
+    /// Linux kernel, and the conventional scheduler of the paper.
     FastestRtt,
     /// One segment on each subflow with room in turn.
     RoundRobin,
     /// Everything on every subflow.
     Redundant,
     /// BLEST (Ferlin, Alay, Mehani, Boreli: "BLEST: Blocking estimation-based MPTCP scheduler for heterogeneous
-    /// networks", IFIP Networking 2016): as the first, but wait when the slower path would fill the window before
-    /// its segment is acknowledged.
+    /// networks", IFIP Networking 2016): as the fastest round-trip time, but a segment waits if the slower path would fill
+    /// the window before the segment is acknowledged.
     Blest,
     /// DAPS (Kuhn, Lochin, Mifdaoui, Sarwar, Mehani, Boreli: "DAPS: Intelligent delay-aware packet scheduling for
     /// multipath transport", IEEE ICC 2014): by the ratio of delays, so that segments arrive in order.
     Daps,
-    /// Section VII of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024): each path takes
-    /// as many segments as it delivers before the next slower one delivers its first.
+    /// Each path takes as many segments as it delivers before the next slower one delivers its first ("Multipath TCP Over
+    /// Multi-Hop Heterogeneous Wireless IoT Networks", ICC 2024, section VII).
     Predictive,
-    /// Somebody else's.
+    /// A user's own.
+    #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomScheduler),
 }
 

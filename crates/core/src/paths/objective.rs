@@ -6,14 +6,15 @@ use super::message::NodeType;
 
 /// How a node compares paths and computes its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Objective {
-    /// Minimum Rank with Hysteresis (RFC 6719) over the ETX, which DIOs carry (RFC 6551): the least expected number of
-    /// transmissions.
+    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719) over the ETX that DIOs carry (RFC 6551).
     #[default]
     Mrhof,
-    /// Objective Function Zero (RFC 6552): the least rank, each step by the ETX of its link.
+    /// The least rank, which grows with the ETX of each link: OF0 (RFC 6552).
     Of0,
-    /// The paper's: by hops, whatever the quality of their links.
+    /// The fewest hops, whatever the quality of their links: the rule of the paper.
     Paper,
 }
 

@@ -3,15 +3,16 @@
 
 use crate::time::{Duration, Instant};
 
-/// What a session's share is a share of.
+/// How the node shares its buffer among sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Sharing {
     /// The shares add up to the buffer, as in the paper: `share_i = B_2 * rate_i / sum of rates`.
     Divided,
-    /// The best session may fill the buffer, and one that delivers less than a quarter of what the best
-    /// delivers gets four times its ratio of it, but no less than an equal share. The node's memory is safe all
-    /// the same, since no chunk may end past the buffer; and a good session is not held back for the sake of
-    /// poor ones.
+    /// The best session may fill the buffer. One that delivers less than a quarter of what the best delivers gets four
+    /// times its ratio of it, but no less than an equal share. No chunk may end past the buffer, so the node's memory is
+    /// safe, and poor sessions do not hold back a good one.
     Overcommitted,
 }
 

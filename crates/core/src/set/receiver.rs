@@ -31,12 +31,16 @@ const MOST_HEADER: usize = 32;
 /// A session is young for that many times [`ReceiverConfig::ack_every`].
 const YOUNG: u64 = 4;
 
-/// Whether the node takes SET sessions.
+/// What the node answers to a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Answer"))]
 pub enum Striping {
-    /// It does.
+    /// ACK, with its gateway table: it takes SET sessions.
+    #[cfg_attr(feature = "serde", serde(rename = "ack"))]
     Supported,
-    /// It answers NACK, and the octets come as plain TCP.
+    /// NACK: the bytes come as plain TCP through the default gateway.
+    #[cfg_attr(feature = "serde", serde(rename = "nack"))]
     Refused,
 }
 

@@ -14,10 +14,12 @@ use bytes::Bytes;
 use super::stream::{Effect, Leg, StreamClose, StreamEvent, StreamId, StreamStatus};
 use crate::time::{Duration, Instant};
 
-/// How long the gateway waits between the wireless connection's opening and SETACK.
+/// How long a gateway waits between the opening of the wireless connection and its SETACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OpenWait {
-    /// One round trip of the wireless connection: the node has the last ACK of the handshake by then
+    /// One round trip of the wireless connection, as in the paper: by then the node has the last ACK of the handshake
     /// (equation 5).
     RoundTrip,
     /// Not at all.

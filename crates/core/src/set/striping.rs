@@ -15,12 +15,15 @@ use crate::time::Duration;
 
 /// How sessions share the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Striping"))]
 pub enum StripingPolicy {
-    /// [`Window`], the paper's.
+    /// Any session with room in its window takes the next chunk, as in the paper.
     Window,
-    /// [`Predictive`].
+    /// The session on which the chunk arrives first takes it, and only if that helps.
     Predictive,
-    /// Somebody else's. Chunks are cut as for [`Window`].
+    /// A user's own. Chunks are cut as for [`Window`].
+    #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomStriping),
 }
 

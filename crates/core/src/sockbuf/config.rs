@@ -67,6 +67,8 @@ pub struct PidConfig {
 
 /// The bandwidth-delay product of a striped connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SetPoint {
     /// Each micro-flow's bandwidth times its own RTT, added up (erratum B9).
     PerFlow,
@@ -86,6 +88,8 @@ pub enum Deviation {
 
 /// In proportion to what the rest is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Excess {
     /// Bandwidth (Figure 4 line 10).
     Bandwidth,

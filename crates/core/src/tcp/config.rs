@@ -104,11 +104,18 @@ pub struct Config {
 
 /// The congestion window before the first acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize, serde::Serialize),
+    serde(rename_all = "kebab-case", expecting = "expected a number of segments or \"rfc6928\"")
+)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum InitialWindow {
-    /// That many segments; the papers use 1.
-    Segments(u16),
-    /// min(10 MSS, max(2 MSS, 14600)) octets (RFC 6928 section 2).
+    /// min(10 MSS, max(2 MSS, 14600)) bytes (RFC 6928 section 2).
     Rfc6928,
+    /// That many segments; the papers use 1.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Segments(u16),
 }
 
 /// How far buffers grow by themselves, in octets. A buffer that is larger already stays as it is: 0 fixes it.
@@ -158,12 +165,14 @@ pub struct RtoConfig {
     pub backoff: Backoff,
 }
 
-/// What a time-out does to the next one (RFC 6298 section 5.5).
+/// How a time-out changes the next one (RFC 6298 section 5.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Backoff {
-    /// Twice as long each time, up to the cap.
+    /// Doubles it, up to the upper bound.
     Double,
-    /// The same again.
+    /// Leaves it as it is.
     Constant,
 }
 
@@ -184,12 +193,14 @@ pub enum DelayedAck {
 
 /// Whether explicit congestion notification is used (RFC 3168 section 6.1.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Ecn"))]
 pub enum EcnMode {
     /// Never.
     Off,
-    /// If the peer asks for it. Linux has this as its default.
+    /// If the peer asks for it, as Linux does by default.
     Accept,
-    /// Our SYN asks for it, too.
+    /// The SYN asks for it, too.
     Request,
 }
 
@@ -206,12 +217,14 @@ pub enum Push {
 
 /// Which side of the SACK option (RFC 2018) is played.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Sack"))]
 pub enum SackRole {
-    /// Neither: SACK-permitted is not sent and blocks are ignored.
+    /// Neither: SACK-permitted is not sent, and blocks are ignored.
     Off,
-    /// We send blocks if the peer permits, and ignore those that come.
+    /// Blocks are sent if the peer permits, and ignored on arrival.
     Receiver,
-    /// We permit and use the peer's blocks, and send none.
+    /// The blocks of the peer are permitted and used, and none are sent.
     Sender,
     /// Both.
     Both,
@@ -226,13 +239,16 @@ pub enum Nagle {
     Off,
 }
 
-/// What is sent again after a loss.
+/// What is retransmitted after a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "TcpRecovery"))]
 pub enum Recovery {
     /// SACK-based recovery (RFC 6675) where the peer sends blocks, else NewReno (RFC 6582).
+    #[cfg_attr(feature = "serde", serde(rename = "newreno"))]
     NewReno,
-    /// BSD Reno: fast retransmit of one segment, out of recovery with the next new acknowledgement; after a
-    /// time-out everything past the hole is sent again (go-back-N).
+    /// BSD Reno: fast retransmit of one segment, and the first new acknowledgement ends the recovery. After a time-out
+    /// everything past the hole is retransmitted (go-back-N).
     RenoGoBackN,
 }
 

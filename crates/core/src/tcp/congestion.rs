@@ -29,32 +29,39 @@ use crate::time::{Duration, Instant};
 
 /// How the congestion window grows and shrinks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Congestion"))]
 pub enum CongestionAlgorithm {
     /// RFC 5681 with the window arithmetic of RFC 6582.
+    #[cfg_attr(feature = "serde", serde(rename = "newreno"))]
     NewReno,
     /// RFC 9438.
     Cubic,
-    /// RFC 6356: as NewReno, but the windows of all subflows of one connection together grow no faster than one.
-    /// On a connection that is no subflow it is NewReno.
+    /// RFC 6356: as NewReno, but the windows of all subflows of one Multipath TCP connection together grow no faster than
+    /// one. On a connection that is no subflow it is NewReno.
     Coupled,
-    /// TCP Westwood+: NewReno, but a loss takes the window to what the path was seen to deliver (Grieco and Mascolo,
+    /// TCP Westwood+: NewReno, but a loss sets the window to what the path was seen to deliver (Grieco and Mascolo,
     /// CCR 34(2), 2004).
     Westwood,
     /// BBR version 3 (draft-ietf-ccwg-bbr): rate and window follow a model of the path. Always paced; a mark counts as a loss.
     Bbr,
-    /// The A-NewReno of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (ICC 2024), section IV.
+    /// A-NewReno, NewReno between two windows for long paths over radio ("Multipath TCP Over Multi-Hop Heterogeneous
+    /// Wireless IoT Networks", ICC 2024, section IV).
+    #[cfg_attr(feature = "serde", serde(rename = "adaptive-newreno"))]
     AdaptiveNewReno(AdaptiveNewReno),
-    /// Somebody else's. Its window is taken to be a segment where it says less.
+    /// A user's own. Its window is taken to be a segment where it says less.
+    #[cfg_attr(feature = "serde", serde(skip))]
     Custom(CustomCongestion),
 }
 
-/// The bounds of A-NewReno. How they follow from the length of the path is the owner's affair, as is the time-out:
-/// see [`super::RtoConfig`].
+/// The bounds of A-NewReno. The owner derives them, and the time-out, from the length of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(deny_unknown_fields))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct AdaptiveNewReno {
-    /// The window at the start and after a time-out, in segments (w_min).
+    /// Window at the start and after a time-out, in segments.
     pub w_min: u16,
-    /// The window never grows past it, in segments (w_max).
+    /// Largest window, in segments.
     pub w_max: u16,
     /// Rounds without loss from one growth to the next, at least 1.
     pub update_every: u16,

@@ -8,8 +8,8 @@ use anabranch_sim::apps::pattern;
 use anabranch_sim::apps::set::{SetNode, SetSender};
 use anabranch_sim::random::Stream;
 use anabranch_sim::scenario::Plan;
-use anabranch_sim::scenario::file::FailureName;
 use anabranch_sim::scenario::units::Size;
+use anabranch_sim::world::Failure;
 use rayon::prelude::*;
 
 use super::networks::network;
@@ -121,7 +121,7 @@ fn schedule(random: &mut Stream, gateways: usize, span: f64, left: Left) -> Vec<
     let mut deaths = Vec::new();
     for gateway in (0..gateways).filter(|g| Some(*g) != spared) {
         let at = Duration::from_secs_f64(random.uniform() * span);
-        let how = if random.bernoulli(0.5) { FailureName::Silent } else { FailureName::Reset };
+        let how = if random.bernoulli(0.5) { Failure::Silent } else { Failure::Reset };
         deaths.push(Failing { gateway, at, how });
     }
     deaths

@@ -1,14 +1,14 @@
 //! Never slower than the best single gateway: random networks, SET over all of them against each alone.
 
+use anabranch_core::set::{OpenWait, Start};
 use anabranch_core::time::Duration;
 use anabranch_sim::random::Stream;
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::scenario::set::{OpenWaitName, StartName};
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 use rayon::prelude::*;
 
 use crate::experiment::RunError;
-use crate::set::{Config, PerGateway, Scheme, TcpName, simulate};
+use crate::set::{Config, PerGateway, Scheme, Tcp, simulate};
 
 /// What a network showed. Latencies are means over the runs, seconds.
 #[derive(Clone, PartialEq, Debug)]
@@ -64,9 +64,9 @@ pub fn network(seed: u64, number: u64) -> Config {
         wireless_rate: PerGateway::each(rates),
         wireless_delay: PerGateway::each(delays),
         wireless_loss: PerGateway::each(losses),
-        tcp: TcpName::Modern,
-        start: StartName::Early,
-        open_wait: OpenWaitName::None,
+        tcp: Tcp::Modern,
+        start: Start::Early,
+        open_wait: OpenWait::None,
         ..Config::default()
     }
 }

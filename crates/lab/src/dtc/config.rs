@@ -1,19 +1,23 @@
 //! What the parameters mean.
 
 use anabranch_sim::scenario::units::Size;
+use serde::{Deserialize, Serialize};
 
 use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
+use crate::experiment::values::{self, Understood, count, named, on_off, plain, probability, quantity};
 use crate::experiment::{ParameterError, Settings};
 
 /// What the nodes between the ends do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// They forward.
     Tcp,
     /// They follow section IV of the paper.
+    #[serde(rename = "dtc-paper")]
     Paper,
     /// They follow our own algorithm.
+    #[serde(rename = "dtc")]
     Improved,
 }
 
@@ -28,7 +32,8 @@ impl Mode {
 }
 
 /// What joins the nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Medium {
     /// A link of its own between each two neighbours.
     Links,
@@ -73,8 +78,8 @@ impl Config {
     /// The first that cannot be.
     pub fn understand(settings: &Settings) -> Understood<Self> {
         let number = |key, least, most| count(key, settings.text(key), least, most);
-        let switch = |key| values::word(key, settings.text(key), SWITCH);
-        let mode = values::word("mode", settings.text("mode"), MODES)?;
+        let switch = |key| values::switch(key, settings.text(key));
+        let mode = values::word("mode", settings.text("mode"))?;
         Ok(Self {
             hops: number("hops", 2, 32)?,
             loss: probability("loss", settings.text("loss"))?,
@@ -91,7 +96,7 @@ impl Config {
             },
             duplicate_acks: switch("duplicate_acks")?,
             flying_start: switch("flying_start")?,
-            medium: values::word("medium", settings.text("medium"), MEDIA)?,
+            medium: values::word("medium", settings.text("medium"))?,
             retries: number("retries", 0, 15)? as u8,
             sender_sack: switch("sender_sack")?,
             samples: false,
@@ -103,7 +108,7 @@ impl Config {
         let text = |name: &str| match name {
             "hops" => self.hops.to_string(),
             "loss" => self.loss.to_string(),
-            "mode" => named(self.mode, MODES),
+            "mode" => named(self.mode),
             "segments" => self.segments.to_string(),
             "payload" => plain(&Size(self.payload.into())),
             "window" => self.window.to_string(),
@@ -111,11 +116,11 @@ impl Config {
             "link_ack_loss_factor" => self.link_ack_loss_factor.to_string(),
             "cache_segments" => self.cache_segments.to_string(),
             "cache_probability" => self.cache_probability.to_string(),
-            "duplicate_acks" => named(self.duplicate_acks, SWITCH),
-            "flying_start" => named(self.flying_start, SWITCH),
-            "medium" => named(self.medium, MEDIA),
+            "duplicate_acks" => on_off(self.duplicate_acks),
+            "flying_start" => on_off(self.flying_start),
+            "medium" => named(self.medium),
             "retries" => self.retries.to_string(),
-            "sender_sack" => named(self.sender_sack, SWITCH),
+            "sender_sack" => on_off(self.sender_sack),
             other => unreachable!("`{other}` is a parameter without a text"),
         };
         PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
@@ -136,7 +141,3 @@ fn fraction(key: &'static str, text: &str) -> Understood<f64> {
         .filter(|f| (0.0..=1.0).contains(f))
         .ok_or_else(|| ParameterError::bad(key, text, "expected a number from 0 to 1", None))
 }
-
-const MODES: &[(&str, Mode)] = &[("tcp", Mode::Tcp), ("dtc-paper", Mode::Paper), ("dtc", Mode::Improved)];
-const MEDIA: &[(&str, Medium)] = &[("links", Medium::Links), ("radio", Medium::Radio)];
-const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::segment::Segment;
+use anabranch_core::tcp::{Recovery, SackRole};
 use anabranch_core::time::Duration;
 use anabranch_sim::frames;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
 use anabranch_sim::radio::PhyConfig;
-use anabranch_sim::scenario::dtc::{AlgorithmName, DtcProfile};
-use anabranch_sim::scenario::emulation::HostName;
+use anabranch_sim::scenario::dtc::{Algorithm, DtcProfile};
+use anabranch_sim::scenario::emulation::HostKind;
 use anabranch_sim::scenario::file::{
-    BackSection, FactorsSection, FileConfig, LinkSection, LossName, NodeKind, NodeSection, TransferKind,
+    BackSection, FactorsSection, FileConfig, LinkSection, Loss, NodeKind, NodeSection, TransferKind,
     TransferSection,
 };
-use anabranch_sim::scenario::radio::{PhyName, RadioSection};
-use anabranch_sim::scenario::tcp::{Base, RecoveryName, SackName, TcpProfile};
+use anabranch_sim::scenario::radio::{Phy, RadioSection};
+use anabranch_sim::scenario::tcp::{Base, TcpProfile};
 use anabranch_sim::scenario::units::{Length, Limit, Probability, QueueSize, Rate, Size, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
@@ -89,7 +90,7 @@ impl Config {
             position: (self.medium == Medium::Radio).then_some([SPACE * position as f64, 0.0]),
             energy: Default::default(),
             neighbours: Vec::new(),
-            host: HostName::Simulated,
+            host: HostKind::Simulated,
             netns: None,
             device: None,
             dtc: (!end && self.mode != Mode::Tcp).then(|| PROFILE.to_owned()),
@@ -99,7 +100,7 @@ impl Config {
     /// One channel of O-QPSK, the standard's CSMA-CA, and what of it this experiment varies.
     fn radio(&self) -> RadioSection {
         RadioSection {
-            phy: PhyName::OQpsk250k,
+            phy: Phy::OQpsk250k,
             range: Some(Length(RANGE)),
             loss: Some(Probability(self.frame_loss())),
             max_frame_retries: self.retries,
@@ -137,8 +138,8 @@ impl Config {
     fn caching(&self) -> BTreeMap<String, DtcProfile> {
         let algorithm = match self.mode {
             Mode::Tcp => return BTreeMap::new(),
-            Mode::Paper => AlgorithmName::Paper,
-            Mode::Improved => AlgorithmName::Improved,
+            Mode::Paper => Algorithm::Paper,
+            Mode::Improved => Algorithm::Improved,
         };
         let profile = DtcProfile {
             algorithm,
@@ -152,7 +153,7 @@ impl Config {
 
     /// The link behind the node at `position`.
     fn link(&self, position: usize, from: &str, to: &str) -> LinkSection {
-        let loss = |p| LossName::Bernoulli(Probability(p));
+        let loss = |p| Loss::Bernoulli(Probability(p));
         // Towards the sender everything is as short as an acknowledgement; and the last hop into it loses
         // nothing (erratum D7).
         let factors =
@@ -200,10 +201,10 @@ impl Config {
             rto_max: seconds(16),
             delayed_ack: Some(Limit(None)),
             // A sender that does not offer SACK still has a peer that answers the nodes' offer.
-            sack: Some(if self.sender_sack { SackName::Both } else { SackName::Receiver }),
+            sack: Some(if self.sender_sack { SackRole::Both } else { SackRole::Receiver }),
             timestamps: Some(false),
             window_scale: Some(Limit(None)),
-            recovery: Some(RecoveryName::RenoGoBackN),
+            recovery: Some(Recovery::RenoGoBackN),
             syn_retries: Some(u8::MAX),
             data_retries: Some(u8::MAX),
             ..TcpProfile::default()

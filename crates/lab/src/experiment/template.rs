@@ -67,8 +67,7 @@ impl Template {
                     all.extend(paths.iter().map(|path| (parameter.name, format!("{path}={text}"))));
                 }
                 Sets::Words(words) => {
-                    let table: Vec<(&str, &[&str])> = words.to_vec();
-                    let sets = super::values::word(parameter.name, text, &table)?;
+                    let sets = super::values::meant(parameter.name, text, words)?;
                     all.extend(sets.iter().map(|set| (parameter.name, (*set).to_owned())));
                 }
                 Sets::Derived => {}

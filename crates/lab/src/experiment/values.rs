@@ -4,20 +4,69 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use anabranch_sim::scenario::nearest;
-use anabranch_sim::scenario::units::UnitError;
+use anabranch_sim::scenario::units::{self, UnitError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::ParameterError;
 
 /// A value, or why it cannot be.
 pub(crate) type Understood<T> = Result<T, ParameterError>;
 
-/// One of the words.
-pub(crate) fn word<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Understood<T> {
-    words.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
-        let known: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
-        let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-        ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
-    })
+/// A value of an enum by its word.
+pub(crate) fn word<T: DeserializeOwned>(key: &'static str, text: &str) -> Understood<T> {
+    word_or(key, text, &[])
+}
+
+/// A value of an enum by its word, or by another name that the experiment has for the word.
+pub(crate) fn alias<T: DeserializeOwned>(key: &'static str, text: &str, aliases: Aliases) -> Understood<T> {
+    let meant = aliases.iter().find(|(alias, _)| *alias == text).map_or(text, |(_, word)| word);
+    units::word(meant).map_err(|_| unknown::<T>(key, text, aliases, &[]))
+}
+
+/// A value of an enum by its word, where `others` are words that the caller has understood already.
+pub(crate) fn word_or<T: DeserializeOwned>(
+    key: &'static str,
+    text: &str,
+    others: &[&'static str],
+) -> Understood<T> {
+    units::word(text).map_err(|_| unknown::<T>(key, text, &[], others))
+}
+
+fn unknown<T: DeserializeOwned>(
+    key: &'static str,
+    text: &str,
+    aliases: Aliases,
+    others: &[&'static str],
+) -> ParameterError {
+    let own =
+        |word: &&'static str| aliases.iter().find(|(_, w)| w == word).map_or(*word, |(alias, _)| *alias);
+    let known: Vec<&str> = others.iter().copied().chain(units::words_of::<T>().iter().map(own)).collect();
+    one_of(key, text, &known)
+}
+
+fn one_of(key: &'static str, text: &str, known: &[&str]) -> ParameterError {
+    let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
+}
+
+/// Names that an experiment has for words of the core: the name, and the word.
+pub(crate) type Aliases = &'static [(&'static str, &'static str)];
+
+/// What a word of a table stands for.
+pub(crate) fn meant<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Understood<T> {
+    let known = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let found = words.iter().find(|(name, _)| *name == text);
+    found.map(|(_, value)| *value).ok_or_else(|| one_of(key, text, &known()))
+}
+
+/// `on` or `off`.
+pub(crate) fn switch(key: &'static str, text: &str) -> Understood<bool> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(one_of(key, text, &["on", "off"])),
+    }
 }
 
 /// A whole number of the range.
@@ -50,6 +99,17 @@ pub(crate) fn plain(value: &impl Display) -> String {
 }
 
 /// The word for a value.
-pub(crate) fn named<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> String {
-    words.iter().find(|(_, v)| *v == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
+pub(crate) fn named<T: Serialize>(value: T) -> String {
+    units::word_of(&value)
+}
+
+/// The word for a value, or the name that the experiment has for it.
+pub(crate) fn aliased<T: Serialize>(value: T, aliases: Aliases) -> String {
+    let word = named(value);
+    aliases.iter().find(|(_, w)| *w == word).map_or(word.clone(), |(alias, _)| (*alias).to_owned())
+}
+
+/// The word for a switch.
+pub(crate) fn on_off(on: bool) -> String {
+    if on { "on" } else { "off" }.to_owned()
 }

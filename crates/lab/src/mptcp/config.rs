@@ -3,15 +3,18 @@
 use anabranch_core::mptcp::{Reinjection, SchedulerKind};
 use anabranch_core::time::Duration;
 use anabranch_sim::apps::packets::LEAST_PACKET;
+use anabranch_sim::scenario::radio::Phy;
 use anabranch_sim::scenario::units::{Size, Span};
+use serde::{Deserialize, Serialize};
 
 use super::deployment::Shape;
 use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, plain, quantity};
+use crate::experiment::values::{self, Aliases, Understood, aliased, count, named, on_off, plain, quantity};
 use crate::experiment::{ParameterError, Settings};
 
 /// How packets are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// The paper's.
     Proposed,
@@ -22,9 +25,11 @@ pub enum Scheme {
 }
 
 /// Which congestion control.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Congestion {
     /// RFC 5681 and RFC 6582 on each path.
+    #[serde(rename = "newreno")]
     NewReno,
     /// RFC 6356: the paths together are no more aggressive than one TCP.
     Coupled,
@@ -32,17 +37,9 @@ pub enum Congestion {
     Adaptive,
 }
 
-/// Which physical layer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phy {
-    /// SUN-FSK, 100 kbit/s.
-    Fsk100,
-    /// O-QPSK, 250 kbit/s.
-    OQpsk250,
-}
-
 /// Which nodes have a cellular interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Siting {
     /// Those that shorten the ways of all most.
     Planned,
@@ -96,7 +93,7 @@ impl Config {
     /// The first that cannot be.
     pub fn understand(settings: &Settings) -> Understood<Self> {
         let number = |key, least, most| count(key, settings.text(key), least, most);
-        let scheme = values::word("scheme", settings.text("scheme"), SCHEMES)?;
+        let scheme = values::word("scheme", settings.text("scheme"))?;
         let proposed = scheme == Scheme::Proposed;
         let this = Self {
             scheme,
@@ -109,21 +106,21 @@ impl Config {
             scheduler: match settings.text("scheduler") {
                 "auto" if proposed => SchedulerKind::Predictive,
                 "auto" => SchedulerKind::FastestRtt,
-                text => values::word("scheduler", text, SCHEDULERS)?,
+                text => values::word("scheduler", text)?,
             },
             congestion: match settings.text("congestion") {
                 "auto" if proposed => Congestion::Adaptive,
                 "auto" => Congestion::NewReno,
-                text => values::word("congestion", text, CONGESTIONS)?,
+                text => values::word("congestion", text)?,
             },
             reinjection: match settings.text("reinjection") {
                 "auto" => Reinjection::OnTimeout,
-                text => values::word("reinjection", text, REINJECTIONS)?,
+                text => values::alias("reinjection", text, REINJECTIONS)?,
             },
-            shape: values::word("deployment", settings.text("deployment"), SHAPES)?,
+            shape: values::word("deployment", settings.text("deployment"))?,
             nodes: number("nodes", 2, 200)?,
             multi_link: number("multi_link", 0, 50)?,
-            multi_link_at: values::word("multi_link_at", settings.text("multi_link_at"), SITINGS)?,
+            multi_link_at: values::word("multi_link_at", settings.text("multi_link_at"))?,
             packets: number("packets", 1, 100_000)? as u32,
             payload: payload(settings.text("payload"))?,
             rate: positive("rate", settings.text("rate"), 0.001, 10_000.0)?,
@@ -133,7 +130,7 @@ impl Config {
             },
             ack_window: match settings.text("ack_window") {
                 "auto" => proposed,
-                text => values::word("ack_window", text, SWITCH)?,
+                text => values::switch("ack_window", text)?,
             },
             ack_delay: match settings.text("ack_delay") {
                 "auto" if proposed => Duration::from_secs(5),
@@ -154,7 +151,7 @@ impl Config {
             retries: number("retries", 0, 15)? as u8,
             retry_delay: short("retry_delay", settings.text("retry_delay"))?,
             access_retries: number("access_retries", 0, 100)? as u8,
-            phy: values::word("phy", settings.text("phy"), PHYS)?,
+            phy: values::alias("phy", settings.text("phy"), PHYS)?,
             limit: quantity::<Span>("limit", settings.text("limit"))?.0,
         };
         if this.multi_link >= this.nodes {
@@ -175,23 +172,23 @@ impl Config {
     /// Every parameter as it can be given again.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |name: &str| match name {
-            "scheme" => named(self.scheme, SCHEMES),
-            "deployment" => named(self.shape, SHAPES),
+            "scheme" => named(self.scheme),
+            "deployment" => named(self.shape),
             "nodes" => self.nodes.to_string(),
             "multi_link" => self.multi_link.to_string(),
-            "multi_link_at" => named(self.multi_link_at, SITINGS),
+            "multi_link_at" => named(self.multi_link_at),
             "packets" => self.packets.to_string(),
             "payload" => plain(&Size(self.payload.into())),
             "rate" => self.rate.to_string(),
             "paths" => self.paths.to_string(),
             "subflows" => self.subflows.to_string(),
-            "scheduler" => named(self.scheduler, SCHEDULERS),
-            "congestion" => named(self.congestion, CONGESTIONS),
-            "reinjection" => named(self.reinjection, REINJECTIONS),
+            "scheduler" => named(self.scheduler),
+            "congestion" => named(self.congestion),
+            "reinjection" => aliased(self.reinjection, REINJECTIONS),
             "ack_every" => self.ack_every().to_string(),
             "range" => format!("{}m", self.range),
             "interference" => self.interference.to_string(),
-            "ack_window" => named(self.ack_window, SWITCH),
+            "ack_window" => on_off(self.ack_window),
             "ack_delay" => plain(&Span(self.ack_delay)),
             "capture" => self.capture.map_or("off".to_owned(), |ratio| ratio.to_string()),
             "carrier_sense" => self.carrier_sense.to_string(),
@@ -199,7 +196,7 @@ impl Config {
             "retry_delay" => plain(&Span(self.retry_delay)),
             "access_retries" => self.access_retries.to_string(),
             "retries" => self.retries.to_string(),
-            "phy" => named(self.phy, PHYS),
+            "phy" => aliased(self.phy, PHYS),
             "limit" => plain(&Span(self.limit)),
             other => unreachable!("`{other}` is a parameter without a text"),
         };
@@ -236,25 +233,5 @@ fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<
     })
 }
 
-pub(super) const SCHEMES: &[(&str, Scheme)] =
-    &[("proposed", Scheme::Proposed), ("conventional", Scheme::Conventional), ("tcp", Scheme::Tcp)];
-const SWITCH: &[(&str, bool)] = &[("on", true), ("off", false)];
-const SCHEDULERS: &[(&str, SchedulerKind)] = &[
-    ("fastest-rtt", SchedulerKind::FastestRtt),
-    ("predictive", SchedulerKind::Predictive),
-    ("round-robin", SchedulerKind::RoundRobin),
-    ("redundant", SchedulerKind::Redundant),
-    ("blest", SchedulerKind::Blest),
-    ("daps", SchedulerKind::Daps),
-];
-const CONGESTIONS: &[(&str, Congestion)] =
-    &[("newreno", Congestion::NewReno), ("coupled", Congestion::Coupled), ("adaptive", Congestion::Adaptive)];
-const REINJECTIONS: &[(&str, Reinjection)] = &[
-    ("failure", Reinjection::OnFailure),
-    ("timeout", Reinjection::OnTimeout),
-    ("opportunistic", Reinjection::Opportunistic),
-];
-const SHAPES: &[(&str, Shape)] =
-    &[("square", Shape::Square), ("sunflower", Shape::Sunflower), ("corner", Shape::Corner)];
-const SITINGS: &[(&str, Siting)] = &[("planned", Siting::Planned), ("random", Siting::Random)];
-const PHYS: &[(&str, Phy)] = &[("fsk100", Phy::Fsk100), ("oqpsk250", Phy::OQpsk250)];
+const REINJECTIONS: Aliases = &[("failure", "on-failure"), ("timeout", "on-timeout")];
+const PHYS: Aliases = &[("fsk100", "fsk-100k"), ("oqpsk250", "oqpsk-250k")];

@@ -2,11 +2,13 @@
 
 use anabranch_sim::radio::Position;
 use anabranch_sim::random::Stream;
+use serde::{Deserialize, Serialize};
 
 use crate::places::hops;
 
 /// A kind of deployment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// Random in a square or rectangle, the data centre at its centre.
     Square,

@@ -12,10 +12,11 @@ use anabranch_sim::network::{Forwarding, NetworkConfig, WirelessConfig};
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::{Capture, Fcs, Position, Propagation, RadioConfig, UnitDisk};
 use anabranch_sim::random::Stream;
+use anabranch_sim::scenario::radio::Phy;
 use anabranch_sim::sim::{Builder, Simulation};
 use anabranch_sim::transport::TransportConfig;
 
-use super::config::{Config, Congestion, Phy, Scheme, Siting};
+use super::config::{Config, Congestion, Scheme, Siting};
 use super::deployment;
 use crate::experiment::RunError;
 
@@ -93,8 +94,8 @@ impl Config {
     /// The radio that all nodes share.
     pub(super) fn radio(&self) -> RadioConfig {
         let mut radio = match self.phy {
-            Phy::Fsk100 => RadioConfig::sun_fsk(self.range),
-            Phy::OQpsk250 => RadioConfig::o_qpsk(self.range),
+            Phy::Fsk100k => RadioConfig::sun_fsk(self.range),
+            Phy::OQpsk250k => RadioConfig::o_qpsk(self.range),
         };
         // The FCS of 2 octets with which all of the paper's figures were reproduced. The standard's default for SUN FSK, 4
         // octets, makes frames of 100 octets 1.7 % longer; the paper names no FCS.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::config::{Config, SCHEMES, Scheme};
+use super::config::{Config, Scheme};
 use super::deployment::Shape;
 use super::{Mptcp, MptcpPoint, Outcome};
 use crate::experiment::values::named;
@@ -150,7 +150,7 @@ pub struct Tables {
 /// The experiment's defaults with a scheme.
 pub(super) fn defaults(scheme: Scheme) -> Config {
     let mut settings = Settings::defaults(&Mptcp);
-    settings.set("scheme", &named(scheme, SCHEMES)).expect("a parameter");
+    settings.set("scheme", &named(scheme)).expect("a parameter");
     Config::understand(&settings).expect("the defaults can be")
 }
 

@@ -142,7 +142,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let nodes = count("nodes", settings.text("nodes"), 2, 500)?;
     let duration: Span = quantity("duration", settings.text("duration"))?;
     let place =
-        match values::word("topology", settings.text("topology"), &[("random", false), ("row", true)])? {
+        match values::meant("topology", settings.text("topology"), &[("random", false), ("row", true)])? {
             false => {
                 let (width, height) = area(settings.text("area"))?;
                 vec![

@@ -3,8 +3,8 @@
 use anabranch_core::time::Duration;
 use anabranch_model::set::establishment::Establishment;
 use anabranch_model::set::{HandshakeEnd, OpenWait, Path};
-use anabranch_sim::scenario::file::FailureName;
 use anabranch_sim::scenario::units::{Rate, Size};
+use anabranch_sim::world::Failure;
 
 use super::config::{Config, Failing, PerGateway};
 use super::figures::{Drawn, SPLIT, set_curve};
@@ -298,7 +298,7 @@ impl Judge<'_> {
         let plain = self.latency(Config::default())?;
         let mut text = Vec::new();
         let mut fine = true;
-        for (word, how) in [("silent", FailureName::Silent), ("reset", FailureName::Reset)] {
+        for (word, how) in [("silent", Failure::Silent), ("reset", Failure::Reset)] {
             let fail = vec![Failing { gateway: 1, at: Duration::from_millis(1_500), how }];
             let broken = self.latency(Config { fail, ..Config::default() })?;
             fine &= broken.is_some();

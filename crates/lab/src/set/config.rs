@@ -2,22 +2,26 @@
 
 use std::str::FromStr;
 
-use anabranch_core::set::MAX_GATEWAYS;
+use anabranch_core::set::buffers::Sharing;
+use anabranch_core::set::{
+    Layout, MAX_GATEWAYS, OpenWait, OpenWhen, Recovery, Reinjection, Start, StripingPolicy,
+};
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
-use anabranch_sim::scenario::file::FailureName;
-use anabranch_sim::scenario::set::{
-    LayoutName, OpenName, OpenWaitName, RecoveryName, ReinjectionName, SetSection, SharingName, StartName,
-    StripingName,
-};
+use anabranch_sim::scenario::policies::Named;
+use anabranch_sim::scenario::set::SetSection;
 use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span, UnitError};
+use anabranch_sim::world::Failure;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::parameters::PARAMETERS;
 use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
 use crate::experiment::{ParameterError, Settings};
 
 /// How the file is carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scheme {
     /// SET over all gateways.
     Set,
@@ -28,8 +32,9 @@ pub enum Scheme {
 }
 
 /// Which TCP.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TcpName {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tcp {
     /// The paper's: initial window 1, window limit 64, no options.
     Paper,
     /// A present-day host's.
@@ -37,7 +42,8 @@ pub enum TcpName {
 }
 
 /// What joins gateways and node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Medium {
     /// Wireless links, each for itself.
     Links,
@@ -88,7 +94,7 @@ pub struct Failing {
     /// When, from the request.
     pub at: Duration,
     /// How.
-    pub how: FailureName,
+    pub how: Failure,
 }
 
 /// A point of the experiment. The names are those of the parameters.
@@ -108,12 +114,12 @@ pub struct Config {
     pub node_buffer: Size,
     pub background: usize,
     pub fail: Vec<Failing>,
-    pub tcp: TcpName,
-    pub start: StartName,
-    pub open: OpenName,
-    pub striping: StripingName,
-    pub open_wait: OpenWaitName,
-    pub layout: LayoutName,
+    pub tcp: Tcp,
+    pub start: Start,
+    pub open: OpenWhen,
+    pub striping: StripingPolicy,
+    pub open_wait: OpenWait,
+    pub layout: Layout,
     pub ip: u8,
     pub medium: Medium,
     pub retries: u8,
@@ -138,7 +144,7 @@ impl Config {
         let gateways = read.count("gateways", 1, MAX_GATEWAYS)?;
         let read = Reader { gateways, ..read };
         let this = Self {
-            scheme: read.word("scheme", SCHEMES)?,
+            scheme: read.word("scheme")?,
             gateways,
             file: read.quantity("file")?,
             wired_rate: read.each("wired_rate", quantity)?,
@@ -151,15 +157,15 @@ impl Config {
             node_buffer: read.node_buffer()?,
             background: read.count("background", 0, 200)?,
             fail: read.fail()?,
-            tcp: read.word("tcp", TCPS)?,
-            start: read.word("start", STARTS)?,
-            open: read.word("open", OPENS)?,
-            striping: read.word("striping", STRIPINGS)?,
-            open_wait: read.word("open_wait", OPEN_WAITS)?,
-            layout: read.word("layout", LAYOUTS)?,
+            tcp: read.word("tcp")?,
+            start: read.word("start")?,
+            open: read.word("open")?,
+            striping: read.word("striping")?,
+            open_wait: read.word("open_wait")?,
+            layout: read.word("layout")?,
             through: None,
-            ip: read.word("ip", &[("6", 6), ("4", 4)])?,
-            medium: read.word("medium", MEDIA)?,
+            ip: read.ip()?,
+            medium: read.word("medium")?,
             retries: read.count("retries", 0, 15)? as u8,
         };
         match this.medium {
@@ -192,7 +198,7 @@ impl Config {
     /// Every parameter as it can be given again.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |name: &str| match name {
-            "scheme" => named(self.scheme, SCHEMES),
+            "scheme" => named(self.scheme),
             "gateways" => self.gateways.to_string(),
             "file" => plain(&self.file),
             "wired_rate" => self.wired_rate.text(plain),
@@ -205,14 +211,14 @@ impl Config {
             "node_buffer" => plain(&self.node_buffer),
             "background" => self.background.to_string(),
             "fail" => self.fail_text(),
-            "tcp" => named(self.tcp, TCPS),
-            "start" => named(self.start, STARTS),
-            "open" => named(self.open, OPENS),
-            "striping" => named(self.striping, STRIPINGS),
-            "open_wait" => named(self.open_wait, OPEN_WAITS),
-            "layout" => named(self.layout, LAYOUTS),
+            "tcp" => named(self.tcp),
+            "start" => named(self.start),
+            "open" => named(self.open),
+            "striping" => named(self.striping),
+            "open_wait" => named(self.open_wait),
+            "layout" => named(self.layout),
             "ip" => self.ip.to_string(),
-            "medium" => named(self.medium, MEDIA),
+            "medium" => named(self.medium),
             "retries" => self.retries.to_string(),
             other => unreachable!("`{other}` is a parameter without a text"),
         };
@@ -226,20 +232,20 @@ impl Config {
             start: self.start,
             open: self.open,
             open_wait: self.open_wait,
-            striping: self.striping,
+            striping: Named::of(self.striping),
             node_buffer: self.node_buffer,
             // The window striping is the paper's, and the paper copies nothing, calls no lost gateway and divides the buffer.
             reinjection: match self.striping {
-                StripingName::Predictive => ReinjectionName::On,
-                StripingName::Window | StripingName::Custom(_) => ReinjectionName::Off,
+                StripingPolicy::Predictive => Reinjection::On,
+                StripingPolicy::Window | StripingPolicy::Custom(_) => Reinjection::Off,
             },
             recovery: match self.striping {
-                StripingName::Predictive => RecoveryName::Always,
-                StripingName::Window | StripingName::Custom(_) => RecoveryName::NoneLeft,
+                StripingPolicy::Predictive => Recovery::Always,
+                StripingPolicy::Window | StripingPolicy::Custom(_) => Recovery::NoneLeft,
             },
             sharing: match self.striping {
-                StripingName::Predictive => SharingName::Overcommitted,
-                StripingName::Window | StripingName::Custom(_) => SharingName::Divided,
+                StripingPolicy::Predictive => Sharing::Overcommitted,
+                StripingPolicy::Window | StripingPolicy::Custom(_) => Sharing::Divided,
             },
             ..SetSection::default()
         }
@@ -248,8 +254,8 @@ impl Config {
     fn fail_text(&self) -> String {
         let one = |f: &Failing| {
             let how = match f.how {
-                FailureName::Silent => "",
-                FailureName::Reset => ":reset",
+                Failure::Silent => "",
+                Failure::Reset => ":reset",
             };
             format!("gw{}@{}{how}", f.gateway + 1, plain(&Span(f.at)))
         };
@@ -266,8 +272,16 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn word<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Understood<T> {
-        values::word(key, self.settings.text(key), words)
+    fn word<T: DeserializeOwned>(&self, key: &'static str) -> Understood<T> {
+        values::word(key, self.settings.text(key))
+    }
+
+    fn ip(&self) -> Understood<u8> {
+        match self.settings.text("ip") {
+            "6" => Ok(6),
+            "4" => Ok(4),
+            text => Err(ParameterError::bad("ip", text, "expected one of 6, 4", None)),
+        }
     }
 
     fn count(&self, key: &'static str, least: usize, most: usize) -> Understood<usize> {
@@ -319,9 +333,9 @@ impl Reader<'_> {
             return Err(bad("expected a gateway and a time".to_owned()));
         };
         let (at, how) = match rest.split_once(':') {
-            None => (rest, FailureName::Silent),
-            Some((at, "silent")) => (at, FailureName::Silent),
-            Some((at, "reset")) => (at, FailureName::Reset),
+            None => (rest, Failure::Silent),
+            Some((at, "silent")) => (at, Failure::Silent),
+            Some((at, "reset")) => (at, Failure::Reset),
             Some((_, other)) => return Err(bad(format!("`{other}` is neither silent nor reset"))),
         };
         let number = name.strip_prefix("gw").and_then(|n| n.parse::<usize>().ok());
@@ -332,16 +346,3 @@ impl Reader<'_> {
         Ok(Failing { gateway: gateway - 1, at: at.0, how })
     }
 }
-
-const SCHEMES: &[(&str, Scheme)] =
-    &[("set", Scheme::Set), ("split", Scheme::Split), ("end-to-end", Scheme::EndToEnd)];
-const TCPS: &[(&str, TcpName)] = &[("paper", TcpName::Paper), ("modern", TcpName::Modern)];
-const STARTS: &[(&str, StartName)] = &[("after-setack", StartName::AfterSetack), ("early", StartName::Early)];
-const OPENS: &[(&str, OpenName)] =
-    &[("staggered", OpenName::Staggered), ("one-by-one", OpenName::OneByOne), ("at-once", OpenName::AtOnce)];
-const STRIPINGS: &[(&str, StripingName)] =
-    &[("predictive", StripingName::Predictive), ("window", StripingName::Window)];
-const OPEN_WAITS: &[(&str, OpenWaitName)] =
-    &[("round-trip", OpenWaitName::RoundTrip), ("none", OpenWaitName::None)];
-const MEDIA: &[(&str, Medium)] = &[("links", Medium::Links), ("radio", Medium::Radio)];
-const LAYOUTS: &[(&str, LayoutName)] = &[("compact", LayoutName::Compact), ("paper", LayoutName::Paper)];

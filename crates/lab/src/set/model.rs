@@ -4,7 +4,7 @@ use anabranch_model::set::{self as model, Path, Reading, Transfer, Window};
 use anabranch_sim::scenario::advice::{REQUEST, answer, overhead, probing, reading};
 use anabranch_sim::scenario::units::Span;
 
-use super::config::{Config, Medium, Scheme, TcpName};
+use super::config::{Config, Medium, Scheme, Tcp};
 use super::network::{WIRED_MSS, WIRELESS_MSS};
 
 /// Which form of section 5's equations.
@@ -27,8 +27,8 @@ impl Config {
         }
         let (initial, max) = match self.tcp {
             // SETSYN and JOIN were the first window: their ACK has opened the second.
-            TcpName::Paper => (2.0, 64.0),
-            TcpName::Modern => (11.0, 4096.0),
+            Tcp::Paper => (2.0, 64.0),
+            Tcp::Modern => (11.0, 4096.0),
         };
         Transfer {
             window: Window { initial, max, ..Window::default() },

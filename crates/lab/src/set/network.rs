@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
+use anabranch_sim::routing::Metric;
 use anabranch_sim::scenario::advice::overhead;
-use anabranch_sim::scenario::emulation::HostName;
+use anabranch_sim::scenario::emulation::HostKind;
 use anabranch_sim::scenario::file::{
-    EventAction, EventSection, FileConfig, GatewaysName, LinkSection, LossName, MetricName, NetworkSection,
-    NodeKind, NodeSection, RouteSection, TransferKind, TransferSection,
+    EventAction, EventSection, FileConfig, GatewayChoice, LinkSection, Loss, NetworkSection, NodeKind,
+    NodeSection, RouteSection, TransferKind, TransferSection,
 };
 use anabranch_sim::scenario::tcp::{Base, TcpProfile};
 use anabranch_sim::scenario::units::{Probability, QueueSize, Rate, Span};
 use anabranch_sim::scenario::{Scenario, Source};
 
-use super::config::{Config, Medium, Scheme, TcpName};
+use super::config::{Config, Medium, Scheme, Tcp};
 use crate::experiment::RunError;
 
 /// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
@@ -44,8 +45,8 @@ impl Config {
         (0..self.gateways).for_each(|i| self.path(&mut net, i));
         let profile = |mss| TcpProfile {
             base: Some(match self.tcp {
-                TcpName::Paper => Base::Paper,
-                TcpName::Modern => Base::Modern,
+                Tcp::Paper => Base::Paper,
+                Tcp::Modern => Base::Modern,
             }),
             mss: Some(mss),
             // Twelve octets a segment that a 127-octet frame does not have.
@@ -57,7 +58,7 @@ impl Config {
         FileConfig {
             name: "set".to_owned(),
             stop: Span(Duration::from_secs(7 * 24 * 3600)),
-            network: NetworkSection { ip: self.ip, metric: MetricName::Delay, ..NetworkSection::default() },
+            network: NetworkSection { ip: self.ip, metric: Metric::Delay, ..NetworkSection::default() },
             tcp: BTreeMap::from([
                 ("default".to_owned(), profile(self.wired_mss())),
                 ("wireless".to_owned(), profile(WIRELESS_MSS)),
@@ -120,7 +121,7 @@ impl Config {
             net.links.push(LinkSection {
                 name: Some(format!("radio{}-{hop}", i + 1)),
                 queue: self.gateway_buffer.of(i),
-                loss: LossName::Bernoulli(Probability(self.wireless_loss.of(i))),
+                loss: Loss::Bernoulli(Probability(self.wireless_loss.of(i))),
                 ..link(&from, &to, self.wireless_rate.of(i), self.wireless_delay.of(i), mtu)
             });
             last = std::mem::replace(&mut from, to);
@@ -156,7 +157,7 @@ impl Config {
             start: Span(Duration::ZERO),
             tcp: "default".to_owned(),
             tcp_wireless: gateways.is_some().then(|| "wireless".to_owned()),
-            gateways: gateways.map(GatewaysName::Names),
+            gateways: gateways.map(GatewayChoice::Names),
             default_gateway: (self.scheme == Scheme::EndToEnd).then(|| gateway(0)),
             set: Some(self.section()),
             mptcp: None,
@@ -181,7 +182,7 @@ impl Net {
             energy,
             neighbours: Vec::new(),
             dtc: None,
-            host: HostName::Simulated,
+            host: HostKind::Simulated,
             netns: None,
             device: None,
         });
@@ -213,7 +214,7 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         queue: QueueSize(QueueLimit::Packets(1000)),
         ecn_threshold: None,
         mtu,
-        loss: LossName::default(),
+        loss: Loss::default(),
         loss_factors: Default::default(),
         link_ack_timeout: None,
         reordering: Probability::default(),

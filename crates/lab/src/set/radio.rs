@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::radio::{PhyName, RadioSection};
+use anabranch_sim::scenario::radio::{Phy, RadioSection};
 use anabranch_sim::scenario::units::{Length, Probability, Span};
 
 use super::config::{Config, Medium};
@@ -24,7 +24,7 @@ impl Config {
     /// The channel, if there is one.
     pub(super) fn radio(&self) -> Option<RadioSection> {
         (self.medium == Medium::Radio).then(|| RadioSection {
-            phy: PhyName::OQpsk250k,
+            phy: Phy::OQpsk250k,
             range: Some(Length(RANGE)),
             loss: Some(Probability(self.wireless_loss.of(0))),
             max_frame_retries: self.retries,

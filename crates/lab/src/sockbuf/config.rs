@@ -6,13 +6,17 @@ use anabranch_core::time::Duration;
 use anabranch_sim::buffers::{Reports, Sampling};
 use anabranch_sim::loss::LossModel;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
+use serde::{Deserialize, Serialize};
 
 use super::parameters::PARAMETERS;
-use crate::experiment::values::{Understood, count, named, plain, probability, quantity, word};
+use crate::experiment::values::{
+    Aliases, Understood, alias, aliased, count, named, plain, probability, quantity, word, word_or,
+};
 use crate::experiment::{ParameterError, Settings};
 
 /// Who divides the memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tuner {
     /// The paper's controller, agent and manager.
     Pid,
@@ -21,6 +25,7 @@ pub enum Tuner {
     /// ATBT as its authors have it.
     AtbtOriginal,
     /// Dynamic right-sizing.
+    #[serde(rename = "drs")]
     RightSizing,
     /// Twice the bandwidth-delay product by what link layers report.
     Product,
@@ -29,9 +34,11 @@ pub enum Tuner {
 }
 
 /// What link layers report of their rates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reporting {
     /// Their rate at each moment.
+    #[serde(rename = "on")]
     Exact,
     /// Samples.
     Sampled,
@@ -40,7 +47,8 @@ pub enum Reporting {
 }
 
 /// The constants of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Constants {
     /// Ours.
     Damped,
@@ -49,7 +57,8 @@ pub enum Constants {
 }
 
 /// An interface of the mobile host, by its place in the network's list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Interface {
     /// 11 Mbit/s, 10 ms.
     Wlan,
@@ -115,7 +124,7 @@ impl Config {
         let span = |key| Ok::<_, ParameterError>(quantity::<Span>(key, settings.text(key))?.0);
         let within = |key, least, most| real(key, settings.text(key), least, most);
         let this = Self {
-            tuner: word("tuner", text("tuner"), TUNERS)?,
+            tuner: word("tuner", text("tuner"))?,
             connections: count("connections", text("connections"), FLOWS, 64)?,
             memory: quantity::<Size>("memory", text("memory"))?.0,
             duration: span("duration")?,
@@ -124,26 +133,29 @@ impl Config {
             bandwidth_step: Some(span("bandwidth_step")?).filter(|step| !step.is_zero()),
             depth: within("depth", 0.05, 1.0)?,
             single_at: span("single_at")?,
-            gains: word("gains", text("gains"), GAINS)?,
+            gains: word("gains", text("gains"))?,
             gain_factor: within("gain_factor", 0.01, 100.0)?,
-            set_point: word("set_point", text("set_point"), SET_POINTS)?,
+            set_point: word("set_point", text("set_point"))?,
             products: within("products", 0.1, 100.0)?,
-            excess: word("excess", text("excess"), EXCESSES)?,
+            excess: word("excess", text("excess"))?,
             guarantee: within("guarantee", 0.0, 1.0)?,
             period: span("period")?,
-            reports: word("reports", text("reports"), REPORTS)?,
+            reports: word("reports", text("reports"))?,
             report_period: span("report_period")?,
             report_delay: span("report_delay")?,
             report_noise: within("report_noise", 0.0, 1.0)?,
             report_loss: within("report_loss", 0.0, 1.0)?,
             fixed: quantity::<Size>("fixed", text("fixed"))?.0,
-            scheduler: word("scheduler", text("scheduler"), SCHEDULERS)?,
+            scheduler: alias("scheduler", text("scheduler"), SCHEDULERS)?,
             queue: count("queue", text("queue"), 1, 10_000)? as u32,
             background: Some(quantity::<RateOrNone>("background", text("background"))?.0)
                 .filter(|rate| *rate > 0),
             churn: Some(span("churn")?).filter(|churn| !churn.is_zero()),
             stalled: count("stalled", text("stalled"), 0, 64)?,
-            handoff: word("handoff", text("handoff"), HANDOFFS)?,
+            handoff: match text("handoff") {
+                "none" => None,
+                text => Some(word_or("handoff", text, &["none"])?),
+            },
             handoff_at: span("handoff_at")?,
             handoff_for: span("handoff_for")?,
         };
@@ -251,7 +263,7 @@ impl Config {
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let span = |time: Duration| plain(&Span(time));
         let text = |name: &str| match name {
-            "tuner" => named(self.tuner, TUNERS),
+            "tuner" => named(self.tuner),
             "connections" => self.connections.to_string(),
             "memory" => plain(&Size(self.memory)),
             "duration" => span(self.duration),
@@ -260,25 +272,25 @@ impl Config {
             "bandwidth_step" => span(self.bandwidth_step.unwrap_or_default()),
             "depth" => self.depth.to_string(),
             "single_at" => span(self.single_at),
-            "gains" => named(self.gains, GAINS),
+            "gains" => named(self.gains),
             "gain_factor" => self.gain_factor.to_string(),
-            "set_point" => named(self.set_point, SET_POINTS),
+            "set_point" => named(self.set_point),
             "products" => self.products.to_string(),
-            "excess" => named(self.excess, EXCESSES),
+            "excess" => named(self.excess),
             "guarantee" => self.guarantee.to_string(),
             "period" => span(self.period),
-            "reports" => named(self.reports, REPORTS),
+            "reports" => named(self.reports),
             "report_period" => span(self.report_period),
             "report_delay" => span(self.report_delay),
             "report_noise" => self.report_noise.to_string(),
             "report_loss" => self.report_loss.to_string(),
             "fixed" => plain(&Size(self.fixed)),
-            "scheduler" => named(self.scheduler, SCHEDULERS),
+            "scheduler" => aliased(self.scheduler, SCHEDULERS),
             "queue" => self.queue.to_string(),
             "background" => self.background.map_or("0bit/s".to_owned(), |rate| plain(&Rate(rate))),
             "churn" => span(self.churn.unwrap_or_default()),
             "stalled" => self.stalled.to_string(),
-            "handoff" => named(self.handoff, HANDOFFS),
+            "handoff" => self.handoff.map_or("none".to_owned(), named),
             "handoff_at" => span(self.handoff_at),
             "handoff_for" => span(self.handoff_for),
             other => unreachable!("`{other}` is a parameter without a text"),
@@ -311,28 +323,4 @@ fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64>
     })
 }
 
-pub(super) const TUNERS: &[(&str, Tuner)] = &[
-    ("pid", Tuner::Pid),
-    ("atbt", Tuner::Atbt),
-    ("atbt-original", Tuner::AtbtOriginal),
-    ("drs", Tuner::RightSizing),
-    ("product", Tuner::Product),
-    ("fixed", Tuner::Fixed),
-];
-const GAINS: &[(&str, Constants)] = &[("damped", Constants::Damped), ("paper", Constants::Paper)];
-const SET_POINTS: &[(&str, SetPoint)] = &[("per-flow", SetPoint::PerFlow), ("slowest", SetPoint::Slowest)];
-const EXCESSES: &[(&str, Excess)] = &[("product", Excess::Product), ("bandwidth", Excess::Bandwidth)];
-const SCHEDULERS: &[(&str, SchedulerKind)] = &[
-    ("fastest", SchedulerKind::FastestRtt),
-    ("blest", SchedulerKind::Blest),
-    ("round-robin", SchedulerKind::RoundRobin),
-    ("predictive", SchedulerKind::Predictive),
-];
-const HANDOFFS: &[(&str, Option<Interface>)] = &[
-    ("none", None),
-    ("wlan", Some(Interface::Wlan)),
-    ("geo", Some(Interface::Geo)),
-    ("hsupa", Some(Interface::Hsupa)),
-];
-const REPORTS: &[(&str, Reporting)] =
-    &[("on", Reporting::Exact), ("sampled", Reporting::Sampled), ("off", Reporting::Off)];
+const SCHEDULERS: Aliases = &[("fastest", "fastest-rtt")];

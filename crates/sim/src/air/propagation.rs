@@ -33,15 +33,17 @@ pub struct UnitDisk {
     pub capture: Capture,
 }
 
-/// What becomes of frames that overlap, under [`UnitDisk`].
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+/// What becomes of frames that overlap at a receiver, under a unit disk.
+#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Capture {
     /// All are lost.
     #[default]
     Off,
-    /// The frame that the receiver is locked on survives if every other sender is so many times as far from it.
+    /// The frame on which the receiver is locked survives if every other sender is this many times as far away.
     First(f64),
-    /// As `First`; besides, a later frame takes the receiver over if all other senders are so many times as far.
+    /// As "first"; also, a later frame takes over if all other senders are this many times as far away.
     Any(f64),
 }
 
@@ -80,14 +82,16 @@ pub struct LogDistance {
     pub weakest_dbm: f64,
 }
 
-/// CCA modes 1 to 3 of IEEE Std 802.15.4-2020, section 10.2.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a clear channel assessment listens for (IEEE Std 802.15.4-2020, section 10.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CcaMode {
-    /// Energy above the threshold.
+    /// CCA mode 1: energy above the threshold.
     Energy,
-    /// A frame on air that a receiver could lock on.
+    /// CCA mode 2: a frame that could be received.
     Carrier,
-    /// Either.
+    /// CCA mode 3: either.
     #[default]
     EnergyOrCarrier,
 }

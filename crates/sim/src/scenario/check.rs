@@ -14,7 +14,7 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
-use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
+use super::file::{FileConfig, LinkSection, Loss, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
@@ -23,9 +23,8 @@ use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
-use crate::network::{Fragmentation, NetworkConfig};
+use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
-use crate::routing::Metric;
 
 /// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
 const SMALLEST_MTU: u32 = 68;
@@ -171,14 +170,8 @@ impl Checker<'_> {
         }
         Ok(NetworkConfig {
             ip,
-            fragmentation: match section.fragmentation {
-                FragmentationName::Allowed => Fragmentation::Allowed,
-                FragmentationName::Forbidden => Fragmentation::Forbidden,
-            },
-            metric: match section.metric {
-                MetricName::Hops => Metric::Hops,
-                MetricName::Delay => Metric::Delay,
-            },
+            fragmentation: section.fragmentation,
+            metric: section.metric,
             convergence: section.convergence.0,
             hop_limit: section.hop_limit,
         })
@@ -446,11 +439,11 @@ impl Checker<'_> {
     }
 }
 
-fn loss_model(name: LossName) -> LossModel {
+fn loss_model(name: Loss) -> LossModel {
     match name {
-        LossName::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
-        LossName::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
-        LossName::GilbertElliott(section) => LossModel::GilbertElliott {
+        Loss::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
+        Loss::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
+        Loss::GilbertElliott(section) => LossModel::GilbertElliott {
             good_to_bad: section.good_to_bad.0,
             bad_to_good: section.bad_to_good.0,
             loss_good: section.loss_good.0,

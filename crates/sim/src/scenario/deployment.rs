@@ -10,7 +10,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::file::{EnergyName, NodeKind};
+use anabranch_core::set::Energy;
+
+use super::file::NodeKind;
 use super::units::Length;
 use crate::packet::NodeId;
 use crate::radio::Position;
@@ -33,7 +35,7 @@ pub struct NodesSection {
     pub kind: NodeKind,
     /// Their energy level, for the gateway table of SET.
     #[serde(default)]
-    pub energy: EnergyName,
+    pub energy: Energy,
     /// The profile by which they cache TCP segments for others; they do not if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtc: Option<String>,

@@ -13,7 +13,7 @@ use super::units::{Probability, Span};
 #[serde(deny_unknown_fields, default)]
 pub struct DtcProfile {
     /// The paper's algorithm, or ours.
-    pub algorithm: AlgorithmName,
+    pub algorithm: Algorithm,
     /// Segments that the node can cache, over all its connections.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_segments: Option<u32>,
@@ -35,7 +35,7 @@ pub struct DtcProfile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum AlgorithmName {
+pub enum Algorithm {
     /// Section IV of the paper.
     Paper,
     /// Custody from hop to hop.
@@ -47,8 +47,8 @@ impl DtcProfile {
     /// The options, or the key at fault and what is wrong with it.
     pub(super) fn config(&self) -> Result<Config, (&'static str, String)> {
         let base = match self.algorithm {
-            AlgorithmName::Paper => Config::paper(),
-            AlgorithmName::Improved => Config::improved(),
+            Algorithm::Paper => Config::paper(),
+            Algorithm::Improved => Config::improved(),
         };
         let count =
             |key, value: Option<u32>, default: usize, range: std::ops::RangeInclusive<u32>| match value {

@@ -11,7 +11,7 @@ use anabranch_core::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum HostName {
+pub enum HostKind {
     /// The simulator.
     #[default]
     Simulated,
@@ -19,7 +19,7 @@ pub enum HostName {
     Tun,
 }
 
-impl HostName {
+impl HostKind {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

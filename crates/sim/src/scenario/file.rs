@@ -13,8 +13,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::aodv::AodvSection;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
+use anabranch_core::set::Energy;
+
 use super::dtc::DtcProfile;
-use super::emulation::{EmulationSection, HostName};
+use super::emulation::{EmulationSection, HostKind};
 use super::mptcp::MptcpSection;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
@@ -24,6 +26,9 @@ use super::tcp::TcpProfile;
 use super::traffic::TrafficSection;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 use super::wifi::WifiSection;
+use crate::network::Fragmentation;
+use crate::routing::Metric;
+use crate::world::Failure;
 
 /// A network and what goes on in it.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
@@ -125,9 +130,9 @@ pub struct NetworkSection {
     /// The Internet Protocol spoken: 4 (headers of 20 octets) or 6 (40).
     pub ip: u8,
     /// Whether a packet that exceeds the next link's MTU is cut there, or dropped.
-    pub fragmentation: FragmentationName,
+    pub fragmentation: Fragmentation,
     /// What routing minimises.
-    pub metric: MetricName,
+    pub metric: Metric,
     /// From a failure or recovery until routes follow it.
     pub convergence: Span,
     /// Hop limit of every packet, 1 to 255.
@@ -139,34 +144,12 @@ impl Default for NetworkSection {
         let network = crate::network::NetworkConfig::default();
         Self {
             ip: 6,
-            fragmentation: FragmentationName::Allowed,
-            metric: MetricName::Hops,
+            fragmentation: Fragmentation::Allowed,
+            metric: Metric::Hops,
             convergence: Span(network.convergence),
             hop_limit: network.hop_limit,
         }
     }
-}
-
-/// What happens to a packet that exceeds the next link's MTU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FragmentationName {
-    /// It is cut there and put together at the destination.
-    Allowed,
-    /// It is dropped.
-    Forbidden,
-}
-
-/// What routing minimises.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum MetricName {
-    /// The number of links.
-    Hops,
-    /// The sum of the links' delays.
-    Delay,
 }
 
 /// What a node is.
@@ -201,7 +184,7 @@ pub struct NodeSection {
     pub position: Option<[f64; 2]>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
-    pub energy: EnergyName,
+    pub energy: Energy,
     /// Names of its first-hop neighbours in the low-power network, for the gateway table of SET. Where none
     /// are given, the nodes of kind "node" next to it are.
     #[serde(default)]
@@ -211,8 +194,8 @@ pub struct NodeSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtc: Option<String>,
     /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for kind "gateway".
-    #[serde(default, skip_serializing_if = "HostName::is_default")]
-    pub host: HostName,
+    #[serde(default, skip_serializing_if = "HostKind::is_default")]
+    pub host: HostKind,
     /// The network namespace of its TUN device; that of the program if none is given. One that does not exist is
     /// made, and removed in the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -220,18 +203,6 @@ pub struct NodeSection {
     /// The name of its TUN device; "anabranch" and the node's index if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-}
-
-/// An energy level, for the gateway table of SET (table 1 of the paper).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum EnergyName {
-    /// E+.
-    #[default]
-    High,
-    /// E-: depleted.
-    Low,
 }
 
 /// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.
@@ -261,7 +232,7 @@ pub struct LinkSection {
     pub mtu: u32,
     /// How packets are lost: a probability, or a table for Gilbert-Elliott.
     #[serde(default)]
-    pub loss: LossName,
+    pub loss: Loss,
     /// Factors on the loss by kind of packet.
     #[serde(default)]
     pub loss_factors: FactorsSection,
@@ -331,7 +302,7 @@ pub struct BackSection {
     /// Largest IP packet in octets.
     pub mtu: Option<u32>,
     /// How packets are lost.
-    pub loss: Option<LossName>,
+    pub loss: Option<Loss>,
     /// Factors on the loss by kind of packet.
     pub loss_factors: Option<FactorsSection>,
 }
@@ -358,14 +329,14 @@ impl Default for FactorsSection {
 /// How packets are lost.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum LossName {
+pub enum Loss {
     /// Each with this probability.
     Bernoulli(Probability),
     /// In bursts.
     GilbertElliott(GilbertElliottSection),
 }
 
-impl Default for LossName {
+impl Default for Loss {
     fn default() -> Self {
         Self::Bernoulli(Probability(0.0))
     }
@@ -392,26 +363,25 @@ fn certain() -> Probability {
     Probability(1.0)
 }
 
-impl<'de> Deserialize<'de> for LossName {
+impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NumberOrTable;
         impl<'de> Visitor<'de> for NumberOrTable {
-            type Value = LossName;
+            type Value = Loss;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a probability such as 0.02 or \"2 %\", or a Gilbert-Elliott table")
             }
-            fn visit_f64<E: serde::de::Error>(self, p: f64) -> Result<LossName, E> {
-                ProbabilityVisitor.visit_f64(p).map(LossName::Bernoulli)
+            fn visit_f64<E: serde::de::Error>(self, p: f64) -> Result<Loss, E> {
+                ProbabilityVisitor.visit_f64(p).map(Loss::Bernoulli)
             }
-            fn visit_i64<E: serde::de::Error>(self, p: i64) -> Result<LossName, E> {
-                ProbabilityVisitor.visit_i64(p).map(LossName::Bernoulli)
+            fn visit_i64<E: serde::de::Error>(self, p: i64) -> Result<Loss, E> {
+                ProbabilityVisitor.visit_i64(p).map(Loss::Bernoulli)
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<LossName, E> {
-                ProbabilityVisitor.visit_str(text).map(LossName::Bernoulli)
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Loss, E> {
+                ProbabilityVisitor.visit_str(text).map(Loss::Bernoulli)
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<LossName, A::Error> {
-                GilbertElliottSection::deserialize(MapAccessDeserializer::new(map))
-                    .map(LossName::GilbertElliott)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+                GilbertElliottSection::deserialize(MapAccessDeserializer::new(map)).map(Loss::GilbertElliott)
             }
         }
         deserializer.deserialize_any(NumberOrTable)
@@ -419,7 +389,7 @@ impl<'de> Deserialize<'de> for LossName {
 }
 
 #[cfg(feature = "schema")]
-impl JsonSchema for LossName {
+impl JsonSchema for Loss {
     fn schema_name() -> Cow<'static, str> {
         "Loss".into()
     }
@@ -475,7 +445,7 @@ impl TransferKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum BestName {
+pub enum Best {
     /// With the least latency by the closed form.
     Best,
 }
@@ -484,13 +454,13 @@ pub enum BestName {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a number of gateways, a list of their names, or \"best\"")]
-pub enum GatewaysName {
+pub enum GatewayChoice {
     /// At most that many; SET chooses.
     Count(u32),
     /// These, the primary first.
     Names(Vec<String>),
     /// As many as the latency model finds best for this file and network. SET only.
-    Best(BestName),
+    Best(Best),
 }
 
 /// Octets that are carried from one node to another.
@@ -525,7 +495,7 @@ pub struct TransferSection {
     /// The gateways: how many at most, or which, or "best" for as many as the latency model finds best; for split,
     /// of which the nearest is taken. Split and SET only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateways: Option<GatewaysName>,
+    pub gateways: Option<GatewayChoice>,
     /// The gateway through which the request goes, and plain TCP. Not for kinds "tcp" and "mptcp",
     /// which take routes or paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -563,17 +533,6 @@ pub enum EventAction {
     SetRate,
 }
 
-/// How a node dies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureName {
-    /// Nobody is told.
-    Silent,
-    /// It resets its connections first.
-    Reset,
-}
-
 /// Something that happens to the network at a given time. Keys that its action does not need are refused.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -588,7 +547,7 @@ pub struct EventSection {
     pub node: Option<String>,
     /// How a node dies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub how: Option<FailureName>,
+    pub how: Option<Failure>,
     /// One end of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

@@ -7,60 +7,19 @@ use anabranch_core::tcp::{self, CongestionAlgorithm, DsnWidth};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::policies::{Policies, PolicyName};
-
-/// Who sends what where.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SchedulerName {
-    /// The subflow with the smallest round-trip time that has room in its window.
-    FastestRtt,
-    /// One segment on each subflow with room in turn.
-    RoundRobin,
-    /// Everything on every subflow.
-    Redundant,
-    /// As "fastest-rtt", but a slow path waits when it would hold up the window.
-    Blest,
-    /// By the ratio of delays, so that segments arrive in order.
-    Daps,
-    /// Each path takes what it delivers before the next slower one delivers its first.
-    Predictive,
-    /// One that the program has brought along.
-    #[serde(untagged)]
-    Custom(PolicyName),
-}
-
-/// When data that has been sent on a subflow is sent on another, too.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum MptcpReinjectionName {
-    /// When its subflow is closed.
-    OnFailure,
-    /// Also when the retransmission timer of its subflow runs out.
-    OnTimeout,
-    /// Also when it holds back the window while another subflow has room.
-    Opportunistic,
-}
+use super::policies::{Named, Policies};
+use super::tcp::empty_range;
 
 /// How the congestion windows of the subflows grow and shrink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum MptcpCongestionName {
-    /// RFC 5681 and 6582, each subflow for itself.
-    Newreno,
-    /// RFC 9438, each subflow for itself.
-    Cubic,
-    /// RFC 6356: all subflows together take no more than one connection would on the best path.
-    Coupled,
-    /// TCP Westwood+, each subflow for itself.
-    Westwood,
-    /// BBR version 3, each subflow for itself.
-    Bbr,
+pub enum SubflowCongestion {
     /// NewReno between two windows, with a constant time-out, all by the number of hops of the path that is used first.
     Adaptive,
+    /// Each subflow by this algorithm, of which "coupled" is made for subflows.
+    #[serde(untagged)]
+    Each(Named<CongestionAlgorithm>),
 }
 
 /// Choices of Multipath TCP (RFC 8684).
@@ -69,12 +28,12 @@ pub enum MptcpCongestionName {
 #[serde(deny_unknown_fields, default)]
 pub struct MptcpSection {
     /// Who sends what where.
-    pub scheduler: SchedulerName,
+    pub scheduler: Named<SchedulerKind>,
     /// When data that has been sent on a subflow is sent on another, too.
-    pub reinjection: MptcpReinjectionName,
+    pub reinjection: Reinjection,
     /// How the congestion windows of the subflows grow and shrink; as in the TCP profile if none is given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub congestion: Option<MptcpCongestionName>,
+    pub congestion: Option<SubflowCongestion>,
     /// Subflows at a time, 1 to 8: one on each of the node's best paths.
     pub subflows: u8,
     /// Octets of the data sequence numbers that are sent: 4 or 8.
@@ -84,8 +43,8 @@ pub struct MptcpSection {
 impl Default for MptcpSection {
     fn default() -> Self {
         Self {
-            scheduler: SchedulerName::FastestRtt,
-            reinjection: MptcpReinjectionName::Opportunistic,
+            scheduler: Named::Ours(SchedulerKind::FastestRtt),
+            reinjection: Reinjection::Opportunistic,
             congestion: None,
             subflows: mptcp::Config::default().max_subflows,
             dsn_width: 4,
@@ -121,47 +80,27 @@ impl MptcpSection {
             other => return Err(("dsn_width", format!("expected 4 or 8, found {other}"))),
         };
         let congestion = match self.congestion {
-            Some(MptcpCongestionName::Newreno) => CongestionAlgorithm::NewReno,
-            Some(MptcpCongestionName::Cubic) => CongestionAlgorithm::Cubic,
-            Some(MptcpCongestionName::Coupled) => CongestionAlgorithm::Coupled,
-            Some(MptcpCongestionName::Westwood) => CongestionAlgorithm::Westwood,
-            Some(MptcpCongestionName::Bbr) => CongestionAlgorithm::Bbr,
+            Some(SubflowCongestion::Each(named)) => {
+                let congestion = named.find(policies).map_err(|message| ("congestion", message))?;
+                if let CongestionAlgorithm::AdaptiveNewReno(bounds) = congestion
+                    && let Some((message, _)) = empty_range(&bounds)
+                {
+                    return Err(("congestion", message));
+                }
+                congestion
+            }
             // The adaptation fills in the windows when the path is known.
-            Some(MptcpCongestionName::Adaptive) | None => tcp.congestion,
+            Some(SubflowCongestion::Adaptive) | None => tcp.congestion,
         };
         let config = mptcp::Config {
             tcp: tcp::Config { congestion, ..tcp },
-            scheduler: self.scheduler.kind(policies).map_err(|message| ("scheduler", message))?,
-            reinjection: self.reinjection.into(),
+            scheduler: self.scheduler.find(policies).map_err(|message| ("scheduler", message))?,
+            reinjection: self.reinjection,
             dsn_width,
             // A subflow that is being closed still counts when its successor joins.
             max_subflows,
         };
-        let adaptation = (self.congestion == Some(MptcpCongestionName::Adaptive)).then(Adaptation::default);
+        let adaptation = (self.congestion == Some(SubflowCongestion::Adaptive)).then(Adaptation::default);
         Ok(MptcpSpec { config, subflows: self.subflows.into(), adaptation })
-    }
-}
-
-impl SchedulerName {
-    fn kind(self, policies: &Policies) -> Result<SchedulerKind, String> {
-        Ok(match self {
-            Self::FastestRtt => SchedulerKind::FastestRtt,
-            Self::RoundRobin => SchedulerKind::RoundRobin,
-            Self::Redundant => SchedulerKind::Redundant,
-            Self::Blest => SchedulerKind::Blest,
-            Self::Daps => SchedulerKind::Daps,
-            Self::Predictive => SchedulerKind::Predictive,
-            Self::Custom(name) => SchedulerKind::Custom(policies.find_scheduler(name)?),
-        })
-    }
-}
-
-impl From<MptcpReinjectionName> for Reinjection {
-    fn from(name: MptcpReinjectionName) -> Self {
-        match name {
-            MptcpReinjectionName::OnFailure => Self::OnFailure,
-            MptcpReinjectionName::OnTimeout => Self::OnTimeout,
-            MptcpReinjectionName::Opportunistic => Self::Opportunistic,
-        }
     }
 }

@@ -9,19 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::units::Span;
 use crate::packet::NodeId;
 
-/// How nodes compare paths and compute their rank.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum ObjectiveName {
-    /// The least sum of ETX, with hysteresis: MRHOF (RFC 6719).
-    Mrhof,
-    /// The least rank, which grows with the ETX of each link: OF0 (RFC 6552).
-    Of0,
-    /// The fewest hops, whatever the quality of their links: the paper's rule.
-    Paper,
-}
-
 /// Paths that nodes build with RPL and its extension by several paths for each node.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -34,7 +21,7 @@ pub struct PathsSection {
     pub max_paths: Option<u8>,
     /// How paths are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objective: Option<ObjectiveName>,
+    pub objective: Option<Objective>,
     /// PARENT_SWITCH_THRESHOLD of `"mrhof"` in 1/128 of a transmission: by how much the ETX of another path must be lower.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_switch_threshold: Option<u16>,
@@ -85,11 +72,9 @@ impl PathsSection {
     /// How paths are built, or the key at fault and what is wrong with it.
     pub(super) fn config(&self) -> Result<paths::Config, (&'static str, String)> {
         let base = match self.objective {
-            Some(ObjectiveName::Paper) => paths::Config::paper(),
-            Some(ObjectiveName::Of0) => {
-                paths::Config { objective: Objective::Of0, ..paths::Config::default() }
-            }
-            Some(ObjectiveName::Mrhof) | None => paths::Config::default(),
+            Some(Objective::Paper) => paths::Config::paper(),
+            Some(objective) => paths::Config { objective, ..paths::Config::default() },
+            None => paths::Config::default(),
         };
         let number = |key, value: Option<u8>, default: u8, range: std::ops::RangeInclusive<u8>| match value {
             None => Ok(default),
@@ -129,11 +114,7 @@ impl PathsSection {
         self.interval_min = Some(Span(config.interval_min));
         self.doublings = Some(config.doublings);
         self.redundancy = Some(config.redundancy);
-        self.objective = Some(match config.objective {
-            Objective::Mrhof => ObjectiveName::Mrhof,
-            Objective::Of0 => ObjectiveName::Of0,
-            Objective::Paper => ObjectiveName::Paper,
-        });
+        self.objective = Some(config.objective);
         self.parent_switch_threshold = Some(config.parent_switch_threshold);
         self.probe_interval = Some(Span(config.probe_interval));
         self.dis_delay = Some(Span(config.dis_delay));

@@ -1,16 +1,19 @@
 //! Policies that are not ours, and the names by which scenario files call them.
 
 use std::fmt;
+use std::marker::PhantomData;
 
-use anabranch_core::mptcp::CustomScheduler;
-use anabranch_core::set::CustomStriping;
-use anabranch_core::tcp::CustomCongestion;
+use anabranch_core::mptcp::{CustomScheduler, SchedulerKind};
+use anabranch_core::set::{CustomStriping, StripingPolicy};
+use anabranch_core::tcp::{CongestionAlgorithm, CustomCongestion};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
-use serde::de::{Error, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::nearest;
+use super::units::{word, words_of};
 
 /// Octets of a name, at most.
 const LONGEST: usize = 32;
@@ -44,42 +47,157 @@ impl Policies {
         self.striping.push(policy);
         self
     }
+}
 
-    pub(super) fn find_congestion(&self, name: PolicyName) -> Result<CustomCongestion, String> {
-        if name.as_str() == "adaptive-newreno" {
-            return Err(format!(
-                "`{name}` stands with numbers: {{ {name} = {{ w_min = 2, w_max = 8, update_every = 2 }} }}"
-            ));
-        }
-        let ours = ["newreno", "cubic", "coupled", "westwood", "bbr"];
-        find("congestion control", name, &self.congestion, CustomCongestion::name, &ours)
+/// A policy of the core that has a variant for a registered one.
+pub trait Registered: DeserializeOwned + Serialize + Copy {
+    /// What an error calls it.
+    const WHAT: &'static str;
+    /// What a file may say, for errors.
+    const EXPECTED: &'static str;
+    /// How the words that need numbers are written; empty if none does.
+    const TABLE: &'static str = "";
+
+    /// The registered policies of this kind, with their names.
+    fn registered(policies: &Policies) -> Vec<(&'static str, Self)>;
+
+    /// The name of a registered one; `None` for those of the core.
+    fn registered_name(&self) -> Option<&'static str>;
+}
+
+impl Registered for CongestionAlgorithm {
+    const WHAT: &'static str = "congestion control";
+    const EXPECTED: &'static str = "the name of a congestion control, or a table such as \
+        `{ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }`";
+    const TABLE: &'static str = "w_min = 2, w_max = 8, update_every = 2";
+
+    fn registered(policies: &Policies) -> Vec<(&'static str, Self)> {
+        policies.congestion.iter().map(|policy| (policy.name(), Self::Custom(*policy))).collect()
     }
 
-    pub(super) fn find_scheduler(&self, name: PolicyName) -> Result<CustomScheduler, String> {
-        let ours = ["fastest-rtt", "round-robin", "redundant", "blest", "daps", "predictive"];
-        find("scheduler", name, &self.schedulers, CustomScheduler::name, &ours)
-    }
-
-    pub(super) fn find_striping(&self, name: PolicyName) -> Result<CustomStriping, String> {
-        find("striping policy", name, &self.striping, CustomStriping::name, &["predictive", "window"])
+    fn registered_name(&self) -> Option<&'static str> {
+        if let Self::Custom(policy) = self { Some(policy.name()) } else { None }
     }
 }
 
-fn find<T: Copy>(
-    what: &str,
-    name: PolicyName,
-    known: &[T],
-    name_of: impl Fn(&T) -> &'static str,
-    ours: &[&'static str],
-) -> Result<T, String> {
-    known.iter().find(|policy| PolicyName::of(name_of(policy)) == name).copied().ok_or_else(|| {
-        let all = || known.iter().map(&name_of).chain(ours.iter().copied());
-        let hint = match nearest(name.as_str(), all()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it knows {}", all().collect::<Vec<_>>().join(", ")),
+impl Registered for SchedulerKind {
+    const WHAT: &'static str = "scheduler";
+    const EXPECTED: &'static str = "the name of a scheduler";
+
+    fn registered(policies: &Policies) -> Vec<(&'static str, Self)> {
+        policies.schedulers.iter().map(|policy| (policy.name(), Self::Custom(*policy))).collect()
+    }
+
+    fn registered_name(&self) -> Option<&'static str> {
+        if let Self::Custom(policy) = self { Some(policy.name()) } else { None }
+    }
+}
+
+impl Registered for StripingPolicy {
+    const WHAT: &'static str = "striping policy";
+    const EXPECTED: &'static str = "the name of a striping policy";
+
+    fn registered(policies: &Policies) -> Vec<(&'static str, Self)> {
+        policies.striping.iter().map(|policy| (policy.name(), Self::Custom(*policy))).collect()
+    }
+
+    fn registered_name(&self) -> Option<&'static str> {
+        if let Self::Custom(policy) = self { Some(policy.name()) } else { None }
+    }
+}
+
+/// A policy as a file names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Named<T> {
+    /// One of the core.
+    Ours(T),
+    /// One that the program registers, or none: [`Named::find`] decides.
+    Custom(PolicyName),
+}
+
+impl<T: Registered> Named<T> {
+    /// The name of a policy.
+    pub fn of(policy: T) -> Self {
+        match policy.registered_name() {
+            Some(name) => Self::Custom(PolicyName::of(name)),
+            None => Self::Ours(policy),
+        }
+    }
+
+    /// The policy of that name.
+    ///
+    /// # Errors
+    /// If neither the core nor the program has it; the message lists those that they have.
+    pub(super) fn find(self, policies: &Policies) -> Result<T, String> {
+        let name = match self {
+            Self::Ours(policy) => return Ok(policy),
+            Self::Custom(name) => name,
         };
-        format!("this program has no {what} `{name}`: {hint}")
-    })
+        let registered = T::registered(policies);
+        if let Some((_, policy)) = registered.iter().find(|(known, _)| PolicyName::of(known) == name) {
+            return Ok(*policy);
+        }
+        let ours = words_of::<T>();
+        if ours.contains(&name.as_str()) {
+            return Err(format!("`{name}` stands with numbers: {{ {name} = {{ {} }} }}", T::TABLE));
+        }
+        let known = || registered.iter().map(|(name, _)| *name).chain(ours.iter().copied());
+        let hint = match nearest(name.as_str(), known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it knows {}", known().collect::<Vec<_>>().join(", ")),
+        };
+        Err(format!("this program has no {} `{name}`: {hint}", T::WHAT))
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Ours(policy) => policy.serialize(serializer),
+            Self::Custom(name) => name.serialize(serializer),
+        }
+    }
+}
+
+impl<'de, T: Registered> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable<T>(PhantomData<T>);
+        impl<'de, T: Registered> Visitor<'de> for NameOrTable<T> {
+            type Value = Named<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(T::EXPECTED)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Named<T>, E> {
+                match word(text) {
+                    Ok(policy) => Ok(Named::Ours(policy)),
+                    Err(_) => PolicyName::checked(text).map(Named::Custom),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Named<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Named::Ours)
+            }
+        }
+        deserializer.deserialize_any(NameOrTable(PhantomData))
+    }
+}
+
+#[cfg(feature = "schema")]
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}Name", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let (ours, custom) = (generator.subschema_for::<T>(), generator.subschema_for::<PolicyName>());
+        schemars::json_schema!({ "anyOf": [ours, custom] })
+    }
 }
 
 /// The name of a policy that is not ours: at most 32 octets, what is longer is cut.
@@ -96,6 +214,16 @@ impl PolicyName {
         let mut octets = [0; LONGEST];
         octets[..length].copy_from_slice(&name.as_bytes()[..length]);
         Self { octets, length: length as u8 }
+    }
+
+    /// That name, if it is short enough.
+    fn checked<E: Error>(name: &str) -> Result<Self, E> {
+        let this = Self::of(name);
+        if this.as_str() == name {
+            return Ok(this);
+        }
+        let expected = format!("the name of a policy, of at most {LONGEST} octets");
+        Err(E::invalid_length(name.len(), &expected.as_str()))
     }
 
     /// As text.
@@ -119,25 +247,6 @@ impl fmt::Debug for PolicyName {
 impl Serialize for PolicyName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for PolicyName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = PolicyName;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "the name of a policy, of at most {LONGEST} octets")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<PolicyName, E> {
-                let name = PolicyName::of(text);
-                if name.as_str() == text { Ok(name) } else { Err(E::invalid_length(text.len(), &self)) }
-            }
-        }
-        deserializer.deserialize_str(Name)
     }
 }
 

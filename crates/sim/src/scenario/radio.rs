@@ -22,7 +22,7 @@ const LEAST_FRAME: u16 = 64;
 /// A physical layer of IEEE 802.15.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
-pub enum PhyName {
+pub enum Phy {
     /// O-QPSK in the 2.4 GHz band: 250 kbit/s, frames of up to 127 octets.
     #[default]
     #[serde(rename = "oqpsk-250k")]
@@ -32,38 +32,11 @@ pub enum PhyName {
     Fsk100k,
 }
 
-/// What becomes of frames that overlap at a receiver, under a unit disk.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CaptureName {
-    /// All are lost.
-    #[default]
-    Off,
-    /// The first survives if every other sender is so many times as far away.
-    First(f64),
-    /// As "first"; besides, a later frame takes over if all other senders are so many times as far away.
-    Any(f64),
-}
-
-/// What a clear channel assessment listens for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CcaName {
-    /// CCA mode 1: energy above the threshold.
-    Energy,
-    /// CCA mode 2: a frame that could be received.
-    Carrier,
-    /// CCA mode 3: either.
-    EnergyOrCarrier,
-}
-
 /// What a node does with a packet in pieces that is for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum ForwardingName {
+pub enum Forwarding {
     /// It puts it together before it goes on.
     #[default]
     Reassembly,
@@ -71,7 +44,7 @@ pub enum ForwardingName {
     Fragments,
 }
 
-impl ForwardingName {
+impl Forwarding {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -83,7 +56,7 @@ impl ForwardingName {
 #[serde(deny_unknown_fields, default)]
 pub struct RadioSection {
     /// The physical layer.
-    pub phy: PhyName,
+    pub phy: Phy,
     /// Longest frame in octets, MAC header and FCS included: 64 to what the physical layer allows, which it is if none is
     /// given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,8 +82,8 @@ pub struct RadioSection {
     /// How long their pieces wait for the rest.
     pub reassembly_timeout: Span,
     /// What a node does with a packet in pieces that is for others.
-    #[serde(skip_serializing_if = "ForwardingName::is_default")]
-    pub forwarding: ForwardingName,
+    #[serde(skip_serializing_if = "Forwarding::is_default")]
+    pub forwarding: Forwarding,
     /// Packets of others that a node remembers at a time, 1 to 1024. Only with `forwarding = "fragments"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_reassemblies: Option<u32>,
@@ -135,7 +108,7 @@ pub struct RadioSection {
     pub loss: Option<Probability>,
     /// What becomes of frames that overlap: "off", `{ first = 2.0 }` or `{ any = 2.0 }`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub capture: Option<CaptureName>,
+    pub capture: Option<Capture>,
     /// Path loss over distance with shadowing, in place of ranges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_distance: Option<LogDistanceSection>,
@@ -145,7 +118,7 @@ impl Default for RadioSection {
     fn default() -> Self {
         let (mac, wireless) = (MacConfig::default(), WirelessConfig::default());
         Self {
-            phy: PhyName::OQpsk250k,
+            phy: Phy::OQpsk250k,
             frame: None,
             fcs: None,
             min_be: mac.min_be,
@@ -156,7 +129,7 @@ impl Default for RadioSection {
             queue: QueueSize(QueueLimit::Packets(wireless.queue)),
             reassemblies: wireless.reassemblies as u32,
             reassembly_timeout: Span(wireless.reassembly_timeout),
-            forwarding: ForwardingName::Reassembly,
+            forwarding: Forwarding::Reassembly,
             virtual_reassemblies: None,
             fragment_timeout: None,
             fragment_gap: None,
@@ -202,7 +175,7 @@ pub struct LogDistanceSection {
     pub cca_threshold_dbm: Option<f64>,
     /// What a clear channel assessment listens for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cca_mode: Option<CcaName>,
+    pub cca_mode: Option<CcaMode>,
     /// SINR in dB with which a later frame takes a receiver over; none does if this is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture_sinr_db: Option<f64>,
@@ -266,8 +239,8 @@ impl RadioSection {
     /// The channel, or what is wrong.
     pub(super) fn config(&self) -> Result<(RadioConfig, WirelessConfig), Fault> {
         let base = match self.phy {
-            PhyName::OQpsk250k => RadioConfig::o_qpsk(1.0),
-            PhyName::Fsk100k => RadioConfig::sun_fsk(1.0),
+            Phy::OQpsk250k => RadioConfig::o_qpsk(1.0),
+            Phy::Fsk100k => RadioConfig::sun_fsk(1.0),
         };
         let config = RadioConfig {
             phy: self.phy(base.phy)?,
@@ -287,12 +260,12 @@ impl RadioSection {
 
     fn phy(&self, phy: PhyConfig) -> Result<PhyConfig, Fault> {
         let phy = match (self.fcs, self.phy) {
-            (None, _) | (Some(2), PhyName::OQpsk250k) | (Some(4), PhyName::Fsk100k) => phy,
-            (Some(2), PhyName::Fsk100k) => phy.with_fcs(Fcs::Crc16),
-            (Some(_), PhyName::OQpsk250k) => {
+            (None, _) | (Some(2), Phy::OQpsk250k) | (Some(4), Phy::Fsk100k) => phy,
+            (Some(2), Phy::Fsk100k) => phy.with_fcs(Fcs::Crc16),
+            (Some(_), Phy::OQpsk250k) => {
                 return Err((vec!["fcs"], "frames of O-QPSK end with 2 bytes of FCS".to_owned()));
             }
-            (Some(fcs), PhyName::Fsk100k) => {
+            (Some(fcs), Phy::Fsk100k) => {
                 return Err((vec!["fcs"], format!("expected 2 or 4, found {fcs}")));
             }
         };
@@ -329,11 +302,7 @@ impl RadioSection {
                 interference_range: self.interference_range.map_or(range, |length| length.0),
                 carrier_sense_range: self.carrier_sense_range.map_or(range, |length| length.0),
                 loss: self.loss.unwrap_or_default().0,
-                capture: match self.capture.unwrap_or_default() {
-                    CaptureName::Off => Capture::Off,
-                    CaptureName::First(ratio) => Capture::First(ratio),
-                    CaptureName::Any(ratio) => Capture::Any(ratio),
-                },
+                capture: self.capture.unwrap_or_default(),
             }));
         };
         match said.iter().find(|(_, said)| *said) {
@@ -370,7 +339,7 @@ impl RadioSection {
     fn forwarding(&self) -> Result<FragmentForwarding, Fault> {
         let base = VirtualReassembly::default();
         let (entries, timeout, gap) = (self.virtual_reassemblies, self.fragment_timeout, self.fragment_gap);
-        if self.forwarding == ForwardingName::Reassembly {
+        if self.forwarding == Forwarding::Reassembly {
             let said = [
                 ("virtual_reassemblies", entries.is_some()),
                 ("fragment_timeout", timeout.is_some()),
@@ -432,10 +401,10 @@ impl RadioSection {
 }
 
 impl LogDistanceSection {
-    fn model(&self, phy: PhyName) -> LogDistance {
+    fn model(&self, phy: Phy) -> LogDistance {
         let base = match phy {
-            PhyName::OQpsk250k => LogDistance::default(),
-            PhyName::Fsk100k => LogDistance::sun_fsk(),
+            Phy::OQpsk250k => LogDistance::default(),
+            Phy::Fsk100k => LogDistance::sun_fsk(),
         };
         LogDistance {
             exponent: self.exponent.unwrap_or(base.exponent),
@@ -446,12 +415,7 @@ impl LogDistanceSection {
             sensitivity_dbm: self.sensitivity_dbm.unwrap_or(base.sensitivity_dbm),
             preamble_sinr_db: self.preamble_sinr_db.unwrap_or(base.preamble_sinr_db),
             cca_threshold_dbm: self.cca_threshold_dbm.unwrap_or(base.cca_threshold_dbm),
-            cca_mode: match self.cca_mode {
-                None => base.cca_mode,
-                Some(CcaName::Energy) => CcaMode::Energy,
-                Some(CcaName::Carrier) => CcaMode::Carrier,
-                Some(CcaName::EnergyOrCarrier) => CcaMode::EnergyOrCarrier,
-            },
+            cca_mode: self.cca_mode.unwrap_or(base.cca_mode),
             capture_sinr_db: self.capture_sinr_db.or(base.capture_sinr_db),
             co_channel_rejection_db: self.co_channel_rejection_db.or(base.co_channel_rejection_db),
             weakest_dbm: self.weakest_dbm.unwrap_or(base.weakest_dbm),
@@ -468,11 +432,7 @@ impl LogDistanceSection {
             sensitivity_dbm: Some(model.sensitivity_dbm),
             preamble_sinr_db: Some(model.preamble_sinr_db),
             cca_threshold_dbm: Some(model.cca_threshold_dbm),
-            cca_mode: Some(match model.cca_mode {
-                CcaMode::Energy => CcaName::Energy,
-                CcaMode::Carrier => CcaName::Carrier,
-                CcaMode::EnergyOrCarrier => CcaName::EnergyOrCarrier,
-            }),
+            cca_mode: Some(model.cca_mode),
             capture_sinr_db: model.capture_sinr_db,
             co_channel_rejection_db: model.co_channel_rejection_db,
             weakest_dbm: Some(model.weakest_dbm),

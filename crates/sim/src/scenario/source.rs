@@ -183,17 +183,6 @@ fn plain_words(message: &str) -> String {
         Some((found, _)) if found.starts_with("invalid type: ") => format!("{found}expected a table"),
         _ => message,
     };
-    // What is no word of ours may be a word of somebody else's: all that is known of other things is that they are none.
-    if let Some(name) = message.strip_prefix("data did not match any variant of untagged enum ") {
-        return match name {
-            "CongestionName" => "expected the name of a congestion control, or a table such as \
-                `{ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }`"
-                .to_owned(),
-            "SchedulerName" => "expected the name of a scheduler".to_owned(),
-            "StripingName" => "expected the name of a striping policy".to_owned(),
-            _ => message,
-        };
-    }
     let types = [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
     let named =
         types.iter().find_map(|(name, max)| Some((message.strip_suffix(&format!("expected {name}"))?, max)));

@@ -9,8 +9,8 @@ use anabranch_core::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::policies::{Policies, PolicyName};
-use super::units::{Limit, Size, Span};
+use super::policies::{Named, Policies};
+use super::units::{Limit, Size, Span, word_of};
 
 /// Where a profile starts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
@@ -34,105 +34,6 @@ impl Base {
             Self::Paper => tcp::Config::paper(),
         }
     }
-}
-
-/// When a lost SYN, FIN or segment has gone unanswered, how long the next wait is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum BackoffName {
-    /// Twice as long each time.
-    Double,
-    /// The same again.
-    Constant,
-}
-
-/// Which side of SACK is played.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SackName {
-    /// Neither.
-    Off,
-    /// Blocks are sent, and ignored when they come.
-    Receiver,
-    /// Blocks are used, and none sent.
-    Sender,
-    /// Both.
-    Both,
-}
-
-/// Whether explicit congestion notification is used.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum EcnName {
-    /// Never.
-    Off,
-    /// If the peer asks for it.
-    Accept,
-    /// The SYN asks for it, too.
-    Request,
-}
-
-/// What is sent again after a loss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum RecoveryName {
-    /// SACK-based recovery where the peer sends blocks, else NewReno.
-    Newreno,
-    /// BSD Reno; after a time-out everything past the hole (go-back-N).
-    RenoGoBackN,
-}
-
-/// How the congestion window grows and shrinks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CongestionName {
-    /// RFC 5681 and 6582.
-    Newreno,
-    /// RFC 9438.
-    Cubic,
-    /// RFC 6356, for the subflows of one Multipath TCP connection.
-    Coupled,
-    /// TCP Westwood+.
-    Westwood,
-    /// BBR version 3, always paced.
-    Bbr,
-    /// NewReno between two windows, for long ways over radio.
-    AdaptiveNewreno {
-        /// Window at the start and after a time-out, in segments.
-        w_min: u16,
-        /// Largest window, in segments.
-        w_max: u16,
-        /// Rounds without loss from one growth to the next.
-        update_every: u16,
-    },
-    /// One that the program has brought along.
-    #[serde(untagged)]
-    Custom(PolicyName),
-}
-
-/// The congestion window at the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(untagged, expecting = "expected a number of segments or \"rfc6928\"")]
-pub enum InitialWindowName {
-    /// That many segments.
-    Segments(u16),
-    /// A rule with a name.
-    Rule(InitialWindowRule),
-}
-
-/// A rule for the congestion window at the start.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum InitialWindowRule {
-    /// min(10 MSS, max(2 MSS, 14600)) octets.
-    Rfc6928,
 }
 
 /// A size, or no limit.
@@ -159,7 +60,7 @@ pub enum NoLimit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(untagged, expecting = "expected a time such as \"2 s\", or \"off\"")]
-pub enum ElfnName {
+pub enum Elfn {
     /// A probe each time that this has passed.
     Every(Span),
     /// The notice is counted and nothing else.
@@ -187,7 +88,7 @@ pub struct TcpProfile {
     /// their room from it: with timestamps a segment carries `mss` - 12 bytes.
     pub mss: Option<u16>,
     /// Congestion window at the start: segments, or "rfc6928".
-    pub initial_window: Option<InitialWindowName>,
+    pub initial_window: Option<InitialWindow>,
     /// Slow-start threshold at the start: a size, or "none".
     pub initial_ssthresh: Option<SizeLimit>,
     /// Segments below which a loss does not take the slow-start threshold.
@@ -206,19 +107,19 @@ pub struct TcpProfile {
     /// How far the retransmission time-out stays above the round-trip time at least.
     pub rto_granularity: Option<Span>,
     /// What a time-out does to the next.
-    pub rto_backoff: Option<BackoffName>,
+    pub rto_backoff: Option<Backoff>,
     /// Segments per acknowledgement, or "off" for one each at once.
     pub delayed_ack: Option<Limit>,
     /// How long an acknowledgement may wait, at most 500 ms.
     pub delayed_ack_timeout: Option<Span>,
     /// Which side of SACK is played.
-    pub sack: Option<SackName>,
+    pub sack: Option<SackRole>,
     /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window. Needs SACK.
     pub dsack: Option<bool>,
     /// Send SACK blocks in segments with data too. Needs the receiver's side of SACK.
     pub sack_on_data: Option<bool>,
     /// Whether explicit congestion notification (RFC 3168) is used. Queues mark where a link has an `ecn_threshold`.
-    pub ecn: Option<EcnName>,
+    pub ecn: Option<EcnMode>,
     /// A mark takes less of the window than a loss (RFC 8511).
     pub abe: Option<bool>,
     /// Offer timestamps.
@@ -230,7 +131,7 @@ pub struct TcpProfile {
     /// Limited transmit (RFC 3042).
     pub limited_transmit: Option<bool>,
     /// What is sent again after a loss.
-    pub recovery: Option<RecoveryName>,
+    pub recovery: Option<Recovery>,
     /// RACK-TLP (RFC 8985): find losses by time, and send a probe before most time-outs. Needs SACK.
     pub rack_tlp: Option<bool>,
     /// Proportional Rate Reduction (RFC 9937) during a recovery with SACK. Needs the sender's side of SACK.
@@ -242,7 +143,7 @@ pub struct TcpProfile {
     /// Spread data over the round trip instead of sending it in bursts; `"bbr"` always does.
     pub pacing: Option<bool>,
     /// How the congestion window grows and shrinks.
-    pub congestion: Option<CongestionName>,
+    pub congestion: Option<Named<CongestionAlgorithm>>,
     /// Octets that can be written beyond what is acknowledged.
     pub send_buffer: Option<Size>,
     /// The send buffer grows to twice the congestion window, up to this size; "none" fixes it, and so does a `send_buffer`
@@ -261,7 +162,7 @@ pub struct TcpProfile {
     /// Time-outs in a row before a connection is given up.
     pub data_retries: Option<u8>,
     /// Stand by when the network says that there is no route (ELFN), and probe it in this interval; or "off".
-    pub elfn: Option<ElfnName>,
+    pub elfn: Option<Elfn>,
 }
 
 /// Longest time that an acknowledgement may wait (RFC 9293 section 3.8.6.3).
@@ -270,6 +171,15 @@ const LONGEST_ACK_DELAY: Duration = Duration::from_millis(500);
 const LARGEST_UNSCALED: u64 = 65_535;
 /// Largest shift count (RFC 7323 section 2.3).
 const LARGEST_SCALE: u32 = 14;
+
+/// What is wrong with bounds between which no window fits, and what to do.
+pub(super) fn empty_range(bounds: &AdaptiveNewReno) -> Option<(String, String)> {
+    let AdaptiveNewReno { w_min, w_max, .. } = *bounds;
+    let message =
+        format!("the smallest window, w_min = {w_min}, is larger than the largest, w_max = {w_max}");
+    let hint = format!("say `w_max = {w_min}` or more, or a smaller `w_min`");
+    (w_min > w_max).then_some((message, hint))
+}
 
 /// What is wrong with a profile: the key, and why.
 pub(super) type ProfileFault = (&'static str, String);
@@ -330,30 +240,30 @@ impl TcpProfile {
             time_wait_reuse: base.time_wait_reuse,
             fin_wait: base.fin_wait,
             keep_alive: base.keep_alive,
-            initial_window: self.initial_window.map_or(base.initial_window, Into::into),
+            initial_window: self.initial_window.unwrap_or(base.initial_window),
             initial_ssthresh,
             least_ssthresh: self.least_ssthresh.unwrap_or(base.least_ssthresh),
             window_limit: self.window_limit.map_or(base.window_limit, |limit| limit.0),
             byte_counting,
             rto: self.rto(base.rto)?,
             delayed_ack: self.delayed_ack(base.delayed_ack),
-            sack: self.sack.map_or(base.sack, Into::into),
+            sack: self.sack.unwrap_or(base.sack),
             dsack: self.dsack.unwrap_or(base.dsack),
             sack_on_data: self.sack_on_data.unwrap_or(base.sack_on_data),
-            ecn: self.ecn.map_or(base.ecn, Into::into),
+            ecn: self.ecn.unwrap_or(base.ecn),
             abe: self.abe.unwrap_or(base.abe),
             timestamps: self.timestamps.unwrap_or(base.timestamps),
             window_scale: self.window_scale.map_or(base.window_scale, |s| s.0.map(|n| n as u8)),
             nagle: self.nagle.map_or(base.nagle, |on| if on { Nagle::On } else { Nagle::Off }),
             limited_transmit: self.limited_transmit.unwrap_or(base.limited_transmit),
-            recovery: self.recovery.map_or(base.recovery, Into::into),
+            recovery: self.recovery.unwrap_or(base.recovery),
             rack_tlp: self.rack_tlp.unwrap_or(base.rack_tlp),
             hystart: self.hystart.unwrap_or(base.hystart),
             pacing: self.pacing.unwrap_or(base.pacing),
             prr: self.prr.unwrap_or(base.prr),
             undo: self.undo.unwrap_or(base.undo),
             congestion: match self.congestion {
-                Some(name) => name.algorithm(policies).map_err(|message| ("congestion", message))?,
+                Some(named) => named.find(policies).map_err(|message| ("congestion", message))?,
                 None => base.congestion,
             },
             send_buffer,
@@ -363,8 +273,8 @@ impl TcpProfile {
             syn_retries: self.syn_retries.unwrap_or(base.syn_retries),
             data_retries: self.data_retries.unwrap_or(base.data_retries),
             elfn: match self.elfn {
-                Some(ElfnName::Every(span)) => Some(span.0),
-                Some(ElfnName::Off(_)) => None,
+                Some(Elfn::Every(span)) => Some(span.0),
+                Some(Elfn::Off(_)) => None,
                 None => base.elfn,
             },
             ack_on_push: base.ack_on_push,
@@ -384,12 +294,9 @@ impl TcpProfile {
                 format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
             return Some(("delayed_ack_timeout", message, format!("say {longest} or less")));
         }
-        if let Some(CongestionName::AdaptiveNewreno { w_min, w_max, .. }) = self.congestion
-            && w_min > w_max
+        if let Some(Named::Ours(CongestionAlgorithm::AdaptiveNewReno(bounds))) = self.congestion
+            && let Some((message, hint)) = empty_range(&bounds)
         {
-            let message =
-                format!("the smallest window, w_min = {w_min}, is larger than the largest, w_max = {w_max}");
-            let hint = format!("say `w_max = {w_min}` or more, or a smaller `w_min`");
             return Some(("congestion", message, hint));
         }
         let base = self.base.unwrap_or_default().config();
@@ -417,15 +324,10 @@ impl TcpProfile {
     }
 
     /// What needs a side of SACK that is not played.
-    fn needs_more_sack(&self, sack: SackName) -> Option<(&'static str, String, String)> {
-        let uses = matches!(sack, SackName::Sender | SackName::Both);
-        let sends = matches!(sack, SackName::Receiver | SackName::Both);
-        let sack = match sack {
-            SackName::Off => "off",
-            SackName::Receiver => "receiver",
-            SackName::Sender => "sender",
-            SackName::Both => "both",
-        };
+    fn needs_more_sack(&self, sack: SackRole) -> Option<(&'static str, String, String)> {
+        let uses = matches!(sack, SackRole::Sender | SackRole::Both);
+        let sends = matches!(sack, SackRole::Receiver | SackRole::Both);
+        let sack = word_of(&sack);
         let of_peer = format!("needs the SACK blocks of the peer, which `sack = \"{sack}\"` does not use");
         let own = format!("needs SACK blocks for the peer, which `sack = \"{sack}\"` does not send");
         let either = format!("needs SACK blocks, which `sack = \"{sack}\"` neither sends nor uses");
@@ -449,7 +351,7 @@ impl TcpProfile {
             Self { window_limit: Some(Limit(Some(0))), .. } => {
                 fault("window_limit", "a window of no segment sends nothing")
             }
-            Self { initial_window: Some(InitialWindowName::Segments(0)), .. } => {
+            Self { initial_window: Some(InitialWindow::Segments(0)), .. } => {
                 fault("initial_window", "a window of no segment sends nothing")
             }
             Self { byte_counting: Some(Limit(Some(0 | 3..))), .. } => {
@@ -461,7 +363,7 @@ impl TcpProfile {
             Self { window_scale: Some(Limit(Some(15..))), .. } => {
                 fault("window_scale", "a shift count is in 0..=14")
             }
-            Self { elfn: Some(ElfnName::Every(Span(interval))), .. } if interval.as_millis() == 0 => {
+            Self { elfn: Some(Elfn::Every(Span(interval))), .. } if interval.as_millis() == 0 => {
                 fault("elfn", "a probe leaves once in 1 ms at most")
             }
             Self { send_buffer: Some(Size(0)), .. } => fault("send_buffer", "an empty buffer sends nothing"),
@@ -478,11 +380,7 @@ impl TcpProfile {
             min: self.rto_min.map_or(base.min, |span| span.0),
             max: self.rto_max.map_or(base.max, |span| span.0),
             granularity: self.rto_granularity.map_or(base.granularity, |span| span.0),
-            backoff: match self.rto_backoff {
-                Some(BackoffName::Double) => Backoff::Double,
-                Some(BackoffName::Constant) => Backoff::Constant,
-                None => base.backoff,
-            },
+            backoff: self.rto_backoff.unwrap_or(base.backoff),
         };
         if rto.min.is_zero() {
             return Err(("rto_min", "a time-out of zero repeats for ever".to_owned()));
@@ -522,7 +420,7 @@ impl TcpProfile {
         Self {
             base: Some(base),
             mss: Some(config.mss),
-            initial_window: Some(config.initial_window.into()),
+            initial_window: Some(config.initial_window),
             initial_ssthresh: Some(config.initial_ssthresh.map_or(SizeLimit::None(NoLimit::None), size)),
             least_ssthresh: Some(config.least_ssthresh),
             window_limit: Some(Limit(config.window_limit)),
@@ -534,28 +432,25 @@ impl TcpProfile {
             rto_min: Some(Span(config.rto.min)),
             rto_max: Some(Span(config.rto.max)),
             rto_granularity: Some(Span(config.rto.granularity)),
-            rto_backoff: Some(match config.rto.backoff {
-                Backoff::Double => BackoffName::Double,
-                Backoff::Constant => BackoffName::Constant,
-            }),
+            rto_backoff: Some(config.rto.backoff),
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
-            sack: Some(config.sack.into()),
+            sack: Some(config.sack),
             dsack: Some(config.dsack && (uses_sack || sends_sack)),
             sack_on_data: Some(config.sack_on_data && sends_sack),
-            ecn: Some(config.ecn.into()),
+            ecn: Some(config.ecn),
             abe: Some(config.abe),
             timestamps: Some(config.timestamps),
             window_scale: Some(Limit(config.window_scale.map(u32::from))),
             nagle: Some(config.nagle == Nagle::On),
             limited_transmit: Some(config.limited_transmit),
-            recovery: Some(config.recovery.into()),
+            recovery: Some(config.recovery),
             rack_tlp: Some(config.rack_tlp && uses_sack),
             prr: Some(config.prr && uses_sack),
             undo: Some(config.undo),
             hystart: Some(config.hystart),
             pacing: Some(config.pacing),
-            congestion: Some(config.congestion.into()),
+            congestion: Some(Named::of(config.congestion)),
             send_buffer: Some(Size(config.send_buffer.into())),
             receive_buffer: Some(Size(config.receive_buffer.into())),
             send_buffer_max: Some(limit(config.auto_tune.map_or(0, |most| most.send))),
@@ -563,79 +458,7 @@ impl TcpProfile {
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),
-            elfn: Some(config.elfn.map_or(ElfnName::Off(NoElfn::Off), |every| ElfnName::Every(Span(every)))),
-        }
-    }
-}
-
-/// Names of the file for values of the core, both ways.
-macro_rules! names {
-    ($($file:ident <=> $core:ident { $($name:ident = $value:ident),* $(,)? })*) => { $(
-        impl From<$file> for $core {
-            fn from(name: $file) -> Self {
-                match name { $($file::$name => Self::$value),* }
-            }
-        }
-        impl From<$core> for $file {
-            fn from(value: $core) -> Self {
-                match value { $($core::$value => Self::$name),* }
-            }
-        }
-    )* };
-}
-
-names! {
-    SackName <=> SackRole { Off = Off, Receiver = Receiver, Sender = Sender, Both = Both }
-    EcnName <=> EcnMode { Off = Off, Accept = Accept, Request = Request }
-    RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
-}
-
-impl CongestionName {
-    fn algorithm(self, policies: &Policies) -> Result<CongestionAlgorithm, String> {
-        Ok(match self {
-            Self::Newreno => CongestionAlgorithm::NewReno,
-            Self::Cubic => CongestionAlgorithm::Cubic,
-            Self::Coupled => CongestionAlgorithm::Coupled,
-            Self::Westwood => CongestionAlgorithm::Westwood,
-            Self::Bbr => CongestionAlgorithm::Bbr,
-            Self::AdaptiveNewreno { w_min, w_max, update_every } => {
-                CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every })
-            }
-            Self::Custom(name) => CongestionAlgorithm::Custom(policies.find_congestion(name)?),
-        })
-    }
-}
-
-impl From<CongestionAlgorithm> for CongestionName {
-    fn from(value: CongestionAlgorithm) -> Self {
-        match value {
-            CongestionAlgorithm::NewReno => Self::Newreno,
-            CongestionAlgorithm::Cubic => Self::Cubic,
-            CongestionAlgorithm::Coupled => Self::Coupled,
-            CongestionAlgorithm::Westwood => Self::Westwood,
-            CongestionAlgorithm::Bbr => Self::Bbr,
-            CongestionAlgorithm::AdaptiveNewReno(AdaptiveNewReno { w_min, w_max, update_every }) => {
-                Self::AdaptiveNewreno { w_min, w_max, update_every }
-            }
-            CongestionAlgorithm::Custom(custom) => Self::Custom(PolicyName::of(custom.name())),
-        }
-    }
-}
-
-impl From<InitialWindowName> for InitialWindow {
-    fn from(name: InitialWindowName) -> Self {
-        match name {
-            InitialWindowName::Segments(n) => Self::Segments(n),
-            InitialWindowName::Rule(InitialWindowRule::Rfc6928) => Self::Rfc6928,
-        }
-    }
-}
-
-impl From<InitialWindow> for InitialWindowName {
-    fn from(value: InitialWindow) -> Self {
-        match value {
-            InitialWindow::Segments(n) => Self::Segments(n),
-            InitialWindow::Rfc6928 => Self::Rule(InitialWindowRule::Rfc6928),
+            elfn: Some(config.elfn.map_or(Elfn::Off(NoElfn::Off), |every| Elfn::Every(Span(every)))),
         }
     }
 }

@@ -24,13 +24,15 @@ pub(super) const SIGNATURE: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TransferId(pub u64);
 
-/// How a data chunk's header is laid out.
+/// Layout of the header of a data chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Layout {
-    /// Only what the receiver cannot know: 2 to 17 octets, mostly 2 to 4.
+    /// Only what the receiver cannot know: 2 to 17 bytes, mostly 2 to 4.
     #[default]
     Compact,
-    /// The paper's 20 octets (section 4.2.2) behind type and length: 23 octets.
+    /// The 20 bytes of the paper (section 4.2.2) behind type and length: 23 bytes.
     Paper,
 }
 
@@ -89,13 +91,15 @@ pub struct FileIdentity {
     pub discard: bool,
 }
 
-/// Two levels of energy, as the paper's Table 1 has them.
+/// An energy level (table 1 of the SET paper).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Energy {
     /// E+.
     #[default]
     High,
-    /// E-: depleted; better not asked to forward.
+    /// E-: depleted; the node is better not asked to forward.
     Low,
 }
 

@@ -7,43 +7,52 @@ use crate::time::Duration;
 
 /// When data may follow a SETSYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Start {
-    /// After the SETACK, as the paper has it.
+    /// After the SETACK, as in the paper.
+    #[cfg_attr(feature = "serde", serde(rename = "after-setack"))]
     AfterSetAck,
-    /// At once on the first session, and for copies of a small file on every session: the gateway holds the octets that
-    /// arrive before the wireless half is open. With [`Reinjection::On`], a file of at most
-    /// [`MAX_COPY`](anabranch_wire::set::MAX_COPY) octets also follows the request, and sessions wait for its acknowledgement.
+    /// At once on the first session, and for copies of a small file on every session: the gateway holds the bytes that
+    /// arrive before the wireless half is open. With reinjection, a file of at most 1200 bytes also follows the request, and
+    /// sessions wait for its acknowledgement.
     Early,
 }
 
-/// When the next session is called.
+/// When the next session is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Open"))]
 pub enum OpenWhen {
-    /// When the last is open, or has failed, or has kept us waiting for too long (section 4.2.3).
+    /// When the last is open, has failed, or has not answered for too long, as in the paper (section 4.2.3).
     OneByOne,
-    /// When the last has reached its gateway: its wireless half opens while the next wired one does. All at once when
-    /// the whole file is given out, or if it has at most 1200 octets.
+    /// When the last has reached its gateway: its wireless half opens while the next wired half does. All at once when the
+    /// whole file is assigned, or if it has at most 1200 bytes.
     Staggered,
     /// All together.
     AtOnce,
 }
 
-/// What an idle session does for a chunk that holds up the others.
+/// What an idle session does about a chunk that holds up the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SetReinjection"))]
 pub enum Reinjection {
     /// Nothing, as in the paper.
     Off,
-    /// It carries a copy, if the copy will be there first.
+    /// It carries a copy, if the copy will arrive first.
     On,
 }
 
 /// When a gateway whose session was lost is called again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SetRecovery"))]
 pub enum Recovery {
-    /// When no session is left. The paper says nothing of gateways that return.
+    /// When no session is left. The paper does not cover gateways that return.
     NoneLeft,
-    /// Also while others carry: after an eighth of the time that it has been gone, at least [`SenderConfig::patience`], at most
-    /// 30 s. A call that has no answer while others carry is given up and repeated likewise.
+    /// Also while others carry: after an eighth of the time since the loss, at most 30 s. A call
+    /// that has no answer while others carry is abandoned and repeated in the same way.
     Always,
 }
 

@@ -1,12 +1,12 @@
 //! A transfer of any scenario as the closed form of section 5 sees it.
 
 use anabranch_core::set::gateways::select;
+use anabranch_core::set::{self, OpenWhen, StripingPolicy};
 use anabranch_core::tcp::{Config as Tcp, DelayedAck, InitialWindow};
 use anabranch_model::set::{OpenWait, Path, Probing, Reading, SessionStarts, Transfer, Window};
 
 use crate::network::Network;
 use crate::packet::{IpVersion, NodeId};
-use crate::scenario::set::{OpenName, OpenWaitName, StripingName};
 use crate::scenario::{Scenario, Scheme, SetSpec, TransferSpec};
 
 /// Bytes of a TCP header without options.
@@ -38,7 +38,7 @@ pub fn scenario_model(scenario: &Scenario, transfer: usize, octets: u64) -> Opti
         window: window(&spec.wireless),
         request,
         node_buffer: Some(spec.set.node_buffer.0 as f64),
-        probing: probing(spec.set.striping, transfer.tcp.mss),
+        probing: probing(spec.striping, transfer.tcp.mss),
         reading: reading(spec.set.open, spec.set.open_wait),
         ..Transfer::new(octets, paths)
     })
@@ -131,24 +131,24 @@ pub fn answer(ip: u8, gateways: usize) -> u32 {
 }
 
 /// What the predictive striping puts at stake: two wired segments on the first session, one on any other.
-pub fn probing(striping: StripingName, wired_mss: u16) -> Option<Probing> {
+pub fn probing(striping: StripingPolicy, wired_mss: u16) -> Option<Probing> {
     let segment = u64::from(wired_mss);
     match striping {
-        StripingName::Predictive => Some(Probing { first: 2 * segment, others: segment }),
-        StripingName::Window | StripingName::Custom(_) => None,
+        StripingPolicy::Predictive => Some(Probing { first: 2 * segment, others: segment }),
+        StripingPolicy::Window | StripingPolicy::Custom(_) => None,
     }
 }
 
 /// The equations for this order of opening.
-pub fn reading(open: OpenName, open_wait: OpenWaitName) -> Reading {
+pub fn reading(open: OpenWhen, open_wait: set::OpenWait) -> Reading {
     let starts = match open {
-        OpenName::Staggered => SessionStarts::Staggered,
-        OpenName::OneByOne => SessionStarts::OneAfterAnother,
-        OpenName::AtOnce => SessionStarts::AtOnce,
+        OpenWhen::Staggered => SessionStarts::Staggered,
+        OpenWhen::OneByOne => SessionStarts::OneAfterAnother,
+        OpenWhen::AtOnce => SessionStarts::AtOnce,
     };
     let open_wait = match open_wait {
-        OpenWaitName::RoundTrip => OpenWait::Counted,
-        OpenWaitName::None => OpenWait::Omitted,
+        set::OpenWait::RoundTrip => OpenWait::Counted,
+        set::OpenWait::None => OpenWait::Omitted,
     };
     Reading { starts, open_wait, ..Reading::protocol() }
 }

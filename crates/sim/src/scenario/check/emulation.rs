@@ -1,7 +1,7 @@
 //! Nodes that the kernel stands for.
 
 use super::{Checked, Checker, at};
-use crate::scenario::emulation::{EmulationSection, HostName, TunSpec};
+use crate::scenario::emulation::{EmulationSection, HostKind, TunSpec};
 use crate::scenario::file::FileConfig;
 use crate::scenario::{NodeKind, NodeSpec};
 
@@ -14,7 +14,7 @@ impl Checker<'_> {
     /// The TUN device of node `i`, if it has one.
     pub(super) fn tun(&self, i: usize, file: &FileConfig) -> Checked<Option<TunSpec>> {
         let section = &file.node[i];
-        if section.host == HostName::Simulated {
+        if section.host == HostKind::Simulated {
             let stray = section.netns.as_ref().map(|_| "netns").or(section.device.as_ref().map(|_| "device"));
             let Some(key) = stray else { return Ok(None) };
             let message = format!("`{key}` has no meaning for a simulated node");
@@ -49,7 +49,7 @@ impl Checker<'_> {
             return self.fault(at!["node", i, "netns"], message, None);
         }
         // Within one namespace the kernel would never send such packets through its devices.
-        let twin = file.node[..i].iter().find(|n| n.host == HostName::Tun && n.netns == section.netns);
+        let twin = file.node[..i].iter().find(|n| n.host == HostKind::Tun && n.netns == section.netns);
         if let Some(twin) = twin {
             let message = format!(
                 "the kernel would hand packets to `{}` over within the namespace, past the network",

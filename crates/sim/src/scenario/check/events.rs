@@ -5,7 +5,7 @@ use anabranch_core::time::Instant;
 use super::{Checked, Checker, at};
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
-use crate::scenario::file::{EventAction, EventSection, FailureName};
+use crate::scenario::file::{EventAction, EventSection};
 use crate::sim::Fault;
 use crate::world::Failure;
 
@@ -33,11 +33,7 @@ impl Checker<'_> {
         };
         Ok(match section.action {
             EventAction::FailNode => {
-                let failure = match section.how.unwrap_or(FailureName::Silent) {
-                    FailureName::Silent => Failure::Silent,
-                    FailureName::Reset => Failure::Reset,
-                };
-                vec![Fault::NodeFails(node()?, failure)]
+                vec![Fault::NodeFails(node()?, section.how.unwrap_or(Failure::Silent))]
             }
             EventAction::RecoverNode => vec![Fault::NodeRecovers(node()?)],
             EventAction::LinkDown | EventAction::LinkUp => {

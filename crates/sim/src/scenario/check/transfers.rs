@@ -4,7 +4,7 @@ use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 
-use super::super::file::{GatewaysName, TransferKind, TransferSection};
+use super::super::file::{GatewayChoice, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
 use super::super::nearest;
 use super::super::plan::MAX_TCP_TRANSFERS;
@@ -180,7 +180,7 @@ impl Checker<'_> {
             let hint = format!("name at most {MAX_GATEWAYS} of them: gateways = [\"...\", ...]");
             return self.fault(at!["transfer", i, "gateways"], message, Some(&hint));
         }
-        let striping = match set.striping.policy(self.source.policies()) {
+        let striping = match set.striping.find(self.source.policies()) {
             Ok(striping) => striping,
             Err(message) => return self.fault(at!["transfer", i, "set", "striping"], message, None),
         };
@@ -210,17 +210,17 @@ impl Checker<'_> {
         let at = at!["transfer", i, "gateways"];
         match &section.gateways {
             None => Ok(Gateways::All),
-            Some(GatewaysName::Best(_)) if scenario.radio.is_some() => {
+            Some(GatewayChoice::Best(_)) if scenario.radio.is_some() => {
                 let hint = Some("say how many, or leave `gateways` out to use all");
                 self.fault(at, "the latency model knows no radio channel that gateways share", hint)
             }
-            Some(GatewaysName::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
-            Some(GatewaysName::Best(_)) => {
+            Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
+            Some(GatewayChoice::Best(_)) => {
                 let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
                 self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)
             }
-            Some(GatewaysName::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
-            Some(GatewaysName::Count(n)) => {
+            Some(GatewayChoice::Count(0)) => self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE),
+            Some(GatewayChoice::Count(n)) => {
                 let there = scenario.nodes.iter().filter(|n| n.kind == NodeKind::Gateway).count();
                 if *n as usize > there {
                     let hint = Some("nodes of kind \"gateway\" count");
@@ -228,10 +228,10 @@ impl Checker<'_> {
                 }
                 Ok(Gateways::AtMost(*n))
             }
-            Some(GatewaysName::Names(names)) if names.is_empty() => {
+            Some(GatewayChoice::Names(names)) if names.is_empty() => {
                 self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE)
             }
-            Some(GatewaysName::Names(names)) => {
+            Some(GatewayChoice::Names(names)) => {
                 let bind = |(j, name): (usize, &String)| {
                     let at = at!["transfer", i, "gateways", j];
                     if names[..j].contains(name) {

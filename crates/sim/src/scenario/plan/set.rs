@@ -7,7 +7,6 @@ use anabranch_core::tcp;
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
-use super::super::file::EnergyName;
 use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
 use super::Plan;
 use crate::address::address_of;
@@ -118,17 +117,12 @@ impl Scenario {
 
     fn gateway_row(&self, id: NodeId, hops: u8) -> Gateway {
         let spec = &self.nodes[id.index()];
-        let energy = |name: EnergyName| match name {
-            EnergyName::High => Energy::High,
-            EnergyName::Low => Energy::Low,
-        };
-        let neighbour =
-            |n: &NodeId| Neighbour { id: n.0 as u16, energy: energy(self.nodes[n.index()].energy) };
+        let neighbour = |n: &NodeId| Neighbour { id: n.0 as u16, energy: self.nodes[n.index()].energy };
         Gateway {
             id: id.0 as u16,
             address: (address_of(self.network.ip, id), GATEWAY_PORT).into(),
             key: None,
-            energy: energy(spec.energy),
+            energy: spec.energy,
             hops,
             neighbours: spec.neighbours.iter().map(neighbour).collect(),
         }

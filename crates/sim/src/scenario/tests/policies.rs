@@ -138,7 +138,7 @@ fn what_was_not_brought_along_is_not_known() {
         let error = source.scenario().expect_err("nobody has brought it").to_string();
         error.strip_prefix(&format!("--set {assignment}: ")).map(str::to_owned).expect("its place")
     };
-    let known = "it knows newreno, cubic, coupled, westwood, bbr";
+    let known = "it knows newreno, cubic, coupled, westwood, bbr, adaptive-newreno";
     let expected = format!("this program has no congestion control `gentle`: {known}");
     assert_eq!(said(Policies::default(), "tcp.default.congestion=gentle"), expected);
     for (assignment, expected) in [
@@ -148,7 +148,7 @@ fn what_was_not_brought_along_is_not_known() {
         ),
         (
             "tcp.default.congestion=7",
-            "expected the name of a congestion control, or a table such as \
+            "invalid type: integer `7`, expected the name of a congestion control, or a table such as \
              `{ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }`",
         ),
         (
@@ -156,11 +156,65 @@ fn what_was_not_brought_along_is_not_known() {
             "`adaptive-newreno` stands with numbers: \
              { adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2 } }",
         ),
+        ("tcp.default.congestion={ adaptive-newreno = { w_min = 2 } }", "missing key `w_max`"),
+        (
+            "tcp.default.congestion={ adaptive-newreno = { w_min = 2, w_max = 8, update_every = 2, w_mox = 9 } }",
+            "unknown key `w_mox`, expected one of `w_min`, `w_max`, `update_every`\n  hint: did you mean `w_max`?",
+        ),
         (
             "transfer.0.set.striping=predictiv",
             "this program has no striping policy `predictiv`: did you mean `predictive`?",
         ),
     ] {
         assert_eq!(said(brought(), assignment), expected);
+    }
+}
+
+/// Every key that takes words takes all words of its enum, and writes the word that it has read.
+#[test]
+fn the_words_of_a_key_are_those_of_its_enum() {
+    use anabranch_core::tcp::{Backoff, CongestionAlgorithm, EcnMode, Recovery, SackRole};
+    use anabranch_core::{mptcp, set};
+    use units::words_of;
+
+    let with_set = "transfer.0.set";
+    let keys = [
+        ("tcp.default.rto_backoff", words_of::<Backoff>()),
+        ("tcp.default.sack", words_of::<SackRole>()),
+        ("tcp.default.ecn", words_of::<EcnMode>()),
+        ("tcp.default.recovery", words_of::<Recovery>()),
+        ("tcp.default.congestion", words_of::<CongestionAlgorithm>()),
+        (&format!("{with_set}.layout"), words_of::<set::Layout>()),
+        (&format!("{with_set}.start"), words_of::<set::Start>()),
+        (&format!("{with_set}.open"), words_of::<set::OpenWhen>()),
+        (&format!("{with_set}.open_wait"), words_of::<set::OpenWait>()),
+        (&format!("{with_set}.striping"), words_of::<set::StripingPolicy>()),
+        (&format!("{with_set}.reinjection"), words_of::<set::Reinjection>()),
+        (&format!("{with_set}.recovery"), words_of::<set::Recovery>()),
+        (&format!("{with_set}.sharing"), words_of::<set::buffers::Sharing>()),
+        (&format!("{with_set}.answer"), words_of::<set::NodeStriping>()),
+        ("transfer.log.mptcp.scheduler", words_of::<mptcp::SchedulerKind>()),
+        ("transfer.log.mptcp.reinjection", words_of::<mptcp::Reinjection>()),
+        ("transfer.log.mptcp.congestion", words_of::<CongestionAlgorithm>()),
+        ("paths.objective", words_of::<anabranch_core::paths::Objective>()),
+        ("network.fragmentation", words_of::<crate::network::Fragmentation>()),
+        ("network.metric", words_of::<crate::routing::Metric>()),
+    ];
+    for (path, words) in keys {
+        assert!(words.len() > 1, "{path}");
+        let mptcp = path.contains("mptcp") || path.starts_with("paths");
+        let text = if mptcp { DIAMOND } else { GATEWAYS };
+        for word in words.iter().filter(|word| **word != "adaptive-newreno") {
+            let assignment = format!("{path}={word}");
+            // Without SACK, what needs it must go too.
+            let source = Source::new("words.toml", text).set("tcp.default.base=standard").set(&assignment);
+            let scenario = source.scenario().map_err(|error| error.to_string()).expect(&assignment);
+            let value = serde_json::to_value(scenario.resolved()).expect("it is plain data");
+            let place = path.replace("transfer.log", "transfer.0").replace('.', "/");
+            assert_eq!(value.pointer(&format!("/{place}")), Some(&(*word).into()), "{assignment}");
+        }
+        let error = Source::new("words.toml", text).set(format!("{path}=nonesuch")).scenario();
+        let error = error.expect_err("no word").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
     }
 }

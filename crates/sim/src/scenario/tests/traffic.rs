@@ -204,7 +204,8 @@ fn a_cell_has_the_throughput_of_bianchi() {
                 difs: seconds(phy.difs()),
                 delay: 0.0,
             };
-            let exchange = if rts_threshold == 0 { Exchange::rts_cts(&times) } else { Exchange::basic(&times) };
+            let exchange =
+                if rts_threshold == 0 { Exchange::rts_cts(&times) } else { Exchange::basic(&times) };
             let bits = 964.0 * 8.0;
             let model = dcf::throughput(&Backoff::default(), n, &exchange, seconds(phy.slot), bits).unwrap();
             let off = (found / model - 1.0) * 100.0;

@@ -1,0 +1,93 @@
+//! The words of enums, as serde knows them.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, Error, IntoDeserializer};
+
+/// Why a word is no value of an enum.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WordError {
+    /// The enum has other words, which are these.
+    Unknown(&'static [&'static str]),
+    /// The enum has the word, but not without a value beside it.
+    Other(String),
+}
+
+impl fmt::Display for WordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(words) => write!(f, "expected one of {}", words.join(", ")),
+            Self::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for WordError {}
+
+impl Error for WordError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::Other(message.to_string())
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Self::Unknown(expected)
+    }
+}
+
+/// The value for a word.
+///
+/// # Errors
+/// If `T` does not have the word, or has it only with a value beside it.
+pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, WordError> {
+    let deserializer: StrDeserializer<'_, WordError> = text.into_deserializer();
+    T::deserialize(deserializer)
+}
+
+/// All words of an enum, in the order of its variants.
+pub fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    match word::<T>("") {
+        Err(WordError::Unknown(words)) => words,
+        Ok(_) | Err(WordError::Other(_)) => &[],
+    }
+}
+
+/// The word for a value.
+///
+/// # Panics
+/// If the value is not written as one word.
+pub fn word_of<T: Serialize>(value: &T) -> String {
+    struct Word<'a, T>(&'a T);
+    impl<T: Serialize> fmt::Display for Word<'_, T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.serialize(f)
+        }
+    }
+    Word(value).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::tcp::{CongestionAlgorithm, SackRole};
+
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_core_both_ways() {
+        for name in ["off", "receiver", "sender", "both"] {
+            let role: SackRole = word(name).expect("a word of the core");
+            assert_eq!(word_of(&role), name);
+        }
+        assert_eq!(words_of::<SackRole>(), ["off", "receiver", "sender", "both"]);
+        let error = word::<SackRole>("of").expect_err("no word");
+        assert_eq!(error.to_string(), "expected one of off, receiver, sender, both");
+    }
+
+    #[test]
+    fn a_word_that_needs_a_value_is_known() {
+        assert!(words_of::<CongestionAlgorithm>().contains(&"adaptive-newreno"));
+        assert!(!words_of::<CongestionAlgorithm>().contains(&"custom"));
+        assert!(matches!(word::<CongestionAlgorithm>("adaptive-newreno"), Err(WordError::Other(_))));
+    }
+}
