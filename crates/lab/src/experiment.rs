@@ -41,6 +41,8 @@ pub enum Sets {
     Paths(&'static [&'static str]),
     /// Each of its words stands for assignments, `path=value`.
     Words(&'static [(&'static str, &'static [&'static str])]),
+    /// What the scenario file's alias of the parameter's name says.
+    Alias,
     /// The experiment computes assignments from it and from other parameters.
     Derived,
 }
@@ -56,6 +58,11 @@ pub const fn parameter(
 }
 
 impl Parameter {
+    /// The same, as an alias of the scenario file.
+    pub const fn alias(self) -> Self {
+        Self { sets: Sets::Alias, ..self }
+    }
+
     /// The same, as the value at these paths of the scenario.
     pub const fn at(self, paths: &'static [&'static str]) -> Self {
         Self { sets: Sets::Paths(paths), ..self }

@@ -5,6 +5,7 @@
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
 pub mod advice;
+pub mod alias;
 pub mod aodv;
 pub mod deployment;
 pub mod dtc;

@@ -70,6 +70,7 @@ impl Template {
                     let sets = super::values::meant(parameter.name, text, words)?;
                     all.extend(sets.iter().map(|set| (parameter.name, (*set).to_owned())));
                 }
+                Sets::Alias => all.push((parameter.name, format!("{}={text}", parameter.name))),
                 Sets::Derived => {}
             }
         }

@@ -57,18 +57,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "rdca, rdca-paper, newreno, westwood, elfn, cubic or datagrams",
         "ours, the paper's as the errata read it, TCP, or UDP without control (for the capacity)",
     )
-    .words(&[
-        ("rdca", &["traffic.event.over=rdca", "rdca.default.algorithm=ours"]),
-        ("rdca-paper", &["traffic.event.over=rdca", "rdca.default.algorithm=paper"]),
-        ("newreno", &["traffic.event.over=tcp", "tcp.default.congestion=newreno"]),
-        ("westwood", &["traffic.event.over=tcp", "tcp.default.congestion=westwood"]),
-        // Holland and Vaidya, MobiCom 1999: a probe every 2 s was best.
-        ("elfn", &["traffic.event.over=tcp", "tcp.default.congestion=newreno", "tcp.default.elfn=2 s"]),
-        ("cubic", &["traffic.event.over=tcp", "tcp.default.congestion=cubic"]),
-        ("datagrams", &["traffic.event.over=udp"]),
-    ]),
-    p("senders", "1", "1 and more, fewer than the nodes", "nodes that see the event")
-        .at(&["group.event.nearest.count"]),
+    .alias(),
+    p("senders", "1", "1 and more, fewer than the nodes", "nodes that see the event").alias(),
     p(
         "rate",
         "4kB/s",
@@ -77,14 +67,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     ),
     p("nodes", "100", "2 to 500", "nodes, the sink included"),
     p("area", "450mx200m", "width x height such as 450mx200m", "in which they lie evenly at random"),
-    p("range", "100m", "a distance such as 100m", "how far frames are received").at(&["wifi.range"]),
+    p("range", "100m", "a distance such as 100m", "how far frames are received").alias(),
     p(
         "carrier_sense",
         "220m",
         "a distance such as 220m",
         "how far they are heard, not below the range (erratum H20b)",
     )
-    .at(&["wifi.carrier_sense_range"]),
+    .alias(),
     p(
         "topology",
         "random",
@@ -97,10 +87,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "0 and more",
         "different placements, by turns over the runs; 0: each run has its own",
     )
-    .at(&["deployment.placements"]),
+    .alias(),
     p("event_hops", "2", "1 and more", "hops from the node nearest to the event to the sink (erratum H20b)")
-        .at(&["group.event.nearest.hops"]),
-    p("queue", "50", "1 and more", "packets that wait at a node's interface").at(&["wifi.queue"]),
+        .alias(),
+    p("queue", "50", "1 and more", "packets that wait at a node's interface").alias(),
     p(
         "packet",
         "300B",
@@ -108,24 +98,18 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "a packet, RDCA's header of 17 bytes included; TCP has the same payload",
     ),
     p("duration", "100s", "a span such as 100s", "of a run"),
-    p("event_at", "5s", "a span such as 5s", "when the event begins; it lasts to the end of the run")
-        .at(&["traffic.event.start"]),
+    p("event_at", "5s", "a span such as 5s", "when the event begins; it lasts to the end of the run").alias(),
     p(
         "bit_rate",
         "2Mbit/s",
         "1Mbit/s, 2Mbit/s, 5.5Mbit/s or 11Mbit/s",
         "of data frames; others go at 1 Mbit/s",
     )
-    .words(&[
-        ("1Mbit/s", &["wifi.data_rate=1 Mbit/s"]),
-        ("2Mbit/s", &["wifi.data_rate=2 Mbit/s"]),
-        ("5.5Mbit/s", &["wifi.data_rate=5.5 Mbit/s"]),
-        ("11Mbit/s", &["wifi.data_rate=11 Mbit/s"]),
-    ]),
+    .alias(),
     p("rts", "on", "on or off", "whether unicast frames are announced by RTS and CTS: ns-2's default is on")
-        .words(&[("on", &["wifi.rts_threshold=0"]), ("off", &["wifi.rts_threshold=2347"])]),
+        .alias(),
     p("loss", "0", "a probability such as 0.02 or 2%", "of each frame on each link, beside collisions")
-        .at(&["wifi.loss"]),
+        .alias(),
     p("tcp_window", "20", "1 to 1000", "segments that TCP has under way at most: ns-2's default"),
 ];
 

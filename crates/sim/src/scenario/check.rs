@@ -14,6 +14,7 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
+use super::alias;
 use super::file::{FileConfig, LinkSection, Loss, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
@@ -40,8 +41,9 @@ impl Source {
     }
 
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
-        let mut file: FileConfig = self.read(tree.clone())?;
+        let mut file: FileConfig = self.read(tree.clone()).map_err(|error| alias::hinted(error, &tree))?;
         file.sweep.clear();
+        file.alias.clear();
         let mut checker = Checker {
             source: self,
             tree,

@@ -11,6 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::alias::Alias;
 use super::aodv::AodvSection;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use anabranch_core::set::Energy;
@@ -102,6 +103,9 @@ pub struct FileConfig {
     /// What holds in real time; only with a node that is `host = "tun"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationSection>,
+    /// Names for settings, for `--set` and for axes of a sweep.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub alias: BTreeMap<String, Alias>,
     /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,

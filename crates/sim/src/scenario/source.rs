@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
+use super::alias;
 use super::policies::Policies;
 use super::{Node, Place, ScenarioError, Tree};
 
@@ -193,7 +194,7 @@ fn plain_words(message: &str) -> String {
 }
 
 /// Gives a value and all in it one span.
-fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
+pub(super) fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
     let inner = match value.into_inner() {
         DeValue::Array(mut array) => {
             for item in array.iter_mut() {
@@ -215,15 +216,22 @@ fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
 }
 
 /// What is wrong with a path, and a hint.
-type PathFault = (String, Option<String>);
+pub(super) type PathFault = (String, Option<String>);
 
-/// Sets the value at a dotted path, where there may be none yet.
+/// Sets the value at a dotted path, where there may be none yet, or what an alias stands for.
 pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(), PathFault> {
+    match alias::expand(tree, path, value)? {
+        None => apply_at(tree, path, value),
+        Some(settings) => settings.iter().try_for_each(|(path, value)| apply_at(tree, path, value)),
+    }
+}
+
+fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(), PathFault> {
     let steps: Vec<&str> = path.split('.').collect();
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
-    let [kind @ ("tcp" | "dtc"), name, rest @ ..] = &steps[..] else {
+    let [kind @ ("tcp" | "dtc" | "rdca"), name, rest @ ..] = &steps[..] else {
         return apply_to_table(tree.get_mut(), &steps, value);
     };
     for profile in profiles(tree, kind, name)? {
@@ -239,7 +247,7 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
-    if kind == "tcp" && !names.contains(&"default") {
+    if kind != "dtc" && !names.contains(&"default") {
         names.push("default");
     }
     let meant: Vec<String> =
@@ -275,7 +283,7 @@ fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>)
         return apply_to(slot, rest, value);
     }
     if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
-        let hint = "`*` stands for entries of a list, or for profiles of `tcp` or `dtc`";
+        let hint = "`*` stands for entries of a list, or for profiles of `tcp`, `dtc` or `rdca`";
         return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {

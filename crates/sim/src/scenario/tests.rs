@@ -4,6 +4,7 @@ use expect_test::{Expect, expect};
 
 use super::*;
 
+mod alias;
 mod endings;
 mod figures;
 mod mptcp;

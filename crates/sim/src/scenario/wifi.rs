@@ -55,9 +55,9 @@ options! {
     frequency_hz: f64 = channel.propagation.frequency;
     /// Transmit power in mW.
     transmit_power_mw: f64 = channel.propagation.transmit_power;
-    /// Rate of unicast data.
+    /// Rate of unicast data: 1, 2, 5.5 or 11 Mbit/s.
     data_rate: Rate = channel.phy.data_rate;
-    /// Rate of RTS, CTS, acknowledgements and broadcasts, at most `data_rate`.
+    /// Rate of RTS, CTS, acknowledgements and broadcasts: one of these, at most `data_rate`.
     basic_rate: Rate = channel.phy.basic_rate;
     /// Preamble of every frame. "short" needs a `basic_rate` of 2 Mbit/s or more.
     preamble: Preamble = channel.phy.preamble;

@@ -22,19 +22,15 @@ pub enum FrameKind {
 
 /// How fast the octets of an MPDU are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Deserialize, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "WifiRate"))]
+#[serde(try_from = "anabranch_units::Rate", into = "anabranch_units::Rate")]
 pub enum Rate {
     /// 1 Mbit/s, DBPSK.
-    #[serde(rename = "1 Mbit/s")]
     Mbps1,
     /// 2 Mbit/s, DQPSK.
-    #[serde(rename = "2 Mbit/s")]
     Mbps2,
     /// 5.5 Mbit/s, CCK.
-    #[serde(rename = "5.5 Mbit/s")]
     Mbps5_5,
     /// 11 Mbit/s, CCK.
-    #[serde(rename = "11 Mbit/s")]
     Mbps11,
 }
 
@@ -64,6 +60,35 @@ impl Rate {
     pub fn from_bit_per_s(rate: u64) -> Result<Self, ConfigError> {
         let found = Self::ALL.into_iter().find(|known| known.bit_per_s() == rate);
         found.ok_or(ConfigError::Range("rate", "1, 2, 5.5 and 11 Mbit/s"))
+    }
+}
+
+impl TryFrom<anabranch_units::Rate> for Rate {
+    type Error = ConfigError;
+
+    fn try_from(rate: anabranch_units::Rate) -> Result<Self, ConfigError> {
+        Self::from_bit_per_s(rate.0)
+    }
+}
+
+impl From<Rate> for anabranch_units::Rate {
+    fn from(rate: Rate) -> Self {
+        Self(rate.bit_per_s())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Rate {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WifiRate".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<anabranch_units::Rate>()
     }
 }
 

@@ -82,15 +82,20 @@ impl Checker<'_> {
         }
         let stop = section.stop.map_or(scenario.stop, |stop| Instant::ZERO + stop.0);
         let start = Instant::ZERO + section.start.0;
-        if start >= stop || stop > scenario.stop {
-            let key = if section.stop.is_some() { "stop" } else { "start" };
+        if stop > scenario.stop {
             let message = format!(
-                "it begins at {} and ends at {}, and the simulation ends at {}",
-                section.start,
+                "it ends at {}, and the simulation at {}",
                 units::Span(stop.saturating_since(Instant::ZERO)),
                 scenario.resolved.stop
             );
-            return self.fault(at!["traffic", i, key], message, Some("raise `stop`, or let it start before"));
+            let hint = Some("raise the scenario's `stop`, or let it end before");
+            return self.fault(at!["traffic", i, "stop"], message, hint);
+        }
+        if start >= stop {
+            let end = units::Span(stop.saturating_since(Instant::ZERO));
+            let message = format!("it begins at {}, and ends at {end}", section.start);
+            let hint = Some("raise `stop`, or let it start before");
+            return self.fault(at!["traffic", i, "start"], message, hint);
         }
         if section.packets == Some(0) {
             return self.fault(at!["traffic", i, "packets"], "a source makes at least one packet", None);

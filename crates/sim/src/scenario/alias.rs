@@ -1,0 +1,75 @@
+//! Names that a scenario file gives to settings, for `--set` and axes of sweeps.
+
+use std::collections::BTreeMap;
+
+use anabranch_units::{nearest, quoted};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::de::DeValue;
+
+use super::source::{PathFault, moved};
+use super::{Node, ScenarioError, Tree};
+
+/// What a name stands for.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(
+    untagged,
+    expecting = "expected a path, a list of paths, or a table of words, each with its settings"
+)]
+pub enum Alias {
+    /// A path: the name's value is set there.
+    Path(String),
+    /// Several paths: the value is set at each.
+    Paths(Vec<String>),
+    /// Words: each stands for settings, a value by path.
+    Words(BTreeMap<String, BTreeMap<String, serde_json::Value>>),
+}
+
+/// An error with the alias that was probably meant, where a key is unknown.
+pub(super) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
+    let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
+    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
+    let names = aliases.into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
+    if let Some(near) = key.and_then(|key| nearest(key, names)) {
+        error.hint = Some(format!("did you mean `{near}`?"));
+    }
+    error
+}
+
+/// The settings that `name = value` stands for, by path; `None` if the file has no such alias.
+pub(super) fn expand<'s>(
+    tree: &Tree<'s>,
+    name: &str,
+    value: &Node<'s>,
+) -> Result<Option<Vec<(String, Node<'s>)>>, PathFault> {
+    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
+    let Some(alias) = aliases.and_then(|aliases| aliases.get(name)) else { return Ok(None) };
+    let words = match alias.get_ref() {
+        DeValue::String(path) => return Ok(Some(vec![(path.to_string(), value.clone())])),
+        DeValue::Array(paths) => {
+            let paths = paths.iter().filter_map(|path| path.get_ref().as_str());
+            return Ok(Some(paths.map(|path| (path.to_owned(), value.clone())).collect()));
+        }
+        DeValue::Table(words) => words,
+        // What is none of these is refused when the file is read.
+        _ => return Ok(Some(Vec::new())),
+    };
+    let word = match value.get_ref() {
+        DeValue::String(word) => word.to_string(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        other => return Err((format!("expected a word, found a {}", other.type_str()), None)),
+    };
+    let Some(settings) = words.get(word.as_str()).and_then(|settings| settings.get_ref().as_table()) else {
+        let known = || words.keys().map(|word| &**word.get_ref());
+        let hint = nearest(&word, known()).map(|near| format!("did you mean `{near}`?"));
+        return Err((format!("`{name}` has no value `{word}`, expected one of {}", quoted(known())), hint));
+    };
+    let setting = |(path, setting): (&toml::Spanned<_>, &Node<'s>)| {
+        let path: &toml::de::DeString<'_> = path.get_ref();
+        (path.to_string(), moved(setting.clone(), value.span()))
+    };
+    Ok(Some(settings.iter().map(setting).collect()))
+}
