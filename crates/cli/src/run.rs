@@ -11,7 +11,7 @@ use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
 use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::{
-    ContentSpec, Plan, Planned, Point, Policies, Scenario, Source, TransferSpec, Undrawable,
+    ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
 };
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
@@ -132,7 +132,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     for assignment in set {
         source = source.set(assignment.as_str());
     }
-    let points = source.points()?;
+    let points = source.points().map_err(|error| if_a_spec(path, &source, error))?;
     warn_of_unused_profiles(path, set, &points);
     if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
         say!(
@@ -146,6 +146,17 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
         Ok((point, files))
     });
     points.collect()
+}
+
+/// What to say of a sweep's spec that is given for a scenario.
+fn if_a_spec(path: &Path, source: &Source, error: ScenarioError) -> Error {
+    let has = |key: &str| source.tree().is_ok_and(|tree| tree.get_ref().get(key).is_some());
+    if !has("scenario") {
+        return error.into();
+    }
+    let path = path.display();
+    Error::input(format!("{path}: this is the spec of a sweep, not a scenario"))
+        .with_hint(format!("run it with `anabranch sweep {path}`"))
 }
 
 /// Warns of profiles that no point of a sweep uses. If `--set` selects a profile, those of the file that lose their user are meant

@@ -48,6 +48,13 @@ macro_rules! quantity {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(said)
                     }
+                    // A number alone lacks its unit; the error of the text says so.
+                    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<$type, E> {
+                        number.to_string().parse().map_err(said)
+                    }
+                    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<$type, E> {
+                        number.to_string().parse().map_err(said)
+                    }
                 }
                 deserializer.deserialize_str(Text)
             }

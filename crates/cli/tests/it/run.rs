@@ -135,6 +135,8 @@ fn bad_input_is_one_error_with_place_and_hint() {
         (wrong("1 Mbit/s", "-1 Mbit/s"), "is negative"),
         (wrong("[[transfer]]", "[[node]]\nname = \"c\"\n[[transfer]]"), "the network is not connected"),
         (wrong("[[transfer]]", "[[transfer"), "small.toml:13"),
+        (wrong("\"5 ms\"", "10"), "`10` has no unit"),
+        ("scenario = \"network.toml\"\nruns = 3\n".to_owned(), "run it with `anabranch sweep "),
     ] {
         let (_folder, path) = scenario(&file);
         let error = refused(&[text(&path), "--json"]);

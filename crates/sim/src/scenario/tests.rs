@@ -469,7 +469,9 @@ fn errors_of_form_have_a_place_and_a_hint() {
     check(
         "bytes = \"129 kB\"",
         "bytes = 129",
-        expect![[r#"bad.toml:60:9: invalid type: integer `129`, expected a size such as "129 kB""#]],
+        expect![[r#"
+            bad.toml:60:9: `129` has no unit; expected a size such as "129 kB"
+              hint: add the unit, in one string with the number"#]],
     );
 }
 
@@ -502,7 +504,9 @@ fn a_wrong_rate_is_an_error() {
         ),
         (
             "256",
-            expect![[r#"bad.toml:44:8: invalid type: integer `256`, expected a rate such as "250 kbit/s""#]],
+            expect![[r#"
+                bad.toml:44:8: `256` has no unit; expected a rate such as "250 kbit/s"
+                  hint: add the unit, in one string with the number"#]],
         ),
     ] {
         let text = GOOD.replacen("\"256 kbit/s\"", rate, 1);
@@ -694,7 +698,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `emulation`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `emulation`, `alias`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

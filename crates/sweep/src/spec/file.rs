@@ -110,7 +110,14 @@ fn least_runs() -> u64 {
 /// Understands a spec.
 pub(super) fn parse(name: &str, text: &str, subject: Subject<'_>) -> Result<Spec, Error> {
     let reader = Reader { source: Source::new(name, text) };
-    let file: SpecFile = reader.source.read(reader.source.tree()?)?;
+    let tree = reader.source.tree()?;
+    let has = |key: &str| tree.get_ref().get(key).is_some();
+    if !has("scenario") && (has("node") || has("nodes")) {
+        let hint =
+            format!("run it with `anabranch run {name}`, or name it in a spec: `scenario = \"{name}\"`");
+        return reader.fault(0..0, "this is a scenario, not the spec of a sweep", &hint);
+    }
+    let file: SpecFile = reader.source.read(tree)?;
     let (scenario, folder) = match (subject, &file.scenario) {
         (Subject::Given(scenario, folder), _) => (scenario, folder.to_owned()),
         (Subject::Named(folder), Some(path)) => {

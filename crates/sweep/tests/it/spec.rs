@@ -338,4 +338,8 @@ fn a_scenario_that_is_not_there_is_named() {
         s.toml:1:1: missing key `scenario`
           hint: name the scenario file, as in `scenario = "network.toml"`"#]]
     .assert_eq(&error.to_string());
+    for scenario in ["[[node]]\nname = \"a\"\n", "[[nodes]]\nname = \"n{i}\"\ncount = 2\n"] {
+        let error = Spec::parse("s.toml", scenario, folder).unwrap_err().to_string();
+        assert!(error.contains("this is a scenario") && error.contains("`anabranch run s.toml`"), "{error}");
+    }
 }

@@ -52,20 +52,31 @@ impl Checker<'_> {
     /// A generator has sizes from which places can be made.
     fn place(&self, i: usize, group: &NodesSection) -> Checked<()> {
         let Some(place) = &group.place else { return Ok(()) };
-        let long = |Length(metres): Length| metres > 0.0 && metres <= 1e7;
-        let wrong = match *place {
-            PlaceName::Random { width, height, .. } => !(long(width) && long(height)),
-            PlaceName::Line { step: [east, north], .. } => group.count > 1 && east == 0.0 && north == 0.0,
-            PlaceName::Grid { columns, spacing, .. } => columns == 0 || !long(spacing),
-            PlaceName::Star { radius, .. } | PlaceName::Sunflower { radius, .. } => !long(radius),
-            PlaceName::Tree { children, spacing, .. } => children == 0 || !long(spacing),
+        let short = |Length(metres): Length| !(metres > 0.0 && metres <= 1e7);
+        let still = |[east, north]: [f64; 2]| group.count > 1 && east == 0.0 && north == 0.0;
+        let checks = match *place {
+            PlaceName::Random { width, height, .. } => {
+                vec![("random", "width", short(width)), ("random", "height", short(height))]
+            }
+            PlaceName::Line { step, .. } => vec![("line", "step", still(step))],
+            PlaceName::Grid { columns, spacing, .. } => {
+                vec![("grid", "columns", columns == 0), ("grid", "spacing", short(spacing))]
+            }
+            PlaceName::Star { radius, .. } => vec![("star", "radius", short(radius))],
+            PlaceName::Tree { children, spacing, .. } => {
+                vec![("tree", "children", children == 0), ("tree", "spacing", short(spacing))]
+            }
+            PlaceName::Sunflower { radius, .. } => vec![("sunflower", "radius", short(radius))],
         };
-        match wrong {
-            false => Ok(()),
-            true => {
-                let message =
-                    "a generator needs lengths of more than 0 and up to 10,000 km, and numbers from 1 on";
-                self.fault(at!["nodes", i, "place"], message, None)
+        match checks.into_iter().find(|(.., wrong)| *wrong) {
+            None => Ok(()),
+            Some((generator, key, _)) => {
+                let message = match key {
+                    "columns" | "children" => "expected at least 1",
+                    "step" => "the nodes would be in one place",
+                    _ => "expected more than 0 m, up to 10,000 km",
+                };
+                self.fault(at!["nodes", i, "place", generator, key], message, None)
             }
         }
     }

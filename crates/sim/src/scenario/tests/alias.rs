@@ -15,6 +15,7 @@ to = "b"
 rate = "1 Mbit/s"
 delay = "10 ms"
 [[transfer]]
+kind = "tcp"
 from = "a"
 to = "b"
 bytes = "10 kB"
