@@ -35,11 +35,10 @@ pub use forwarding::Delivery;
 use forwarding::Relay;
 pub use graph::{Forwarding, Graph};
 use hook::Hooks;
-pub(crate) use hook::aodv::RouteNews;
-pub use hook::aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
+pub(crate) use hook::RouteNews;
+pub use hook::*;
 use medium::Media;
-pub use medium::adhoc::{AdhocConfig, AdhocMetrics};
-pub use medium::wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
+pub use medium::*;
 
 /// What happens to a packet that exceeds the next link's MTU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

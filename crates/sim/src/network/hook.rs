@@ -5,9 +5,9 @@
 //! ([`super::medium`]) and for the same reason they work on the whole network: what a hook sends may come back to it before
 //! the call returns.
 
-pub(super) mod aodv;
-pub(super) mod caching;
-pub(super) mod paths;
+mod aodv;
+mod caching;
+mod paths;
 
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::Instant;
@@ -19,6 +19,8 @@ use crate::event::HookId;
 use crate::packet::{LinkId, NodeId, PacketHandle, Whole};
 
 use aodv::Aodv;
+pub(crate) use aodv::RouteNews;
+pub use aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
 use caching::Caching;
 use paths::Paths;
 

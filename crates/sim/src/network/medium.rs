@@ -4,10 +4,10 @@
 //! on by the same medium before the call returns, and in which order that happens decides results. Dispatch is by the
 //! number that a link bears. Cables are asked for first, so that a packet on one costs the comparison and no call.
 
-pub(super) mod adhoc;
-pub(super) mod cable;
+mod adhoc;
+mod cable;
 mod stations;
-pub(super) mod wireless;
+mod wireless;
 
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::paths::Metrics;
@@ -20,8 +20,10 @@ use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
 use crate::trace::Observer;
 
 use adhoc::Adhoc;
+pub use adhoc::{AdhocConfig, AdhocMetrics};
 use cable::Cable;
 use wireless::Wireless;
+pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
 /// The state of all media; those with stations are there if a network has them.
 #[derive(Debug, Default)]
