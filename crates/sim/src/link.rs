@@ -333,7 +333,7 @@ impl Link {
     }
 
     /// Offers a packet.
-    #[inline]
+    #[inline(always)]
     pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
         let len = handle.wire_len;
         if !self.up {
@@ -387,7 +387,7 @@ impl Link {
     /// # Panics
     ///
     /// If none is due at `now`, which is a fault of the caller.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, now: Instant) -> Arrival {
         let flight = self.flights.pop_front().expect("an arrival event has its packet");
         assert!(flight.arrival == now, "a packet arrives when it is due");

@@ -35,11 +35,10 @@ pub use forwarding::Delivery;
 use forwarding::Relay;
 pub use graph::{Forwarding, Graph};
 use hook::Hooks;
-pub(crate) use hook::aodv::RouteNews;
-pub use hook::aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
+pub(crate) use hook::RouteNews;
+pub use hook::*;
 use medium::Media;
-pub use medium::adhoc::{AdhocConfig, AdhocMetrics};
-pub use medium::wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
+pub use medium::*;
 
 /// What happens to a packet that exceeds the MTU of the next link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize, serde::Serialize)]
@@ -126,6 +125,8 @@ pub struct Network {
     delivered: VecDeque<Delivery>,
     /// Packets that have left the simulation and wait to be taken.
     departed: VecDeque<Packet>,
+    /// Nodes whose energy is used up, for the world.
+    exhausted: VecDeque<NodeId>,
     /// What happens next, in the network and elsewhere.
     pub events: Agenda,
     observers: Vec<Box<dyn Observer>>,
@@ -170,6 +171,7 @@ impl Network {
             datagrams: VecDeque::new(),
             delivered: VecDeque::new(),
             departed: VecDeque::new(),
+            exhausted: VecDeque::new(),
             events: Agenda::default(),
             observers: Vec::new(),
             connections_watched: false,
@@ -212,6 +214,22 @@ impl Network {
     pub(crate) fn start(&mut self) {
         self.compute_routes();
         self.start_hooks(Instant::ZERO);
+    }
+
+    /// Nothing waits to be taken: no segment, no datagram, no news.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.delivered.is_empty()
+            && self.datagrams.is_empty()
+            && self.exhausted.is_empty()
+            && self.hooks.paths.news.is_empty()
+            && self.hooks.aodv.news.is_empty()
+    }
+
+    /// A node whose radio has used up its energy, once for each.
+    #[inline]
+    pub(crate) fn take_exhausted(&mut self) -> Option<NodeId> {
+        self.exhausted.pop_front()
     }
 
     /// A segment that has come over the air.

@@ -332,7 +332,7 @@ impl PacketSlab {
 
     /// Takes out a packet that carries a whole segment: its source, its path and the segment, without a copy of the rest.
     /// `None`, and nothing taken, if it is none.
-    #[inline]
+    #[inline(always)]
     pub fn remove_segment(&mut self, handle: PacketHandle) -> Option<(NodeId, u8, Segment)> {
         let slot = &mut self.slots[handle.slot as usize];
         let Packet { src, path, payload, .. } = slot.as_mut().expect("a handle is used once");

@@ -1,6 +1,7 @@
 //! Static shortest-path routing: every node knows the way, and learns of a change at once when told to
 //! recompute. What a change costs in time is the network's convergence time.
 
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -44,12 +45,15 @@ pub fn hop_over_air(radio: &Radio, from: Station, to: Station) -> u64 {
     (HOP as f64 * etx).round().min(f64::from(u32::MAX)) as u64
 }
 
-/// The next link from every node to every other.
+/// The next link from every node to every other. What leads to a destination is computed when it is first asked for: a
+/// table for all pairs of 6,400 nodes would have 160 MB, and nodes with routers of their own never ask.
 #[derive(Debug, Default)]
 pub struct Routes {
-    nodes: usize,
-    /// Row: destination; column: where one is.
-    next: Vec<u32>,
+    /// The edges that lead to each node.
+    incoming: Vec<Vec<Edge>>,
+    forwards: Vec<bool>,
+    /// By destination: the link to take at each node.
+    rows: Vec<OnceCell<Box<[u32]>>>,
 }
 
 /// No way.
@@ -59,49 +63,55 @@ impl Routes {
     /// Shortest paths over `edges`, through nodes for which `forwards` says yes. Of equal ways the one over
     /// the lowest link id is taken.
     ///
-    /// Cost: nodes * links * log(nodes).
+    /// Cost: links * log(nodes) for each destination that is asked for.
     pub fn compute(nodes: usize, edges: &[Edge], forwards: impl Fn(NodeId) -> bool) -> Self {
         let mut incoming: Vec<Vec<Edge>> = vec![Vec::new(); nodes];
         for edge in edges {
             incoming[edge.to.index()].push(*edge);
         }
-        let mut next = vec![NONE; nodes * nodes];
+        let forwards = (0..nodes).map(|node| forwards(NodeId(node as u32))).collect();
+        Self { incoming, forwards, rows: vec![OnceCell::new(); nodes] }
+    }
+
+    fn row(&self, destination: usize) -> Box<[u32]> {
+        let nodes = self.incoming.len();
+        let mut row = vec![NONE; nodes];
         let mut distance = vec![u64::MAX; nodes];
-        for (destination, row) in next.chunks_mut(nodes.max(1)).enumerate() {
-            distance.fill(u64::MAX);
-            distance[destination] = 0;
-            let mut heap = BinaryHeap::from([Reverse((0, destination))]);
-            while let Some(Reverse((so_far, node))) = heap.pop() {
-                let passable = node == destination || forwards(NodeId(node as u32));
-                if so_far > distance[node] || !passable {
-                    continue;
-                }
-                for edge in &incoming[node] {
-                    let from = edge.from.index();
-                    let length = so_far.saturating_add(edge.weight.max(1));
-                    if length < distance[from] {
-                        distance[from] = length;
-                        row[from] = edge.link.0;
-                        heap.push(Reverse((length, from)));
-                    } else if length == distance[from] && from != destination {
-                        row[from] = row[from].min(edge.link.0);
-                    }
+        distance[destination] = 0;
+        let mut heap = BinaryHeap::from([Reverse((0, destination))]);
+        while let Some(Reverse((so_far, node))) = heap.pop() {
+            let passable = node == destination || self.forwards[node];
+            if so_far > distance[node] || !passable {
+                continue;
+            }
+            for edge in &self.incoming[node] {
+                let from = edge.from.index();
+                let length = so_far.saturating_add(edge.weight.max(1));
+                if length < distance[from] {
+                    distance[from] = length;
+                    row[from] = edge.link.0;
+                    heap.push(Reverse((length, from)));
+                } else if length == distance[from] && from != destination {
+                    row[from] = row[from].min(edge.link.0);
                 }
             }
         }
-        Self { nodes, next }
+        row.into_boxed_slice()
     }
 
     /// The link to take at `at` towards `to`.
     #[inline]
     pub fn next(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
-        let link = *self.next.get(to.index() * self.nodes + at.index())?;
+        let row = self.rows.get(to.index())?.get_or_init(|| self.row(to.index()));
+        let link = *row.get(at.index())?;
         (link != NONE).then_some(LinkId(link))
     }
 
     /// Makes `at` send to `to` over `link`, whatever is shortest.
     pub fn set(&mut self, at: NodeId, to: NodeId, link: LinkId) {
-        self.next[to.index() * self.nodes + at.index()] = link.0;
+        let mut row = self.rows[to.index()].take().unwrap_or_else(|| self.row(to.index()));
+        row[at.index()] = link.0;
+        self.rows[to.index()] = row.into();
     }
 }
 

@@ -431,6 +431,14 @@ impl Simulation {
     /// Hands out notices and looks after connections until nothing is left to do at this instant.
     #[inline]
     fn settle(&mut self) {
+        // Most events are packets on their way, after which there is nothing to do.
+        if self.world.notices.is_empty() && !self.world.has_dirty() && self.world.network.is_quiet() {
+            return;
+        }
+        self.settle_all();
+    }
+
+    fn settle_all(&mut self) {
         loop {
             while let Some(Notice { app, id, event }) = self.world.notices.pop_front() {
                 let (now, node) = (self.world.now(), self.world.apps[app.0 as usize].node);

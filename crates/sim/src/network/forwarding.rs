@@ -45,13 +45,35 @@ pub(super) struct Relay {
     pub(super) reassembly: Reassembly,
 }
 
-/// What a packet has been through at a node, for a router that may have to find it another way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What a packet has been through at a node, for a router that may have to find it another way. One register holds it:
+/// every hop passes it on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Past {
-    /// The neighbour that it came from; `None` at its source.
-    pub(super) previous: Option<NodeId>,
-    /// How often it was given another route at this node.
+    /// A node, or [`NodeId::BROADCAST`] for none.
+    previous: NodeId,
+    /// How often the packet was given another route at this node.
     pub(super) rerouted: u8,
+}
+
+impl Past {
+    /// The packet is at its source.
+    pub(super) const NONE: Self = Self { previous: NodeId::BROADCAST, rerouted: 0 };
+
+    #[inline]
+    pub(super) fn from(neighbour: NodeId) -> Self {
+        Self { previous: neighbour, rerouted: 0 }
+    }
+
+    /// The neighbour that the packet came from; `None` at its source.
+    #[inline]
+    pub(super) fn previous(self) -> Option<NodeId> {
+        (self.previous != NodeId::BROADCAST).then_some(self.previous)
+    }
+
+    /// The packet is given another route.
+    pub(super) fn again(self) -> Self {
+        Self { rerouted: self.rerouted + 1, ..self }
+    }
 }
 
 /// Where a packet goes from a node.
@@ -110,14 +132,14 @@ impl Network {
         self.send_own(now, ends, octets, Payload::Udp(datagram));
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_own(&mut self, now: Instant, ends: Ends, octets: usize, payload: Payload) {
         if !self.graph.is_up(ends.src) {
             return;
         }
         self.relays[ends.src.index()].metrics.sent += 1;
         let handle = self.make_packet(ends.src, ends, self.config.hop_limit, octets, payload);
-        self.send_on(now, ends.src, Past::default(), handle);
+        self.send_on(now, ends.src, Past::NONE, handle);
     }
 
     /// A packet with `octets` behind the IP header, that `maker` makes for itself or for others.
@@ -152,16 +174,20 @@ impl Network {
     }
 
     /// A packet is at the far end of a link. A segment comes out if it was for the node there and is whole.
-    #[inline]
-    pub(super) fn arrive(
+    pub(super) fn arrive(&mut self, now: Instant, link: LinkId, handle: PacketHandle) -> Option<Delivery> {
+        let this = self.graph.link(link);
+        self.arrive_at(now, (link, this.from(), this.to()), handle)
+    }
+
+    /// As [`Network::arrive`], over a link of which it is known where it starts and ends.
+    #[inline(always)]
+    pub(super) fn arrive_at(
         &mut self,
         now: Instant,
-        link: LinkId,
+        (link, from, at): (LinkId, NodeId, NodeId),
         mut handle: PacketHandle,
     ) -> Option<Delivery> {
         self.watch(now, link, Point::Received, handle);
-        let this = self.graph.link(link);
-        let (from, at) = (this.from(), this.to());
         let node = self.graph.nodes[at.index()];
         let relay = &mut self.relays[at.index()];
         if !node.up {
@@ -186,11 +212,11 @@ impl Network {
         if !relay.hooks.is_empty() && self.take_from_passage(now, at, handle) {
             return None;
         }
-        self.pass_on(now, at, Past { previous: Some(from), rerouted: 0 }, handle);
+        self.pass_on(now, at, Past::from(from), handle);
         None
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, now: Instant, at: NodeId, from: NodeId, handle: PacketHandle) -> Option<Delivery> {
         let relay = &mut self.relays[at.index()];
         if relay.outside {
@@ -257,14 +283,13 @@ impl Network {
     }
 
     /// A node passes a packet on that is not for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
         self.relays[at.index()].metrics.forwarded += 1;
         self.send_on(now, at, past, handle);
     }
 
     /// Puts a packet on the next link of its way.
-    #[inline]
     pub(super) fn send_on(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) {
         match self.next_link(now, at, past, handle) {
             Way::Link(link) => self.send_over(now, link, past, handle),
@@ -274,7 +299,7 @@ impl Network {
     }
 
     /// The link that a packet takes from a node.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_link(&mut self, now: Instant, at: NodeId, past: Past, handle: PacketHandle) -> Way {
         if !self.relays[at.index()].hooks.is_empty()
             && let Some(way) = self.route_by_hook(now, at, past, handle)
@@ -285,7 +310,7 @@ impl Network {
     }
 
     /// Puts a packet on a link, whole or in pieces.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_over(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         if handle.wire_len <= self.graph.link(link).mtu() {
             self.transmit(now, link, past, handle);
@@ -314,7 +339,7 @@ impl Network {
         self.relays[at.index()].metrics.fragmented += 1;
         for piece in pieces {
             let handle = self.packets.insert(piece);
-            self.transmit(now, link, Past::default(), handle);
+            self.transmit(now, link, Past::NONE, handle);
         }
     }
 

@@ -210,16 +210,20 @@ impl Graph {
     /// The link by which a packet for `to` leaves `at`; `path` is the number of its path.
     #[inline]
     pub(super) fn next(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
-        if self.has_interfaces() {
-            let here = |i: &&Interface| i.at == at && i.to == to;
-            if self.interfaces.iter().any(|i| here(&i)) {
-                let path = path();
-                if let Some(interface) = self.interfaces.iter().filter(here).find(|i| i.path == path) {
-                    return Some(interface.link);
-                }
-            }
+        if self.has_interfaces()
+            && let Some(link) = self.interface(at, to, path)
+        {
+            return Some(link);
         }
         self.routes.next(at, to)
+    }
+
+    #[cold]
+    fn interface(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
+        let mut here = self.interfaces.iter().filter(|i| i.at == at && i.to == to).peekable();
+        here.peek()?;
+        let path = path();
+        here.find(|i| i.path == path).map(|i| i.link)
     }
 
     /// Notes what routing will learn at `due`; times do not decrease from call to call.

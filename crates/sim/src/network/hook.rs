@@ -5,9 +5,9 @@
 //! ([`super::medium`]) and for the same reason they work on the whole network: what a hook sends may come back to it before
 //! the call returns.
 
-pub(super) mod aodv;
-pub(super) mod caching;
-pub(super) mod paths;
+mod aodv;
+mod caching;
+mod paths;
 
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::Instant;
@@ -19,6 +19,8 @@ use crate::event::HookId;
 use crate::packet::{LinkId, NodeId, PacketHandle, Whole};
 
 use aodv::Aodv;
+pub(crate) use aodv::RouteNews;
+pub use aodv::{AodvConfig, AodvError, AodvMetrics, RouteChange};
 use caching::Caching;
 use paths::Paths;
 
@@ -55,59 +57,59 @@ pub(super) trait Hook {
     const TAKES_BACK: bool = false;
 
     /// The network is complete, and time begins. Called once for all nodes.
-    fn start(network: &mut Network, now: Instant) {
-        let _ = (network, now);
+    fn start(net: &mut Network, now: Instant) {
+        let _ = (net, now);
     }
 
     /// The node lives again, or has died; the media know already.
-    fn on_node(network: &mut Network, now: Instant, at: NodeId, up: bool) {
-        let _ = (network, now, at, up);
+    fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
+        let _ = (net, now, at, up);
     }
 
     /// A packet has come over a link to the node that it is for.
-    fn on_arrival(network: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
-        let _ = (network, now, link, handle);
+    fn on_arrival(net: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
+        let _ = (net, now, link, handle);
     }
 
     /// A packet for another node is about to be passed on. True if the hook has it now.
-    fn on_passage(network: &mut Network, now: Instant, at: NodeId, handle: PacketHandle) -> bool {
-        let _ = (network, now, at, handle);
+    fn on_passage(net: &mut Network, now: Instant, at: NodeId, handle: PacketHandle) -> bool {
+        let _ = (net, now, at, handle);
         false
     }
 
     /// A packet is to leave the node. `None` leaves the way to others.
     fn on_route(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         past: Past,
         handle: PacketHandle,
     ) -> Option<Way> {
-        let _ = (network, now, at, past, handle);
+        let _ = (net, now, at, past, handle);
         None
     }
 
     /// A message that is not TCP is for the node. True if it was for the hook.
-    fn on_message(network: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
-        let _ = (network, now, heard, message);
+    fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
+        let _ = (net, now, heard, message);
         false
     }
 
     /// The medium of a link knows something; the hook is at its beginning.
-    fn on_link(network: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
-        let _ = (network, now, link, news);
+    fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
+        let _ = (net, now, link, news);
     }
 
     /// Packets come back, as [`Hook::TAKES_BACK`] asks for; answers how many were given another route.
-    fn on_undelivered(network: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
+    fn on_undelivered(net: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
         let _ = (now, link);
         let handles = back.waiting.into_iter().chain([back.failed]);
-        handles.for_each(|outbound| drop(network.packets.remove(outbound.handle)));
+        handles.for_each(|outbound| drop(net.packets.remove(outbound.handle)));
         0
     }
 
     /// An event of its own happens; what the two numbers mean is the hook's affair.
-    fn handle_event(network: &mut Network, now: Instant, at: u32, what: u32);
+    fn handle_event(net: &mut Network, now: Instant, at: u32, what: u32);
 }
 
 /// What is kept for nodes that have a hook.

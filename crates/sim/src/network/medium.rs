@@ -4,10 +4,10 @@
 //! on by the same medium before the call returns, and in which order that happens decides results. Dispatch is by the
 //! number that a link bears. Cables are asked for first, so that a packet on one costs the comparison and no call.
 
-pub(super) mod adhoc;
-pub(super) mod cable;
+mod adhoc;
+mod cable;
 mod stations;
-pub(super) mod wireless;
+mod wireless;
 
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::paths::Metrics;
@@ -20,8 +20,10 @@ use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
 use crate::trace::Observer;
 
 use adhoc::Adhoc;
+pub use adhoc::{AdhocConfig, AdhocMetrics};
 use cable::Cable;
 use wireless::Wireless;
+pub use wireless::{FragmentForwarding, VirtualReassembly, WirelessConfig, WirelessMetrics};
 
 /// The state of all media; those with stations are there if a network has them.
 #[derive(Debug, Default)]
@@ -90,56 +92,56 @@ pub(super) trait Medium {
     const ID: MediumId;
 
     /// A packet is to go over a link whose MTU has room for it; the medium counts it there and shows it to observers.
-    fn transmit(network: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle);
+    fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle);
 
     /// A packet is to go to everybody in reach of a node that [`Medium::has_node`].
-    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+    fn broadcast(net: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
         let _ = (now, from);
-        network.packets.remove(handle);
+        net.packets.remove(handle);
     }
 
     /// A node can send to everybody in reach.
-    fn has_node(network: &Network, node: NodeId) -> bool {
-        let _ = (network, node);
+    fn has_node(net: &Network, node: NodeId) -> bool {
+        let _ = (net, node);
         false
     }
 
     /// An event of its own happens at a station.
-    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
-        let _ = (network, now, station, what, generation);
+    fn handle_event(net: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+        let _ = (net, now, station, what, generation);
     }
 
     /// A node dies, with all that the medium has of it; or it lives again.
-    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
-        let _ = (network, now, node, up);
+    fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let _ = (net, now, node, up);
     }
 
     /// One direction of a link, perhaps of another medium, goes down or comes up.
-    fn set_link(network: &mut Network, link: LinkId, up: bool) {
-        let _ = (network, link, up);
+    fn set_link(net: &mut Network, link: LinkId, up: bool) {
+        let _ = (net, link, up);
     }
 
     /// Length of a link for static routes, in parts of [`crate::routing::HOP`]; `None` is that of a cable.
-    fn length(network: &Network, link: &Link) -> Option<u64> {
-        let _ = (network, link);
+    fn length(net: &Network, link: &Link) -> Option<u64> {
+        let _ = (net, link);
         None
     }
 
     /// How good a link is, if that is known.
-    fn view(network: &mut Network, now: Instant, link: LinkId) -> Option<View> {
-        let _ = (network, now, link);
+    fn view(net: &mut Network, now: Instant, link: LinkId) -> Option<View> {
+        let _ = (net, now, link);
         None
     }
 
     /// An observer comes, who may want to see frames.
-    fn attach(network: &mut Network, observer: &mut dyn Observer) {
-        let _ = (network, observer);
+    fn attach(net: &mut Network, observer: &mut dyn Observer) {
+        let _ = (net, observer);
     }
 }
 
 impl Network {
     /// A packet goes over a link.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
         let medium = self.graph.link(link).medium();
         each_medium!(M => if M::ID == medium {

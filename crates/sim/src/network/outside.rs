@@ -32,7 +32,7 @@ impl Network {
             self.make_packet(src, Ends::new(src, dst), hop_limit, whole.wire_len(), whole.into());
         handle.ecn = Ecn::of(traffic_class);
         self.packets.get_mut(handle).traffic_class = traffic_class;
-        self.send_on(now, src, Past::default(), handle);
+        self.send_on(now, src, Past::NONE, handle);
     }
 
     /// The packet that left the simulation first: whole, at its destination.

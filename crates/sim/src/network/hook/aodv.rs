@@ -93,7 +93,7 @@ pub(crate) struct RouteNews {
 #[derive(Debug, Default)]
 pub(in crate::network) struct Aodv {
     sites: Sites<Site>,
-    news: VecDeque<RouteNews>,
+    pub(in crate::network) news: VecDeque<RouteNews>,
     /// Messages that wait for a moment, so that neighbours do not all speak at once.
     delayed: Numbered<(NodeId, PacketHandle)>,
 }
@@ -195,72 +195,72 @@ impl Hook for Aodv {
     const TAKES_BACK: bool = true;
 
     /// Hellos begin, if they are wanted.
-    fn start(network: &mut Network, now: Instant) {
-        let nodes: Vec<NodeId> = network.hooks.aodv.sites.nodes().collect();
-        nodes.into_iter().for_each(|node| Self::attend(network, now, node));
+    fn start(net: &mut Network, now: Instant) {
+        let nodes: Vec<NodeId> = net.hooks.aodv.sites.nodes().collect();
+        nodes.into_iter().for_each(|node| Self::attend(net, now, node));
     }
 
     /// A node that dies takes with it what waits there; one that starts again has forgotten everything.
-    fn on_node(network: &mut Network, now: Instant, at: NodeId, up: bool) {
+    fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         if up {
-            if let Some(site) = Self::site(network, at) {
+            if let Some(site) = Self::site(net, at) {
                 site.router.reset(now);
             }
-            return Self::attend(network, now, at);
+            return Self::attend(net, now, at);
         }
-        while let Some(waiting) = Self::site(network, at).and_then(|site| site.waiting.pop_front()) {
-            network.drop_at(now, at, NodeDrop::Down, waiting.handle);
+        while let Some(waiting) = Self::site(net, at).and_then(|site| site.waiting.pop_front()) {
+            net.drop_at(now, at, NodeDrop::Down, waiting.handle);
         }
     }
 
-    fn on_arrival(network: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
-        let (from, at) = (network.graph.link(link).from(), network.graph.link(link).to());
-        let source = network.packets.peek(handle).src;
+    fn on_arrival(net: &mut Network, now: Instant, link: LinkId, handle: PacketHandle) {
+        let (from, at) = (net.graph.link(link).from(), net.graph.link(link).to());
+        let source = net.packets.peek(handle).src;
         let passage = Passage {
             source: address(source),
             destination: address(at),
             previous: Some(address(from)),
             next: None,
         };
-        if let Some(site) = Self::site(network, at) {
+        if let Some(site) = Self::site(net, at) {
             site.router.note_use(now, passage);
         }
     }
 
     /// A packet goes where the router says, or waits.
     fn on_route(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         past: Past,
         handle: PacketHandle,
     ) -> Option<Way> {
-        Self::route(network, now, at, handle, past);
-        Self::attend(network, now, at);
+        Self::route(net, now, at, handle, past);
+        Self::attend(net, now, at);
         Some(Way::Taken)
     }
 
-    fn on_message(network: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
+    fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
         let Whole::Udp(datagram) = message else { return false };
-        let Some(site) = Self::site(network, heard.at).filter(|_| datagram.dst_port == PORT) else {
+        let Some(site) = Self::site(net, heard.at).filter(|_| datagram.dst_port == PORT) else {
             return false;
         };
         site.router.handle_message(now, address(heard.from), heard.hop_limit, &datagram.payload);
-        Self::attend(network, now, heard.at);
+        Self::attend(net, now, heard.at);
         true
     }
 
     /// What waited for the neighbour too is routed again, or dropped.
-    fn on_undelivered(network: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
-        let (at, neighbour) = (network.graph.link(link).from(), network.graph.link(link).to());
+    fn on_undelivered(net: &mut Network, now: Instant, link: LinkId, back: GivenBack) -> u64 {
+        let (at, neighbour) = (net.graph.link(link).from(), net.graph.link(link).to());
         let GivenBack { failed, waiting, reroutes } = back;
-        let packet = network.packets.peek(failed.handle);
+        let packet = net.packets.peek(failed.handle);
         let message = match &packet.payload {
             Payload::Udp(datagram) if datagram.dst_port == PORT => datagram.payload.first().copied(),
             Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => None,
         };
         let undelivered = Undelivered { source: address(packet.src), destination: address(packet.dst) };
-        let Some(site) = Self::site(network, at) else { return 0 };
+        let Some(site) = Self::site(net, at) else { return 0 };
         match message {
             None => site.router.handle_link_break(now, address(neighbour), Some(undelivered)),
             Some(REPLY) => site.router.handle_reply_lost(now, address(neighbour)),
@@ -268,36 +268,36 @@ impl Hook for Aodv {
         }
         let mut rerouted = 0;
         if message.is_some() {
-            network.packets.remove(failed.handle);
+            net.packets.remove(failed.handle);
         } else {
-            rerouted += u64::from(Self::route_again(network, now, at, failed, reroutes));
+            rerouted += u64::from(Self::route_again(net, now, at, failed, reroutes));
         }
         for outbound in waiting {
-            rerouted += u64::from(Self::route_again(network, now, at, outbound, reroutes));
+            rerouted += u64::from(Self::route_again(net, now, at, outbound, reroutes));
         }
-        Self::attend(network, now, at);
+        Self::attend(net, now, at);
         rerouted
     }
 
     /// A router's time-out may be due, or a message that was delayed goes out.
-    fn handle_event(network: &mut Network, now: Instant, at: u32, what: u32) {
+    fn handle_event(net: &mut Network, now: Instant, at: u32, what: u32) {
         if what == DELAYED {
-            let (at, handle) = network.hooks.aodv.delayed.remove(at);
-            if network.is_up(at) {
-                network.broadcast(now, at, handle);
+            let (at, handle) = net.hooks.aodv.delayed.remove(at);
+            if net.is_up(at) {
+                net.broadcast(now, at, handle);
             } else {
-                network.packets.remove(handle);
+                net.packets.remove(handle);
             }
             return;
         }
         let at = NodeId(at);
-        let up = network.is_up(at);
-        let Some(site) = Self::site(network, at).filter(|site| site.armed == Some(now)) else { return };
+        let up = net.is_up(at);
+        let Some(site) = Self::site(net, at).filter(|site| site.armed == Some(now)) else { return };
         site.armed = None;
         if up {
             site.router.handle_timeout(now);
-            Self::drop_overdue(network, now, at);
-            Self::attend(network, now, at);
+            Self::drop_overdue(net, now, at);
+            Self::attend(net, now, at);
         }
     }
 }
@@ -308,14 +308,14 @@ fn link_to(graph: &Graph, at: NodeId, to: NodeId) -> Option<LinkId> {
 }
 
 impl Aodv {
-    fn site(network: &mut Network, at: NodeId) -> Option<&mut Site> {
-        network.hooks.aodv.sites.get_mut(at)
+    fn site(net: &mut Network, at: NodeId) -> Option<&mut Site> {
+        net.hooks.aodv.sites.get_mut(at)
     }
 
-    fn route(network: &mut Network, now: Instant, at: NodeId, handle: PacketHandle, past: Past) {
-        let source = network.packets.peek(handle).src;
-        let Some(site) = Self::site(network, at) else { return };
-        let (destination, previous) = (address(handle.dst), past.previous.map(address));
+    fn route(net: &mut Network, now: Instant, at: NodeId, handle: PacketHandle, past: Past) {
+        let source = net.packets.peek(handle).src;
+        let Some(site) = Self::site(net, at) else { return };
+        let (destination, previous) = (address(handle.dst), past.previous().map(address));
         let route = match previous {
             None => site.router.route(now, destination),
             Some(previous) => site.router.forward(now, destination, previous),
@@ -324,127 +324,124 @@ impl Aodv {
             Route::Via(next) => {
                 let passage = Passage { source: address(source), destination, previous, next: Some(next) };
                 site.router.note_use(now, passage);
-                let link = node_at(next.into()).and_then(|next| link_to(&network.graph, at, next));
+                let link = node_at(next.into()).and_then(|next| link_to(&net.graph, at, next));
                 match link {
-                    Some(link) => network.send_over(now, link, past, handle),
+                    Some(link) => net.send_over(now, link, past, handle),
                     // The other end is heard, and does not hear this one.
-                    None => network.drop_at(now, at, NodeDrop::NoRoute, handle),
+                    None => net.drop_at(now, at, NodeDrop::NoRoute, handle),
                 }
             }
-            Route::Discovering => {
-                Self::wait_for_route(network, now, at, Waiting { handle, past, since: now })
-            }
-            Route::Unreachable => network.drop_at(now, at, NodeDrop::NoRoute, handle),
+            Route::Discovering => Self::wait_for_route(net, now, at, Waiting { handle, past, since: now }),
+            Route::Unreachable => net.drop_at(now, at, NodeDrop::NoRoute, handle),
         }
     }
 
-    fn wait_for_route(network: &mut Network, now: Instant, at: NodeId, waiting: Waiting) {
-        Self::drop_overdue(network, now, at);
-        let Some(site) = Self::site(network, at) else { return };
+    fn wait_for_route(net: &mut Network, now: Instant, at: NodeId, waiting: Waiting) {
+        Self::drop_overdue(net, now, at);
+        let Some(site) = Self::site(net, at) else { return };
         site.metrics.waited += 1;
         site.waiting.push_back(waiting);
-        while let Some(site) = Self::site(network, at).filter(|site| site.waiting.len() > site.config.buffer)
-        {
+        while let Some(site) = Self::site(net, at).filter(|site| site.waiting.len() > site.config.buffer) {
             let oldest = site.waiting.pop_front();
-            Self::drop_waiting(network, now, at, oldest);
+            Self::drop_waiting(net, now, at, oldest);
         }
     }
 
     /// What has waited for too long goes.
-    fn drop_overdue(network: &mut Network, now: Instant, at: NodeId) {
-        while let Some(site) = Self::site(network, at) {
+    fn drop_overdue(net: &mut Network, now: Instant, at: NodeId) {
+        while let Some(site) = Self::site(net, at) {
             let patience = site.config.buffer_time;
             let Some(overdue) = site.waiting.pop_front_if(|w| w.since + patience <= now) else { return };
-            Self::drop_waiting(network, now, at, Some(overdue));
+            Self::drop_waiting(net, now, at, Some(overdue));
         }
     }
 
-    fn drop_waiting(network: &mut Network, now: Instant, at: NodeId, waiting: Option<Waiting>) {
+    fn drop_waiting(net: &mut Network, now: Instant, at: NodeId, waiting: Option<Waiting>) {
         let Some(waiting) = waiting else { return };
-        if let Some(site) = Self::site(network, at) {
+        if let Some(site) = Self::site(net, at) {
             site.metrics.waited_in_vain += 1;
         }
-        network.drop_at(now, at, NodeDrop::WaitedInVain, waiting.handle);
+        net.drop_at(now, at, NodeDrop::WaitedInVain, waiting.handle);
     }
 
     /// Another way for a packet, if there may be one; false if it is dropped.
     fn route_again(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         Outbound { handle, past, .. }: Outbound,
         reroutes: u8,
     ) -> bool {
-        let Some(site) = Self::site(network, at) else { return false };
+        let Some(site) = Self::site(net, at) else { return false };
         let known = site.router.entry(address(handle.dst));
         // Others have been told of the break: to ask for the sake of their packets would tell them again.
-        let hope = past.previous.is_none()
+        let hope = past.previous().is_none()
             || known.is_some_and(|entry| entry.is_valid() || entry.state == RouteState::Repairing);
         if past.rerouted >= reroutes || !hope {
-            network.drop_at(now, at, NodeDrop::NoRoute, handle);
+            net.drop_at(now, at, NodeDrop::NoRoute, handle);
             return false;
         }
-        Self::route(network, now, at, handle, Past { rerouted: past.rerouted + 1, ..past });
+        Self::route(net, now, at, handle, past.again());
         true
     }
 
     /// What a router wants to say is said, what it has learned is acted upon, its timer set.
-    fn attend(network: &mut Network, now: Instant, at: NodeId) {
+    fn attend(net: &mut Network, now: Instant, at: NodeId) {
         loop {
-            while let Some(site) = Self::site(network, at) {
+            while let Some(site) = Self::site(net, at) {
                 let Some(transmit) = site.router.poll_transmit(site.word) else { break };
                 site.draw();
-                Self::say(network, now, at, transmit);
+                Self::say(net, now, at, transmit);
             }
-            match Self::site(network, at).and_then(|site| site.router.poll_event()) {
-                Some(event) => Self::learn(network, now, at, event),
+            match Self::site(net, at).and_then(|site| site.router.poll_event()) {
+                Some(event) => Self::learn(net, now, at, event),
                 None => break,
             }
         }
-        let Some(site) = Self::site(network, at) else { return };
+        let Some(site) = Self::site(net, at) else { return };
         let due = site.due().map(|due| due.max(now));
         if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
             site.armed = Some(due);
-            network.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: TIMER });
+            net.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: TIMER });
         }
     }
 
-    fn learn(network: &mut Network, now: Instant, at: NodeId, event: aodv::Event) {
+    fn learn(net: &mut Network, now: Instant, at: NodeId, event: aodv::Event) {
         match event {
             aodv::Event::Found { destination } => {
-                Self::tell_of_route(network, at, destination, RouteChange::Found);
-                for Waiting { handle, past, .. } in Self::waiting_for(network, at, destination) {
-                    Self::route(network, now, at, handle, past);
+                Self::tell_of_route(net, at, destination, RouteChange::Found);
+                for Waiting { handle, past, .. } in Self::waiting_for(net, at, destination) {
+                    Self::route(net, now, at, handle, past);
                 }
             }
             aodv::Event::Failed { destination } => {
-                Self::tell_of_route(network, at, destination, RouteChange::Failed);
-                for Waiting { handle, .. } in Self::waiting_for(network, at, destination) {
-                    if let Some(site) = Self::site(network, at) {
+                Self::tell_of_route(net, at, destination, RouteChange::Failed);
+                for Waiting { handle, .. } in Self::waiting_for(net, at, destination) {
+                    if let Some(site) = Self::site(net, at) {
                         site.metrics.not_found += 1;
                     }
-                    network.drop_at(now, at, NodeDrop::NoRoute, handle);
+                    net.drop_at(now, at, NodeDrop::NoRoute, handle);
                 }
             }
             aodv::Event::Broken { destinations } => {
                 for destination in destinations {
-                    Self::tell_of_route(network, at, destination, RouteChange::Broken);
+                    Self::tell_of_route(net, at, destination, RouteChange::Broken);
                 }
             }
         }
     }
 
-    fn tell_of_route(network: &mut Network, at: NodeId, destination: Ipv4Addr, change: RouteChange) {
-        let exist = network.graph.node_count();
+    fn tell_of_route(net: &mut Network, at: NodeId, destination: Ipv4Addr, change: RouteChange) {
+        let exist = net.graph.node_count();
         if let Some(to) = node_at(destination.into()).filter(|to| to.index() < exist) {
-            network.hooks.aodv.news.push_back(RouteNews { node: at, to, change });
+            net.hooks.aodv.news.push_back(RouteNews { node: at, to, change });
         }
     }
 
     /// Takes out the packets that wait for a route there, in order.
-    fn waiting_for(network: &mut Network, at: NodeId, destination: Ipv4Addr) -> Vec<Waiting> {
+    fn waiting_for(net: &mut Network, at: NodeId, destination: Ipv4Addr) -> Vec<Waiting> {
         let mut found = Vec::new();
-        let Some(site) = Self::site(network, at) else { return found };
+        let Some(site) = Self::site(net, at) else { return found };
         site.waiting.retain(|waiting| {
             let stays = address(waiting.handle.dst) != destination;
             if !stays {
@@ -455,7 +452,7 @@ impl Aodv {
         found
     }
 
-    fn say(network: &mut Network, now: Instant, at: NodeId, message: Transmit) {
+    fn say(net: &mut Network, now: Instant, at: NodeId, message: Transmit) {
         let Transmit { to, ttl, delay, payload } = message;
         let datagram = UdpDatagram { src_port: PORT, dst_port: PORT, payload };
         let octets = datagram.wire_len();
@@ -466,20 +463,20 @@ impl Aodv {
                 None => return,
             },
         };
-        let handle = network.make_packet(at, Ends::new(at, dst), ttl, octets, Payload::Udp(datagram));
+        let handle = net.make_packet(at, Ends::new(at, dst), ttl, octets, Payload::Udp(datagram));
         if dst == NodeId::BROADCAST {
             if delay.is_zero() {
-                network.broadcast(now, at, handle);
+                net.broadcast(now, at, handle);
             } else {
-                let at = network.hooks.aodv.delayed.insert((at, handle));
-                network.events.push(now + delay, Event::Hook { hook: Self::ID, at, what: DELAYED });
+                let at = net.hooks.aodv.delayed.insert((at, handle));
+                net.events.push(now + delay, Event::Hook { hook: Self::ID, at, what: DELAYED });
             }
             return;
         }
-        match link_to(&network.graph, at, dst) {
-            Some(link) => network.transmit(now, link, Past::default(), handle),
+        match link_to(&net.graph, at, dst) {
+            Some(link) => net.transmit(now, link, Past::NONE, handle),
             None => {
-                network.packets.remove(handle);
+                net.packets.remove(handle);
             }
         }
     }

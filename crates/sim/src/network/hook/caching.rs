@@ -70,108 +70,100 @@ impl Hook for Caching {
     /// Nobody can look into a fragment.
     const LOOKS_INSIDE: bool = true;
 
-    fn on_node(network: &mut Network, _: Instant, at: NodeId, up: bool) {
-        if let Some(site) = network.hooks.caching.sites.get_mut(at).filter(|_| up) {
+    fn on_node(net: &mut Network, _: Instant, at: NodeId, up: bool) {
+        if let Some(site) = net.hooks.caching.sites.get_mut(at).filter(|_| up) {
             site.node = Node::new(site.config);
             site.armed = None;
         }
     }
 
     /// A segment is passed on or held back; fragments and other transports are left alone.
-    fn on_passage(network: &mut Network, now: Instant, at: NodeId, mut handle: PacketHandle) -> bool {
-        let ip = network.config.ip;
-        let Some(site) = network.hooks.caching.sites.get_mut(at) else { return false };
-        let packet = network.packets.get_mut(handle);
+    fn on_passage(net: &mut Network, now: Instant, at: NodeId, mut handle: PacketHandle) -> bool {
+        let ip = net.config.ip;
+        let Some(site) = net.hooks.caching.sites.get_mut(at) else { return false };
+        let packet = net.packets.get_mut(handle);
         let flow = flow(ip, packet);
         let Payload::Tcp(segment) = &mut packet.payload else {
-            network.pass_on(now, at, Past::default(), handle);
+            net.pass_on(now, at, Past::NONE, handle);
             return true;
         };
         let random = (site.random.bits() >> 32) as u32;
         match site.node.handle_segment(now, flow, segment, random) {
-            Verdict::Hold => network.drop_at(now, at, NodeDrop::Held, handle),
+            Verdict::Hold => net.drop_at(now, at, NodeDrop::Held, handle),
             verdict @ (Verdict::Forward | Verdict::Rewrite(_)) => {
                 if let Verdict::Rewrite(options) = verdict {
                     segment.options = options;
                     packet.wire_len = ip.header_len() + segment.wire_len() as u32;
                     handle.wire_len = packet.wire_len;
                 }
-                network.pass_on(now, at, Past::default(), handle);
+                net.pass_on(now, at, Past::NONE, handle);
             }
         }
-        Self::look_after(network, now, at);
+        Self::look_after(net, now, at);
         true
     }
 
     /// The link layer knows what has become of a packet, or will know when nothing comes back.
-    fn on_link(network: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
+    fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
         let LinkNews::Outcome { handle, event } = news else { return };
-        let packet = network.packets.peek(handle);
+        let packet = net.packets.peek(handle);
         let Payload::Tcp(segment) = &packet.payload else { return };
-        let (flow, segment) = (flow(network.config.ip, packet), segment.clone());
-        let link = network.graph.link(link);
+        let (flow, segment) = (flow(net.config.ip, packet), segment.clone());
+        let link = net.graph.link(link);
         let node = link.from();
         match event {
-            LinkEvent::Acknowledged => Self::tell(network, now, node, flow, &segment, event),
+            LinkEvent::Acknowledged => Self::tell(net, now, node, flow, &segment, event),
             LinkEvent::TimedOut => {
                 let wait = link.config().link_ack_timeout.unwrap_or_default();
-                let at = network.hooks.caching.overdue.insert(Report { node, flow, segment });
-                network.events.push(now + wait, Event::Hook { hook: Self::ID, at, what: OVERDUE });
+                let at = net.hooks.caching.overdue.insert(Report { node, flow, segment });
+                net.events.push(now + wait, Event::Hook { hook: Self::ID, at, what: OVERDUE });
             }
         }
     }
 
-    fn handle_event(network: &mut Network, now: Instant, at: u32, what: u32) {
+    fn handle_event(net: &mut Network, now: Instant, at: u32, what: u32) {
         if what == OVERDUE {
-            let Report { node, flow, segment } = network.hooks.caching.overdue.remove(at);
-            return Self::tell(network, now, node, flow, &segment, LinkEvent::TimedOut);
+            let Report { node, flow, segment } = net.hooks.caching.overdue.remove(at);
+            return Self::tell(net, now, node, flow, &segment, LinkEvent::TimedOut);
         }
         let at = NodeId(at);
-        let site = network.hooks.caching.sites.get_mut(at);
+        let site = net.hooks.caching.sites.get_mut(at);
         let Some(site) = site.filter(|site| site.armed == Some(now)) else { return };
         site.armed = None;
-        if network.graph.is_up(at) {
+        if net.graph.is_up(at) {
             site.node.handle_timeout(now);
-            Self::look_after(network, now, at);
+            Self::look_after(net, now, at);
         }
     }
 }
 
 impl Caching {
-    fn tell(
-        network: &mut Network,
-        now: Instant,
-        at: NodeId,
-        flow: FlowKey,
-        segment: &Segment,
-        event: LinkEvent,
-    ) {
-        let up = network.is_up(at);
-        if let Some(site) = network.hooks.caching.sites.get_mut(at).filter(|_| up) {
+    fn tell(net: &mut Network, now: Instant, at: NodeId, flow: FlowKey, segment: &Segment, event: LinkEvent) {
+        let up = net.is_up(at);
+        if let Some(site) = net.hooks.caching.sites.get_mut(at).filter(|_| up) {
             site.node.handle_link(now, flow, segment, event);
-            Self::look_after(network, now, at);
+            Self::look_after(net, now, at);
         }
     }
 
     /// Sends what a caching node wants to send, and sees to its timer.
-    fn look_after(network: &mut Network, now: Instant, at: NodeId) {
+    fn look_after(net: &mut Network, now: Instant, at: NodeId) {
         while let Some(Transmit { flow, segment }) =
-            network.hooks.caching.sites.get_mut(at).and_then(|site| site.node.poll_transmit(now))
+            net.hooks.caching.sites.get_mut(at).and_then(|site| site.node.poll_transmit(now))
         {
             // Both ends are ours: the node has seen them in packets of this network.
             let (Some(src), Some(dst)) = (node_at(flow.source), node_at(flow.destination)) else { continue };
-            network.relays[at.index()].metrics.repeated += 1;
-            let (hop_limit, octets) = (network.config.hop_limit, segment.wire_len());
-            let handle =
-                network.make_packet(at, Ends::new(src, dst), hop_limit, octets, Payload::Tcp(segment));
-            network.send_on(now, at, Past::default(), handle);
+            net.relays[at.index()].metrics.repeated += 1;
+            let (hop_limit, octets) = (net.config.hop_limit, segment.wire_len());
+            let handle = net.make_packet(at, Ends::new(src, dst), hop_limit, octets, Payload::Tcp(segment));
+            net.send_on(now, at, Past::NONE, handle);
         }
-        let Some(site) = network.hooks.caching.sites.get_mut(at) else { return };
+        let Some(site) = net.hooks.caching.sites.get_mut(at) else { return };
         // A repetition that is due already waits for its turn: time must move on.
         let due = site.node.next_timeout().map(|due| due.max(now));
         if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
             site.armed = Some(due);
-            network.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: TIMER });
+            net.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: TIMER });
         }
     }
 }

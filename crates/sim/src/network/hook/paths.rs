@@ -31,7 +31,7 @@ pub(in crate::network) struct Paths {
     root: Option<NodeId>,
     sites: Sites<Site>,
     /// Nodes whose paths have changed, for their applications.
-    news: VecDeque<NodeId>,
+    pub(in crate::network) news: VecDeque<NodeId>,
     /// Messages that could not be read.
     unread: u64,
 }
@@ -109,8 +109,8 @@ impl Hook for Paths {
     const ID: HookId = HookId(1);
 
     /// Routers learn which of their links are cables, and start.
-    fn start(network: &mut Network, now: Instant) {
-        let Network { graph, relays, hooks, .. } = network;
+    fn start(net: &mut Network, now: Instant) {
+        let Network { graph, relays, hooks, .. } = net;
         let nodes: Vec<NodeId> = hooks.paths.sites.nodes().collect();
         for &node in &nodes {
             let Some(site) = hooks.paths.sites.get_mut(node) else { continue };
@@ -121,56 +121,56 @@ impl Hook for Paths {
             }
         }
         for node in nodes {
-            Self::with_router(network, now, node, |router, random| router.start(now, random));
+            Self::with_router(net, now, node, |router, random| router.start(now, random));
         }
     }
 
     /// A node that starts again has forgotten everything.
-    fn on_node(network: &mut Network, now: Instant, at: NodeId, up: bool) {
+    fn on_node(net: &mut Network, now: Instant, at: NodeId, up: bool) {
         if up {
-            Self::with_router(network, now, at, |router, random| router.reset(now, random));
+            Self::with_router(net, now, at, |router, random| router.reset(now, random));
         }
     }
 
     /// The root learns where the path of a packet leads.
-    fn on_arrival(network: &mut Network, _: Instant, link: LinkId, handle: PacketHandle) {
-        let (from, at) = (network.graph.link(link).from(), network.graph.link(link).to());
-        let &Packet { src, path, .. } = network.packets.peek(handle);
-        if path != 0 && network.root() == Some(at) {
-            Self::note_passage(network, at, short_address(src), path, (from, None));
+    fn on_arrival(net: &mut Network, _: Instant, link: LinkId, handle: PacketHandle) {
+        let (from, at) = (net.graph.link(link).from(), net.graph.link(link).to());
+        let &Packet { src, path, .. } = net.packets.peek(handle);
+        if path != 0 && net.root() == Some(at) {
+            Self::note_passage(net, at, short_address(src), path, (from, None));
         }
     }
 
     fn on_route(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         past: Past,
         handle: PacketHandle,
     ) -> Option<Way> {
-        Some(Self::next_on_path(network, now, at, past.previous, handle).into())
+        Some(Self::next_on_path(net, now, at, past.previous(), handle).into())
     }
 
-    fn on_message(network: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
+    fn on_message(net: &mut Network, now: Instant, heard: Heard, message: &Whole) -> bool {
         let Whole::Opaque(Opaque { protocol: Protocol::ICMPV6, octets }) = message else { return false };
-        Self::handle_control(network, now, heard.at, (heard.from, heard.dst), octets);
+        Self::handle_control(net, now, heard.at, (heard.from, heard.dst), octets);
         true
     }
 
-    fn on_link(network: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
-        let (at, neighbour) = (network.graph.link(link).from(), network.graph.link(link).to());
+    fn on_link(net: &mut Network, now: Instant, link: LinkId, news: LinkNews) {
+        let (at, neighbour) = (net.graph.link(link).from(), net.graph.link(link).to());
         let neighbour = short_address(neighbour);
         match news {
             LinkNews::Transmissions { attempts, acknowledged } => {
-                let Some(site) = Self::site(network, at) else { return };
+                let Some(site) = Self::site(net, at) else { return };
                 if site.router.note_transmissions(now, neighbour, attempts, acknowledged) {
-                    Self::with_router(network, now, at, |router, random| {
+                    Self::with_router(net, now, at, |router, random| {
                         router.handle_link_change(now, random);
                     });
                 }
             }
             LinkNews::NeighbourLost => {
-                Self::with_router(network, now, at, |router, random| {
+                Self::with_router(net, now, at, |router, random| {
                     router.handle_neighbour_lost(now, neighbour, random);
                 });
             }
@@ -179,12 +179,12 @@ impl Hook for Paths {
     }
 
     /// A router's time-out may be due.
-    fn handle_event(network: &mut Network, now: Instant, at: u32, _: u32) {
+    fn handle_event(net: &mut Network, now: Instant, at: u32, _: u32) {
         let at = NodeId(at);
-        let Some(site) = Self::site(network, at).filter(|site| site.armed == Some(now)) else { return };
+        let Some(site) = Self::site(net, at).filter(|site| site.armed == Some(now)) else { return };
         site.armed = None;
-        network.look_at_links(now, at);
-        Self::with_router(network, now, at, |router, random| router.handle_timeout(now, random));
+        net.look_at_links(now, at);
+        Self::with_router(net, now, at, |router, random| router.handle_timeout(now, random));
     }
 }
 
@@ -200,25 +200,25 @@ fn link_to(graph: &Graph, relays: &[Relay], at: NodeId, to: NodeId) -> Option<Li
 }
 
 impl Paths {
-    fn site(network: &mut Network, at: NodeId) -> Option<&mut Site> {
-        network.hooks.paths.sites.get_mut(at)
+    fn site(net: &mut Network, at: NodeId) -> Option<&mut Site> {
+        net.hooks.paths.sites.get_mut(at)
     }
 
     /// A message has come from a neighbour.
     fn handle_control(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         (from, to): (NodeId, NodeId),
         octets: &Bytes,
     ) {
         let Some(message) = control::read(from, to, octets) else {
-            network.hooks.paths.unread += 1;
+            net.hooks.paths.unread += 1;
             return;
         };
         let from = short_address(from);
         let to_all = to == NodeId::ALL_RPL_NODES;
-        Self::with_router(network, now, at, |router, random| match &message {
+        Self::with_router(net, now, at, |router, random| match &message {
             control::Message::Dis => router.handle_dis(now, from, to_all, random),
             control::Message::Dio(dio) => router.handle_dio(now, from, dio, to_all, random),
             control::Message::Dao(dao) => router.handle_dao(now, from, dao),
@@ -227,32 +227,32 @@ impl Paths {
     }
 
     /// Something happens to a router: what it wants to say is sent, its timer set, its applications told.
-    fn with_router(network: &mut Network, now: Instant, at: NodeId, happens: impl FnOnce(&mut Router, u32)) {
-        if !network.is_up(at) {
+    fn with_router(net: &mut Network, now: Instant, at: NodeId, happens: impl FnOnce(&mut Router, u32)) {
+        if !net.is_up(at) {
             return;
         }
-        let Some(site) = Self::site(network, at) else { return };
+        let Some(site) = Self::site(net, at) else { return };
         let random = site.word();
         happens(&mut site.router, random);
-        while let Some(output) = Self::site(network, at).and_then(|site| site.router.poll_output()) {
-            Self::say(network, now, at, &output);
+        while let Some(output) = Self::site(net, at).and_then(|site| site.router.poll_output()) {
+            Self::say(net, now, at, &output);
         }
-        let Some(site) = Self::site(network, at) else { return };
+        let Some(site) = Self::site(net, at) else { return };
         let known: Vec<u8> = site.router.paths().iter().filter(|p| p.confirmed).map(|p| p.id).collect();
         let changed = known != site.known;
         site.known = known;
         let due = site.router.next_timeout().map(|due| due.max(now));
         if let Some(due) = due.filter(|due| site.armed.is_none_or(|armed| *due < armed)) {
             site.armed = Some(due);
-            network.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: 0 });
+            net.events.push(due, Event::Hook { hook: Self::ID, at: at.0, what: 0 });
         }
         if changed {
-            network.hooks.paths.news.push_back(at);
+            net.hooks.paths.news.push_back(at);
         }
     }
 
     /// A message leaves: to one neighbour, or on every cable and once on the air.
-    fn say(network: &mut Network, now: Instant, at: NodeId, output: &Output) {
+    fn say(net: &mut Network, now: Instant, at: NodeId, output: &Output) {
         let to = match output {
             Output::Dio(_) | Output::Dis { to: None } => NodeId::ALL_RPL_NODES,
             Output::DioTo { to, .. }
@@ -260,45 +260,45 @@ impl Paths {
             | Output::Dao { to, .. }
             | Output::DaoAck { to, .. } => node_of(*to),
         };
-        let root = network.root().unwrap_or(at);
+        let root = net.root().unwrap_or(at);
         let octets = control::write(at, to, root, output);
         let payload = Payload::Opaque(Opaque { protocol: Protocol::ICMPV6, octets });
         if to != NodeId::ALL_RPL_NODES {
-            let Some(link) = link_to(&network.graph, &network.relays, at, to) else { return };
-            let handle = Self::make_control(network, at, to, payload);
-            return network.transmit(now, link, Past::default(), handle);
+            let Some(link) = link_to(&net.graph, &net.relays, at, to) else { return };
+            let handle = Self::make_control(net, at, to, payload);
+            return net.transmit(now, link, Past::NONE, handle);
         }
-        let links = neighbours(&network.graph, &network.relays, at).map(|(_, link)| link);
-        let cables: Vec<LinkId> = links.filter(|link| !network.graph.link(*link).is_wireless()).collect();
+        let links = neighbours(&net.graph, &net.relays, at).map(|(_, link)| link);
+        let cables: Vec<LinkId> = links.filter(|link| !net.graph.link(*link).is_wireless()).collect();
         for link in cables {
-            let handle = Self::make_control(network, at, to, payload.clone());
-            network.transmit(now, link, Past::default(), handle);
+            let handle = Self::make_control(net, at, to, payload.clone());
+            net.transmit(now, link, Past::NONE, handle);
         }
-        if network.can_broadcast(at) {
-            let handle = Self::make_control(network, at, to, payload);
-            network.broadcast(now, at, handle);
+        if net.can_broadcast(at) {
+            let handle = Self::make_control(net, at, to, payload);
+            net.broadcast(now, at, handle);
         }
     }
 
     /// RFC 6550 section 6: messages stay on the link.
-    fn make_control(network: &mut Network, at: NodeId, to: NodeId, payload: Payload) -> PacketHandle {
+    fn make_control(net: &mut Network, at: NodeId, to: NodeId, payload: Payload) -> PacketHandle {
         let octets = match &payload {
             Payload::Opaque(opaque) => opaque.octets.len(),
             Payload::Tcp(_) | Payload::Udp(_) | Payload::Fragment(_) => 0,
         };
-        network.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
+        net.make_packet(at, Ends::new(at, to), u8::MAX, octets, payload)
     }
 
     /// The link that a packet takes from a node that has a router; `from` is the neighbour that it came from.
     fn next_on_path(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: NodeId,
         from: Option<NodeId>,
         handle: PacketHandle,
     ) -> Option<LinkId> {
-        let &Packet { src, dst, path, .. } = network.packets.peek(handle);
-        let Network { graph, relays, hooks, .. } = network;
+        let &Packet { src, dst, path, .. } = net.packets.peek(handle);
+        let Network { graph, relays, hooks, .. } = net;
         let root = hooks.paths.root?;
         let site = hooks.paths.sites.get(at)?;
         let (up, down) = (short_address(src), short_address(dst));
@@ -323,28 +323,28 @@ impl Paths {
                 .or_else(|| hop(site, up, 0, true))
         };
         if let Some(from) = stale.map(short_address) {
-            Self::with_router(network, now, at, |router, _| router.handle_stale_route(from, down, path));
+            Self::with_router(net, now, at, |router, _| router.handle_stale_route(from, down, path));
         } else if found.is_none() && at != src && at != root {
-            Self::with_router(network, now, at, |router, _| router.handle_missing_route(now));
+            Self::with_router(net, now, at, |router, _| router.handle_missing_route(now));
         }
         let (link, path) = found?;
         if let (true, Some(from)) = (dst == root, from) {
-            let next = short_address(network.graph.link(link).to());
-            Self::note_passage(network, at, up, path, (from, Some(next)));
+            let next = short_address(net.graph.link(link).to());
+            Self::note_passage(net, at, up, path, (from, Some(next)));
         }
-        network.packets.get_mut(handle).path = path;
+        net.packets.get_mut(handle).path = path;
         Some(link)
     }
 
     /// A packet has passed upward, or has come to the root.
     fn note_passage(
-        network: &mut Network,
+        net: &mut Network,
         at: NodeId,
         end: ShortAddress,
         path: u8,
         (from, next): (NodeId, Option<ShortAddress>),
     ) {
-        if let Some(site) = Self::site(network, at) {
+        if let Some(site) = Self::site(net, at) {
             site.router.handle_passage(end, path, short_address(from), next);
         }
     }

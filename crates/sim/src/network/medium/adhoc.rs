@@ -9,8 +9,6 @@
 mod queue;
 mod watch;
 
-use std::collections::VecDeque;
-
 use anabranch_core::aodv;
 use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::Instant;
@@ -87,8 +85,6 @@ pub(in crate::network) struct Adhoc {
     stations: Stations,
     interfaces: Vec<Interface>,
     next_tag: u64,
-    /// Nodes whose energy is used up, for the world.
-    exhausted: VecDeque<NodeId>,
 }
 
 #[derive(Debug, Default)]
@@ -114,8 +110,7 @@ impl Network {
     pub(crate) fn set_adhoc(&mut self, config: AdhocConfig, wifi: Wifi, loss: f64, nodes: Vec<NodeId>) {
         let stations = Stations::new(nodes, self.graph.node_count());
         let interfaces = (0..stations.count()).map(|_| Interface::default()).collect();
-        let exhausted = VecDeque::new();
-        let adhoc = Adhoc { config, wifi, loss, stations, interfaces, next_tag: 0, exhausted };
+        let adhoc = Adhoc { config, wifi, loss, stations, interfaces, next_tag: 0 };
         self.media.adhoc = Some(Box::new(adhoc));
     }
 
@@ -153,65 +148,59 @@ impl Network {
     pub(crate) fn is_exhausted(&self, node: NodeId) -> bool {
         self.adhoc_interface(node).is_some_and(|interface| interface.out_of_energy)
     }
-
-    /// A node whose radio has used up its energy, once for each.
-    #[inline]
-    pub(crate) fn take_exhausted(&mut self) -> Option<NodeId> {
-        self.media.adhoc.as_mut()?.exhausted.pop_front()
-    }
 }
 
 impl Medium for Adhoc {
     const ID: MediumId = crate::wifi::MEDIUM;
 
     /// That a link is down is not known here: the MAC finds out.
-    fn transmit(network: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
-        let from = network.graph.link(link).from();
-        Self::enqueue(network, now, from, Outbound { link: Some(link), handle, past });
+    fn transmit(net: &mut Network, now: Instant, link: LinkId, past: Past, handle: PacketHandle) {
+        let from = net.graph.link(link).from();
+        Self::enqueue(net, now, from, Outbound { link: Some(link), handle, past });
     }
 
-    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
-        Self::enqueue(network, now, from, Outbound { link: None, handle, past: Past::default() });
+    fn broadcast(net: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+        Self::enqueue(net, now, from, Outbound { link: None, handle, past: Past::NONE });
     }
 
-    fn has_node(network: &Network, node: NodeId) -> bool {
-        network.wifi_station(node).is_some()
+    fn has_node(net: &Network, node: NodeId) -> bool {
+        net.wifi_station(node).is_some()
     }
 
-    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
-        if let Some(adhoc) = &mut network.media.adhoc {
-            adhoc.wifi.handle_event(now, station, what, generation, &mut network.events);
+    fn handle_event(net: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+        if let Some(adhoc) = &mut net.media.adhoc {
+            adhoc.wifi.handle_event(now, station, what, generation, &mut net.events);
         }
-        Self::settle(network, now);
+        Self::settle(net, now);
     }
 
-    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let Some(station) = adhoc.stations.of(node) else { return };
-        adhoc.wifi.set_up(now, Station(station), up, &mut network.events);
-        Self::settle(network, now);
-        let Some(adhoc) = network.media.adhoc.as_mut().filter(|_| !up) else { return };
+        adhoc.wifi.set_up(now, Station(station), up, &mut net.events);
+        Self::settle(net, now);
+        let Some(adhoc) = net.media.adhoc.as_mut().filter(|_| !up) else { return };
         let interface = adhoc.interface(station);
         let mut lost: Vec<Outbound> = interface.current.take().map(|c| c.outbound).into_iter().collect();
         lost.extend(interface.queue.drain());
         for outbound in lost {
-            Self::abandon(network, now, outbound, LinkDrop::Down);
+            Self::abandon(net, now, outbound, LinkDrop::Down);
         }
     }
 
     /// On a link that is down nothing is received, whatever is sent.
-    fn set_link(network: &mut Network, link: LinkId, up: bool) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
-        let link = network.graph.link(link);
+    fn set_link(net: &mut Network, link: LinkId, up: bool) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
+        let link = net.graph.link(link);
         if let (Some(from), Some(to)) = (adhoc.stations.of(link.from()), adhoc.stations.of(link.to())) {
             let loss = if up { adhoc.loss } else { 1.0 };
             adhoc.wifi.set_loss(Station(from), Station(to), loss);
         }
     }
 
-    fn attach(network: &mut Network, observer: &mut dyn Observer) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
-        if observer.on_attach_wifi(&network.graph.wireless_links(), adhoc.wifi.phy()) {
+    fn attach(net: &mut Network, observer: &mut dyn Observer) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
+        if observer.on_attach_wifi(&net.graph.wireless_links(), adhoc.wifi.phy()) {
             adhoc.wifi.show_frames();
         }
     }
@@ -222,9 +211,9 @@ impl Adhoc {
         &mut self.interfaces[station as usize]
     }
 
-    fn enqueue(network: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
-        let priority = Self::priority(network, outbound.handle);
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn enqueue(net: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
+        let priority = Self::priority(net, outbound.handle);
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let Some(station) = adhoc.stations.of(from) else { return };
         let limit = adhoc.config.queue;
         let interface = adhoc.interface(station);
@@ -232,69 +221,69 @@ impl Adhoc {
         interface.metrics.queue_peak = interface.metrics.queue_peak.max(interface.queue.len());
         interface.metrics.queue_drops += u64::from(refused.is_some());
         match refused {
-            Some(Refused::New) => Self::refuse(network, now, outbound),
+            Some(Refused::New) => Self::refuse(net, now, outbound),
             Some(Refused::PushedOut(last)) => {
-                Self::take_in_queue(network, now, outbound);
-                Self::abandon(network, now, last, LinkDrop::QueueFull);
+                Self::take_in_queue(net, now, outbound);
+                Self::abandon(net, now, last, LinkDrop::QueueFull);
             }
-            None => Self::take_in_queue(network, now, outbound),
+            None => Self::take_in_queue(net, now, outbound),
         }
-        Self::serve(network, now, station);
+        Self::serve(net, now, station);
     }
 
-    fn priority(network: &mut Network, handle: PacketHandle) -> Priority {
-        match &network.packets.peek(handle).payload {
+    fn priority(net: &mut Network, handle: PacketHandle) -> Priority {
+        match &net.packets.peek(handle).payload {
             Payload::Udp(datagram) if datagram.dst_port == aodv::PORT => Priority::Routing,
             Payload::Udp(_) | Payload::Tcp(_) | Payload::Opaque(_) | Payload::Fragment(_) => Priority::Data,
         }
     }
 
-    fn take_in_queue(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
+    fn take_in_queue(net: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
         if let Some(link) = link {
-            network.graph.link_mut(link).count_offer(None);
-            network.watch(now, link, Point::Sent, handle);
+            net.graph.link_mut(link).count_offer(None);
+            net.watch(now, link, Point::Sent, handle);
         }
     }
 
     #[cold]
-    fn refuse(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
+    fn refuse(net: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound) {
         if let Some(link) = link {
-            network.graph.link_mut(link).count_offer(Some(LinkDrop::QueueFull));
-            network.watch(now, link, Point::Dropped(LinkDrop::QueueFull), handle);
+            net.graph.link_mut(link).count_offer(Some(LinkDrop::QueueFull));
+            net.watch(now, link, Point::Dropped(LinkDrop::QueueFull), handle);
         }
-        network.packets.remove(handle);
+        net.packets.remove(handle);
     }
 
     /// A packet that a link had accepted is thrown away.
     #[cold]
-    fn abandon(network: &mut Network, now: Instant, outbound: Outbound, why: LinkDrop) {
-        Self::withdraw(network, now, outbound, why);
-        network.packets.remove(outbound.handle);
+    fn abandon(net: &mut Network, now: Instant, outbound: Outbound, why: LinkDrop) {
+        Self::withdraw(net, now, outbound, why);
+        net.packets.remove(outbound.handle);
     }
 
     /// A link no longer has a packet that it had accepted; what becomes of that is another matter.
     #[cold]
-    fn withdraw(network: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound, why: LinkDrop) {
+    fn withdraw(net: &mut Network, now: Instant, Outbound { link, handle, .. }: Outbound, why: LinkDrop) {
         if let Some(link) = link {
-            network.graph.link_mut(link).count_cut();
-            network.watch(now, link, Point::Dropped(why), handle);
+            net.graph.link_mut(link).count_cut();
+            net.watch(now, link, Point::Dropped(why), handle);
         }
     }
 
     /// The next packet of an idle station begins.
-    fn serve(network: &mut Network, now: Instant, station: u32) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn serve(net: &mut Network, now: Instant, station: u32) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let interface = &mut adhoc.interfaces[station as usize];
         // A station without energy is down before its node is.
         if interface.current.is_some() || !adhoc.wifi.is_up(Station(station)) {
             return;
         }
         let Some((outbound, priority)) = interface.queue.pop() else { return };
-        let to = outbound.link.map(|link| network.graph.link(link).to());
+        let to = outbound.link.map(|link| net.graph.link(link).to());
         let mpdu_len = data_len(outbound.handle.wire_len as usize);
         let mpdu_len = u16::try_from(mpdu_len).ok().filter(|len| *len <= adhoc.wifi.phy().max_mpdu);
         let Some(mpdu_len) = mpdu_len else {
-            return Self::too_long_for_a_frame(network, now, station, outbound);
+            return Self::too_long_for_a_frame(net, now, station, outbound);
         };
         let tag = adhoc.next_tag;
         adhoc.next_tag += 1;
@@ -303,40 +292,37 @@ impl Adhoc {
         interface.metrics.broadcasts += u64::from(to.is_none());
         interface.current = Some(Current { outbound, tag, arrived: false });
         let to = to.and_then(|node| adhoc.stations.of(node)).map(Station);
-        let sent =
-            adhoc.wifi.send(now, Station(station), Outgoing { to, mpdu_len, tag }, &mut network.events);
+        let sent = adhoc.wifi.send(now, Station(station), Outgoing { to, mpdu_len, tag }, &mut net.events);
         debug_assert_eq!(sent, Ok(()), "a packet fits, and the station is up and has nothing else under way");
     }
 
     /// It does not go over the air at all, and the next one has its turn.
     #[cold]
-    fn too_long_for_a_frame(network: &mut Network, now: Instant, station: u32, outbound: Outbound) {
+    fn too_long_for_a_frame(net: &mut Network, now: Instant, station: u32, outbound: Outbound) {
         if let Some(link) = outbound.link {
-            network.graph.link_mut(link).count_too_big();
+            net.graph.link_mut(link).count_too_big();
         }
-        if let Some(adhoc) = &mut network.media.adhoc {
+        if let Some(adhoc) = &mut net.media.adhoc {
             adhoc.interface(station).metrics.too_long += 1;
             let node = adhoc.stations.node(station);
-            network.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
+            net.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
         }
-        Self::serve(network, now, station);
+        Self::serve(net, now, station);
     }
 
     /// What the radio has done leads to packets that arrive, and to further frames.
-    fn settle(network: &mut Network, now: Instant) {
-        while let Some(effect) = network.media.adhoc.as_mut().and_then(|a| a.wifi.poll_effect()) {
+    fn settle(net: &mut Network, now: Instant) {
+        while let Some(effect) = net.media.adhoc.as_mut().and_then(|a| a.wifi.poll_effect()) {
             match effect {
-                Effect::Received { at, from, tag, .. } => {
-                    Self::frame_received(network, now, at.0, from.0, tag)
-                }
+                Effect::Received { at, from, tag, .. } => Self::frame_received(net, now, at.0, from.0, tag),
                 Effect::Done { station, outcome, tag, .. } => {
-                    Self::frame_done(network, now, station.0, tag, outcome)
+                    Self::frame_done(net, now, station.0, tag, outcome)
                 }
-                Effect::Frame(frame) => Self::watch_wifi_frame(network, &frame),
+                Effect::Frame(frame) => Self::watch_wifi_frame(net, &frame),
                 Effect::Exhausted { station } => {
-                    if let Some(adhoc) = &mut network.media.adhoc {
+                    if let Some(adhoc) = &mut net.media.adhoc {
                         adhoc.interface(station.0).out_of_energy = true;
-                        adhoc.exhausted.push_back(adhoc.stations.node(station.0));
+                        net.exhausted.push_back(adhoc.stations.node(station.0));
                     }
                 }
                 Effect::Overheard { .. } => {}
@@ -344,29 +330,29 @@ impl Adhoc {
         }
     }
 
-    fn frame_received(network: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn frame_received(net: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let (node, neighbour) = (adhoc.stations.node(at), adhoc.stations.node(from));
         // A frame whose packet its sender has lost since, with all it had, is of no use.
         let current = adhoc.interface(from).current.as_mut().filter(|c| c.tag == tag);
         let Some(current) = current else { return };
         current.arrived = true;
         let Outbound { link, handle, .. } = current.outbound;
-        let copy = network.packets.peek(handle).clone();
-        let handle = network.packets.insert(copy);
+        let copy = net.packets.peek(handle).clone();
+        let handle = net.packets.insert(copy);
         match link {
             Some(link) => {
-                network.graph.link_mut(link).count_delivered(handle.wire_len);
-                if let Some(delivery) = network.arrive(now, link, handle) {
-                    network.delivered.push_back(delivery);
+                net.graph.link_mut(link).count_delivered(handle.wire_len);
+                if let Some(delivery) = net.arrive(now, link, handle) {
+                    net.delivered.push_back(delivery);
                 }
             }
-            None => network.receive_from_all(now, node, neighbour, handle),
+            None => net.receive_from_all(now, node, neighbour, handle),
         }
     }
 
-    fn frame_done(network: &mut Network, now: Instant, station: u32, tag: u64, outcome: Outcome) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn frame_done(net: &mut Network, now: Instant, station: u32, tag: u64, outcome: Outcome) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let node = adhoc.stations.node(station);
         let interface = adhoc.interface(station);
         let failed = match outcome {
@@ -380,36 +366,36 @@ impl Adhoc {
         let Outbound { link, handle, .. } = current.outbound;
         if let Some(link) = link {
             let event = if failed { LinkEvent::TimedOut } else { LinkEvent::Acknowledged };
-            network.tell_of_outcome(now, link, handle, event);
+            net.tell_of_outcome(now, link, handle, event);
             if failed && !current.arrived {
-                network.graph.link_mut(link).count_lost();
-                network.watch(now, link, Point::Dropped(LinkDrop::Loss), handle);
+                net.graph.link_mut(link).count_lost();
+                net.watch(now, link, Point::Dropped(LinkDrop::Loss), handle);
             }
         }
         match link.filter(|_| failed) {
-            Some(link) if network.takes_back(node) => {
-                Self::next_hop_is_gone(network, now, station, link, current.outbound);
+            Some(link) if net.takes_back(node) => {
+                Self::next_hop_is_gone(net, now, station, link, current.outbound);
             }
             Some(_) | None => {
-                network.packets.remove(handle);
+                net.packets.remove(handle);
             }
         }
-        Self::serve(network, now, station);
+        Self::serve(net, now, station);
     }
 
     /// A next hop does not answer, and the node's router is told. What waits for it is taken out of the queue.
     #[cold]
-    fn next_hop_is_gone(network: &mut Network, now: Instant, station: u32, link: LinkId, failed: Outbound) {
-        let Some(adhoc) = &mut network.media.adhoc else { return };
+    fn next_hop_is_gone(net: &mut Network, now: Instant, station: u32, link: LinkId, failed: Outbound) {
+        let Some(adhoc) = &mut net.media.adhoc else { return };
         let reroutes = adhoc.config.reroutes;
         let interface = adhoc.interface(station);
         let waiting = interface.queue.take_back(link);
         interface.metrics.taken_back += waiting.len() as u64;
         for outbound in &waiting {
-            Self::withdraw(network, now, *outbound, LinkDrop::Down);
+            Self::withdraw(net, now, *outbound, LinkDrop::Down);
         }
-        let rerouted = network.give_back(now, link, GivenBack { failed, waiting, reroutes });
-        if let Some(adhoc) = &mut network.media.adhoc {
+        let rerouted = net.give_back(now, link, GivenBack { failed, waiting, reroutes });
+        if let Some(adhoc) = &mut net.media.adhoc {
             adhoc.interface(station).metrics.rerouted += rerouted;
         }
     }

@@ -26,25 +26,28 @@ pub(in crate::network) struct Cable {
 impl Medium for Cable {
     const ID: MediumId = MediumId::CABLE;
 
-    #[inline]
-    fn transmit(network: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
-        let this = network.graph.link_mut(link);
+    #[inline(always)]
+    fn transmit(net: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
+        let this = net.graph.link_mut(link);
         match this.offer(now, handle) {
             Offer::AcceptedFirst(arrival) => {
                 let generation = this.generation();
-                network.events.push(arrival, Event::Arrival { link, generation });
-                network.watch_accepted(now, link, handle);
+                net.events.push(arrival, Event::Arrival { link, generation });
             }
-            Offer::Accepted => network.watch_accepted(now, link, handle),
+            Offer::Accepted => {}
             Offer::Refused(why) => {
-                network.watch(now, link, Point::Dropped(why), handle);
-                network.packets.remove(handle);
+                net.watch(now, link, Point::Dropped(why), handle);
+                net.packets.remove(handle);
+                return;
             }
+        }
+        if !net.observers.is_empty() {
+            net.watch_accepted(now, link, handle);
         }
     }
 
-    fn view(network: &mut Network, _: Instant, link: LinkId) -> Option<View> {
-        let config = network.graph.link(link).config();
+    fn view(net: &mut Network, _: Instant, link: LinkId) -> Option<View> {
+        let config = net.graph.link(link).config();
         let spacing = link::transmission_time(HEADERS, config.rate);
         let throughput = u32::try_from(config.rate / 8).unwrap_or(u32::MAX).max(1);
         Some(View { metrics: Metrics { latency: spacing + config.delay, throughput }, spacing })
@@ -60,6 +63,7 @@ impl Network {
             return None;
         }
         let arrival = this.arrive(now);
+        let hop = (link, this.from(), this.to());
         self.schedule_arrival(link, arrival.next);
         let handle = arrival.handle;
         if let Some(event) = arrival.report {
@@ -71,7 +75,7 @@ impl Network {
             return None;
         }
         match arrival.fate {
-            Fate::Plain => self.arrive(now, link, handle),
+            Fate::Plain => self.arrive_at(now, hop, handle),
             Fate::Late(by) => {
                 self.delay(now + by, link, handle);
                 None
@@ -80,7 +84,7 @@ impl Network {
                 let copy = self.packets.peek(handle).clone();
                 let copy = self.packets.insert(copy);
                 self.delay(now, link, copy);
-                self.arrive(now, link, handle)
+                self.arrive_at(now, hop, handle)
             }
         }
     }
@@ -106,18 +110,16 @@ impl Network {
         }
     }
 
-    /// A cable has accepted a packet.
-    #[inline]
+    /// A cable has accepted a packet, and somebody watches.
+    #[cold]
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
-        if !self.observers.is_empty() {
-            // With the mark that it has got.
-            let handle = self.graph.link(link).last().unwrap_or(handle);
-            let packet = self.packets.peek(handle);
-            let start = self.graph.link(link).last_start().unwrap_or(now);
-            for observer in &mut self.observers {
-                observer.on_packet(now, link, Point::Sent, packet);
-                observer.on_departure(now, link, packet.id, start);
-            }
+        // With the mark that it has got.
+        let handle = self.graph.link(link).last().unwrap_or(handle);
+        let packet = self.packets.peek(handle);
+        let start = self.graph.link(link).last_start().unwrap_or(now);
+        for observer in &mut self.observers {
+            observer.on_packet(now, link, Point::Sent, packet);
+            observer.on_departure(now, link, packet.id, start);
         }
     }
 }

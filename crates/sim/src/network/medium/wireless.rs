@@ -285,10 +285,10 @@ impl Network {
 impl Medium for Wireless {
     const ID: MediumId = crate::radio::MEDIUM;
 
-    fn transmit(network: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
-        let this = network.graph.link(link);
+    fn transmit(net: &mut Network, now: Instant, link: LinkId, _: Past, handle: PacketHandle) {
+        let this = net.graph.link(link);
         let (from, up) = (this.from(), this.is_up());
-        let wireless = network.media.wireless.as_ref();
+        let wireless = net.media.wireless.as_ref();
         let full = wireless.is_none_or(|w| w.station(from).is_none_or(|s| w.is_full(s)));
         let refusal = if !up {
             Some(LinkDrop::Down)
@@ -297,52 +297,52 @@ impl Medium for Wireless {
         } else {
             None
         };
-        network.graph.link_mut(link).count_offer(refusal);
+        net.graph.link_mut(link).count_offer(refusal);
         match refusal {
             Some(why) => {
-                network.watch(now, link, Point::Dropped(why), handle);
-                network.packets.remove(handle);
+                net.watch(now, link, Point::Dropped(why), handle);
+                net.packets.remove(handle);
             }
             None => {
-                network.watch(now, link, Point::Sent, handle);
-                Self::enqueue(network, now, from, Outbound { link: Some(link), handle, datagram: None });
+                net.watch(now, link, Point::Sent, handle);
+                Self::enqueue(net, now, from, Outbound { link: Some(link), handle, datagram: None });
             }
         }
     }
 
     /// Unless the queue is full.
-    fn broadcast(network: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
-        if let Some(wireless) = &mut network.media.wireless
+    fn broadcast(net: &mut Network, now: Instant, from: NodeId, handle: PacketHandle) {
+        if let Some(wireless) = &mut net.media.wireless
             && let Some(station) = wireless.station(from)
             && wireless.is_full(station)
         {
             wireless.interface(station).metrics.broadcasts_dropped += 1;
-            network.packets.remove(handle);
+            net.packets.remove(handle);
             return;
         }
-        Self::enqueue(network, now, from, Outbound { link: None, handle, datagram: None });
+        Self::enqueue(net, now, from, Outbound { link: None, handle, datagram: None });
     }
 
-    fn has_node(network: &Network, node: NodeId) -> bool {
-        network.station(node).is_some()
+    fn has_node(net: &Network, node: NodeId) -> bool {
+        net.station(node).is_some()
     }
 
-    fn handle_event(network: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
+    fn handle_event(net: &mut Network, now: Instant, station: u32, what: u32, generation: u32) {
         if what == FRAGMENT {
-            return Self::handle_fragments(network, now, station);
+            return Self::handle_fragments(net, now, station);
         }
-        if let Some(wireless) = &mut network.media.wireless {
-            wireless.radio.handle_event(now, station, what, generation, &mut network.events);
+        if let Some(wireless) = &mut net.media.wireless {
+            wireless.radio.handle_event(now, station, what, generation, &mut net.events);
         }
-        Self::settle_radio(network, now);
+        Self::settle_radio(net, now);
     }
 
-    fn set_node(network: &mut Network, now: Instant, node: NodeId, up: bool) {
-        let Some(station) = network.station(node) else { return };
-        let Some(wireless) = &mut network.media.wireless else { return };
+    fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
+        let Some(station) = net.station(node) else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         wireless.radio.set_up(now, Station(station), up);
-        Self::watch_last_frame(network);
-        let Some(wireless) = &mut network.media.wireless else { return };
+        Self::watch_last_frame(net);
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(station);
         interface.partials.clear();
         let current = interface.current.take().map(|c| c.outbound);
@@ -352,47 +352,47 @@ impl Medium for Wireless {
         let lost: Vec<(Option<LinkId>, PacketHandle)> = whole.chain(in_pieces).collect();
         for (link, handle) in lost {
             if let Some(link) = link {
-                network.graph.link_mut(link).count_cut();
-                network.watch(now, link, Point::Dropped(LinkDrop::Down), handle);
+                net.graph.link_mut(link).count_cut();
+                net.watch(now, link, Point::Dropped(LinkDrop::Down), handle);
             }
-            network.packets.remove(handle);
+            net.packets.remove(handle);
         }
     }
 
-    fn length(network: &Network, link: &Link) -> Option<u64> {
-        let wireless = network.media.wireless.as_ref()?;
+    fn length(net: &Network, link: &Link) -> Option<u64> {
+        let wireless = net.media.wireless.as_ref()?;
         let (from, to) = (wireless.station(link.from())?, wireless.station(link.to())?);
         Some(hop_over_air(&wireless.radio, Station(from), Station(to)))
     }
 
-    fn view(network: &mut Network, now: Instant, link: LinkId) -> Option<View> {
-        network.media.wireless.as_mut()?.view(now, network.graph.link(link).from())
+    fn view(net: &mut Network, now: Instant, link: LinkId) -> Option<View> {
+        net.media.wireless.as_mut()?.view(now, net.graph.link(link).from())
     }
 
-    fn attach(network: &mut Network, observer: &mut dyn Observer) {
-        let Some(wireless) = &mut network.media.wireless else { return };
-        if observer.on_attach_radio(&network.graph.wireless_links()) {
+    fn attach(net: &mut Network, observer: &mut dyn Observer) {
+        let Some(wireless) = &mut net.media.wireless else { return };
+        if observer.on_attach_radio(&net.graph.wireless_links()) {
             wireless.radio.show_frames();
         }
     }
 }
 
 impl Wireless {
-    fn enqueue(network: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
-        let Some(station) = network.station(from) else {
-            network.packets.remove(outbound.handle);
+    fn enqueue(net: &mut Network, now: Instant, from: NodeId, outbound: Outbound) {
+        let Some(station) = net.station(from) else {
+            net.packets.remove(outbound.handle);
             return;
         };
-        if let Some(wireless) = &mut network.media.wireless {
+        if let Some(wireless) = &mut net.media.wireless {
             wireless.interface(station).waiting.push_back(outbound);
         }
-        Self::serve(network, now, station);
-        Self::settle_radio(network, now);
+        Self::serve(net, now, station);
+        Self::settle_radio(net, now);
     }
 
     /// The next packet of an idle station begins.
-    fn serve(network: &mut Network, now: Instant, station: u32) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+    fn serve(net: &mut Network, now: Instant, station: u32) {
+        let Some(wireless) = &mut net.media.wireless else { return };
         let node = wireless.stations.node(station);
         let interface = &mut wireless.interfaces[station as usize];
         if interface.current.is_some() {
@@ -403,40 +403,40 @@ impl Wireless {
         let next = interface.waiting.iter().position(|o| !busy || o.datagram.is_some());
         let Some(outbound) = next.and_then(|at| interface.waiting.remove(at)) else { return };
         if let Some(number) = outbound.datagram {
-            return Self::send_fragment(network, now, station, outbound, number);
+            return Self::send_fragment(net, now, station, outbound, number);
         }
         interface.metrics.broadcasts += u64::from(outbound.link.is_none());
-        let to = outbound.link.map(|link| network.graph.link(link).to());
+        let to = outbound.link.map(|link| net.graph.link(link).to());
         let shape = wireless.radio.phy().into();
-        let packet = network.packets.peek(outbound.handle);
+        let packet = net.packets.peek(outbound.handle);
         let one_by_one = wireless.config.forwarding != FragmentForwarding::Reassembly && to.is_some();
         let cut = if one_by_one { frames::cut_to_pass_on } else { frames::cut };
-        let Some(cut) = cut(network.config.ip, packet, (node, to), shape) else {
-            return Self::too_long(network, now, station, outbound);
+        let Some(cut) = cut(net.config.ip, packet, (node, to), shape) else {
+            return Self::too_long(net, now, station, outbound);
         };
         let number = wireless.next_number();
         if let (true, Some(link)) = (one_by_one && cut.pieces() > 1, outbound.link) {
             let own = Datagram::own(number, (link, outbound.handle), cut, now);
             wireless.interface(station).datagrams.push(own);
-            return Self::send_fragment(network, now, station, outbound, number);
+            return Self::send_fragment(net, now, station, outbound, number);
         }
         let last = cut.pieces() - 1;
         wireless.interfaces[station as usize].current =
             Some(Current { outbound, number, cut, piece: 0, last, refused: 0, arrived: false });
-        Self::send_piece(network, now, station);
+        Self::send_piece(net, now, station);
     }
 
-    fn send_piece(network: &mut Network, now: Instant, station: u32) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+    fn send_piece(net: &mut Network, now: Instant, station: u32) {
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = &mut wireless.interfaces[station as usize];
         let Some(current) = interface.current else { return };
         let psdu_len = current.cut.psdu_len(current.piece);
         interface.sight.frames += 1;
         interface.sight.octets += u64::from(psdu_len);
-        let to = current.outbound.link.map(|link| network.graph.link(link).to());
+        let to = current.outbound.link.map(|link| net.graph.link(link).to());
         let to = to.and_then(|node| wireless.station(node));
         let outgoing = Outgoing { to: to.map(Station), psdu_len, tag: tag(current.number, current.piece) };
-        let (radio, events) = (&mut wireless.radio, &mut network.events);
+        let (radio, events) = (&mut wireless.radio, &mut net.events);
         let sent = match current.refused {
             0 => radio.send(now, Station(station), outgoing, events),
             _ => radio.send_again(now, Station(station), outgoing, events),
@@ -446,34 +446,32 @@ impl Wireless {
 
     /// It does not go over the air at all, and the next one has its turn.
     #[cold]
-    fn too_long(network: &mut Network, now: Instant, station: u32, outbound: Outbound) {
+    fn too_long(net: &mut Network, now: Instant, station: u32, outbound: Outbound) {
         if let Some(link) = outbound.link {
-            network.graph.link_mut(link).count_too_big();
+            net.graph.link_mut(link).count_too_big();
         }
-        if let Some(wireless) = &network.media.wireless {
+        if let Some(wireless) = &net.media.wireless {
             let node = wireless.stations.node(station);
-            network.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
+            net.drop_at(now, node, NodeDrop::TooBig, outbound.handle);
         }
-        Self::serve(network, now, station);
+        Self::serve(net, now, station);
     }
 
     /// What the radio has done leads to packets that arrive, and to further frames.
-    pub(super) fn settle_radio(network: &mut Network, now: Instant) {
-        while let Some(effect) = network.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
+    pub(super) fn settle_radio(net: &mut Network, now: Instant) {
+        while let Some(effect) = net.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
             match effect {
-                Effect::Received { at, from, tag, .. } => {
-                    Self::piece_received(network, now, at.0, from.0, tag)
-                }
+                Effect::Received { at, from, tag, .. } => Self::piece_received(net, now, at.0, from.0, tag),
                 Effect::Done { station, outcome, tag, attempts } => {
-                    Self::piece_done(network, now, station.0, tag, outcome, attempts);
+                    Self::piece_done(net, now, station.0, tag, outcome, attempts);
                 }
-                Effect::Frame { .. } => Self::watch_frame(network, effect),
+                Effect::Frame { .. } => Self::watch_frame(net, effect),
             }
         }
     }
 
-    fn piece_received(network: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+    fn piece_received(net: &mut Network, now: Instant, at: u32, from: u32, tag: u64) {
+        let Some(wireless) = &mut net.media.wireless else { return };
         let config = wireless.config;
         // A frame whose packet its sender has lost since, with all it had, is of no use.
         let Some(current) = wireless.interfaces[from as usize].current else { return };
@@ -487,10 +485,10 @@ impl Wireless {
             return;
         }
         let pieces = current.cut.pieces();
-        if pieces > 1 && Self::pass_on_fragment(network, now, at, from, &current, piece) {
+        if pieces > 1 && Self::pass_on_fragment(net, now, at, from, &current, piece) {
             return;
         }
-        let Some(wireless) = &mut network.media.wireless else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(at);
         if pieces > 1 && !interface.join(now, &config, (from, number), (piece, pieces)) {
             return;
@@ -500,28 +498,21 @@ impl Wireless {
         if let Some(current) = &mut wireless.interfaces[from as usize].current {
             current.arrived = true;
         }
-        let copy = network.packets.peek(current.outbound.handle).clone();
-        let handle = network.packets.insert(copy);
+        let copy = net.packets.peek(current.outbound.handle).clone();
+        let handle = net.packets.insert(copy);
         match current.outbound.link {
             Some(link) => {
-                network.graph.link_mut(link).count_delivered(handle.wire_len);
-                if let Some(delivery) = network.arrive(now, link, handle) {
-                    network.delivered.push_back(delivery);
+                net.graph.link_mut(link).count_delivered(handle.wire_len);
+                if let Some(delivery) = net.arrive(now, link, handle) {
+                    net.delivered.push_back(delivery);
                 }
             }
-            None => network.receive_from_all(now, node, neighbour, handle),
+            None => net.receive_from_all(now, node, neighbour, handle),
         }
     }
 
-    fn piece_done(
-        network: &mut Network,
-        now: Instant,
-        station: u32,
-        tag: u64,
-        outcome: Outcome,
-        attempts: u8,
-    ) {
-        let Some(wireless) = &network.media.wireless else { return };
+    fn piece_done(net: &mut Network, now: Instant, station: u32, tag: u64, outcome: Outcome, attempts: u8) {
+        let Some(wireless) = &net.media.wireless else { return };
         let config = wireless.config;
         // What a node had when it died is gone already.
         let current = wireless.interfaces[station as usize].current;
@@ -534,7 +525,7 @@ impl Wireless {
         };
         let about = current.outbound.link.zip(evidence);
         if let Some((link, good)) = about {
-            network.tell_of_link(now, link, LinkNews::Transmissions { attempts, acknowledged: good });
+            net.tell_of_link(now, link, LinkNews::Transmissions { attempts, acknowledged: good });
         }
         let good = evidence == Some(true);
         let next = if outcome == Outcome::ChannelAccessFailure && current.refused < config.access_retries {
@@ -544,23 +535,23 @@ impl Wireless {
         } else {
             None
         };
-        let Some(wireless) = &mut network.media.wireless else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         wireless.interface(station).current = next;
         if next.is_some() {
-            return Self::send_piece(network, now, station);
+            return Self::send_piece(net, now, station);
         }
         let gone = about.and_then(|(link, good)| wireless.note_outcome(now, station, link, good));
         let over = match current.outbound.datagram {
-            Some(number) => Self::fragment_done(network, now, station, number, good),
+            Some(number) => Self::fragment_done(net, now, station, number, good),
             None => true,
         };
         if over {
-            Self::packet_done(network, now, current, good);
+            Self::packet_done(net, now, current, good);
         }
         if let Some(link) = gone {
-            network.tell_of_link(now, link, LinkNews::NeighbourLost);
+            net.tell_of_link(now, link, LinkNews::NeighbourLost);
         }
-        Self::serve(network, now, station);
+        Self::serve(net, now, station);
     }
 
     /// A neighbour has acknowledged what was sent to it, or not; the link to it is returned if it is taken for gone now.
@@ -580,15 +571,15 @@ impl Wireless {
     }
 
     /// The last frame of a packet is settled, or there will be no further one.
-    fn packet_done(network: &mut Network, now: Instant, current: Current, good: bool) {
+    fn packet_done(net: &mut Network, now: Instant, current: Current, good: bool) {
         if let Some(link) = current.outbound.link {
             let event = if good { LinkEvent::Acknowledged } else { LinkEvent::TimedOut };
-            network.tell_of_outcome(now, link, current.outbound.handle, event);
+            net.tell_of_outcome(now, link, current.outbound.handle, event);
             if !good && !current.arrived {
-                network.graph.link_mut(link).count_lost();
-                network.watch(now, link, Point::Dropped(LinkDrop::Loss), current.outbound.handle);
+                net.graph.link_mut(link).count_lost();
+                net.watch(now, link, Point::Dropped(LinkDrop::Loss), current.outbound.handle);
             }
         }
-        network.packets.remove(current.outbound.handle);
+        net.packets.remove(current.outbound.handle);
     }
 }

@@ -101,7 +101,7 @@ mod tests {
                 path: 0,
                 payload: Payload::Tcp(Segment::default()),
             };
-            Outbound { link: Some(LinkId(i as u32 % 2)), handle: slab.insert(packet), past: Past::default() }
+            Outbound { link: Some(LinkId(i as u32 % 2)), handle: slab.insert(packet), past: Past::NONE }
         })
     }
 

@@ -8,20 +8,20 @@ use crate::wifi::{AirFrame, FrameKind};
 impl Adhoc {
     /// A frame has left the air.
     #[cold]
-    pub(super) fn watch_wifi_frame(network: &mut Network, frame: &AirFrame) {
-        let Some(adhoc) = &network.media.adhoc else { return };
+    pub(super) fn watch_wifi_frame(net: &mut Network, frame: &AirFrame) {
+        let Some(adhoc) = &net.media.adhoc else { return };
         let packet = match frame.kind {
             // The sender keeps a packet until its frame is settled, which is told after the frame itself.
             FrameKind::Data => {
                 let current = &adhoc.interfaces[frame.from.0 as usize].current;
                 let Some(current) = current.filter(|c| c.tag == frame.tag) else { return };
-                Some(network.packets.peek(current.outbound.handle))
+                Some(net.packets.peek(current.outbound.handle))
             }
             FrameKind::Rts | FrameKind::Cts | FrameKind::Ack => None,
         };
         let node = |station| adhoc.stations.node(station);
         let (from, to) = (node(frame.from.0), frame.to.map(|to| node(to.0)));
         let shown = WifiFrame { frame: *frame, from, to, packet };
-        network.observers.iter_mut().for_each(|o| o.on_wifi_frame(frame.end, &shown));
+        net.observers.iter_mut().for_each(|o| o.on_wifi_frame(frame.end, &shown));
     }
 }

@@ -135,14 +135,14 @@ impl Wireless {
     /// A fragment has come from a neighbour. True if it goes on by itself, or has come to its end; false if the node is to put
     /// its packet together.
     pub(super) fn pass_on_fragment(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: u32,
         from: u32,
         current: &Current,
         piece: u32,
     ) -> bool {
-        let Some(wireless) = &mut network.media.wireless else { return false };
+        let Some(wireless) = &mut net.media.wireless else { return false };
         let (FragmentForwarding::Fragments(_), Some(link)) =
             (wireless.config.forwarding, current.outbound.link)
         else {
@@ -151,74 +151,74 @@ impl Wireless {
         let came_as = (from, current.number);
         let interface = wireless.interface(at);
         if interface.datagrams.iter().any(|d| d.from == Some(came_as)) {
-            Self::fragment_follows(network, now, at, (link, came_as), current, piece);
+            Self::fragment_follows(net, now, at, (link, came_as), current, piece);
             return true;
         }
         if interface.partials.iter().any(|p| (p.from, p.number) == came_as)
-            || !Self::passes_on(network, link, current.outbound.handle)
+            || !Self::passes_on(net, link, current.outbound.handle)
         {
             return false;
         }
         if piece == 0 {
-            return Self::begin_entry(network, now, at, (link, came_as), current);
+            return Self::begin_entry(net, now, at, (link, came_as), current);
         }
-        if let Some(wireless) = &mut network.media.wireless {
+        if let Some(wireless) = &mut net.media.wireless {
             wireless.interface(at).metrics.strays += 1;
         }
         true
     }
 
     /// The node at the end of a link passes a packet on without looking into it.
-    fn passes_on(network: &Network, link: LinkId, handle: PacketHandle) -> bool {
-        let at = network.graph.link(link).to();
-        let node = network.graph.nodes[at.index()];
+    fn passes_on(net: &Network, link: LinkId, handle: PacketHandle) -> bool {
+        let at = net.graph.link(link).to();
+        let node = net.graph.nodes[at.index()];
         let for_others = handle.dst != at && handle.dst != NodeId::ALL_RPL_NODES;
-        let forwards = node.up && node.forwarding == Forwarding::On && !network.looks_inside(at);
+        let forwards = node.up && node.forwarding == Forwarding::On && !net.looks_inside(at);
         for_others && forwards && handle.hop_limit > 1
     }
 
     /// The first fragment of a packet for others is here; false if the packet is to be put together.
     fn begin_entry(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: u32,
         (link, came_as): (LinkId, (u32, u32)),
         current: &Current,
     ) -> bool {
-        let (neighbour, node) = (network.graph.link(link).from(), network.graph.link(link).to());
-        let mut copy = network.packets.peek(current.outbound.handle).clone();
+        let (neighbour, node) = (net.graph.link(link).from(), net.graph.link(link).to());
+        let mut copy = net.packets.peek(current.outbound.handle).clone();
         copy.hop_limit -= 1;
-        let handle = network.packets.insert(copy);
-        let past = Past { previous: Some(neighbour), rerouted: 0 };
-        let next = match network.next_link(now, node, past, handle) {
+        let handle = net.packets.insert(copy);
+        let past = Past::from(neighbour);
+        let next = match net.next_link(now, node, past, handle) {
             Way::Link(next) => next,
             Way::Nowhere => {
-                network.drop_at(now, node, NodeDrop::NoRoute, handle);
+                net.drop_at(now, node, NodeDrop::NoRoute, handle);
                 return true;
             }
             Way::Taken => return true,
         };
-        let hop = (node, Some(network.graph.link(next).to()));
-        let cut = frames::cut_again(network.config.ip, network.packets.peek(handle), hop, &current.cut);
-        let (Some(cut), true) = (cut, network.graph.link(next).medium() == Wireless::ID) else {
-            network.packets.remove(handle);
+        let hop = (node, Some(net.graph.link(next).to()));
+        let cut = frames::cut_again(net.config.ip, net.packets.peek(handle), hop, &current.cut);
+        let (Some(cut), true) = (cut, net.graph.link(next).medium() == Wireless::ID) else {
+            net.packets.remove(handle);
             return false;
         };
-        let Some(wireless) = &mut network.media.wireless else { return false };
+        let Some(wireless) = &mut net.media.wireless else { return false };
         let FragmentForwarding::Fragments(config) = wireless.config.forwarding else { return false };
         let (limit, timeout) = (wireless.config.queue as usize, config.timeout);
         let interface = wireless.interface(at);
         let entries = interface.datagrams.iter().filter(|d| !d.is_own()).count();
         let full = entries >= config.entries || interface.waiting.len() >= limit;
         interface.metrics.entries_refused += u64::from(full);
-        let refusal = match network.graph.link(next).is_up() {
+        let refusal = match net.graph.link(next).is_up() {
             false => Some(LinkDrop::Down),
             true => full.then_some(LinkDrop::QueueFull),
         };
-        network.graph.link_mut(next).count_offer(refusal);
+        net.graph.link_mut(next).count_offer(refusal);
         if let Some(why) = refusal {
-            network.watch(now, next, Point::Dropped(why), handle);
-            network.packets.remove(handle);
+            net.watch(now, next, Point::Dropped(why), handle);
+            net.packets.remove(handle);
             return true;
         }
         let number = wireless.next_number();
@@ -236,22 +236,22 @@ impl Wireless {
         });
         interface.metrics.entries_peak = interface.metrics.entries_peak.max(entries as u64 + 1);
         interface.queue_fragment(number);
-        come_back(&mut network.events, now + timeout, at);
-        network.watch(now, next, Point::Sent, handle);
-        Self::serve(network, now, at);
+        come_back(&mut net.events, now + timeout, at);
+        net.watch(now, next, Point::Sent, handle);
+        Self::serve(net, now, at);
         true
     }
 
     /// A fragment of a packet that the node remembers.
     fn fragment_follows(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         at: u32,
         (link, came_as): (LinkId, (u32, u32)),
         current: &Current,
         piece: u32,
     ) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(at);
         let Some(datagram) = interface.datagrams.iter_mut().find(|d| d.from == Some(came_as)) else { return };
         let before = datagram.here;
@@ -262,23 +262,23 @@ impl Wireless {
             if let Some(sender) = &mut wireless.interface(came_as.0).current {
                 sender.arrived = true;
             }
-            let node = network.graph.link(link).to();
-            network.relays[node.index()].metrics.forwarded += 1;
-            network.graph.link_mut(link).count_delivered(current.outbound.handle.wire_len);
-            network.watch(now, link, Point::Received, current.outbound.handle);
+            let node = net.graph.link(link).to();
+            net.relays[node.index()].metrics.forwarded += 1;
+            net.graph.link_mut(link).count_delivered(current.outbound.handle.wire_len);
+            net.watch(now, link, Point::Received, current.outbound.handle);
         }
-        Self::serve(network, now, at);
+        Self::serve(net, now, at);
     }
 
     /// The next fragment of a datagram has its turn.
     pub(super) fn send_fragment(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         station: u32,
         outbound: Outbound,
         number: u32,
     ) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(station);
         let Some(datagram) = interface.datagram(number) else { return };
         datagram.stage = Stage::OnAir;
@@ -286,18 +286,18 @@ impl Wireless {
         let outbound = Outbound { datagram: Some(number), ..outbound };
         interface.current =
             Some(Current { outbound, number, cut, piece, last: piece, refused: 0, arrived: false });
-        Self::send_piece(network, now, station);
+        Self::send_piece(net, now, station);
     }
 
     /// A fragment is settled; true if that was the last of its packet that is sent.
     pub(super) fn fragment_done(
-        network: &mut Network,
+        net: &mut Network,
         now: Instant,
         station: u32,
         number: u32,
         good: bool,
     ) -> bool {
-        let Some(wireless) = &mut network.media.wireless else { return false };
+        let Some(wireless) = &mut net.media.wireless else { return false };
         let FragmentForwarding::Fragments(config) = wireless.config.forwarding else { return false };
         let timeout = config.timeout;
         let interface = wireless.interface(station);
@@ -307,34 +307,34 @@ impl Wireless {
         datagram.next += 1;
         if datagram.expired(now, timeout) && datagram.next < datagram.cut.pieces() {
             // Its time ran out while this fragment was being sent.
-            come_back(&mut network.events, now, station);
+            come_back(&mut net.events, now, station);
         }
         if !good || datagram.next == datagram.cut.pieces() {
             interface.datagrams.remove(at);
             return true;
         }
         // Whoever has it for itself sends nothing that could get in the way of the next.
-        let at_end = network.graph.link(datagram.link).to() == datagram.handle.dst;
+        let at_end = net.graph.link(datagram.link).to() == datagram.handle.dst;
         if config.gap.is_zero() || at_end {
             datagram.stage = Stage::Awaited;
             interface.queue_fragment(number);
         } else {
             datagram.stage = Stage::Held(now + config.gap);
-            come_back(&mut network.events, now + config.gap, station);
+            come_back(&mut net.events, now + config.gap, station);
         }
         false
     }
 
     /// The gap behind a fragment, or the time of an entry, may be over.
-    pub(super) fn handle_fragments(network: &mut Network, now: Instant, station: u32) {
-        let Some(wireless) = &mut network.media.wireless else { return };
+    pub(super) fn handle_fragments(net: &mut Network, now: Instant, station: u32) {
+        let Some(wireless) = &mut net.media.wireless else { return };
         let timeout = wireless.config.patience();
         for expired in wireless.interface(station).expire(now, timeout) {
-            network.graph.link_mut(expired.link).count_lost();
-            network.watch(now, expired.link, Point::Dropped(LinkDrop::Loss), expired.handle);
-            network.packets.remove(expired.handle);
+            net.graph.link_mut(expired.link).count_lost();
+            net.watch(now, expired.link, Point::Dropped(LinkDrop::Loss), expired.handle);
+            net.packets.remove(expired.handle);
         }
-        let Some(wireless) = &mut network.media.wireless else { return };
+        let Some(wireless) = &mut net.media.wireless else { return };
         let interface = wireless.interface(station);
         let over = |d: &&mut Datagram| matches!(d.stage, Stage::Held(until) if until <= now);
         let numbers: Vec<u32> = interface.datagrams.iter_mut().filter(over).map(|d| d.number).collect();
@@ -344,8 +344,8 @@ impl Wireless {
             }
             interface.queue_fragment(number);
         }
-        Self::serve(network, now, station);
-        Self::settle_radio(network, now);
+        Self::serve(net, now, station);
+        Self::settle_radio(net, now);
     }
 }
 

@@ -34,6 +34,9 @@ pub(super) struct Sight {
     busy: f64,
     /// lambda: frames per second.
     arrivals: f64,
+    /// What followed from the above last, since it takes long to compute and is asked for much more often than it changes:
+    /// share, frames per second, octets of a queued frame, and the view.
+    known: Option<(f64, f64, u32, View)>,
 }
 
 impl Sight {
@@ -60,12 +63,17 @@ impl Wireless {
         let busy_time = self.radio.busy_time(now, Station(station));
         let sight = &mut self.interface(station).sight;
         sight.look(now, busy_time);
-        let &mut Sight { busy, arrivals, frames, octets, .. } = sight;
+        let &mut Sight { busy, arrivals, frames, octets, known, .. } = sight;
         let capacity = Some(self.config.queue.clamp(1, LONGEST_QUEUE));
         let (phy, mac) = (*self.radio.phy(), *self.radio.mac());
         let on_air = |psdu: u16| u32::from(psdu) + u32::from(phy.header);
         let header = on_air(COMPRESSED);
         let queued = octets.checked_div(frames).map_or(header, |mean| on_air(mean as u16));
+        if let Some((.., view)) =
+            known.filter(|known| (known.0, known.1, known.2) == (busy, arrivals, queued))
+        {
+            return Some(view);
+        }
         let route = Route {
             forward: vec![Transmitter {
                 link: Link::Csma(CsmaLink {
@@ -91,6 +99,8 @@ impl Wireless {
             latency: Duration::from_secs_f64(travel.syn),
             throughput: u32::try_from(phy.bit_rate / 8).unwrap_or(u32::MAX).max(1),
         };
-        Some(View { metrics, spacing: Duration::from_secs_f64(travel.t_next) })
+        let view = View { metrics, spacing: Duration::from_secs_f64(travel.t_next) };
+        self.interface(station).sight.known = Some((busy, arrivals, queued, view));
+        Some(view)
     }
 }

@@ -48,6 +48,6 @@ fn broadcasts_obey_the_limit_of_the_queue() {
     assert_eq!(network.packets.len(), 3, "what was dropped is gone");
     // Both kinds of packets share the limit.
     let handle = packet(&mut network, to);
-    network.transmit(Instant::ZERO, link, Past::default(), handle);
+    network.transmit(Instant::ZERO, link, Past::NONE, handle);
     assert_eq!((waiting(&network), network.links[link.index()].metrics().dropped_full), (2, 1));
 }

@@ -8,19 +8,19 @@ use crate::radio::{Effect, Station};
 impl Wireless {
     /// A frame has left the air.
     #[cold]
-    pub(super) fn watch_frame(network: &mut Network, effect: Effect) {
+    pub(super) fn watch_frame(net: &mut Network, effect: Effect) {
         let Effect::Frame { start, end, from, to, seq, psdu_len, tag, is_ack, cut, receivers } = effect
         else {
             return;
         };
-        let Some(wireless) = &network.media.wireless else { return };
+        let Some(wireless) = &net.media.wireless else { return };
         let content = if is_ack {
             Content::Ack
         } else {
             // The sender keeps a packet until its last frame is settled, and what it does next waits for that.
             let Some(current) = &wireless.interfaces[from.0 as usize].current else { return };
             debug_assert_eq!(current.number, (tag >> 32) as u32);
-            let packet = network.packets.peek(current.outbound.handle);
+            let packet = net.packets.peek(current.outbound.handle);
             Content::Piece { packet, cut: &current.cut, piece: tag as u32, tag: current.number as u16 }
         };
         let reception = match receivers {
@@ -32,14 +32,14 @@ impl Wireless {
         let (from, to) = (node(from), to.map(node));
         let fcs = wireless.radio.phy().fcs;
         let frame = AirFrame { start, end, from, to, seq, psdu_len, fcs, reception, content };
-        network.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
+        net.observers.iter_mut().for_each(|o| o.on_frame(end, &frame));
     }
 
     /// A station went down or came up: the frame that has broken off is seen while its packet is still there. Of what
     /// else the radio says then, that the station is done, its node need not be told.
-    pub(super) fn watch_last_frame(network: &mut Network) {
-        while let Some(effect) = network.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
-            Self::watch_frame(network, effect);
+    pub(super) fn watch_last_frame(net: &mut Network) {
+        while let Some(effect) = net.media.wireless.as_mut().and_then(|w| w.radio.poll_effect()) {
+            Self::watch_frame(net, effect);
         }
     }
 }
