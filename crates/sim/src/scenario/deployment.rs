@@ -64,21 +64,22 @@ pub enum PlaceName {
         /// Height of the rectangle.
         height: Length,
         /// Its south-west corner.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         corner: [f64; 2],
     },
     /// In a row.
     Line {
         /// Place of the first node.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         start: [f64; 2],
         /// From each node to the next.
+        #[serde(deserialize_with = "super::file::place")]
         step: [f64; 2],
     },
     /// In rows of a grid, from the south-west corner on.
     Grid {
         /// Place of the first node.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         start: [f64; 2],
         /// Nodes in a row, at least 1.
         columns: u32,
@@ -88,7 +89,7 @@ pub enum PlaceName {
     /// Evenly on a circle, the first node in the east.
     Star {
         /// Centre of the circle.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         centre: [f64; 2],
         /// Its radius.
         radius: Length,
@@ -96,7 +97,7 @@ pub enum PlaceName {
     /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly spread.
     Tree {
         /// Place of the root.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         root: [f64; 2],
         /// Children of the root and of each node, at least 1.
         children: u32,
@@ -106,7 +107,7 @@ pub enum PlaceName {
     /// On Vogel's spiral, evenly dense in a circle.
     Sunflower {
         /// Centre of the circle.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::file::place")]
         centre: [f64; 2],
         /// Its radius, on which the last node is.
         radius: Length,

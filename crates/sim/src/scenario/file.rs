@@ -184,7 +184,7 @@ pub struct NodeSection {
     pub kind: NodeKind,
     /// Where it is, in metres: east and north of the origin. A node with a position is on the air, beside what cables
     /// it has; the others are not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_place")]
     pub position: Option<[f64; 2]>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
@@ -207,6 +207,19 @@ pub struct NodeSection {
     /// The name of its TUN device; "anabranch" and the node's index if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+}
+
+/// Two numbers. An array of serde's would take more, and leave out what comes after the second.
+pub(super) fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
+    let numbers = Vec::<f64>::deserialize(deserializer)?;
+    let count = numbers.len();
+    numbers.try_into().map_err(|_| {
+        serde::de::Error::custom(format_args!("expected two numbers, metres east and north, found {count}"))
+    })
+}
+
+fn some_place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D::Error> {
+    place(deserializer).map(Some)
 }
 
 /// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.

@@ -175,6 +175,7 @@ impl Source {
 /// A deserialiser's message without the words of its programmer.
 fn plain_words(message: &str) -> String {
     let message = message.replace("unknown field", "unknown key").replace("missing field", "missing key");
+    let message = message.replace("unknown variant", "unknown word");
     let message = message.replace(
         "invalid type: unit variant, expected newtype variant",
         "this word stands with a number, as in `{ first = 2.0 }`",
@@ -187,9 +188,10 @@ fn plain_words(message: &str) -> String {
     let types = [("u8", u64::from(u8::MAX)), ("u16", u64::from(u16::MAX)), ("u32", u64::from(u32::MAX))];
     let named =
         types.iter().find_map(|(name, max)| Some((message.strip_suffix(&format!("expected {name}"))?, max)));
-    match named {
-        Some((start, max)) => format!("{start}expected a whole number in 0..={max}"),
-        None => message,
+    match (named, message.strip_suffix("expected u64")) {
+        (Some((start, max)), _) => format!("{start}expected a whole number in 0..={max}"),
+        (None, Some(start)) => format!("{start}expected a whole number from 0 on"),
+        (None, None) => message,
     }
 }
 

@@ -7,6 +7,7 @@ use super::*;
 mod alias;
 mod endings;
 mod figures;
+mod malformed;
 mod mptcp;
 mod names;
 mod policies;
@@ -456,14 +457,14 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "base = \"paper\"",
         "base = \"papers\"",
         expect![[r#"
-            bad.toml:8:8: unknown variant `papers`, expected one of `modern`, `standard`, `paper`
+            bad.toml:8:8: unknown word `papers`, expected one of `modern`, `standard`, `paper`
               hint: did you mean `paper`?"#]],
     );
     check(
         "kind = \"tcp\"",
         "kind = \"udp\"",
         expect![[r#"
-            bad.toml:57:8: unknown variant `udp`, expected one of `tcp`, `mptcp`, `end-to-end`, `split`, `set`
+            bad.toml:57:8: unknown word `udp`, expected one of `tcp`, `mptcp`, `end-to-end`, `split`, `set`
               hint: did you mean `tcp`?"#]],
     );
     check(
@@ -628,7 +629,7 @@ fn errors_of_emulation_have_a_place_and_a_hint() {
         cn,
         "name = \"cn\"\nhost = \"tap\"\n",
         expect![[r#"
-        bad.toml:13:8: unknown variant `tap`, expected `simulated` or `tun`
+        bad.toml:13:8: unknown word `tap`, expected `simulated` or `tun`
           hint: did you mean `tun`?"#]],
     );
     check(

@@ -109,14 +109,14 @@ fn unknown_words_are_refused_with_what_was_meant() {
         "\"random\"",
         "\"latin-hypercub\"",
         expect![[r#"
-        s.toml:9:10: unknown variant `latin-hypercub`, expected `random` or `latin-hypercube`
+        s.toml:9:10: unknown word `latin-hypercub`, expected `random` or `latin-hypercube`
           hint: did you mean `latin-hypercube`?"#]],
     );
     check(
         "uniform",
         "unifrom",
         expect![[r#"
-        s.toml:12:24: unknown variant `unifrom`, expected one of `uniform`, `log-uniform`, `integer`, `choice`, `normal`
+        s.toml:12:24: unknown word `unifrom`, expected one of `uniform`, `log-uniform`, `integer`, `choice`, `normal`
           hint: did you mean `uniform`?"#]],
     );
     check(

@@ -319,7 +319,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("oqpsk-250k", "oqpsk"),
-        expect!["bad.toml:9:7: unknown variant `oqpsk`, expected `oqpsk-250k` or `fsk-100k`"],
+        expect!["bad.toml:9:7: unknown word `oqpsk`, expected `oqpsk-250k` or `fsk-100k`"],
     );
     check_radio(
         replaced("mss = 80", "mss = 1221"),
@@ -329,7 +329,7 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("position = [160, 0]", "position = [160]"),
-        expect!["bad.toml:32:12: invalid length 1, expected an array of length 2"],
+        expect!["bad.toml:32:12: expected two numbers, metres east and north, found 1"],
     );
     let best = Source::new("bad.toml", GATEWAYS).set("transfer.0.gateways=best");
     check_radio(
