@@ -11,11 +11,11 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
-use super::file::{FileConfig, LinkSection, Loss, NodeSection, fifty_ms};
+use super::file::{FileConfig, GatewayChoice, LinkSection, Loss, NodeSection, fifty_ms};
 use super::source::{Source, Step};
 use super::tcp::TcpProfile;
 use super::units::{QueueSize, Size, quoted};
-use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
+use super::{ContentSpec, Gateways, LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, advice};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
@@ -31,6 +31,14 @@ impl Source {
     /// Reads the scenario. A sweep is left aside: see [`Source::points`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.scenario_of(self.tree()?)
+    }
+
+    /// The seed that the scenario has, which it need not be able to run for.
+    ///
+    /// # Errors
+    /// As for keys and values that are not legal by themselves.
+    pub fn seed(&self) -> Result<u64, ScenarioError> {
+        Ok(self.read::<FileConfig>(self.tree()?)?.seed)
     }
 
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
@@ -90,6 +98,7 @@ impl Checker<'_> {
             transfers: Vec::new(),
             faults: Vec::new(),
             emulation,
+            advised: BTreeMap::new(),
             resolved: file,
         };
         self.connected(&scenario)?;
@@ -97,12 +106,14 @@ impl Checker<'_> {
         scenario.routes = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
+        self.unused_profiles(&mut scenario)?;
         for i in 0..scenario.resolved.event.len() {
             let section = scenario.resolved.event[i].clone();
             let at = Instant::ZERO + section.at.0;
             let faults = self.event(i, &section, &scenario)?;
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
+        self.advise(&mut scenario)?;
         Ok(scenario)
     }
 
@@ -139,6 +150,70 @@ impl Checker<'_> {
             };
             *profile = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
             self.profiles.insert(name.clone(), config);
+        }
+        Ok(())
+    }
+
+    /// A profile that nothing names is a misspelt one, unless profiles are selected from outside; then it is left out.
+    fn unused_profiles(&self, scenario: &mut Scenario) -> Checked<()> {
+        let file = &scenario.resolved;
+        let transfers = file.transfer.iter().flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()]);
+        let tcp: BTreeSet<String> = transfers.flatten().cloned().collect();
+        let dtc: BTreeSet<String> = file.node.iter().filter_map(|node| node.dtc.clone()).collect();
+        let unused_tcp = file.tcp.keys().find(|name| *name != "default" && !tcp.contains(*name));
+        let unused_dtc = file.dtc.keys().find(|name| !dtc.contains(*name));
+        let kinds = [
+            ("tcp", unused_tcp, &tcp, "transfer", "`tcp` or `tcp_wireless`"),
+            ("dtc", unused_dtc, &dtc, "node", "`dtc`"),
+        ];
+        for (kind, unused, used, user, keys) in kinds {
+            let Some(name) = unused else { continue };
+            if self.source.selects_profiles() {
+                break;
+            }
+            let hint = match nearest(name, used.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `[{kind}.{near}]`, which a {user} names?"),
+                None => format!("name it in {keys} of a {user}, or leave it out"),
+            };
+            let message = format!("no {user} uses the profile `{kind}.{name}`");
+            return self.fault(at![kind, name.as_str()], message, Some(&hint));
+        }
+        scenario.resolved.tcp.retain(|name, _| name == "default" || tcp.contains(name));
+        scenario.resolved.dtc.retain(|name, _| dtc.contains(name));
+        Ok(())
+    }
+
+    /// The number of gateways for each transfer with `gateways = "best"`.
+    fn advise(&self, scenario: &mut Scenario) -> Checked<()> {
+        for i in 0..scenario.transfers.len() {
+            if !matches!(scenario.resolved.transfer[i].gateways, Some(GatewayChoice::Best(_))) {
+                continue;
+            }
+            let at = at!["transfer", i, "gateways"];
+            let hint = Some("say how many gateways to use, or which");
+            let octets = match &scenario.transfers[i].content {
+                ContentSpec::Bytes(octets) => *octets,
+                ContentSpec::File(name) => match self.source.length_of(name) {
+                    Some(octets) => octets,
+                    None => {
+                        let message = format!(
+                            "the best number depends on the length of `{name}`, which cannot be read"
+                        );
+                        return self.fault(at, message, hint);
+                    }
+                },
+                ContentSpec::Endless => 0,
+            };
+            let best = match advice::number(scenario, i, octets) {
+                Ok(best) => best,
+                Err(message) => return self.fault(at, message, hint),
+            };
+            let number = best.gateways as u32;
+            if let Scheme::Set(spec) = &mut scenario.transfers[i].scheme {
+                spec.gateways = Gateways::AtMost(number);
+            }
+            scenario.resolved.transfer[i].gateways = Some(GatewayChoice::Count(number));
+            scenario.advised.insert(i, best);
         }
         Ok(())
     }
