@@ -12,6 +12,7 @@ use anabranch_emu::driver::Late;
 use anabranch_emu::interrupt::Interrupt;
 use anabranch_emu::{Ended, Ends, Report};
 use anabranch_sim::capture::Capture;
+use anabranch_sim::scenario::identity::{BUILD, VERSION};
 use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::units::Span;
 use anabranch_sim::scenario::{Plan, Policies, Scenario};
@@ -153,7 +154,8 @@ fn print(
         "scenario": scenario.name,
         "hash": scenario.hash(),
         "seed": seed,
-        "version": env!("CARGO_PKG_VERSION"),
+        "version": VERSION,
+        "build": BUILD,
         "ended": report.ended,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "ends": places.collect::<Vec<_>>(),

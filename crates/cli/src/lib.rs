@@ -11,7 +11,6 @@
 // They panic if the reader has gone away: see `anabranch_deploy::say` and `anabranch_deploy::output`.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
-mod best;
 pub mod companion;
 mod emulate;
 mod events;

@@ -12,19 +12,18 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::files::{check_apart, check_writable, read, write_whole};
 use anabranch_deploy::output;
 use anabranch_deploy::push::report::Compared;
-use anabranch_deploy::push::{self as deployed, Wanted, progress};
+use anabranch_deploy::push::{self as deployed, progress};
 use anabranch_model::set::Best;
 use anabranch_sim::apps::set::{SetNode, SetRelay, SetSender};
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::record::SetFigures;
-use anabranch_sim::scenario::{Plan, Planned, Scenario, advice};
+use anabranch_sim::scenario::{Plan, Planned, PlannedSet, Scenario};
 use anabranch_sim::sim::{Pause, Simulation};
 use bytes::Bytes;
 use clap::Args;
 
 use self::faults::GatewayFault;
-use self::network::Scheme;
-use crate::best;
+use self::network::{Pushed, Scheme};
 use crate::events::{self, Patience};
 use crate::run;
 
@@ -73,13 +72,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     check_apart(std::iter::once(("the file to push,", path.as_path())).chain(network), run::given(&outputs))?;
     let file = read(path)?;
     let network = network::load(arguments.network.as_deref())?;
-    let mut scenario = network::scenario(&network, *gateways)?;
-    let best = match advice::is_asked(&scenario, 0) || *gateways == Some(Wanted::Best) {
-        true => Some(best::choose(&mut scenario, 0, file.len() as u64)?),
-        false => None,
-    };
+    let pushed = network::scenario(&network, *gateways, file.len() as u64)?;
+    let Pushed { scenario, best, .. } = &pushed;
     let faults = arguments.fail.as_ref().map_or(&[][..], |f| &f.0);
-    network::check_faults(&scenario, faults)?;
+    network::check_faults(scenario, faults)?;
     // What cannot be written is said before the work begins.
     for path in [&arguments.out, &arguments.pcap].into_iter().flatten() {
         check_writable(path)?;
@@ -90,7 +86,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     // A file that is half written goes away if the push is interrupted.
     let patience = (capture.is_some() || log.is_some()).then(Patience::new).transpose()?;
 
-    let mut push = Push::new(&scenario, seed, &file, faults);
+    let mut push = Push::new(&pushed, seed, &file, faults);
     if let Some(out) = capture {
         push.sim.observe(Capture::new(out, scenario.network.ip));
     }
@@ -100,14 +96,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let names = scenario.nodes.iter().map(|n| n.name.clone()).collect();
     let bars = progress::Bars::new(*quiet, names, file.len() as u64);
     if let Some(best) = best {
-        let Best { gateways, options } = &best;
+        let Best { gateways, options } = best;
         let latency = best.latency().total;
         bars.say(&format!(
             "{gateways} of {} gateways are best by the model, which predicts {latency:.3} s",
             options.len()
         ));
     }
-    push.run(&scenario, &bars, patience.as_ref())?;
+    push.run(scenario, &bars, patience.as_ref())?;
     if let Some(path) = &arguments.events {
         events::finish(&mut push.sim, path)?;
     }
@@ -115,11 +111,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
         events::finish_capture(&mut push.sim, path)?;
     }
     let compare = if arguments.compare {
-        compare(&network, &scenario, seed, &file, faults, patience.as_ref())?
+        compare(&network, &pushed, seed, &file, faults, patience.as_ref())?
     } else {
         Vec::new()
     };
-    let report = report::of_simulated(&push, &scenario, &file, compare);
+    let report = report::of_simulated(&push, scenario, &file, compare);
     if let (Some(path), true) = (&arguments.out, report.verified == Some(true)) {
         write_whole(path, push.delivered())?;
     }
@@ -128,24 +124,27 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     } else {
         output::text(&report.to_string())?
     }
-    push.verdict(&scenario, &report)
+    push.verdict(scenario, &report)
 }
 
 /// One transfer in one simulation.
 struct Push {
     sim: Simulation,
     planned: Planned,
+    /// The index of the transfer.
+    transfer: usize,
 }
 
 impl Push {
-    fn new(scenario: &Scenario, seed: u64, file: &Bytes, faults: &[GatewayFault]) -> Self {
+    fn new(pushed: &Pushed, seed: u64, file: &Bytes, faults: &[GatewayFault]) -> Self {
+        let Pushed { scenario, transfer, .. } = pushed;
         let files = network::contents(scenario, file);
         let Plan { mut builder, planned } =
             scenario.plan(seed, 0, &files).expect("a push has no radio, and nothing that is drawn");
         for fault in faults {
             fault.bound(scenario).for_each(|(at, fault)| builder.fault(Instant::ZERO + at, fault));
         }
-        Self { sim: builder.build(), planned }
+        Self { sim: builder.build(), planned, transfer: *transfer }
     }
 
     fn run(
@@ -172,12 +171,17 @@ impl Push {
         Ok(())
     }
 
+    fn planned_set(&self) -> &PlannedSet {
+        let set = self.planned.sets.iter().find(|set| set.index == self.transfer);
+        set.expect("the transfer begins with a request")
+    }
+
     fn sender(&self) -> &SetSender {
-        self.sim.app(self.planned.sets[0].sender)
+        self.sim.app(self.planned_set().sender)
     }
 
     fn node(&self) -> &SetNode {
-        self.sim.app(self.planned.sets[0].node)
+        self.sim.app(self.planned_set().node)
     }
 
     /// Segments that a gateway's TCP sent again to nodes.
@@ -187,7 +191,7 @@ impl Push {
     }
 
     fn figures(&self) -> SetFigures {
-        SetFigures::of(&self.planned.sets[0], &self.planned, &self.sim)
+        SetFigures::of(self.planned_set(), &self.planned, &self.sim)
     }
 
     /// What came out of the node's receive buffer.
@@ -211,21 +215,21 @@ impl Push {
 /// Every scheme on the same network, seed and faults.
 fn compare(
     network: &network::Network,
-    scenario: &Scenario,
+    pushed: &Pushed,
     seed: u64,
     file: &Bytes,
     faults: &[GatewayFault],
     patience: Option<&Patience>,
 ) -> Result<Vec<Compared>, Error> {
-    let most = network::gateway_count(scenario);
+    let most = network::gateway_count(&pushed.scenario, pushed.transfer);
     let mut schemes = vec![(Scheme::EndToEnd, 1), (Scheme::Split, 1)];
     schemes.extend((1..=most).map(|n| (Scheme::Set, n)));
     schemes
         .into_iter()
         .map(|(scheme, gateways)| {
-            let scenario = network::with_scheme(network, scheme, gateways)?;
-            let mut push = Push::new(&scenario, seed, file, faults);
-            push.run(&scenario, &progress::Bars::none(), patience)?;
+            let pushed = network::with_scheme(network, scheme, gateways, file.len() as u64)?;
+            let mut push = Push::new(&pushed, seed, file, faults);
+            push.run(&pushed.scenario, &progress::Bars::none(), patience)?;
             let latency_s = push.figures().latency.map(|d| d.as_secs_f64());
             Ok(Compared { scheme: scheme.name(), gateways, latency_s })
         })

@@ -1,6 +1,6 @@
 //! `anabranch run`: simulate a scenario file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
@@ -9,6 +9,7 @@ use anabranch_deploy::output::{self, figure};
 use anabranch_deploy::say;
 use anabranch_sim::capture::Capture;
 use anabranch_sim::scenario::ending::{Ending, NodeDrops};
+use anabranch_sim::scenario::identity::{BUILD, Files, VERSION};
 use anabranch_sim::scenario::record::Metrics;
 use anabranch_sim::scenario::{
     ContentSpec, Plan, Planned, Point, Policies, Scenario, ScenarioError, Source, TransferSpec, Undrawable,
@@ -20,7 +21,6 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
-use crate::best;
 use crate::events;
 
 /// The JSON Schema of scenario files. It is generated (`cargo xtask gen`), since what makes it takes longer to build than to
@@ -83,7 +83,7 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
         });
         let runs: Vec<(Metrics, End)> = runs.collect::<Result<_, _>>().map_err(undrawable)?;
         let (runs, ends): (Vec<Metrics>, Vec<End>) = runs.into_iter().unzip();
-        report(arguments, point, seed, &runs)?;
+        report(arguments, point, files, seed, &runs)?;
         verdict.judge(point, files, &runs, &ends);
     }
     verdict.result()
@@ -95,7 +95,7 @@ pub(crate) fn undrawable(error: Undrawable) -> Error {
 }
 
 /// A point, and the contents that it carries.
-pub(crate) type PointWithFiles = (Point, BTreeMap<String, Bytes>);
+pub(crate) type PointWithFiles = (Point, Files);
 
 /// A scenario with nodes for which the kernel stands cannot be simulated.
 pub(crate) fn refuse_outside(path: &Path, points: &[PointWithFiles]) -> Result<(), Error> {
@@ -132,20 +132,17 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
     for assignment in set {
         source = source.set(assignment.as_str());
     }
-    let points = source.points().map_err(|error| if_a_spec(path, &source, error))?;
-    warn_of_unused_profiles(path, set, &points);
+    let folder = path.to_owned();
+    let length = move |name: &str| Some(std::fs::metadata(content(&folder, name)).ok()?.len());
+    let points = source.with_lengths(length);
+    let points = points.points().map_err(|error| if_a_spec(path, &points, error))?;
     if !points.is_empty() && points.iter().all(|point| point.scenario.has_unheard_link_acks()) {
         say!(
             "warning: {}: `link_ack_timeout` has no effect: no node has `dtc`, and the link repeats nothing",
             path.display()
         );
     }
-    let points = points.into_iter().map(|mut point| {
-        let files = files(&point.scenario, path)?;
-        best::choose_asked(&mut point.scenario, &files)?;
-        Ok((point, files))
-    });
-    points.collect()
+    points.into_iter().map(|point| files(&point.scenario, path).map(|files| (point, files))).collect()
 }
 
 /// What to say of a sweep's spec that is given for a scenario.
@@ -157,28 +154,6 @@ fn if_a_spec(path: &Path, source: &Source, error: ScenarioError) -> Error {
     let path = path.display();
     Error::input(format!("{path}: this is the spec of a sweep, not a scenario"))
         .with_hint(format!("run it with `anabranch sweep {path}`"))
-}
-
-/// Warns of profiles that no point of a sweep uses. If `--set` selects a profile, those of the file that lose their user are meant
-/// to.
-fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
-    let selects = |set: &String| {
-        let last = set.split_once('=').map(|(path, _)| path.trim().rsplit('.').next().unwrap_or_default());
-        matches!(last, Some("tcp" | "tcp_wireless" | "dtc"))
-    };
-    if set.iter().any(selects) {
-        return;
-    }
-    let mut points = points.iter().map(|point| point.scenario.unused_profiles());
-    let Some(first) = points.next() else { return };
-    let unused = points.fold(first, |mut unused, of_point| {
-        unused.retain(|name| of_point.contains(name));
-        unused
-    });
-    for name in unused {
-        let user = if name.starts_with("tcp.") { "transfer" } else { "node" };
-        say!("warning: {}: no {user} uses the profile `{name}`", path.display());
-    }
 }
 
 /// How the transfers of a run have ended, and what became of packets that left no link.
@@ -225,7 +200,7 @@ struct Verdict {
 impl Verdict {
     /// Says on standard error which transfers of a point's runs were not delivered, how far they got, and why.
     /// Those without end are cut at `stop` and owe nothing.
-    fn judge(&mut self, point: &Point, files: &BTreeMap<String, Bytes>, runs: &[Metrics], ends: &[End]) {
+    fn judge(&mut self, point: &Point, files: &Files, runs: &[Metrics], ends: &[End]) {
         let axes: String = point.axes.iter().map(|(path, value)| format!(", {path} = {value}")).collect();
         for (run, (metrics, end)) in runs.iter().zip(ends).enumerate() {
             for (transfer, ending) in point.scenario.transfers.iter().zip(&end.transfers) {
@@ -267,7 +242,7 @@ impl Verdict {
 }
 
 /// What a transfer carries; `None` if it has no end.
-fn octets(transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) -> Option<u64> {
+fn octets(transfer: &TransferSpec, files: &Files) -> Option<u64> {
     match &transfer.content {
         ContentSpec::Bytes(octets) => Some(*octets),
         ContentSpec::File(name) => Some(files.get(name).map_or(0, |file| file.len() as u64)),
@@ -275,13 +250,19 @@ fn octets(transfer: &TransferSpec, files: &BTreeMap<String, Bytes>) -> Option<u6
     }
 }
 
-fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> Result<(), Error> {
+fn report(
+    arguments: &Arguments,
+    point: &Point,
+    files: &Files,
+    seed: u64,
+    runs: &[Metrics],
+) -> Result<(), Error> {
     if !arguments.json {
         return output::text(&table(point, seed, runs));
     }
     let scenario: Value =
         serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
-    let hash = point.scenario.hash();
+    let (hash, root) = (point.scenario.hash(), point.scenario.root(files));
     for (run, metrics) in runs.iter().enumerate() {
         output::json(&json!({
             "scenario": scenario,
@@ -289,7 +270,9 @@ fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> 
             "axes": point.axes,
             "seed": seed,
             "run": run,
-            "version": env!("CARGO_PKG_VERSION"),
+            "id": root.run(seed, run as u64).to_string(),
+            "version": VERSION,
+            "build": BUILD,
             "metrics": metrics,
         }))?;
     }
@@ -297,7 +280,7 @@ fn report(arguments: &Arguments, point: &Point, seed: u64, runs: &[Metrics]) -> 
 }
 
 /// The contents that the scenario carries, from where it says.
-fn files(scenario: &Scenario, path: &Path) -> Result<BTreeMap<String, Bytes>, Error> {
+fn files(scenario: &Scenario, path: &Path) -> Result<Files, Error> {
     let read = |name: &str| {
         let file = content(path, name);
         let octets = std::fs::read(&file).map_err(|error| Error::unreadable(&file, &error))?;
@@ -348,7 +331,7 @@ fn watched(arguments: &Arguments, points: &[PointWithFiles]) -> Result<(), Error
         events::finish_capture(&mut sim, path)?;
     }
     let runs = [point.scenario.metrics(&planned, &sim)];
-    report(arguments, point, seed, &runs)?;
+    report(arguments, point, files, seed, &runs)?;
     let mut verdict = Verdict::default();
     verdict.judge(point, files, &runs, &[End::of(&point.scenario, &planned, &sim)]);
     verdict.result()

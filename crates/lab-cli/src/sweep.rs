@@ -88,6 +88,13 @@ pub(crate) fn main(arguments: &Arguments, policies: &Policies) -> Result<(), Err
     let points = pool.install(|| sweep.all_points()).map_err(failed)?;
     drop(pool);
     let mut store = Store::open(&folder).map_err(failed)?;
+    if store.foreign() > 0 {
+        say!(
+            "{} rows in {} are of other builds of this program: they are kept and not used",
+            store.foreign(),
+            folder.display()
+        );
+    }
     if arguments.dry_run {
         return report::standing(&sweep, &points, &store, arguments.shard, arguments.json);
     }

@@ -1,5 +1,7 @@
 //! A scenario: its text, what was set on top of it, and what both mean.
 
+use std::path::PathBuf;
+
 use anabranch_sim::scenario::{self, Source};
 use pyo3::prelude::*;
 
@@ -14,12 +16,21 @@ pub(crate) struct Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Understands a text, which errors call `name`, with overrides `path=value`.
+    /// Understands a text, which errors call `name`, with overrides `path=value`. The files that it carries are in `folder`.
     #[new]
-    fn new(py: Python<'_>, name: String, text: String, overrides: Vec<String>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        name: String,
+        text: String,
+        overrides: Vec<String>,
+        folder: PathBuf,
+    ) -> PyResult<Self> {
         let understand = || {
-            let source = overrides.into_iter().fold(Source::new(name, text), Source::set);
-            let scenario = source.scenario()?;
+            let length = move |file: &str| Some(std::fs::metadata(folder.join(file)).ok()?.len());
+            let source = Source::new(name, text).with_lengths(length);
+            let source = overrides.into_iter().fold(source, Source::set);
+            // A sweep of this scenario may select among its profiles, and refuses those that no point uses.
+            let scenario = source.clone().selecting().scenario()?;
             Ok::<_, Fault>(Self { source, scenario })
         };
         Ok(py.detach(understand)?)

@@ -115,6 +115,11 @@ impl Sweep {
         (own(&mut self.inner.sweep.names()), own(&mut self.inner.sweep.varied()))
     }
 
+    /// How many rows of other builds the folder has. They are kept and not used.
+    fn foreign(&self) -> usize {
+        self.inner.state().store.foreign()
+    }
+
     /// What it is called.
     fn name(&self) -> String {
         self.inner.sweep.spec().name.clone()

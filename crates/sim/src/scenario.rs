@@ -12,6 +12,7 @@ pub mod dtc;
 pub mod emulation;
 pub mod ending;
 pub mod file;
+pub mod identity;
 pub mod mptcp;
 pub mod paths;
 pub mod policies;
@@ -30,7 +31,10 @@ mod plan;
 mod source;
 mod sweep;
 
+use std::collections::BTreeMap;
+
 use anabranch_core::time::{Duration, Instant};
+use anabranch_model::set::Best;
 
 use crate::link::LinkConfig;
 use crate::network::NetworkConfig;
@@ -80,6 +84,7 @@ pub struct Scenario {
     pub faults: Vec<(Instant, Fault)>,
     /// What holds in real time.
     pub emulation: emulation::EmulationSection,
+    advised: BTreeMap<usize, Best>,
     resolved: FileConfig,
 }
 
@@ -187,9 +192,6 @@ pub enum Gateways {
     All,
     /// At most that many.
     AtMost(u32),
-    /// As many as a model finds best. The simulator has none: whoever runs the scenario asks one and calls
-    /// [`Scenario::limit_gateways`]; as [`Gateways::All`] until then.
-    Best,
     /// These, the primary first.
     These(Vec<NodeId>),
 }
@@ -218,36 +220,19 @@ impl Scenario {
         self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
     }
 
-    /// Profiles that no transfer and no node names, as in `tcp.slow`. "default" is there whether it is used or not.
-    pub fn unused_profiles(&self) -> Vec<String> {
-        let file = &self.resolved;
-        let transfers = file.transfer.iter();
-        let tcp: Vec<&str> = transfers
-            .flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()])
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        let groups = file.nodes.iter().filter_map(|nodes| nodes.dtc.as_deref());
-        let dtc: Vec<&str> = file.node.iter().filter_map(|node| node.dtc.as_deref()).chain(groups).collect();
-        let traffic = || file.traffic.iter();
-        let tcp: Vec<&str> = tcp.into_iter().chain(traffic().filter_map(|t| t.tcp.as_deref())).collect();
-        let rdca: Vec<&str> = traffic().filter_map(|t| t.rdca.as_deref()).collect();
-        let tcp = file.tcp.keys().filter(|name| *name != "default" && !tcp.contains(&name.as_str()));
-        let dtc = file.dtc.keys().filter(|name| !dtc.contains(&name.as_str()));
-        let rdca = file.rdca.keys().filter(|name| *name != "default" && !rdca.contains(&name.as_str()));
-        let tcp = tcp.map(|name| format!("tcp.{name}"));
-        tcp.chain(dtc.map(|name| format!("dtc.{name}")))
-            .chain(rdca.map(|name| format!("rdca.{name}")))
-            .collect()
-    }
-
     /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
     pub fn has_unheard_link_acks(&self) -> bool {
         self.links.iter().any(|link| link.config.link_ack_timeout.is_some())
             && self.nodes.iter().all(|node| node.dtc.is_none())
     }
 
-    /// What was said, with every default filled in and every TCP profile complete, without sweep axes.
+    /// What `gateways = "best"` stands for, by the index of the transfer that says so. [`Scenario::resolved`] has the number.
+    pub fn advised(&self) -> &BTreeMap<usize, Best> {
+        &self.advised
+    }
+
+    /// What was said, with every default filled in, every TCP profile complete and the number that `gateways = "best"` stands for;
+    /// without sweep axes and profiles that nothing uses.
     pub fn resolved(&self) -> &FileConfig {
         &self.resolved
     }

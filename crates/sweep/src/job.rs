@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::address::{Files, Limits, Root, RunKey, VERSION, limit};
+use crate::address::{BUILD, Files, Root, RunKey, VERSION};
 use crate::clock::Began;
 use crate::error::Error;
 use crate::points::{Point, Sweep};
@@ -26,7 +26,6 @@ pub struct Job {
     pub point: usize,
     scenario: Arc<Scenario>,
     files: Arc<Files>,
-    limits: Limits,
     root: Root,
     /// The runs.
     pub runs: Vec<RunKey>,
@@ -37,10 +36,10 @@ pub struct Job {
 #[serde(deny_unknown_fields)]
 struct Letter {
     version: String,
+    build: String,
     point: usize,
     scenario: String,
     files: std::collections::BTreeMap<String, String>,
-    gateways: Limits,
     runs: Vec<(u64, u64)>,
 }
 
@@ -54,7 +53,6 @@ impl Job {
             point: point.index,
             scenario: sweep.scenario_of(point)?,
             files: point.files.clone(),
-            limits: point.limits.clone(),
             root: point.root,
             runs,
         })
@@ -64,6 +62,7 @@ impl Job {
     pub fn to_json(&self) -> String {
         let letter = Letter {
             version: VERSION.to_owned(),
+            build: BUILD.to_owned(),
             point: self.point,
             scenario: self.scenario.to_toml(),
             files: self
@@ -71,7 +70,6 @@ impl Job {
                 .iter()
                 .map(|(name, content)| (name.clone(), STANDARD.encode(content)))
                 .collect(),
-            gateways: self.limits.clone(),
             runs: self.runs.iter().map(|key| (key.seed, key.run)).collect(),
         };
         serde_json::to_string(&letter).expect("a job is plain data with string keys")
@@ -88,7 +86,11 @@ impl Job {
             let message = format!("the job is of version {}, this is {VERSION}", letter.version);
             return Err(Error::Foreign(message));
         }
-        let mut scenario = Source::new("job", letter.scenario).scenario()?;
+        if letter.build != BUILD {
+            let message = "the job is of another build of this version: its results need not be ours";
+            return Err(Error::Foreign(message.to_owned()));
+        }
+        let scenario = Source::new("job", letter.scenario).scenario()?;
         let mut files = Files::new();
         for (name, content) in letter.files {
             files.insert(name, STANDARD.decode(content).map_err(|e| foreign(&e))?.into());
@@ -96,20 +98,9 @@ impl Job {
         if let Some(name) = scenario.files().find(|name| !files.contains_key(*name)) {
             return Err(foreign(&format!("it lacks the file `{name}`")));
         }
-        if letter.gateways.keys().any(|transfer| *transfer >= scenario.transfers.len()) {
-            return Err(foreign(&"it limits a transfer that is not there"));
-        }
-        let root = Root::of(&scenario.canonical_json(), &files, &letter.gateways);
-        limit(&mut scenario, &letter.gateways);
+        let root = scenario.root(&files);
         let runs = letter.runs.into_iter().map(|(seed, run)| RunKey { seed, run }).collect();
-        Ok(Self {
-            point: letter.point,
-            scenario: Arc::new(scenario),
-            files: Arc::new(files),
-            limits: letter.gateways,
-            root,
-            runs,
-        })
+        Ok(Self { point: letter.point, scenario: Arc::new(scenario), files: Arc::new(files), root, runs })
     }
 
     /// Makes all its runs, one after another; `None` if `cancel` has become true meanwhile.

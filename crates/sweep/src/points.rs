@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use anabranch_sim::scenario::{Place, Scenario, ScenarioError, advice};
+use anabranch_sim::scenario::{Place, Scenario, ScenarioError};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use crate::address::{Files, Limits, Root, limit};
+use crate::address::{Files, Root};
 use crate::error::Error;
 use crate::spec::{Runs, Spec};
 
@@ -43,12 +43,12 @@ struct Factor {
 pub struct Point {
     /// Its number, from 0.
     pub index: usize,
-    /// The scenario with the point's parameters, limits in force; `None` where it is made again when it is needed.
+    /// The scenario with the point's parameters; `None` where it is made again when it is needed.
     pub(crate) scenario: Option<Arc<Scenario>>,
     /// The contents that it carries.
     pub(crate) files: Arc<Files>,
-    /// Limits of gateways that somebody has advised.
-    pub(crate) limits: Limits,
+    /// What `gateways = "best"` stands for, by the names of the transfers that say so.
+    pub chosen: BTreeMap<String, u32>,
     /// SHA-256 of the resolved scenario, in hexadecimal.
     pub hash: String,
     /// What the addresses of its runs have in common.
@@ -72,8 +72,7 @@ impl Sweep {
         for (which, samples) in (0..).zip(&spec.samples) {
             factors.push(Factor { count: samples.count as usize, axes: samples.values(spec.seed, which) });
         }
-        let seeds =
-            if spec.seeds.is_empty() { vec![spec.scenario.scenario()?.seed] } else { spec.seeds.clone() };
+        let seeds = if spec.seeds.is_empty() { vec![spec.scenario.seed()?] } else { spec.seeds.clone() };
         let points = factors.iter().map(|factor| factor.count as u128).fold(1, u128::saturating_mul);
         let runs = match &spec.runs {
             Runs::Fixed(runs) => *runs,
@@ -148,11 +147,13 @@ impl Sweep {
         let (fixed, varied): (Vec<_>, Vec<_>) =
             parameters.iter().partition(|(path, _)| self.spec.fixed.contains_key(*path));
         // What is fixed comes first, so that an axis can be more particular than a `*`.
-        let mut source = self.spec.scenario.clone();
+        let folder = self.spec.folder.clone();
+        let length = move |name: &str| Some(std::fs::metadata(folder.join(name)).ok()?.len());
+        let mut source = self.spec.scenario.clone().with_lengths(length);
         for (path, value) in fixed.into_iter().chain(varied) {
             source = source.set(assignment(path, value));
         }
-        let mut scenario = source.scenario().map_err(|error| self.placed(error, &parameters))?;
+        let scenario = source.scenario().map_err(|error| self.placed(error, &parameters))?;
         let tun = scenario.nodes.iter().find(|node| node.tun.is_some());
         if let Some(node) = tun {
             return Err(Error::Impossible {
@@ -161,11 +162,13 @@ impl Sweep {
             });
         }
         let files = self.files_of(&scenario)?;
-        let limits = Self::limits(&scenario, &files)?;
         let json = scenario.canonical_json();
-        let (hash, root) = (Scenario::hash_of(&json), Root::of(&json, &files, &limits));
-        limit(&mut scenario, &limits);
-        Ok(Point { index, scenario: Some(Arc::new(scenario)), files: Arc::new(files), limits, hash, root })
+        let (hash, root) = (Scenario::hash_of(&json), Root::of(&json, &files));
+        let chosen = scenario.advised().iter();
+        let chosen =
+            chosen.map(|(transfer, best)| (scenario.transfers[*transfer].name.clone(), best.gateways as u32));
+        let chosen = chosen.collect();
+        Ok(Point { index, scenario: Some(Arc::new(scenario)), files: Arc::new(files), chosen, hash, root })
     }
 
     /// Makes all points, on all threads of the pool that this is called in.
@@ -196,13 +199,6 @@ impl Sweep {
         }
         let again = self.point(point.index)?;
         Ok(again.scenario.expect("a point has its scenario when it has just been made"))
-    }
-
-    fn limits(scenario: &Scenario, files: &Files) -> Result<Limits, Error> {
-        advice::limits(scenario, files).map_err(|message| Error::Impossible {
-            message,
-            hint: "say how many gateways to use, or sweep their number".to_owned(),
-        })
     }
 
     /// The contents that a scenario carries. Each file is read once.

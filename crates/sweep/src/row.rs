@@ -71,9 +71,21 @@ const MOST: usize = 1 << 26;
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     schemas: Vec<Arc<Schema>>,
+    build: Option<String>,
 }
 
 impl Writer {
+    /// Says that the rows from here on are of a build, unless the last ones were, too.
+    pub(crate) fn build(&mut self, build: &str, out: &mut Vec<u8>) {
+        if self.build.as_deref() != Some(build) {
+            record(out, |out| {
+                out.push(b'B');
+                out.extend_from_slice(build.as_bytes());
+            });
+            self.build = Some(build.to_owned());
+        }
+    }
+
     pub(crate) fn put(&mut self, row: &Row, out: &mut Vec<u8>) {
         // Most rows are like the last one.
         let known = self.schemas.iter().rposition(|s| Arc::ptr_eq(s, &row.schema) || **s == *row.schema);
@@ -125,10 +137,12 @@ fn checksum(octets: &[u8]) -> [u8; TAIL] {
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     schemas: Vec<Arc<Schema>>,
+    /// The build of the rows that follow; `None` for those that were made before builds were told apart.
+    build: Option<String>,
 }
 
 impl Reader {
-    /// What the first record says (`None` if it is a schema), and its length; `None` if it is not whole.
+    /// What the first record says (`None` if it is a schema or a build), and its length; `None` if it is not whole.
     pub(crate) fn take(&mut self, octets: &[u8]) -> Option<(Option<Row>, usize)> {
         let length = u32::from_le_bytes(octets.get(..HEAD)?.try_into().ok()?) as usize;
         let whole = (length <= MOST).then_some(HEAD + length)?;
@@ -142,6 +156,10 @@ impl Reader {
                 self.schemas.push(Arc::new(schema(content)?));
                 None
             }
+            b'B' => {
+                self.build = Some(String::from_utf8(content.to_vec()).ok()?);
+                None
+            }
             b'R' => Some(self.row(content)?),
             _ => return None,
         };
@@ -150,7 +168,12 @@ impl Reader {
 
     /// The schemas that were met, in their order.
     pub(crate) fn into_writer(self) -> Writer {
-        Writer { schemas: self.schemas }
+        Writer { schemas: self.schemas, build: self.build }
+    }
+
+    /// The build of the rows that were read last.
+    pub(crate) fn build(&self) -> Option<&str> {
+        self.build.as_deref()
     }
 
     fn row(&self, content: &[u8]) -> Option<Row> {

@@ -6,13 +6,13 @@
 //! whoever reads stops there, and whoever gets the log next cuts it off. A row that is there twice, because two processes made
 //! the same run, is the same row.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::address::Address;
+use crate::address::{Address, BUILD};
 use crate::error::Error;
 use crate::row::{Reader, Row, Schema, Writer};
 
@@ -29,6 +29,8 @@ pub struct Store {
     keeping: Keeping,
     rows: BTreeMap<Address, Kept>,
     schemas: Vec<Arc<Schema>>,
+    /// Rows of other builds, which stay in the folder.
+    foreign: BTreeSet<Address>,
     /// How far each log has been read.
     read: BTreeMap<PathBuf, Position>,
     log: Option<Log>,
@@ -88,7 +90,8 @@ impl Store {
 
     fn new(folder: PathBuf, keeping: Keeping) -> Self {
         let (rows, read) = (BTreeMap::new(), BTreeMap::new());
-        Self { folder, keeping, rows, schemas: Vec::new(), read, log: None }
+        let foreign = BTreeSet::new();
+        Self { folder, keeping, rows, schemas: Vec::new(), foreign, read, log: None }
     }
 
     /// Where they are; nowhere (an empty path) if they are in memory.
@@ -104,6 +107,11 @@ impl Store {
     /// There is none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// How many rows of other builds there are. They are kept in the folder and not used: their results need not be ours.
+    pub fn foreign(&self) -> usize {
+        self.foreign.len()
     }
 
     /// That run is done.
@@ -180,6 +188,7 @@ impl Store {
         }
         let log = self.log.as_mut().expect("it was claimed above");
         let mut octets = Vec::new();
+        log.writer.build(BUILD, &mut octets);
         new.iter().for_each(|row| log.writer.put(row, &mut octets));
         if let Err(error) = log.file.write_all(&octets) {
             // A part may be there. It is cut off, and if even that fails, it is a torn end like any other.
@@ -240,7 +249,13 @@ impl Store {
             }
         }
         while let Some((row, used)) = position.reader.take(rest) {
-            row.into_iter().for_each(|row| self.keep(row));
+            if let Some(row) = row {
+                if position.reader.build() == Some(BUILD) {
+                    self.keep(row);
+                } else {
+                    self.foreign.insert(row.address);
+                }
+            }
             position.good += used as u64;
             rest = &rest[used..];
         }

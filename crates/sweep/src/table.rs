@@ -1,7 +1,7 @@
 //! The rows of a sweep as a table: Arrow, Parquet, CSV. One row for every run, in the order of points, seeds and runs.
 //!
 //! A row has the number of its point, every parameter that the spec fixes or varies, seed, run, hash of the resolved scenario, version,
-//! and every metric that some run of the sweep has; a run that lacks it has null. Quantities are numbers in SI units. A column's
+//! the number of gateways that `"best"` stands for (`chosen.transfer.NAME.gateways`), and every metric that some run of the sweep has; a run that lacks it has null. Quantities are numbers in SI units. A column's
 //! unit is in its metadata (`unit`), and in CSV in the header after the name, as in `link.radio.delay [s]`; what has no unit
 //! has neither.
 
@@ -10,7 +10,7 @@ mod csv;
 mod frame;
 mod write;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use anabranch_stats::Summary;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::address::{Address, RunKey, VERSION};
+use crate::address::{Address, BUILD, RunKey, VERSION};
 use crate::error::Error;
 use crate::plan::unknown_metric;
 use crate::points::{Point, Sweep};
@@ -38,6 +38,8 @@ pub struct Table<'t> {
     sweep: &'t Sweep,
     points: &'t [Point],
     parameters: Vec<Parameter>,
+    /// The transfers that say `gateways = "best"` at some point.
+    chosen: Vec<String>,
     metrics: Vec<String>,
     schema: SchemaRef,
     rows: Vec<Entry>,
@@ -80,8 +82,14 @@ impl<'t> Table<'t> {
         let parameters: Vec<Parameter> = sweep.names().map(|name| Parameter::new(sweep, name)).collect();
         let mut fields = vec![plain("point", DataType::UInt64)];
         fields.extend(parameters.iter().map(Parameter::field));
+        let chosen: BTreeSet<&str> =
+            points.iter().flat_map(|point| point.chosen.keys()).map(String::as_str).collect();
+        let chosen: Vec<String> = chosen.into_iter().map(str::to_owned).collect();
+        let column =
+            |name: &String| Field::new(format!("chosen.transfer.{name}.gateways"), DataType::UInt64, true);
+        fields.extend(chosen.iter().map(column));
         fields.extend([plain("seed", DataType::UInt64), plain("run", DataType::UInt64)]);
-        fields.extend([plain("scenario_hash", DataType::Utf8), plain("version", DataType::Utf8)]);
+        fields.extend(["scenario_hash", "version"].map(|name| plain(name, DataType::Utf8)));
         for (name, unit) in &metrics {
             fields.push(Field::new(*name, DataType::Float64, true).with_metadata(unit_of(unit)));
         }
@@ -90,10 +98,11 @@ impl<'t> Table<'t> {
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Table(format!("a parameter and a metric are both called `{}`", twice[0])));
         }
-        let metadata = HashMap::from([("sweep".to_owned(), sweep.spec().name.clone())]);
+        let metadata = [("sweep", sweep.spec().name.as_str()), ("build", BUILD)];
+        let metadata = HashMap::from(metadata.map(|(key, value)| (key.to_owned(), value.to_owned())));
         let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
         let metrics = metrics.into_keys().map(str::to_owned).collect();
-        Ok(Self { store, sweep, points, parameters, metrics, schema, rows, missing, unmet })
+        Ok(Self { store, sweep, points, parameters, chosen, metrics, schema, rows, missing, unmet })
     }
 
     /// How many rows there are.
@@ -183,6 +192,10 @@ impl<'t> Table<'t> {
             }
         }
         columns.extend(builders.into_iter().map(column::Builder::finish));
+        for name in &self.chosen {
+            let number = |entry: &Entry| self.points[entry.point].chosen.get(name).copied().map(u64::from);
+            columns.push(Arc::new(UInt64Array::from_iter(rows.iter().map(number))));
+        }
         columns.push(numbers(|entry| entry.key.seed));
         columns.push(numbers(|entry| entry.key.run));
         let hashes = rows.iter().map(|entry| self.points[entry.point].hash.as_str());

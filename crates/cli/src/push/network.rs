@@ -7,7 +7,9 @@ use std::path::Path;
 use anabranch_core::set::Plan;
 use anabranch_deploy::error::Error;
 use anabranch_deploy::push::Wanted;
-use anabranch_sim::scenario::{ContentSpec, Gateways, NodeKind, Scenario, Source, nearest};
+use anabranch_model::set::Best;
+use anabranch_sim::scenario::file::GatewayChoice;
+use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, advice, nearest};
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
@@ -63,39 +65,83 @@ pub(super) fn load(path: Option<&Path>) -> Result<Network, Error> {
     }
 }
 
-/// The scenario with the file in the place of its transfer's octets.
-pub(super) fn scenario(network: &Network, gateways: Option<Wanted>) -> Result<Scenario, Error> {
-    let mut scenario = Source::new(network.name.clone(), network.text.clone()).scenario()?;
-    let Some(first) = scenario.transfers.iter().position(|t| spec(t).is_some_and(|s| s.plan == Plan::Stripe))
+/// A network with the file in the place of what its first SET transfer carries.
+pub(super) struct Pushed {
+    pub(super) scenario: Scenario,
+    /// The index of that transfer.
+    pub(super) transfer: usize,
+    /// What the model says, if the best number of gateways was asked for.
+    pub(super) best: Option<Best>,
+}
+
+/// The scenario with the file, of `length` bytes, in the place of its transfer's bytes.
+pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64) -> Result<Pushed, Error> {
+    let source = Source::new(network.name.clone(), network.text.clone()).with_lengths(move |_| Some(length));
+    let said = source.scenario()?;
+    let Some(transfer) = said.transfers.iter().position(|t| spec(t).is_some_and(|s| s.plan == Plan::Stripe))
     else {
         return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
             .with_hint("add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom"));
     };
-    // The file's transfer comes first, whatever else goes on.
-    scenario.transfers.swap(0, first);
-    if scenario.name.is_empty() {
-        scenario.name.clone_from(&network.name);
+    let mut source = source
+        .without(format!("transfer.{transfer}.bytes"))
+        .set(format!("transfer.{transfer}.file={CONTENT:?}"));
+    if said.name.is_empty() {
+        source = source.set(format!("name={:?}", network.name));
     }
-    let there = gateway_count(&scenario);
-    if let Some(Wanted::AtMost(wanted)) = gateways {
-        if wanted > there {
-            return Err(Error::input(format!("--gateways {wanted}: the network has {there}"))
-                .with_hint("ask for fewer, or give another network with --network"));
+    let scenario = source.scenario()?;
+    let asked = scenario.advised().get(&transfer).cloned();
+    let (most, best) = match gateways {
+        None => return Ok(Pushed { scenario, transfer, best: asked }),
+        Some(Wanted::AtMost(wanted)) => {
+            let there = match asked {
+                Some(_) => said.nodes_of(NodeKind::Gateway).count() as u32,
+                None => gateway_count(&said, transfer),
+            };
+            if wanted > there {
+                return Err(Error::input(format!("--gateways {wanted}: the network has {there}"))
+                    .with_hint("ask for fewer, or give another network with --network"));
+            }
+            (wanted, None)
         }
-        scenario.limit_gateways(0, wanted);
-    }
-    scenario.transfers[0].content = ContentSpec::File(CONTENT.into());
-    Ok(scenario)
+        Some(Wanted::Best) if asked.is_some() => return Ok(Pushed { scenario, transfer, best: asked }),
+        Some(Wanted::Best) => {
+            let best = advice::number(&scenario, transfer, length)
+                .map_err(|why| Error::input(why).with_hint("say how many gateways to use, or which"))?;
+            (best.gateways as u32, Some(best))
+        }
+    };
+    let scenario = limited(source, &scenario, transfer, most)?;
+    Ok(Pushed { scenario, transfer, best })
+}
+
+/// The scenario with at most that many gateways, of those that the transfer may use.
+fn limited(source: Source, scenario: &Scenario, transfer: usize, most: u32) -> Result<Scenario, Error> {
+    let advised = scenario.advised().contains_key(&transfer);
+    let gateways = match &scenario.resolved().transfer[transfer].gateways {
+        Some(GatewayChoice::Names(names)) => {
+            let names: Vec<_> = names.iter().take(most as usize).collect();
+            format!("{names:?}")
+        }
+        Some(GatewayChoice::Count(count)) if !advised => most.min(*count).to_string(),
+        Some(GatewayChoice::Count(_) | GatewayChoice::Best(_)) | None => most.to_string(),
+    };
+    Ok(source.set(format!("transfer.{transfer}.gateways={gateways}")).scenario()?)
 }
 
 /// The same network with another scheme for the file.
-pub(super) fn with_scheme(network: &Network, scheme: Scheme, gateways: u32) -> Result<Scenario, Error> {
-    let mut scenario = scenario(network, None)?;
-    scenario.limit_gateways(0, gateways);
-    if let Some(spec) = spec_mut(&mut scenario) {
+pub(super) fn with_scheme(
+    network: &Network,
+    scheme: Scheme,
+    gateways: u32,
+    length: u64,
+) -> Result<Pushed, Error> {
+    let mut pushed = scenario(network, Some(Wanted::AtMost(gateways)), length)?;
+    // The baselines have the same wireless profile, which a file could not say of them.
+    if let Some(spec) = spec_mut(&mut pushed.scenario, pushed.transfer) {
         spec.plan = scheme.plan();
     }
-    Ok(scenario)
+    Ok(pushed)
 }
 
 fn spec(transfer: &anabranch_sim::scenario::TransferSpec) -> Option<&anabranch_sim::scenario::SetSpec> {
@@ -105,20 +151,20 @@ fn spec(transfer: &anabranch_sim::scenario::TransferSpec) -> Option<&anabranch_s
     }
 }
 
-fn spec_mut(scenario: &mut Scenario) -> Option<&mut anabranch_sim::scenario::SetSpec> {
-    match &mut scenario.transfers[0].scheme {
+fn spec_mut(scenario: &mut Scenario, transfer: usize) -> Option<&mut anabranch_sim::scenario::SetSpec> {
+    match &mut scenario.transfers[transfer].scheme {
         anabranch_sim::scenario::Scheme::Set(spec) => Some(spec),
         anabranch_sim::scenario::Scheme::Tcp | anabranch_sim::scenario::Scheme::Mptcp(_) => None,
     }
 }
 
 /// How many gateways the transfer may use.
-pub(super) fn gateway_count(scenario: &Scenario) -> u32 {
+pub(super) fn gateway_count(scenario: &Scenario, transfer: usize) -> u32 {
     let all = scenario.nodes_of(NodeKind::Gateway).count() as u32;
-    match spec(&scenario.transfers[0]).map(|s| &s.gateways) {
+    match spec(&scenario.transfers[transfer]).map(|s| &s.gateways) {
         Some(Gateways::These(names)) => names.len() as u32,
         Some(Gateways::AtMost(n)) => all.min(*n),
-        Some(Gateways::All | Gateways::Best) | None => all,
+        Some(Gateways::All) | None => all,
     }
 }
 

@@ -416,11 +416,10 @@ fn a_network_that_is_not_connected_is_refused() {
 
 #[test]
 fn a_network_without_a_set_transfer_is_refused() {
-    let network = network();
-    let (without, _) = network.split_once("[[transfer]]").expect("it has one");
+    let without = network().replace("kind = \"set\"", "kind = \"split\"");
     refuses(
         &["file"],
-        Some(without.to_owned()),
+        Some(without),
         expect![[r#"
         error: network.toml: no transfer of kind "set"
           hint: add a `[[transfer]]` with kind = "set", from and to: it says who sends to whom

@@ -207,7 +207,7 @@ fn an_output_never_overwrites_an_input_or_another_output() {
 }
 
 #[test]
-fn a_profile_that_nothing_uses_is_a_warning() {
+fn a_profile_that_nothing_uses_is_an_error() {
     let profiles = "[tcp.x]\n[tcp.y]\nbase = \"paper\"\n[dtc.z]\n";
     let (_folder, path) = scenario(
         &NETWORK
@@ -218,11 +218,12 @@ fn a_profile_that_nothing_uses_is_a_warning() {
         let assert = anabranch(&[&[text(&path)], text_of].concat()).assert().success();
         String::from_utf8(assert.get_output().stderr.clone()).expect("text")
     };
-    let both = said(&[]);
-    assert_eq!(both.lines().count(), 2, "{both}");
-    assert!(both.contains("small.toml: no transfer uses the profile `tcp.y`"), "{both}");
-    assert!(both.contains("small.toml: no node uses the profile `dtc.z`"), "{both}");
-    // A `--set` that selects another profile is meant to leave the first one without a user.
+    let error = refused(&[text(&path)]);
+    assert!(error.contains("no transfer uses the profile `tcp.y`"), "{error}");
+    assert!(error.contains("did you mean `[tcp.x]`, which a transfer names?"), "{error}");
+    // A `--set` that changes a profile does not select one.
+    refused(&[text(&path), "--set", "tcp.y.mss=500"]);
+    // A `--set` that selects another profile leaves the first one without a user.
     assert_eq!(said(&["--set", "transfer.file.tcp=y"]), "");
     // The axis of a sweep uses what it names.
     let swept = std::fs::read_to_string(&path).expect("it is there").replace("[dtc.z]\n", "")
@@ -231,6 +232,22 @@ fn a_profile_that_nothing_uses_is_a_warning() {
     assert_eq!(said(&[]), "");
     let error = refused(&[text(&path), "--set", "tcp.yy.congestion=bbr"]);
     assert!(error.contains("there is no profile `tcp.yy`") && error.contains("did you mean `y`?"), "{error}");
+}
+
+#[test]
+fn a_run_says_its_identity() {
+    let (_folder, path) = scenario(NETWORK);
+    let runs = lines(&[text(&path), "--json", "--runs", "2"]);
+    let again = lines(&[text(&path), "--json"]);
+    assert_eq!(again[0]["id"], runs[0]["id"]);
+    assert_ne!(runs[0]["id"], runs[1]["id"]);
+    assert_eq!(runs[0]["build"].as_str().map(str::len), Some(64));
+    // What is not part of the resolved scenario is not part of the identity.
+    let (_other, renamed) = scenario(&format!("# a comment\n{NETWORK}"));
+    assert_eq!(lines(&[text(&renamed), "--json"])[0]["id"], runs[0]["id"]);
+    for other in ["--seed=2", "--set=link.cable.delay=6 ms"] {
+        assert_ne!(lines(&[text(&path), "--json", other])[0]["id"], runs[0]["id"], "{other}");
+    }
 }
 
 #[test]
@@ -324,7 +341,7 @@ fn acknowledgements_of_a_link_that_no_node_hears_are_a_warning() {
 /// The exit code is that of the outcome, and not that of a panic.
 #[test]
 fn what_nobody_reads_leaves_the_exit_code() {
-    let warned = NETWORK.replacen("[[node]]", "[tcp.unused]\n[[node]]", 1);
+    let warned = NETWORK.replacen("delay =", "link_ack_timeout = \"30 ms\"\ndelay =", 1);
     let (_folder, path) = scenario(&warned);
     let run = |arguments: &[&str], stdout: Stdio| {
         let mut command = anabranch(arguments);
@@ -421,10 +438,10 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
     let slow = ["--set", "link.radio3.rate=2 kbit/s", "--set", "link.radio3.delay=2 s", "--json"];
     let with = |gateways| lines(&[&[shipped, "--set", gateways][..], &slow].concat()).remove(0);
     let best = with("transfer.update.gateways=best");
-    assert_eq!(best["scenario"]["transfer"][0]["gateways"], "best");
+    assert_eq!(best["scenario"]["transfer"][0]["gateways"], 2);
     assert_eq!(best["metrics"]["transfer.update.sessions"]["value"], 2.0);
     let two = with("transfer.update.gateways=2");
-    assert_eq!(best["metrics"], two["metrics"]);
+    assert_eq!((&best["metrics"], &best["id"]), (&two["metrics"], &two["id"]));
     let error = refused(&[shipped, "--set", "transfer.update.gateways=most"]);
     assert!(error.contains("a number of gateways, a list of their names, or \"best\""), "{error}");
     let split = ["--set", "transfer.update.gateways=best", "--set", "transfer.update.kind=split"];

@@ -178,9 +178,11 @@ impl Chain {
 
     /// The chain as a scenario; `relay` goes into every node that passes packets on.
     fn scenario(&self, relay: &str) -> String {
-        let mut text =
-            "[network]\nconvergence = \"200 ms\"\n[dtc.paper]\nalgorithm = \"paper\"\n[dtc.ours]\n"
-                .to_owned();
+        let mut text = "[network]\nconvergence = \"200 ms\"\n".to_owned();
+        for profile in ["[dtc.paper]\nalgorithm = \"paper\"\n", "[dtc.ours]\n"] {
+            let name = profile.trim_start_matches("[dtc.").split(']').next().unwrap_or_default();
+            text += if relay.contains(name) { profile } else { "" };
+        }
         let mut say = |line: std::fmt::Arguments<'_>| text.write_fmt(line).expect("a string takes all");
         for i in 0..=self.hops {
             match i == 0 || i == self.hops {

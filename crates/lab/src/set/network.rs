@@ -55,19 +55,21 @@ impl Config {
             receive_buffer: (self.node_buffer.0 < 65_535).then_some(self.node_buffer),
             ..TcpProfile::default()
         };
+        let transfer: Vec<_> = (0..=self.background).map(|j| self.transfer(j)).collect();
+        let mut tcp = BTreeMap::from([("default".to_owned(), profile(self.wired_mss()))]);
+        if transfer.iter().any(|transfer| transfer.tcp_wireless.is_some()) {
+            tcp.insert("wireless".to_owned(), profile(WIRELESS_MSS));
+        }
         FileConfig {
             name: "set".to_owned(),
             stop: Span(Duration::from_secs(7 * 24 * 3600)),
             network: NetworkSection { ip: self.ip, metric: Metric::Delay, ..NetworkSection::default() },
-            tcp: BTreeMap::from([
-                ("default".to_owned(), profile(self.wired_mss())),
-                ("wireless".to_owned(), profile(WIRELESS_MSS)),
-            ]),
+            tcp,
             radio: self.radio(),
             node: net.nodes,
             link: net.links,
             route: net.routes,
-            transfer: (0..=self.background).map(|j| self.transfer(j)).collect(),
+            transfer,
             event: self.fail.iter().map(failure).collect(),
             ..FileConfig::default()
         }

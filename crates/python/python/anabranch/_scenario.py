@@ -98,7 +98,7 @@ class Scenario:
         Raises :class:`anabranch.Error` with line and column if the text is no scenario.
         """
         self._text, self._name, self._folder, self._set = text, name, Path(folder), _set
-        self._native = native.Scenario(name, text, _set)
+        self._native = native.Scenario(name, text, _set, self._folder)
         self._resolved: dict[str, Any] = json.loads(self._native.resolved())
 
     @classmethod

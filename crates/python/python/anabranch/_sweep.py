@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,13 @@ def result(made: native.Sweep) -> Result:
 
 
 def _made(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
+    made = _read(spec, out)
+    if others := made.foreign():
+        warnings.warn(f"{others} rows in {out} are of other builds: they are kept and not used", stacklevel=3)
+    return made
+
+
+def _read(spec: Spec, out: str | os.PathLike[str] | None) -> native.Sweep:
     if not isinstance(spec, Mapping):
         return native.Sweep.read(spec, out)
     said = dict(spec)

@@ -27,6 +27,25 @@ pub enum Alias {
     Words(BTreeMap<String, BTreeMap<String, serde_json::Value>>),
 }
 
+/// The paths of all settings that aliases stand for.
+pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
+    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
+    let of = |alias: &Node<'_>| -> Vec<String> {
+        match alias.get_ref() {
+            DeValue::String(path) => vec![path.to_string()],
+            DeValue::Array(paths) => {
+                paths.iter().filter_map(|path| Some(path.get_ref().as_str()?.to_owned())).collect()
+            }
+            DeValue::Table(words) => {
+                let settings = words.values().filter_map(|settings| settings.get_ref().as_table());
+                settings.flat_map(|settings| settings.keys().map(|path| path.get_ref().to_string())).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    aliases.iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
+}
+
 /// An error with the alias that was probably meant, where a key is unknown.
 pub(super) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());

@@ -15,12 +15,12 @@ use anabranch_core::{dtc, tcp};
 
 use super::Tree;
 use super::alias;
-use super::file::{FileConfig, LinkSection, Loss, NodeSection, fifty_ms};
+use super::file::{FileConfig, GatewayChoice, LinkSection, Loss, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::units::{QueueSize, Size, quoted};
-use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
+use super::{ContentSpec, Gateways, LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, advice};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
@@ -38,6 +38,14 @@ impl Source {
     /// Reads the scenario. A sweep is left aside: see [`Source::points`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.scenario_of(self.tree()?)
+    }
+
+    /// The seed that the scenario has, which it need not be able to run for.
+    ///
+    /// # Errors
+    /// As for keys and values that are not legal by themselves.
+    pub fn seed(&self) -> Result<u64, ScenarioError> {
+        Ok(self.read::<FileConfig>(self.tree()?)?.seed)
     }
 
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
@@ -139,6 +147,7 @@ impl Checker<'_> {
             traffic: Vec::new(),
             faults: Vec::new(),
             emulation,
+            advised: BTreeMap::new(),
             resolved: file,
         };
         self.connected(&scenario)?;
@@ -147,6 +156,7 @@ impl Checker<'_> {
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
+        self.unused_profiles(&mut scenario)?;
         for i in 0..scenario.resolved.event.len() {
             let section = scenario.resolved.event[i].clone();
             let at = Instant::ZERO + section.at.0;
@@ -155,6 +165,7 @@ impl Checker<'_> {
         }
         // Groups of nodes are said once.
         scenario.resolved.node.truncate(self.said);
+        self.advise(&mut scenario)?;
         Ok(scenario)
     }
 
@@ -191,6 +202,76 @@ impl Checker<'_> {
             };
             *profile = TcpProfile::complete(profile.base.unwrap_or_default(), &config);
             self.profiles.insert(name.clone(), config);
+        }
+        Ok(())
+    }
+
+    /// A profile that nothing names is a misspelt one, unless profiles are selected from outside; then it is left out.
+    fn unused_profiles(&self, scenario: &mut Scenario) -> Checked<()> {
+        let file = &scenario.resolved;
+        let transfers = file.transfer.iter().flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()]);
+        let traffic = || file.traffic.iter();
+        let tcp: BTreeSet<String> =
+            transfers.flatten().chain(traffic().filter_map(|t| t.tcp.as_ref())).cloned().collect();
+        let dtc: BTreeSet<String> = file.node.iter().filter_map(|node| node.dtc.clone()).collect();
+        let rdca: BTreeSet<String> = traffic().filter_map(|t| t.rdca.clone()).collect();
+        let unused_tcp = file.tcp.keys().find(|name| *name != "default" && !tcp.contains(*name));
+        let unused_dtc = file.dtc.keys().find(|name| !dtc.contains(*name));
+        let unused_rdca = file.rdca.keys().find(|name| *name != "default" && !rdca.contains(*name));
+        let kinds = [
+            ("tcp", unused_tcp, &tcp, "transfer", "`tcp` or `tcp_wireless`"),
+            ("dtc", unused_dtc, &dtc, "node", "`dtc`"),
+            ("rdca", unused_rdca, &rdca, "traffic", "`rdca`"),
+        ];
+        for (kind, unused, used, user, keys) in kinds {
+            let Some(name) = unused else { continue };
+            if self.source.selects_profiles() {
+                break;
+            }
+            let hint = match nearest(name, used.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `[{kind}.{near}]`, which a {user} names?"),
+                None => format!("name it in {keys} of a {user}, or leave it out"),
+            };
+            let message = format!("no {user} uses the profile `{kind}.{name}`");
+            return self.fault(at![kind, name.as_str()], message, Some(&hint));
+        }
+        scenario.resolved.tcp.retain(|name, _| name == "default" || tcp.contains(name));
+        scenario.resolved.dtc.retain(|name, _| dtc.contains(name));
+        scenario.resolved.rdca.retain(|name, _| rdca.contains(name));
+        Ok(())
+    }
+
+    /// The number of gateways for each transfer with `gateways = "best"`.
+    fn advise(&self, scenario: &mut Scenario) -> Checked<()> {
+        for i in 0..scenario.transfers.len() {
+            if !matches!(scenario.resolved.transfer[i].gateways, Some(GatewayChoice::Best(_))) {
+                continue;
+            }
+            let at = at!["transfer", i, "gateways"];
+            let hint = Some("say how many gateways to use, or which");
+            let octets = match &scenario.transfers[i].content {
+                ContentSpec::Bytes(octets) => *octets,
+                ContentSpec::File(name) => match self.source.length_of(name) {
+                    Some(octets) => octets,
+                    None => {
+                        let message = format!(
+                            "the best number depends on the length of `{name}`, which cannot be read"
+                        );
+                        return self.fault(at, message, hint);
+                    }
+                },
+                ContentSpec::Endless => 0,
+            };
+            let best = match advice::number(scenario, i, octets) {
+                Ok(best) => best,
+                Err(message) => return self.fault(at, message, hint),
+            };
+            let number = best.gateways as u32;
+            if let Scheme::Set(spec) = &mut scenario.transfers[i].scheme {
+                spec.gateways = Gateways::AtMost(number);
+            }
+            scenario.resolved.transfer[i].gateways = Some(GatewayChoice::Count(number));
+            scenario.advised.insert(i, best);
         }
         Ok(())
     }

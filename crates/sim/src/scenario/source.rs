@@ -1,6 +1,8 @@
 //! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use anabranch_units::text::Text;
 use anabranch_units::{HINT_MARK, hint_from, nearest, quoted};
@@ -16,8 +18,23 @@ use super::{Node, Place, ScenarioError, Tree};
 #[derive(Clone, Debug)]
 pub struct Source {
     text: Text,
+    removed: Vec<String>,
     overrides: Vec<String>,
     policies: Policies,
+    lengths: Lengths,
+    selects: bool,
+}
+
+type Length = dyn Fn(&str) -> Option<u64> + Send + Sync;
+
+/// The lengths of the files that transfers carry, by their names.
+#[derive(Clone)]
+struct Lengths(Arc<Length>);
+
+impl fmt::Debug for Lengths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lengths")
+    }
 }
 
 /// A step of a path to a value.
@@ -42,7 +59,14 @@ impl From<usize> for Step {
 impl Source {
     /// A scenario's text; `name` is what errors call it.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { text: Text::new(name, text), overrides: Vec::new(), policies: Policies::default() }
+        Self {
+            text: Text::new(name, text),
+            removed: Vec::new(),
+            overrides: Vec::new(),
+            policies: Policies::default(),
+            lengths: Lengths(Arc::new(|_| None)),
+            selects: false,
+        }
     }
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
@@ -51,6 +75,40 @@ impl Source {
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
+    }
+
+    /// Removes the value at a path, if there is one, before the overrides are applied.
+    pub fn without(mut self, path: impl Into<String>) -> Self {
+        self.removed.push(path.into());
+        self
+    }
+
+    /// Tells the length in bytes of each file that a transfer carries, by the name that the scenario gives the file; `None` if
+    /// it cannot be found. Only a transfer with `gateways = "best"` needs the length.
+    pub fn with_lengths(self, length: impl Fn(&str) -> Option<u64> + Send + Sync + 'static) -> Self {
+        Self { lengths: Lengths(Arc::new(length)), ..self }
+    }
+
+    /// Lets profiles have no users, for a caller that may select among them later.
+    pub fn selecting(self) -> Self {
+        Self { selects: true, ..self }
+    }
+
+    /// The length of a file, as [`Source::with_lengths`] tells it.
+    pub(super) fn length_of(&self, file: &str) -> Option<u64> {
+        (self.lengths.0)(file)
+    }
+
+    /// Whether an override, an axis of the file's own sweep or an alias selects among profiles, so that some have no user.
+    pub(super) fn selects_profiles(&self) -> bool {
+        let overrides = self.overrides.iter().filter_map(|set| Some(set.split_once('=')?.0.trim()));
+        if self.selects || overrides.into_iter().any(selects_profile) {
+            return true;
+        }
+        let tree = self.text.tree();
+        let sweep = tree.as_ref().ok().and_then(|tree| tree.get_ref().get("sweep")?.get_ref().as_table());
+        let of_sweep = sweep.is_some_and(|axes| axes.keys().any(|path| selects_profile(path.get_ref())));
+        of_sweep || tree.is_ok_and(|tree| alias::paths(&tree).iter().any(|path| selects_profile(path)))
     }
 
     /// Whether an override has exactly this path.
@@ -79,6 +137,7 @@ impl Source {
     /// If it is not TOML, or an override does not fit.
     pub fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
         let mut tree = self.text.tree()?;
+        self.removed.iter().for_each(|path| remove(&mut tree, path));
         let mut offset = self.text().len() + 1;
         for assignment in &self.overrides {
             let fault = |message: String, hint: Option<String>| ScenarioError {
@@ -215,6 +274,39 @@ pub(super) fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
         plain => plain,
     };
     Spanned::new(span, inner)
+}
+
+/// Whether what stands at a path names profiles: a key that does, or a table or list with such keys.
+fn selects_profile(path: &str) -> bool {
+    let steps: Vec<&str> = path.split('.').collect();
+    matches!(
+        steps[..],
+        ["transfer" | "node" | "nodes" | "traffic"]
+            | ["transfer" | "node" | "nodes" | "traffic", _]
+            | ["transfer", _, "tcp" | "tcp_wireless"]
+            | ["node" | "nodes", _, "dtc"]
+            | ["traffic", _, "tcp" | "rdca"]
+    )
+}
+
+/// Removes the value at a dotted path of keys and indices.
+fn remove(tree: &mut Tree<'_>, path: &str) {
+    let Some((place, key)) = path.rsplit_once('.') else {
+        tree.get_mut().remove(path);
+        return;
+    };
+    let mut steps = place.split('.');
+    let first = steps.next().and_then(|step| tree.get_mut().get_mut(step));
+    let node = steps.try_fold(first, |node, step| match node?.get_mut() {
+        DeValue::Table(table) => Some(table.get_mut(step)),
+        DeValue::Array(items) => Some(items.get_mut(step.parse::<usize>().ok()?)),
+        _ => None,
+    });
+    if let Some(Some(node)) = node
+        && let DeValue::Table(table) = node.get_mut()
+    {
+        table.remove(key);
+    }
 }
 
 /// What is wrong with a path, and a hint.

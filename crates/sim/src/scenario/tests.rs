@@ -183,14 +183,55 @@ fn a_pattern_means_every_name_that_it_matches() {
     assert!(empty.contains("the list is empty"), "{empty}");
 }
 
+/// Of both kinds of profile, from a file, an override and an axis.
 #[test]
-fn profiles_without_users_are_known() {
-    assert!(good().scenario().unwrap().unused_profiles().is_empty());
-    let text = GOOD.replace("tcp = \"slow\"", "") + "[dtc.cache]\n";
-    assert_eq!(
-        Source::new("odd.toml", text).scenario().unwrap().unused_profiles(),
-        ["tcp.slow", "dtc.cache"]
-    );
+fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
+    let text = |more: &str| format!("{GOOD}{more}");
+    let error = |source: Source| source.scenario().expect_err("nothing uses it").to_string();
+    let source = |more: &str| Source::new("odd.toml", text(more));
+    let tcp = error(source("[tcp.slwo]\n"));
+    assert!(tcp.contains("no transfer uses the profile `tcp.slwo`"), "{tcp}");
+    assert!(tcp.contains("did you mean `[tcp.slow]`, which a transfer names?"), "{tcp}");
+    let dtc = error(source("[dtc.cache]\n"));
+    assert!(dtc.contains("no node uses the profile `dtc.cache`"), "{dtc}");
+    assert!(dtc.contains("name it in `dtc` of a node, or leave it out"), "{dtc}");
+    assert!(error(source("[tcp.other]\n").set("tcp.other.mss=500")).contains("`tcp.other`"));
+    assert!(source("[tcp.default]\n").scenario().is_ok());
+
+    for selection in ["transfer.*.tcp=other", "transfer.0.tcp=other"] {
+        let scenario = source("[tcp.other]\n").set(selection).scenario().expect(selection);
+        // A profile that is not selected decides nothing: the record does not have it, and can be read again.
+        let again = Source::new("again.toml", scenario.to_toml()).scenario().expect("it is complete");
+        assert_eq!(again.hash(), scenario.hash());
+        assert!(scenario.resolved().tcp.contains_key("other"), "{selection}");
+    }
+    assert!(source("[tcp.other]\n").selecting().scenario().is_ok());
+    let swept = source("[tcp.other]\n[sweep]\n\"transfer.0.tcp\" = [\"slow\", \"other\"]\n");
+    assert!(swept.scenario().is_ok());
+    assert_eq!(swept.points().expect("each uses one").len(), 2);
+    let elsewhere = source("[tcp.other]\n[sweep]\n\"transfer.0.start\" = [\"1 s\"]\n");
+    assert!(elsewhere.points().is_err());
+}
+
+#[test]
+fn the_best_number_of_gateways_is_part_of_the_resolved_scenario() {
+    let network = include_str!("../../../../scenarios/three-gateways.toml");
+    let source = Source::new("net.toml", network).set("transfer.0.gateways=best");
+    let scenario = source.scenario().expect("it is legal");
+    let best = scenario.advised()[&0].gateways as u32;
+    assert_eq!(scenario.resolved().transfer[0].gateways, Some(file::GatewayChoice::Count(best)));
+    let Scheme::Set(spec) = &scenario.transfers[0].scheme else { panic!("it is SET") };
+    assert_eq!(spec.gateways, Gateways::AtMost(best));
+    let said = Source::new("net.toml", network).set(format!("transfer.0.gateways={best}"));
+    assert_eq!(said.scenario().expect("it is legal").hash(), scenario.hash());
+
+    // The number depends on the length of a file, which the simulator does not read.
+    let carried = source.clone().without("transfer.0.bytes").set("transfer.0.file=update.bin");
+    let error = carried.scenario().expect_err("no length").to_string();
+    assert!(error.contains("length of `update.bin`"), "{error}");
+    let short = carried.clone().with_lengths(|_| Some(10)).scenario().expect("it is legal");
+    let long = carried.with_lengths(|_| Some(10_000_000)).scenario().expect("it is legal");
+    assert!(short.advised()[&0].gateways < long.advised()[&0].gateways);
 }
 
 /// Each pair of values contradicts itself at the key that is named last; alone, or with what the base has, either is legal.
@@ -593,7 +634,7 @@ fn errors_of_meaning_have_a_place_and_a_hint() {
 fn the_kernel_can_stand_for_nodes() {
     let plain = good().scenario().unwrap();
     assert!(plain.nodes.iter().all(|node| node.tun.is_none()));
-    let text = GOOD.replace("[[transfer]]", "[[unused]]");
+    let text = GOOD.replace("[[transfer]]", "[[unused]]").replace("[tcp.slow]", "[tcp.default]");
     let text = text.split("[[unused]]").next().unwrap_or_default();
     let text = text.replace("name = \"cn\"\n", "name = \"cn\"\nhost = \"tun\"\nnetns = \"left\"\n");
     let source = Source::new("hops.toml", text.replace("kind = \"node\"", "kind = \"node\"\nhost = \"tun\""));

@@ -10,9 +10,14 @@ use anabranch_sim::scenario::Source;
 
 /// A transfer of 20 kB over six hops with link acknowledgements; `relay` goes into every node on the way.
 fn chain(loss: f64, relay: &str, more: &str) -> String {
-    let mut text = "stop = \"3000 s\"\n[dtc.paper]\nalgorithm = \"paper\"\n[dtc.ours]\n\
-        [tcp.default]\nbase = \"modern\"\nmss = 100\nwindow_limit = 3\ntimestamps = false\nrto_max = \"16 s\"\n"
-        .to_owned();
+    let profile = match relay {
+        "" => "",
+        relay if relay.contains("pap") => "[dtc.paper]\nalgorithm = \"paper\"\n",
+        _ => "[dtc.ours]\n",
+    };
+    let mut text = format!("stop = \"3000 s\"\n{profile}")
+        + "\
+        [tcp.default]\nbase = \"modern\"\nmss = 100\nwindow_limit = 3\ntimestamps = false\nrto_max = \"16 s\"\n";
     for i in 0..=6 {
         let (kind, relay) = if i % 6 == 0 { ("host", "") } else { ("node", relay) };
         text += &format!("[[node]]\nname = \"n{i}\"\nkind = \"{kind}\"\n{relay}\n");

@@ -161,3 +161,25 @@ fn a_full_disk_is_said_and_what_was_done_is_kept() {
     let again = Store::open(folder.path()).unwrap();
     assert_eq!((again.torn(), again.len()), (0, usize::from(kept) + 8));
 }
+
+/// A log without builds is of a program that did not tell them apart.
+#[test]
+fn rows_of_other_builds_are_kept_and_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    store.append(&rows(0..3)).unwrap();
+    drop(store);
+    let log = folder.path().join("0000.log");
+    let octets = fs::read(&log).unwrap();
+    let magic = octets.iter().position(|octet| *octet == b'\n').unwrap() + 1;
+    let build = magic + 4 + 1 + anabranch_sweep::address::BUILD.len() + 8;
+    fs::write(&log, [&octets[..magic], &octets[build..]].concat()).unwrap();
+
+    let mut store = Store::open(folder.path()).unwrap();
+    assert_eq!((store.len(), store.foreign()), (0, 3));
+    store.append(&rows(1..2)).unwrap();
+    drop(store);
+    let store = Store::open(folder.path()).unwrap();
+    assert_eq!((numbers(&store), store.foreign()), (vec![1], 3));
+    assert_eq!(logs(folder.path()).len(), 1);
+}

@@ -239,6 +239,8 @@ fn a_worker_refuses_what_is_not_for_it() {
     let job = &sweep.jobs(&points, &store, Shard::ALL, 1).unwrap()[0];
     let other = job.to_json().replacen(anabranch_sweep::VERSION, "0.0.0", 1);
     assert!(refused(&other).contains("version 0.0.0"));
+    let other = job.to_json().replacen(anabranch_sweep::address::BUILD, "another", 1);
+    assert!(refused(&other).contains("another build"));
     assert!(matches!(Shard::new(5, 4), Err(Error::Impossible { .. })));
     assert!(Shard::new(0, 4).is_err());
 }

@@ -170,9 +170,7 @@ impl Checker<'_> {
         let gateways = self.gateways(i, section, scenario)?;
         let rows = match &gateways {
             Gateways::These(names) => names.len(),
-            Gateways::All | Gateways::AtMost(_) | Gateways::Best => {
-                scenario.nodes_of(NodeKind::Gateway).count()
-            }
+            Gateways::All | Gateways::AtMost(_) => scenario.nodes_of(NodeKind::Gateway).count(),
         };
         if plan != Plan::EndToEnd && rows > MAX_GATEWAYS {
             let message =
@@ -214,7 +212,8 @@ impl Checker<'_> {
                 let hint = Some("say how many, or leave `gateways` out to use all");
                 self.fault(at, "the latency model knows no radio channel that gateways share", hint)
             }
-            Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::Best),
+            // The number follows when the whole network is known.
+            Some(GatewayChoice::Best(_)) if section.kind == TransferKind::Set => Ok(Gateways::All),
             Some(GatewayChoice::Best(_)) => {
                 let hint = Some("the best number is that of SET sessions: say kind = \"set\", or how many");
                 self.fault(at, "\"best\" has no meaning for this kind of transfer", hint)

@@ -64,7 +64,7 @@ impl Scenario {
         let node = plan.builder.app(transfer.to, Instant::ZERO, SetNode::new(receiver, listen));
         let gateways = match spec.gateways {
             Gateways::AtMost(n) => n as usize,
-            Gateways::All | Gateways::Best | Gateways::These(_) => usize::MAX,
+            Gateways::All | Gateways::These(_) => usize::MAX,
         };
         let sender = SetSender::new(SetSenderConfig {
             node: transfer.to,
@@ -79,22 +79,11 @@ impl Scenario {
         plan.planned.sets.push(PlannedSet { index, sender, node });
     }
 
-    /// Lets the transfer of that index use at most so many gateways, of those that it may use. Nothing changes
-    /// for a plain TCP transfer.
-    pub fn limit_gateways(&mut self, transfer: usize, at_most: u32) {
-        let Scheme::Set(spec) = &mut self.transfers[transfer].scheme else { return };
-        spec.gateways = match &spec.gateways {
-            Gateways::All | Gateways::Best => Gateways::AtMost(at_most),
-            Gateways::AtMost(n) => Gateways::AtMost(at_most.min(*n)),
-            Gateways::These(names) => Gateways::These(names.iter().copied().take(at_most as usize).collect()),
-        };
-    }
-
     /// The table that `node` would have found by neighbour discovery (Table 1 of the paper): hops over the
     /// links, which all count as one.
     pub fn gateway_table(&self, node: NodeId, which: &Gateways) -> Vec<Gateway> {
         let allowed = |id: &NodeId| match which {
-            Gateways::All | Gateways::AtMost(_) | Gateways::Best => true,
+            Gateways::All | Gateways::AtMost(_) => true,
             Gateways::These(names) => names.contains(id),
         };
         let hops = self.hops_from(node);
