@@ -2,7 +2,7 @@
 
 use anabranch_core::tcp::{
     self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, EcnMode,
-    InitialWindow, Nagle, Recovery, RtoConfig, SackRole,
+    InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
@@ -84,6 +84,18 @@ pub enum RecoveryName {
     Newreno,
     /// BSD Reno; after a time-out everything past the hole (go-back-N).
     RenoGoBackN,
+}
+
+/// Which segments have PSH.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PushName {
+    /// The last one that the sender has (RFC 9293 section 3.9.1.2).
+    Buffer,
+    /// The last one that the sender may send for now, since nothing is left or the window is used up. With `ack_on_push` at the peer
+    /// there is one acknowledgement for a window.
+    Window,
 }
 
 /// How the congestion window grows and shrinks.
@@ -209,8 +221,14 @@ pub struct TcpProfile {
     pub rto_backoff: Option<BackoffName>,
     /// Segments per acknowledgement, or "off" for one each at once.
     pub delayed_ack: Option<Limit>,
-    /// How long an acknowledgement may wait, at most 500 ms.
+    /// How long an acknowledgement may wait, at most 500 ms unless there is `rfc_limits = false`.
     pub delayed_ack_timeout: Option<Span>,
+    /// A segment with PSH is acknowledged at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_on_push: Option<bool>,
+    /// Which segments have PSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<PushName>,
     /// Which side of SACK is played.
     pub sack: Option<SackName>,
     /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window. Needs SACK.
@@ -262,6 +280,10 @@ pub struct TcpProfile {
     pub data_retries: Option<u8>,
     /// Stand by when the network says that there is no route (ELFN), and probe it in this interval; or "off".
     pub elfn: Option<ElfnName>,
+    /// Whether a value that a standard forbids is refused: a `delayed_ack_timeout` of more than 500 ms (RFC 9293 section 3.8.6.3).
+    /// A profile that breaks the standard on purpose says `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfc_limits: Option<bool>,
 }
 
 /// Longest time that an acknowledgement may wait (RFC 9293 section 3.8.6.3).
@@ -367,8 +389,8 @@ impl TcpProfile {
                 Some(ElfnName::Off(_)) => None,
                 None => base.elfn,
             },
-            ack_on_push: base.ack_on_push,
-            push: base.push,
+            ack_on_push: self.ack_on_push.unwrap_or(base.ack_on_push),
+            push: self.push.map_or(base.push, Into::into),
         })
     }
 
@@ -378,11 +400,14 @@ impl TcpProfile {
         if let Some(fault) = self.sack.and_then(|sack| self.needs_more_sack(sack)) {
             return Some(fault);
         }
-        if let Some(timeout) = self.delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY) {
+        let too_long = |timeout: &Span| timeout.0 > LONGEST_ACK_DELAY && self.rfc_limits != Some(false);
+        if let Some(timeout) = self.delayed_ack_timeout.filter(too_long) {
             let longest = Span(LONGEST_ACK_DELAY);
             let message =
                 format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
-            return Some(("delayed_ack_timeout", message, format!("say {longest} or less")));
+            let hint =
+                format!("say {longest} or less, or `rfc_limits = false` to break the standard on purpose");
+            return Some(("delayed_ack_timeout", message, hint));
         }
         if let Some(CongestionName::AdaptiveNewreno { w_min, w_max, .. }) = self.congestion
             && w_min > w_max
@@ -540,6 +565,9 @@ impl TcpProfile {
             }),
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
+            // No base has them: what other profiles come to stays as it is written, and its hash.
+            ack_on_push: config.ack_on_push.then_some(true),
+            push: (config.push == Push::Window).then_some(PushName::Window),
             sack: Some(config.sack.into()),
             dsack: Some(config.dsack && (uses_sack || sends_sack)),
             sack_on_data: Some(config.sack_on_data && sends_sack),
@@ -563,6 +591,7 @@ impl TcpProfile {
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),
+            rfc_limits: delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY).map(|_| false),
             elfn: Some(config.elfn.map_or(ElfnName::Off(NoElfn::Off), |every| ElfnName::Every(Span(every)))),
         }
     }
@@ -587,6 +616,7 @@ macro_rules! names {
 names! {
     SackName <=> SackRole { Off = Off, Receiver = Receiver, Sender = Sender, Both = Both }
     EcnName <=> EcnMode { Off = Off, Accept = Accept, Request = Request }
+    PushName <=> Push { Buffer = Buffer, Window = Window }
     RecoveryName <=> Recovery { Newreno = NewReno, RenoGoBackN = RenoGoBackN }
 }
 
@@ -663,6 +693,7 @@ mod tests {
             "congestion = \"westwood\"\nelfn = \"2 s\"",
             "congestion = \"bbr\"\npacing = true",
             "delayed_ack = \"off\"",
+            "ack_on_push = true\npush = \"window\"\ndelayed_ack_timeout = \"5 s\"\nrfc_limits = false",
         ] {
             let profile = profile(lines);
             let config = profile.config(&Policies::default()).expect(lines);

@@ -134,7 +134,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("aodv.ttl_start=0", "aodv.ttl_start", "at least 1"),
         ("aodv.hello=maybe", "aodv.hello", "unknown variant"),
         ("network.ip=6", "network.ip", "IPv4"),
-        ("nodes.0.count=0", "nodes.0.count", "at least one node"),
+        ("nodes.0.count=0", "group.event.nearest.count", "no node is left"),
         ("nodes.0.name=n", "nodes.0.name", "one name"),
         ("nodes.0.place.random.width=0", "nodes.0.place", "more than 0"),
         ("nodes.0.place.random.width=45 km", "nodes.0.place", "connected"),
