@@ -44,7 +44,7 @@ use crate::sim::Fault;
 pub use anabranch_units as units;
 pub use anabranch_units::nearest;
 pub use anabranch_units::text::{Node, Place, TextError as ScenarioError, Tree};
-pub use deployment::Undrawable;
+pub use deployment::{Drawn, Undrawable};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer};
 pub use policies::Policies;
@@ -64,8 +64,10 @@ pub struct Scenario {
     pub network: NetworkConfig,
     /// The nodes; their index is their [`NodeId`].
     pub nodes: Vec<NodeSpec>,
-    /// The links, one for each direction; their index is their [`crate::packet::LinkId`].
+    /// The links that every run has, one for each direction; their index is their [`crate::packet::LinkId`].
     pub links: Vec<LinkSpec>,
+    /// The links to the nodes of drawn groups.
+    pub group_links: Vec<GroupLinkSpec>,
     /// The radio channel, if there is one.
     pub radio: Option<radio::RadioSpec>,
     /// How nodes on the IEEE 802.11 channel look for routes, if they do.
@@ -114,6 +116,21 @@ pub struct LinkSpec {
     pub to: NodeId,
     /// How it is.
     pub config: LinkConfig,
+}
+
+/// A link between each node of a drawn group and one other node.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GroupLinkSpec {
+    /// Index of the group.
+    pub group: usize,
+    /// Where the links start; `None` is the node of the group.
+    pub from: Option<NodeId>,
+    /// Where they end; `None` is the node of the group.
+    pub to: Option<NodeId>,
+    /// How they are in this direction.
+    pub there: LinkConfig,
+    /// How they are in the other direction.
+    pub back: LinkConfig,
 }
 
 /// A route that differs from the shortest.
@@ -203,7 +220,8 @@ impl Scenario {
     }
 
     /// All links, with where they start and end: those of cables, then those over the air. In a run with shadowing, or with places
-    /// that are drawn, some of the latter may be missing, and others be there.
+    /// that are drawn, some of the latter may be missing, and others be there. Links to the nodes of drawn groups are left out: see
+    /// [`Scenario::cables`].
     pub fn edges(&self) -> impl Iterator<Item = (LinkId, NodeId, NodeId)> {
         let cables = self.links.iter().map(|l| (l.from, l.to));
         let air = self.radio.iter().flat_map(|radio| radio.links.iter().copied());
@@ -215,6 +233,23 @@ impl Scenario {
         link.index() >= self.links.len()
     }
 
+    /// The cables of a run: those that every run has, then those to the nodes of its groups. Where there is a link already, there is no
+    /// second one.
+    pub fn cables(&self, drawn: &Drawn) -> Vec<LinkSpec> {
+        let mut cables = self.links.clone();
+        for spec in &self.group_links {
+            for &member in &drawn.groups[spec.group] {
+                let (from, to) = (spec.from.unwrap_or(member), spec.to.unwrap_or(member));
+                if from == to || cables.iter().any(|link| (link.from, link.to) == (from, to)) {
+                    continue;
+                }
+                cables.push(LinkSpec { from, to, config: spec.there });
+                cables.push(LinkSpec { from: to, to: from, config: spec.back });
+            }
+        }
+        cables
+    }
+
     /// A node is on the air.
     pub fn is_on_air(&self, node: NodeId) -> bool {
         self.radio.as_ref().is_some_and(|radio| radio.places.iter().any(|(on_air, _)| *on_air == node))
@@ -222,8 +257,9 @@ impl Scenario {
 
     /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
     pub fn has_unheard_link_acks(&self) -> bool {
-        self.links.iter().any(|link| link.config.link_ack_timeout.is_some())
-            && self.nodes.iter().all(|node| node.dtc.is_none())
+        let of_groups = self.group_links.iter().flat_map(|link| [&link.there, &link.back]);
+        let mut links = self.links.iter().map(|link| &link.config).chain(of_groups);
+        links.any(|link| link.link_ack_timeout.is_some()) && self.nodes.iter().all(|node| node.dtc.is_none())
     }
 
     /// What `gateways = "best"` stands for, by the index of the transfer that says so. [`Scenario::resolved`] has the number.

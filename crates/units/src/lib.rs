@@ -54,7 +54,7 @@ pub enum QueueLimit {
     Bytes(u64),
 }
 
-/// A [`QueueLimit`] as text.
+/// A [`QueueLimit`] as text; "unlimited" is the largest number of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueSize(pub QueueLimit);
 
@@ -124,6 +124,8 @@ const SIZES: Units = &[
     ("GiB", 1 << 30),
 ];
 const PACKETS: Units = &[("packets", 1), ("packet", 1)];
+/// The word for a queue without a limit.
+const UNLIMITED: &str = "unlimited";
 
 /// A number and a unit, in the base unit, rounded to the nearest; bytes are whole.
 fn parse(text: &str, units: &[Units], expected: &'static str) -> Result<(u64, &'static str), UnitError> {
@@ -202,7 +204,10 @@ impl Size {
 
 impl QueueSize {
     /// What an error says that was expected.
-    const EXPECTED: &'static str = "a queue size such as \"100 packets\" or \"64 kB\"";
+    const EXPECTED: &'static str = "a queue size such as \"100 packets\" or \"64 kB\", or \"unlimited\"";
+
+    /// No number of packets that a simulation can hold.
+    pub const UNLIMITED: Self = Self(QueueLimit::Packets(u32::MAX));
 }
 
 impl FromStr for Rate {
@@ -232,6 +237,9 @@ impl FromStr for Size {
 impl FromStr for QueueSize {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
+        if text.trim() == UNLIMITED {
+            return Ok(Self::UNLIMITED);
+        }
         let (value, unit) = parse(text, &[PACKETS, SIZES], Self::EXPECTED)?;
         if !unit.starts_with("packet") {
             return Ok(Self(QueueLimit::Bytes(value)));
@@ -267,6 +275,7 @@ impl fmt::Display for Size {
 impl fmt::Display for QueueSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            QueueLimit::Packets(u32::MAX) => f.write_str(UNLIMITED),
             QueueLimit::Packets(n) => write!(f, "{n} packets"),
             QueueLimit::Bytes(n) => Size(n).fmt(f),
         }
@@ -325,6 +334,10 @@ mod tests {
         assert_eq!("1.0 B".parse(), Ok(Size(1)));
         assert_eq!("1.0000000000000000000000 kB".parse(), Ok(Size(1000)));
         assert_eq!("0 packets".parse(), Ok(QueueSize(QueueLimit::Packets(0))));
+        assert_eq!("unlimited".parse(), Ok(QueueSize::UNLIMITED));
+        assert_eq!(QueueSize::UNLIMITED.to_string(), "unlimited");
+        let wrong = "unlimitted".parse::<QueueSize>().unwrap_err().to_string();
+        assert!(wrong.contains("or \"unlimited\""), "{wrong}");
         let shown =
             [Rate(1_200_000).to_string(), Span(Duration::from_secs(90)).to_string(), Size(0).to_string()];
         assert_eq!(shown, ["1200 kbit/s", "90 s", "0 B"]);

@@ -37,8 +37,8 @@ quantity!(
 );
 quantity!(
     QueueSize,
-    r"^([0-9]+(\.0+)? ?packets?|[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB))$",
-    "What a queue holds at most: packets, or octets, such as \"100 packets\" or \"64 kB\"."
+    r"^(unlimited|[0-9]+(\.0+)? ?packets?|[0-9]+(\.[0-9]+)? ?([kMG]?B|[KMG]iB))$",
+    "What a queue holds at most: packets, or octets, such as \"100 packets\" or \"64 kB\", or \"unlimited\"."
 );
 
 impl JsonSchema for Limit {

@@ -56,6 +56,9 @@ placements = 5
         r#"
 [group.event]
 nearest = { count = 3, hops = 2, of = "sink" }
+
+[group.cellular]
+shorten-paths = { count = 2, to = "sink" }
 "#,
     ),
     (
@@ -70,6 +73,12 @@ delay = "25 ms"
 mtu = 141
 loss = "2 %"
 queue = "20 packets"
+
+[[link]]
+from = "cellular"
+to = "station"
+rate = "10 Mbit/s"
+delay = "15 ms"
 "#,
     ),
     (
@@ -173,6 +182,15 @@ payload = "100 B"
 interval = "200 ms"
 start = "5 s"
 phase = "random"
+
+[[traffic]]
+kind = "poisson"
+over = "mptcp"
+from = "cellular"
+to = "sink"
+payload = "100 B"
+interval = "100 ms"
+mptcp = { scheduler = "predictive", congestion = "adaptive", subflows = 2 }
 "#,
     ),
     (

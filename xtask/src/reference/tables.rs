@@ -21,10 +21,14 @@ pub(super) struct Silent {
 }
 
 /// Defaults that records leave out, or that choose the other defaults: an assignment that changes nothing, which the generator makes sure of, and the key.
-pub(super) const IMPLIED: [(&str, (&str, &str)); 3] = [
+pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
     ("node.root.host=simulated", ("node", "host")),
     ("tcp.default.base=modern", ("tcp", "base")),
     ("radio.forwarding=reassembly", ("radio", "forwarding")),
+    ("radio.access_retries=0", ("radio", "access_retries")),
+    ("tcp.default.ack_on_push=false", ("tcp", "ack_on_push")),
+    ("tcp.default.push=buffer", ("tcp", "push")),
+    ("tcp.default.rfc_limits=true", ("tcp", "rfc_limits")),
 ];
 
 /// The order in which the tables of the file are read best. What is not here comes behind.
@@ -65,7 +69,7 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | time | `ns`, `us`, `ms`, `s`, `min`, `h` | `\"25 ms\"`, `\"1.5 s\"` |
 | rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, by factors of 1000 | `\"250 kbit/s\"` |
 | size | `B`, `kB`, `MB`, `GB`, by factors of 1000; `KiB`, `MiB`, `GiB`, of 1024 | `\"129 kB\"`, `\"64 KiB\"` |
-| queue's size | a size, or a number of packets | `\"100 packets\"` |
+| queue's size | a size, a number of packets, or `unlimited` | `\"100 packets\"` |
 | length | `mm`, `cm`, `m`, `km`; a bare number is metres | `\"50 m\"`, `50` |
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
@@ -186,8 +190,10 @@ impl Page<'_> {
     /// What the program makes of a scenario that does not say `key`.
     fn found(&self, path: &str, key: &str) -> String {
         if let Some((set, _)) = IMPLIED.iter().find(|(_, implied)| *implied == (path, key)) {
-            let value = set.split_once('=').map_or("", |(_, value)| value);
-            return format!("`\"{value}\"`");
+            return match set.split_once('=').map_or("", |(_, value)| value) {
+                plain @ ("true" | "false" | "0") => format!("`{plain}`"),
+                word => format!("`\"{word}\"`"),
+            };
         }
         let of = |scenario: &Value, place: &str| scenario.pointer(&format!("{place}/{key}")).cloned();
         let (disk, oqpsk, fsk) = (&self.silent.disk, &self.silent.oqpsk, &self.silent.fsk);

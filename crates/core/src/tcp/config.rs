@@ -206,6 +206,8 @@ pub enum EcnMode {
 
 /// Which segments have PSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Push {
     /// The last one that the sender has (RFC 9293 section 3.9.1.2).
     Buffer,

@@ -133,7 +133,7 @@ impl Config {
             for j in 0..=self.background {
                 net.links.push(LinkSection {
                     // Nothing may be lost or wait here: it is no link, but the end of the one before.
-                    queue: QueueSize(QueueLimit::Packets(u32::MAX)),
+                    queue: QueueSize::UNLIMITED,
                     ..link(&from, &receiver(j), HERE.0, HERE.1, 1500)
                 });
             }

@@ -3,6 +3,7 @@
 mod deployment;
 mod emulation;
 mod events;
+mod links;
 mod radio;
 mod traffic;
 mod transfers;
@@ -15,20 +16,16 @@ use anabranch_core::{dtc, tcp};
 
 use super::Tree;
 use super::alias;
-use super::file::{FileConfig, GatewayChoice, LinkSection, Loss, NodeSection, fifty_ms};
+use super::deployment::Drawn;
+use super::file::{FileConfig, GatewayChoice, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
-use super::units::{QueueSize, Size, quoted};
-use super::{ContentSpec, Gateways, LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, advice};
+use super::units::quoted;
+use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, advice};
 use super::{ScenarioError, nearest};
-use crate::link::{LinkConfig, QueueLimit};
-use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
-
-/// Smallest MTU: what every IPv4 module must take (RFC 791 section 3.2), and room for a piece with IPv6.
-const SMALLEST_MTU: u32 = 68;
 
 pub(super) use traffic::transport;
 
@@ -118,17 +115,13 @@ impl Checker<'_> {
         let deployment = self.expand(&mut file)?;
         let nodes = self.nodes(&file)?;
         let emulation = self.emulation(&mut file, &nodes)?;
-        let mut links = Vec::new();
-        for (i, section) in file.link.iter().enumerate() {
-            links.extend(self.link(i, section)?);
-        }
-        self.links_differ(&file, &links)?;
+        let (links, group_links) = self.links(&file)?;
         for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
             // Without reordering it means nothing, and alone it is not legal.
             section.lateness = fifty_ms();
         }
         let channel = self.channel(&mut file)?;
-        let deployment = self.deployment(deployment, channel.as_ref(), &mut file)?;
+        let (deployment, drawn) = self.deployment(deployment, channel.as_ref(), &mut file)?.unzip();
         let radio = self.radio(channel, &file)?;
         let aodv = self.aodv(&mut file)?;
         let mut scenario = Scenario {
@@ -138,6 +131,7 @@ impl Checker<'_> {
             network,
             nodes,
             links,
+            group_links,
             radio,
             aodv,
             deployment,
@@ -150,7 +144,7 @@ impl Checker<'_> {
             advised: BTreeMap::new(),
             resolved: file,
         };
-        self.connected(&scenario)?;
+        self.connected(&scenario, &drawn.unwrap_or_default())?;
         scenario.paths = self.paths(&mut scenario)?;
         scenario.routes = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
@@ -338,129 +332,18 @@ impl Checker<'_> {
         self.fault(path, format!("there is no node `{name}`"), Some(&hint))
     }
 
-    fn link(&self, i: usize, section: &LinkSection) -> Checked<[LinkSpec; 2]> {
-        let from = self.node(at!["link", i, "from"], &section.from)?;
-        let to = self.node(at!["link", i, "to"], &section.to)?;
-        if from == to {
-            return self.fault(at!["link", i, "to"], "a link joins two different nodes", None);
-        }
-        let there = LinkConfig {
-            rate: section.rate.0,
-            delay: section.delay.0,
-            queue: section.queue.0,
-            ecn_threshold: section.ecn_threshold.map(|size| size.0),
-            mtu: section.mtu,
-            loss: loss_model(section.loss),
-            loss_factors: self.factors(at!["link", i, "loss_factors"], section.loss_factors)?,
-            disturbance: Disturbance {
-                reordering: section.reordering.0,
-                lateness: section.lateness.0,
-                duplication: section.duplication.0,
-            },
-            link_ack_timeout: section.link_ack_timeout.map(|span| span.0),
-            spacing: section.spacing.0,
-        };
-        if self.is_given(at!["link", i, "lateness"]) && !self.is_given(at!["link", i, "reordering"]) {
-            let message = "no packet is late: the link has no `reordering`";
-            let hint = "say how many are, as in `reordering = \"1 %\"`, or leave `lateness` out";
-            return self.fault(at!["link", i, "lateness"], message, Some(hint));
-        }
-        self.mtu(at!["link", i, "mtu"], there.mtu)?;
-        self.queue(at!["link", i], &there)?;
-        let mut back = there;
-        if let Some(other) = &section.back {
-            back.rate = other.rate.map_or(back.rate, |rate| rate.0);
-            back.delay = other.delay.map_or(back.delay, |span| span.0);
-            back.queue = other.queue.map_or(back.queue, |queue| queue.0);
-            back.ecn_threshold = other.ecn_threshold.map_or(back.ecn_threshold, |size| Some(size.0));
-            back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
-            back.mtu = other.mtu.unwrap_or(back.mtu);
-            back.loss = other.loss.map_or(back.loss, loss_model);
-            if let Some(factors) = other.loss_factors {
-                back.loss_factors = self.factors(at!["link", i, "back", "loss_factors"], factors)?;
-            }
-            self.mtu(at!["link", i, "back", "mtu"], back.mtu)?;
-            self.queue(at!["link", i, "back"], &back)?;
-        }
-        Ok([LinkSpec { from, to, config: there }, LinkSpec { from: to, to: from, config: back }])
-    }
-
-    /// Routes, events and metrics name a link by its ends, so a pair of nodes has one; `--set` names it by its name.
-    fn links_differ(&self, file: &FileConfig, links: &[LinkSpec]) -> Checked<()> {
-        let (mut pairs, mut names) = (BTreeSet::new(), BTreeSet::new());
-        for (i, section) in file.link.iter().enumerate() {
-            // Each section makes two links, there and back.
-            let LinkSpec { from, to, .. } = links[2 * i];
-            if !pairs.insert((from.min(to), from.max(to))) {
-                let message = format!("there are two links between `{}` and `{}`", section.from, section.to);
-                let hint = "for a second path put a router in between: a `[[node]]` with `kind = \"router\"`, and \
-                            a link on each side of it";
-                return self.fault(at!["link", i], message, Some(hint));
-            }
-            let Some(name) = &section.name else { continue };
-            if !names.insert(name) {
-                let message = format!("there are two links of the name `{name}`");
-                let hint = "names must differ, since `--set` and `[sweep]` use them";
-                return self.fault(at!["link", i, "name"], message, Some(hint));
-            }
-        }
-        Ok(())
-    }
-
-    /// A queue has room for a packet, and can grow above its threshold.
-    fn queue(&self, path: &[Step], link: &LinkConfig) -> Checked<()> {
-        let at = |key: &str| [path, &[Step::from(key)]].concat();
-        if let QueueLimit::Bytes(bytes @ 1..) = link.queue
-            && bytes < link.mtu.into()
-        {
-            let message =
-                format!("a queue of {} holds no packet of the link's `mtu`, {} B", Size(bytes), link.mtu);
-            let hint = "say as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
-            return self.fault(&at("queue"), message, Some(hint));
-        }
-        let above = match (link.ecn_threshold, link.queue) {
-            (Some(QueueLimit::Packets(threshold)), QueueLimit::Packets(most)) => threshold > most,
-            (Some(QueueLimit::Bytes(threshold)), QueueLimit::Bytes(most)) => threshold > most,
-            _ => false,
-        };
-        match link.ecn_threshold {
-            Some(threshold) if above => {
-                let (threshold, most) = (QueueSize(threshold), QueueSize(link.queue));
-                let message = format!("no packet is ever marked: the queue holds {most}, not {threshold}");
-                self.fault(&at("ecn_threshold"), message, Some("say less than the `queue`"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The file or an override has exactly this key.
     fn is_given(&self, path: &[Step]) -> bool {
         self.source.has(&self.tree, path)
     }
 
-    fn mtu(&self, path: &[Step], mtu: u32) -> Checked<()> {
-        if mtu >= SMALLEST_MTU {
-            return Ok(());
-        }
-        let message =
-            format!("an MTU of {mtu} octets has no room for a packet; expected {SMALLEST_MTU} or more");
-        self.fault(path, message, None)
-    }
-
-    fn factors(&self, path: &[Step], section: super::file::FactorsSection) -> Checked<LossFactors> {
-        let legal = |factor: f64| factor.is_finite() && factor >= 0.0;
-        let super::file::FactorsSection { data, ack, link_ack } = section;
-        if legal(data) && legal(ack) && legal(link_ack) {
-            return Ok(LossFactors { data, ack, link_ack });
-        }
-        self.fault(path, "a factor is a number from 0 on", None)
-    }
-
-    /// Every node can be reached from the first, over links in any direction.
-    fn connected(&self, scenario: &Scenario) -> Checked<()> {
+    /// Every node can be reached from the first, over links in any direction, in the scenario's first run.
+    fn connected(&self, scenario: &Scenario, drawn: &Drawn) -> Checked<()> {
         let nodes = &scenario.nodes;
         let mut neighbours = vec![Vec::new(); nodes.len()];
-        scenario.edges().for_each(|(_, from, to)| neighbours[from.index()].push(to));
+        let cables = scenario.cables(drawn).into_iter().map(|link| (link.from, link.to));
+        let edges = scenario.edges().map(|(_, from, to)| (from, to)).chain(cables);
+        edges.for_each(|(from, to)| neighbours[from.index()].push(to));
         let mut reached = vec![false; nodes.len()];
         reached[0] = true;
         let mut open = vec![NodeId(0)];
@@ -519,18 +402,5 @@ impl Checker<'_> {
             scenario.nodes[i].neighbours = found;
         }
         Ok(())
-    }
-}
-
-fn loss_model(name: Loss) -> LossModel {
-    match name {
-        Loss::Bernoulli(p) if p.0 == 0.0 => LossModel::None,
-        Loss::Bernoulli(p) => LossModel::Bernoulli { p: p.0 },
-        Loss::GilbertElliott(section) => LossModel::GilbertElliott {
-            good_to_bad: section.good_to_bad.0,
-            bad_to_good: section.bad_to_good.0,
-            loss_good: section.loss_good.0,
-            loss_bad: section.loss_bad.0,
-        },
     }
 }

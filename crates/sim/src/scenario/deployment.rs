@@ -25,7 +25,7 @@ use crate::random::Stream;
 pub struct NodesSection {
     /// Name of each node: `{i}` stands for its number, as in "n{i}".
     pub name: String,
-    /// Number of nodes, at least 1.
+    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here.
     pub count: u32,
     /// Number of the first node.
     #[serde(default = "one")]
@@ -149,14 +149,14 @@ pub enum GroupName {
     },
     /// The nodes at which a second interface shortens the paths of all nodes most, one after the other.
     ShortenPaths {
-        /// Number of nodes.
+        /// Number of nodes; 0 for an empty group.
         count: u32,
         /// The node to which all paths lead; it is never chosen.
         to: String,
     },
     /// Any nodes, drawn anew for each run.
     Random {
-        /// Number of nodes.
+        /// Number of nodes; 0 for an empty group.
         count: u32,
         /// A node that is never chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -214,6 +214,17 @@ pub enum Choice {
     },
 }
 
+impl Choice {
+    /// Number of nodes.
+    pub fn count(&self) -> usize {
+        match *self {
+            Self::Nearest { count, .. } | Self::ShortenPaths { count, .. } | Self::Random { count, .. } => {
+                count
+            }
+        }
+    }
+}
+
 /// The places and groups of one run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Drawn {
@@ -249,6 +260,9 @@ impl fmt::Display for Undrawable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { nodes, tries, range, group } = self;
         match group {
+            None if *tries == 1 => {
+                write!(f, "the deployment of {nodes} nodes is not connected with a range of {range} m")
+            }
             None => write!(
                 f,
                 "none of {tries} deployments of {nodes} nodes is connected with a range of {range} m"
@@ -439,7 +453,6 @@ fn shorten_paths(places: &[Position], range: f64, count: usize, to: usize) -> Ve
     chosen
 }
 
-/// What a group's generator needs of its section, by name; the nodes that it expands to.
 impl NodesSection {
     /// Name of node `k`, counted from 0.
     pub(super) fn name_of(&self, k: u32) -> String {

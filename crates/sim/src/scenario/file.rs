@@ -223,6 +223,9 @@ fn some_place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64;
 }
 
 /// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.
+///
+/// One end may be several nodes, each of which gets such a link: a pattern such as "n*", the `name` of `[[nodes]]`, or a group, whose
+/// nodes each run chooses anew.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -230,9 +233,9 @@ pub struct LinkSection {
     /// Its name, for paths of `--set` and sweeps. No two links share one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The node at one end.
+    /// The node at one end, or several.
     pub from: String,
-    /// The node at the other end.
+    /// The node at the other end, or several.
     pub to: String,
     /// Rate of each direction.
     pub rate: Rate,

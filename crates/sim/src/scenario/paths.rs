@@ -59,13 +59,13 @@ pub struct PathsSection {
     pub dao_tries: Option<u8>,
 }
 
-/// The nodes that build paths.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// How nodes build paths. All do: [`super::Scenario::routers`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathsSpec {
     /// How.
     pub config: paths::Config,
-    /// Who, and of what type; the root has none.
-    pub routers: Vec<(NodeId, Option<paths::NodeType>)>,
+    /// The node to which all paths lead.
+    pub root: NodeId,
 }
 
 impl PathsSection {

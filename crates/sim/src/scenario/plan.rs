@@ -5,6 +5,7 @@ mod traffic;
 
 use std::collections::BTreeMap;
 
+use anabranch_core::paths::NodeType;
 use anabranch_core::time::Instant;
 use bytes::Bytes;
 
@@ -132,7 +133,7 @@ impl Scenario {
                 builder.outside(id);
             }
         }
-        for link in &self.links {
+        for link in self.cables(drawn) {
             builder.link(link.from, link.to, link.config);
         }
         if let Some(radio) = &self.radio {
@@ -150,9 +151,12 @@ impl Scenario {
             let added = builder.aodv(*node, *config);
             added.expect("a scenario's AODV was checked when it was read");
         }
-        for (node, kind) in self.paths.iter().flat_map(|paths| &paths.routers) {
-            let config = self.paths.as_ref().map(|paths| paths.config).unwrap_or_default();
-            builder.router(*node, config, *kind);
+        for (config, (node, kind)) in self
+            .paths
+            .iter()
+            .flat_map(|paths| self.routers(drawn).into_iter().map(|router| (paths.config, router)))
+        {
+            builder.router(node, config, kind);
         }
         for route in &self.routes {
             if let Some(link) = self.link_in(&builder, route.link) {
@@ -165,6 +169,21 @@ impl Scenario {
             }
         }
         builder
+    }
+
+    /// The nodes that build paths in a run, each with its type; the root has none. A node without a radio is of the wired kind.
+    pub fn routers(&self, drawn: &Drawn) -> Vec<(NodeId, Option<NodeType>)> {
+        let Some(paths) = &self.paths else { return Vec::new() };
+        let (mut on_air, mut wired) = (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
+        drawn.places.iter().for_each(|(node, _)| on_air[node.index()] = true);
+        self.cables(drawn).iter().for_each(|link| wired[link.from.index()] = true);
+        let kind = |i: usize| match (on_air[i], wired[i]) {
+            (true, false) => NodeType::Ieee802154,
+            (true, true) => NodeType::MultiLink,
+            (false, _) => NodeType::BaseStation,
+        };
+        let nodes = (0..self.nodes.len()).map(|i| (NodeId(i as u32), kind(i)));
+        nodes.map(|(node, kind)| (node, (node != paths.root).then_some(kind))).collect()
     }
 
     /// The link of a run that is this one of [`Scenario::edges`]; `None` if shadowing keeps its ends apart in that run.

@@ -44,6 +44,10 @@ pub enum Forwarding {
     Fragments,
 }
 
+fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
 impl Forwarding {
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -75,7 +79,11 @@ pub struct RadioSection {
     pub max_frame_retries: u8,
     /// Longest delay before such a retry, evenly distributed from 0, beside that of CSMA-CA. The standard has none.
     pub retry_delay: Span,
-    /// Packets that wait for the radio of a node at most.
+    /// How often a frame that found no free channel is handed to the MAC again, each time from the beginning of CSMA-CA. The
+    /// standard leaves this to the layer above.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub access_retries: u8,
+    /// Packets that wait for the radio of a node at most; "unlimited" for all.
     pub queue: QueueSize,
     /// Packets in pieces that a node puts together at a time, 1 to 64.
     pub reassemblies: u32,
@@ -126,6 +134,7 @@ impl Default for RadioSection {
             max_csma_backoffs: mac.max_csma_backoffs,
             max_frame_retries: mac.max_frame_retries,
             retry_delay: Span(mac.retry_delay),
+            access_retries: wireless.access_retries,
             queue: QueueSize(QueueLimit::Packets(wireless.queue)),
             reassemblies: wireless.reassemblies as u32,
             reassembly_timeout: Span(wireless.reassembly_timeout),
@@ -317,7 +326,8 @@ impl RadioSection {
         let queue = match self.queue.0 {
             QueueLimit::Packets(packets) if packets > 0 => packets,
             QueueLimit::Packets(_) | QueueLimit::Bytes(_) => {
-                let message = "expected a number of packets, at least one, such as \"32 packets\"";
+                let message =
+                    "expected a number of packets, at least one, such as \"32 packets\", or \"unlimited\"";
                 return Err((vec!["queue"], message.to_owned()));
             }
         };
@@ -329,6 +339,7 @@ impl RadioSection {
         }
         Ok(WirelessConfig {
             queue,
+            access_retries: self.access_retries,
             forwarding: self.forwarding()?,
             reassemblies: self.reassemblies as usize,
             reassembly_timeout: self.reassembly_timeout.0,

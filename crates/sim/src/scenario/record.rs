@@ -88,7 +88,8 @@ impl Scenario {
             traffic::metrics(&mut metrics, &self.traffic[planned.index], planned, sim, end);
         }
         let network = &sim.world().network;
-        let cables: BTreeSet<(NodeId, NodeId)> = self.links.iter().map(|link| (link.from, link.to)).collect();
+        let cables = network.links().iter().filter(|link| !link.is_wireless());
+        let cables: BTreeSet<(NodeId, NodeId)> = cables.map(|link| (link.from(), link.to())).collect();
         for link in network.links() {
             let (from, to) = (link.from(), link.to());
             let beside = if link.is_wireless() && cables.contains(&(from, to)) { ".air" } else { "" };

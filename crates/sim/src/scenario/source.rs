@@ -182,12 +182,42 @@ impl Source {
         Self::deepest(tree, path).is_some_and(|(_, found)| found == path.len())
     }
 
+    /// Whether an override or an axis of the sweep has chosen the value at `path`, and not the place in the file where it belongs.
+    pub(super) fn is_chosen(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
+        let Some((chosen, _)) = Self::deepest(tree, path).filter(|(_, found)| *found == path.len()) else {
+            return false;
+        };
+        let holds = |axis: &Node<'_>| {
+            axis.span().start <= chosen.span().start && chosen.span().end <= axis.span().end
+        };
+        let of_axis = || {
+            let tree = self.tree().ok()?;
+            let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
+            Some(axes.values().any(holds))
+        };
+        chosen.span().start > self.text().len() || of_axis().unwrap_or(false)
+    }
+
+    /// Whether all of the value at `path` stands in the file, and nothing in an override.
+    pub(super) fn is_of_file(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
+        fn begins_by(node: &Node<'_>, end: usize) -> bool {
+            node.span().start <= end
+                && match node.get_ref() {
+                    DeValue::Table(table) => table.values().all(|value| begins_by(value, end)),
+                    DeValue::Array(array) => array.iter().all(|value| begins_by(value, end)),
+                    _ => true,
+                }
+        }
+        let found = Self::deepest(tree, path).filter(|(_, found)| *found == path.len());
+        found.is_some_and(|(node, _)| begins_by(node, self.text().len()))
+    }
+
     fn span_of(&self, tree: &Tree<'_>, path: &[Step]) -> Option<Range<usize>> {
-        Some(Self::deepest(tree, path)?.0)
+        Some(Self::deepest(tree, path)?.0.span())
     }
 
     /// The deepest value on `path`, and the number of steps that lead to it.
-    fn deepest(tree: &Tree<'_>, path: &[Step]) -> Option<(Range<usize>, usize)> {
+    fn deepest<'t, 's>(tree: &'t Tree<'s>, path: &[Step]) -> Option<(&'t Node<'s>, usize)> {
         let (Step::Key(first), rest) = path.split_first()? else { return None };
         let mut node = tree.get_ref().get(first.as_str())?;
         let mut found = 1;
@@ -201,7 +231,7 @@ impl Source {
             node = next;
             found += 1;
         }
-        Some((node.span(), found))
+        Some((node, found))
     }
 
     pub(super) fn error_at_span(&self, error: &toml::de::Error) -> ScenarioError {

@@ -2,7 +2,7 @@
 
 use anabranch_core::tcp::{
     self, AdaptiveNewReno, AutoTune, Backoff, ByteCounting, CongestionAlgorithm, DelayedAck, EcnMode,
-    InitialWindow, Nagle, Recovery, RtoConfig, SackRole,
+    InitialWindow, Nagle, Push, Recovery, RtoConfig, SackRole,
 };
 use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
@@ -110,8 +110,14 @@ pub struct TcpProfile {
     pub rto_backoff: Option<Backoff>,
     /// Segments per acknowledgement, or "off" for one each at once.
     pub delayed_ack: Option<Limit>,
-    /// How long an acknowledgement may wait, at most 500 ms.
+    /// How long an acknowledgement may wait, at most 500 ms unless there is `rfc_limits = false`.
     pub delayed_ack_timeout: Option<Span>,
+    /// A segment with PSH is acknowledged at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_on_push: Option<bool>,
+    /// Which segments have PSH.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<Push>,
     /// Which side of SACK is played.
     pub sack: Option<SackRole>,
     /// D-SACK (RFC 2883): report what has arrived twice; with `rack_tlp`, reports widen the reordering window. Needs SACK.
@@ -163,6 +169,10 @@ pub struct TcpProfile {
     pub data_retries: Option<u8>,
     /// Stand by when the network says that there is no route (ELFN), and probe it in this interval; or "off".
     pub elfn: Option<Elfn>,
+    /// Whether a value that a standard forbids is refused: a `delayed_ack_timeout` of more than 500 ms (RFC 9293 section 3.8.6.3).
+    /// A profile that breaks the standard on purpose says `false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rfc_limits: Option<bool>,
 }
 
 /// Longest time that an acknowledgement may wait (RFC 9293 section 3.8.6.3).
@@ -277,8 +287,8 @@ impl TcpProfile {
                 Some(Elfn::Off(_)) => None,
                 None => base.elfn,
             },
-            ack_on_push: base.ack_on_push,
-            push: base.push,
+            ack_on_push: self.ack_on_push.unwrap_or(base.ack_on_push),
+            push: self.push.unwrap_or(base.push),
         })
     }
 
@@ -288,11 +298,14 @@ impl TcpProfile {
         if let Some(fault) = self.sack.and_then(|sack| self.needs_more_sack(sack)) {
             return Some(fault);
         }
-        if let Some(timeout) = self.delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY) {
+        let too_long = |timeout: &Span| timeout.0 > LONGEST_ACK_DELAY && self.rfc_limits != Some(false);
+        if let Some(timeout) = self.delayed_ack_timeout.filter(too_long) {
             let longest = Span(LONGEST_ACK_DELAY);
             let message =
                 format!("{timeout} is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)");
-            return Some(("delayed_ack_timeout", message, format!("say {longest} or less")));
+            let hint =
+                format!("say {longest} or less, or `rfc_limits = false` to break the standard on purpose");
+            return Some(("delayed_ack_timeout", message, hint));
         }
         if let Some(Named::Ours(CongestionAlgorithm::AdaptiveNewReno(bounds))) = self.congestion
             && let Some((message, hint)) = empty_range(&bounds)
@@ -435,6 +448,9 @@ impl TcpProfile {
             rto_backoff: Some(config.rto.backoff),
             delayed_ack: Some(delayed_ack),
             delayed_ack_timeout,
+            // No base has them: what other profiles come to stays as it is written, and its hash.
+            ack_on_push: config.ack_on_push.then_some(true),
+            push: (config.push == Push::Window).then_some(Push::Window),
             sack: Some(config.sack),
             dsack: Some(config.dsack && (uses_sack || sends_sack)),
             sack_on_data: Some(config.sack_on_data && sends_sack),
@@ -458,6 +474,7 @@ impl TcpProfile {
             time_wait: Some(Span(config.time_wait)),
             syn_retries: Some(config.syn_retries),
             data_retries: Some(config.data_retries),
+            rfc_limits: delayed_ack_timeout.filter(|timeout| timeout.0 > LONGEST_ACK_DELAY).map(|_| false),
             elfn: Some(config.elfn.map_or(Elfn::Off(NoElfn::Off), |every| Elfn::Every(Span(every)))),
         }
     }
@@ -486,6 +503,7 @@ mod tests {
             "congestion = \"westwood\"\nelfn = \"2 s\"",
             "congestion = \"bbr\"\npacing = true",
             "delayed_ack = \"off\"",
+            "ack_on_push = true\npush = \"window\"\ndelayed_ack_timeout = \"5 s\"\nrfc_limits = false",
         ] {
             let profile = profile(lines);
             let config = profile.config(&Policies::default()).expect(lines);

@@ -8,6 +8,7 @@ mod alias;
 mod endings;
 mod figures;
 mod malformed;
+mod mesh;
 mod mptcp;
 mod names;
 mod policies;
@@ -288,7 +289,7 @@ fn what_contradicts_itself_is_refused() {
         "tcp.slow.delayed_ack_timeout=2 s",
         expect![[r#"
             --set tcp.slow.delayed_ack_timeout=2 s: 2 s is longer than an acknowledgement may wait (RFC 9293 section 3.8.6.3)
-              hint: say 500 ms or less"#]],
+              hint: say 500 ms or less, or `rfc_limits = false` to break the standard on purpose"#]],
     );
 }
 

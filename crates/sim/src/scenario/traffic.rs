@@ -74,7 +74,8 @@ pub struct TrafficSection {
     pub name: Option<String>,
     /// How packets follow one another.
     pub kind: TrafficKind,
-    /// What carries them.
+    /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca` of the file are left aside if the
+    /// choice does not read them.
     #[serde(default)]
     pub over: Over,
     /// The senders: the name of a node or group, a pattern such as "n*", or a list of these. The receiver is left out of a pattern.

@@ -1,6 +1,6 @@
 //! Checks of groups of nodes and of what is drawn for each run.
 
-use super::super::deployment::{Choice, Deployment, GroupName, NodesSection, PlaceName, Site};
+use super::super::deployment::{Choice, Deployment, Drawn, GroupName, NodesSection, PlaceName, Site};
 use super::super::file::{FileConfig, NodeSection};
 use super::super::radio::Channel;
 use super::super::units::Length;
@@ -17,9 +17,6 @@ impl Checker<'_> {
     pub(super) fn expand(&self, file: &mut FileConfig) -> Checked<Vec<(usize, Site)>> {
         let mut sites = Vec::new();
         for (i, group) in file.nodes.iter().enumerate() {
-            if group.count == 0 {
-                return self.fault(at!["nodes", i, "count"], "a group has at least one node", None);
-            }
             if group.count > 1 && !group.name.contains("{i}") {
                 let hint = format!("say `name = \"{}{{i}}\"`", group.name);
                 let message = format!("{} nodes of one name: `{}`", group.count, group.name);
@@ -81,13 +78,13 @@ impl Checker<'_> {
         }
     }
 
-    /// What is drawn for each run. The places of the scenario's first run are filled in.
+    /// What is drawn for each run, and what the scenario's first run draws, whose places are filled in.
     pub(super) fn deployment(
         &self,
         generated: Vec<(usize, Site)>,
         channel: Option<&Channel>,
         file: &mut FileConfig,
-    ) -> Checked<Option<Deployment>> {
+    ) -> Checked<Option<(Deployment, Drawn)>> {
         let drawn = generated.iter().any(|(_, site)| matches!(site, Site::Within(..)));
         if !drawn && file.group.is_empty() {
             if file.deployment.is_some() {
@@ -123,9 +120,10 @@ impl Checker<'_> {
             sites.into_iter().map(|(i, site)| (NodeId(i as u32), site)).collect();
         let mut deployment = Deployment { section, range, sites, groups: Vec::new() };
         for (name, group) in &file.group {
-            if self.nodes.contains_key(name) || name.contains('*') {
+            let taken = self.nodes.contains_key(name) || file.nodes.iter().any(|nodes| nodes.name == *name);
+            if taken || name.contains('*') {
                 let message = format!("`{name}` cannot be the name of a group");
-                let hint = Some("choose a name that is no node's and has no `*`");
+                let hint = Some("choose a name that no nodes have, without `*`");
                 return self.fault(at!["group", name.as_str()], message, hint);
             }
             let choice = self.choice(name, group, &deployment)?;
@@ -133,10 +131,10 @@ impl Checker<'_> {
         }
         match deployment.draw(file.seed, 0) {
             Ok(drawn) => {
-                for (node, place) in drawn.places {
+                for (node, place) in &drawn.places {
                     file.node[node.index()].position = Some([place.x, place.y]);
                 }
-                Ok(Some(deployment))
+                Ok(Some((deployment, drawn)))
             }
             Err(undrawable) => {
                 let section: &[Step] =
@@ -159,10 +157,13 @@ impl Checker<'_> {
             }
         };
         let others = deployment.sites.len().saturating_sub(1);
-        let count = |kind: &str, count: u32, most: usize| match (1..=most).contains(&(count as usize)) {
+        let count = |kind: &str, count: u32, (least, most)| match (least..=most).contains(&(count as usize)) {
             true => Ok(count as usize),
             false => {
-                let message = format!("expected 1 to {most}, the nodes that can be chosen, found {count}");
+                let message = match most {
+                    0 => "no node is left that can be chosen".to_owned(),
+                    _ => format!("expected {least} to {most}, the nodes that can be chosen, found {count}"),
+                };
                 self.fault(at!["group", name, kind, "count"], message, None)
             }
         };
@@ -173,38 +174,38 @@ impl Checker<'_> {
                     return self.fault(path, "the event is at least one hop away", None);
                 }
                 let of = site("nearest", "of", of)?;
-                Ok(Choice::Nearest { count: count("nearest", *n, others)?, hops: *hops, of })
+                Ok(Choice::Nearest { count: count("nearest", *n, (1, others))?, hops: *hops, of })
             }
             GroupName::ShortenPaths { count: n, to } => {
                 let to = site("shorten-paths", "to", to)?;
-                Ok(Choice::ShortenPaths { count: count("shorten-paths", *n, others)?, to })
+                Ok(Choice::ShortenPaths { count: count("shorten-paths", *n, (0, others))?, to })
             }
             GroupName::Random { count: n, except } => {
                 let except = except.as_ref().map(|node| site("random", "except", node)).transpose()?;
                 let most = deployment.sites.len() - usize::from(except.is_some());
-                Ok(Choice::Random { count: count("random", *n, most)?, except })
+                Ok(Choice::Random { count: count("random", *n, (0, most))?, except })
             }
         }
     }
 
     /// The nodes that names and patterns mean, each once; or the group that a single name means.
-    pub(super) fn nodes_named(
-        &self,
-        path: &[Step],
-        names: &[String],
-        groups: &[(String, Choice)],
-    ) -> Checked<Named> {
+    pub(super) fn nodes_named(&self, path: &[Step], names: &[String], file: &FileConfig) -> Checked<Named> {
         let mut found: Vec<NodeId> = Vec::new();
         for name in names {
-            if let Some(group) = groups.iter().position(|(group, _)| group == name) {
+            if let Some(group) = file.group.keys().position(|group| group == name) {
                 if names.len() == 1 {
                     return Ok(Named::Group(group));
                 }
                 let hint = Some("write a traffic of its own for the group");
                 return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
             }
+            if let Some(nodes) = file.nodes.iter().find(|nodes| nodes.name == *name) {
+                let members = (0..nodes.count).filter_map(|k| self.nodes.get(&nodes.name_of(k)).copied());
+                found.extend(members.filter(|node| !found.contains(node)).collect::<Vec<_>>());
+                continue;
+            }
             if !name.contains('*') && !self.nodes.contains_key(name) {
-                let known = self.nodes.keys().map(String::as_str).chain(groups.iter().map(|g| g.0.as_str()));
+                let known = self.nodes.keys().chain(file.group.keys()).map(String::as_str);
                 let hint = match nearest(name, known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("the nodes are {}", units::quoted(self.nodes.keys())),
@@ -226,6 +227,7 @@ impl Checker<'_> {
 }
 
 /// What names mean.
+#[derive(Debug)]
 pub(super) enum Named {
     /// These nodes.
     Nodes(Vec<NodeId>),

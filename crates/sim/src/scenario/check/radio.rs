@@ -1,7 +1,5 @@
 //! Checks of the radio, of who is on it, and of paths over it.
 
-use anabranch_core::paths::NodeType;
-
 use super::super::file::{FileConfig, TransferSection};
 use super::super::paths::PathsSpec;
 use super::super::radio::{Channel, RadioSpec};
@@ -108,7 +106,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Everybody has a router: what has no radio is of the wired kind.
+    /// How nodes build paths, over which each can pass on what others send.
     pub(super) fn paths(&self, scenario: &mut Scenario) -> Checked<Option<PathsSpec>> {
         let Some(mut section) = scenario.resolved.paths.take() else { return Ok(None) };
         let config = match section.config() {
@@ -132,28 +130,25 @@ impl Checker<'_> {
                 Some("give it a `position = [x, y]` in metres"),
             );
         }
-        let mut cables = vec![0u32; scenario.nodes.len()];
+        let mut cables = vec![0; scenario.nodes.len()];
         scenario.links.iter().for_each(|link| cables[link.from.index()] += 1);
-        let mut routers = Vec::new();
+        let members =
+            |group: usize| scenario.deployment.iter().map(|all| all.groups[group].1.count()).sum::<usize>();
+        for link in &scenario.group_links {
+            link.from.iter().chain(&link.to).for_each(|node| cables[node.index()] += members(link.group));
+        }
         for (i, node) in scenario.nodes.iter().enumerate() {
-            let id = NodeId(i as u32);
-            let on_air = scenario.is_on_air(id);
-            if node.kind == NodeKind::Host && (on_air || cables[i] > 1) {
+            let passes_on = scenario.is_on_air(NodeId(i as u32)) || cables[i] > 1;
+            if node.kind == NodeKind::Host && passes_on {
                 let message =
                     format!("`{}` passes nothing on, and others would build paths over it", node.name);
                 let hint = Some("say kind = \"node\" or \"router\"");
                 return self.fault(at!["node", i, "name"], message, hint);
             }
-            let kind = match (on_air, cables[i]) {
-                (true, 0) => NodeType::Ieee802154,
-                (true, _) => NodeType::MultiLink,
-                (false, _) => NodeType::BaseStation,
-            };
-            routers.push((id, (id != root).then_some(kind)));
         }
         section.complete(&config);
         scenario.resolved.paths = Some(section);
-        Ok(Some(PathsSpec { config, routers }))
+        Ok(Some(PathsSpec { config, root }))
     }
 
     /// What goes over the air fits into packets that the radio carries, since none is cut above 6LoWPAN.

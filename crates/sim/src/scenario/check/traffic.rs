@@ -53,12 +53,27 @@ impl Checker<'_> {
         scenario: &Scenario,
     ) -> Checked<TrafficSpec> {
         let to = self.node(at!["traffic", i, "to"], &section.to)?;
+        let root = scenario.resolved.paths.as_ref().map(|paths| &paths.root);
+        if let Some(root) = root.filter(|root| section.over == Over::Mptcp && **root != section.to) {
+            let message = format!("paths lead to `{root}`, and subflows on them");
+            let hint = format!("send to `{root}`, or over \"tcp\"");
+            return self.fault(at!["traffic", i, "to"], message, Some(&hint));
+        }
         let names = match &section.from {
             FromName::One(name) => std::slice::from_ref(name),
             FromName::Several(names) => names,
         };
         let groups: &[(String, Choice)] = scenario.deployment.as_ref().map_or(&[], |d| &d.groups);
-        let from = match self.nodes_named(at!["traffic", i, "from"], names, groups)? {
+        let from = match self.nodes_named(at!["traffic", i, "from"], names, &scenario.resolved)? {
+            Named::Group(group) if groups[group].1.count() == 0 => {
+                let message =
+                    format!("the group `{}` has no node, and the traffic no sender", groups[group].0);
+                return self.fault(
+                    at!["traffic", i, "from"],
+                    message,
+                    Some("raise the `count` of the group"),
+                );
+            }
             Named::Group(group) => Senders::Group(group),
             Named::Nodes(mut nodes) => {
                 if !names.contains(&section.to) {
@@ -157,12 +172,27 @@ impl Checker<'_> {
     }
 
     fn carrier(&self, i: usize, section: &mut TrafficSection) -> Checked<Carrier> {
-        let refused = [
-            ("tcp", section.tcp.is_some(), matches!(section.over, Over::Tcp | Over::Mptcp)),
-            ("rdca", section.rdca.is_some(), section.over == Over::Rdca),
-            ("mptcp", section.mptcp.is_some(), section.over == Over::Mptcp),
+        let read = |key: &str| match section.over {
+            Over::Udp => false,
+            Over::Tcp => key == "tcp",
+            Over::Mptcp => key == "tcp" || key == "mptcp",
+            Over::Rdca => key == "rdca",
+        };
+        if self.source.is_chosen(&self.tree, at!["traffic", i, "over"]) {
+            // What the file says of another transport is not meant.
+            let left_aside =
+                |key: &str| !read(key) && self.source.is_of_file(&self.tree, at!["traffic", i, key]);
+            let [tcp, rdca, mptcp] = ["tcp", "rdca", "mptcp"].map(left_aside);
+            section.tcp = section.tcp.take().filter(|_| !tcp);
+            section.rdca = section.rdca.take().filter(|_| !rdca);
+            section.mptcp = section.mptcp.take().filter(|_| !mptcp);
+        }
+        let given = [
+            ("tcp", section.tcp.is_some()),
+            ("rdca", section.rdca.is_some()),
+            ("mptcp", section.mptcp.is_some()),
         ];
-        if let Some((key, ..)) = refused.iter().find(|(_, given, read)| *given && !*read) {
+        if let Some((key, _)) = given.iter().find(|(key, given)| *given && !read(key)) {
             let over = match section.over {
                 Over::Udp => "udp",
                 Over::Tcp => "tcp",
@@ -176,7 +206,7 @@ impl Checker<'_> {
         match section.over {
             Over::Udp => Ok(Carrier::Udp),
             Over::Tcp => Ok(Carrier::Tcp(Box::new(tcp()?))),
-            Over::Mptcp => match section.mptcp.unwrap_or_default().spec(tcp()?, self.source.policies()) {
+            Over::Mptcp => match section.mptcp.get_or_insert_default().spec(tcp()?, self.source.policies()) {
                 Ok(spec) => Ok(Carrier::Mptcp(Box::new(spec))),
                 Err((key, message)) => self.fault(at!["traffic", i, "mptcp", key], message, None),
             },

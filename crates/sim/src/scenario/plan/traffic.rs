@@ -40,7 +40,7 @@ impl Scenario {
                     Phase::Same => spec.start,
                     Phase::Random => spec.start + spec.interval.mul_ratio(random.range(0..=999), 1000),
                 };
-                (node, spec.add_source(builder, node, begin))
+                (node, spec.add_source(builder, node, begin, self.stop))
             });
             let sources = sources.collect();
             plan.planned.traffic.push(PlannedTraffic { index, sink, sources });
@@ -62,7 +62,7 @@ impl TrafficSpec {
         }
     }
 
-    fn add_source(&self, builder: &mut Builder, node: NodeId, begin: Instant) -> AppId {
+    fn add_source(&self, builder: &mut Builder, node: NodeId, begin: Instant, end: Instant) -> AppId {
         let Self { to, port, payload, interval, spacing, stop: until, .. } = *self;
         let (packets, from_port) = (self.most_packets(begin), port + 1);
         match (&self.carrier, transport(&self.carrier)) {
@@ -86,7 +86,9 @@ impl TrafficSpec {
                     adaptation,
                     subflows,
                 };
-                builder.app(node, begin, PacketSource::new(config).spaced(spacing).until(until))
+                let source = PacketSource::new(config).spaced(spacing);
+                // A source that the end of the simulation interrupts has more to send, and leaves its connection open.
+                builder.app(node, begin, if until < end { source.until(until) } else { source })
             }
             (_, None) => {
                 let config = CbrConfig { to, port, from_port, packets, payload, interval };

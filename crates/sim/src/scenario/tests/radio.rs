@@ -154,7 +154,8 @@ fn set_runs_over_gateways_on_one_channel() {
         .set("paths.root=gw1")
         .set("transfer.0.start=60 s");
     let scenario = source.scenario().unwrap();
-    let kinds: Vec<_> = scenario.paths.iter().flat_map(|p| p.routers.iter().map(|r| r.1)).collect();
+    let drawn = scenario.draw(1, 0).expect("nothing is drawn");
+    let kinds: Vec<_> = scenario.routers(&drawn).into_iter().map(|(_, kind)| kind).collect();
     use anabranch_core::paths::NodeType::{BaseStation, Ieee802154, MultiLink};
     assert_eq!(kinds, [Some(BaseStation), None, Some(MultiLink), Some(Ieee802154)]);
     let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("nothing is drawn");
@@ -311,7 +312,9 @@ fn errors_of_the_radio_have_a_place_and_a_hint() {
     );
     check_radio(
         replaced("max_frame_retries = 7", "queue = \"2 kB\""),
-        expect![[r#"bad.toml:11:9: expected a number of packets, at least one, such as "32 packets""#]],
+        expect![[
+            r#"bad.toml:11:9: expected a number of packets, at least one, such as "32 packets", or "unlimited""#
+        ]],
     );
     check_radio(
         replaced("max_frame_retries = 7", "reassemblies = 0"),

@@ -134,7 +134,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("aodv.ttl_start=0", "at least 1"),
         ("aodv.hello=maybe", "unknown word"),
         ("network.ip=6", "IPv4"),
-        ("nodes.0.count=0", "at least one node"),
+        ("nodes.0.count=0", "no node is left"),
         ("nodes.0.name=n", "one name"),
         ("nodes.0.place.random.width=0", "more than 0"),
         ("nodes.0.place={ grid = { columns = 0, spacing = 10 } }", "at least 1"),
