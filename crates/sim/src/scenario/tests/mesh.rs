@@ -199,7 +199,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("radio.queue=endless", "or \"unlimited\""),
         ("radio.access_retries=256", "0..=255"),
         ("radio.access_retries=-1", "0..=255"),
-        ("tcp.default.push=often", "unknown variant `often`"),
+        ("tcp.default.push=often", "unknown word `often`"),
         ("tcp.default.ack_on_push=1", "invalid type"),
         ("tcp.default.rfc_limits=true", "RFC 9293 section 3.8.6.3"),
         ("tcp.default.rfc_limits=no", "invalid type"),
@@ -219,7 +219,7 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("traffic.packets.to=n1", "paths lead to `dc`, and subflows on them"),
         ("traffic.packets.mptcp.subflows=9", "expected 1 to 8"),
         ("traffic.packets.mptcp.scheduler=lifo", "no scheduler `lifo`"),
-        ("traffic.packets.mptcp.reinjection=never", "unknown variant `never`"),
+        ("traffic.packets.mptcp.reinjection=never", "unknown word `never`"),
         ("paths.root=bs", "`bs` is not on the air"),
     ];
     for (set, message) in faults {

@@ -166,7 +166,12 @@ fn what_cannot_be_is_refused_at_its_place() {
         ("rdca.default.acceleration.doublings=3", "missing key"),
     ];
     // What is at fault there is another part of the file.
-    let elsewhere = ["network.ip=6", "nodes.0.place.random.width=45 km", "group.event.nearest.hops=40"];
+    let elsewhere = [
+        "network.ip=6",
+        "nodes.0.count=0",
+        "nodes.0.place.random.width=45 km",
+        "group.event.nearest.hops=40",
+    ];
     for (set, message) in faults {
         let error = paper().set(set).scenario().expect_err(set).to_string();
         let place = if elsewhere.contains(&set) { "rdca.toml:".to_owned() } else { format!("--set {set}: ") };
