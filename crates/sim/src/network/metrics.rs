@@ -3,11 +3,11 @@
 //! Wireless IoT Networks", with the channel's busy time and the arrivals as the node has measured them.
 
 use anabranch_core::mptcp::PathFacts;
+use anabranch_core::mptcp::travel::Reading;
+use anabranch_core::mptcp::travel::csma::{Busy, Csma};
+use anabranch_core::mptcp::travel::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
 use anabranch_core::paths::{Metrics, OwnPath, ShortAddress};
 use anabranch_core::time::{Duration, Instant};
-use anabranch_model::mptcp::Reading;
-use anabranch_model::mptcp::csma::{Busy, Csma};
-use anabranch_model::mptcp::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
 
 use super::Network;
 use crate::frames::short_address;
