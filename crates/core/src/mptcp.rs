@@ -5,7 +5,8 @@
 //!
 //! Code map: [`Connection`] is the handshake, the options and the life of subflows; `send` and `receive` are the two
 //! halves on the level of data; `scheduler` decides which subflow takes what; `keys` is the cryptography;
-//! [`prediction`] is how many packets a path delivers before the next slower one delivers its first.
+//! [`prediction`] is how many packets a path delivers before the next slower one delivers its first; [`travel`] is how long packets
+//! take over a path.
 
 mod config;
 mod connection;
@@ -18,6 +19,7 @@ mod send;
 mod subflow;
 
 pub mod prediction;
+pub mod travel;
 
 pub use config::{Config, Reinjection};
 pub use connection::{Connection, Secrets, join_token};

@@ -1,27 +1,14 @@
 //! Times over paths of IEEE 802.15.4 and cellular hops: sections V to VII of "Multipath TCP Over Multi-Hop
 //! Heterogeneous Wireless IoT Networks" (Guo et al.), equations 1 to 12.
 //!
-//! * [`csma`]: non-slotted CSMA-CA, equations 1 to 4: back-off periods until the channel is gained.
-//! * [`queue`]: M/M/1/K, equations 5 to 7: the wait before that.
-//! * [`rtt`]: packets over a path, equations 8 to 11.
-//! * [`schedule`]: packets for each path, section VII. The recursion is the core's, since a node runs it.
-//!
-//! Where the paper contradicts itself [`Reading`] chooses; the errata numbers (M1, M2, ...) are those of the
-//! project's errata page. Not modelled: what a node does with a frame for which it never gains the channel
-//! (M7), collisions, and repetitions of the MAC.
+//! The equations are the core's, since nodes evaluate them: [`csma`], [`queue`] and [`rtt`] are
+//! [`anabranch_core::mptcp::travel`], and [`schedule`] is [`anabranch_core::mptcp::prediction`].
 
-mod error;
-mod reading;
-
-pub mod csma;
-pub mod queue;
-pub mod rtt;
 pub mod schedule;
 
-pub use error::ModelError;
-pub use reading::{
-    AccessTime, BurstWait, FirstPacket, FurtherPacket, Occupancy, OctetTime, QueueTime, Reading, ReturnPath,
-    Rounding, Seen, Service, StageWeights, StartPeriod,
+pub use anabranch_core::mptcp::travel::{
+    AccessTime, BurstWait, FirstPacket, FurtherPacket, ModelError, Occupancy, OctetTime, QueueTime, Reading,
+    ReturnPath, Rounding, Seen, Service, StageWeights, StartPeriod, csma, queue, rtt,
 };
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub use adaptation::{Adaptation, Limits};
 pub use reading::{
     Binomial, CaseTwo, FastRetransmit, Growth, Halving, Reading, Recovery, RoundTime, TimeoutCase, TimeoutSum,
 };
+pub(crate) use window::power;
 pub use window::{Transitions, losses, transitions};
 
 #[cfg(test)]

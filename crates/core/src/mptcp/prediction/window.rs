@@ -172,7 +172,7 @@ fn probability(x: u32, w: u32, loss: f64, binomial: Binomial) -> f64 {
 }
 
 /// `base` to the power `n`: the standard library's is not in `core`.
-fn power(base: f64, n: u32) -> f64 {
+pub(crate) fn power(base: f64, n: u32) -> f64 {
     let (mut result, mut square, mut left) = (1.0, base, n);
     while left > 0 {
         if left & 1 == 1 {

@@ -2,11 +2,11 @@
 //! Multi-Hop Heterogeneous Wireless IoT Networks", with the channel's busy time and the arrivals as the node has measured
 //! them.
 
+use anabranch_core::mptcp::travel::Reading;
+use anabranch_core::mptcp::travel::csma::{Busy, Csma};
+use anabranch_core::mptcp::travel::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
 use anabranch_core::paths::Metrics;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_model::mptcp::Reading;
-use anabranch_model::mptcp::csma::{Busy, Csma};
-use anabranch_model::mptcp::rtt::{CsmaLink, Link, Route, Sizes, Transmitter, travel};
 
 use super::{View, Wireless};
 use crate::packet::NodeId;

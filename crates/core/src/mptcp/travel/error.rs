@@ -1,7 +1,10 @@
 //! What the models of a path cannot answer.
 
-use anabranch_core::mptcp::prediction::ScheduleError;
+use alloc::boxed::Box;
+
 use thiserror::Error;
+
+use crate::mptcp::prediction::ScheduleError;
 
 /// Why there is no answer. Quantities are named as their fields are.
 #[derive(Debug, Clone, PartialEq, Error)]

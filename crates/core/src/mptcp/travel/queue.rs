@@ -2,6 +2,7 @@
 
 use super::error::{ModelError, within};
 use super::reading::{Occupancy, QueueTime, Reading, Seen};
+use crate::mptcp::prediction::power;
 
 /// A queue with one server. K counts the packet that is being served.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,14 +53,14 @@ impl Queue {
         self.check()?;
         let rho = self.arrivals / self.service;
         let Some(k) = self.capacity else {
-            return Ok((1.0 - rho) * rho.powf(f64::from(n)));
+            return Ok((1.0 - rho) * power(rho, n));
         };
         if n > k {
             return Ok(0.0);
         }
         // Counted from the likelier end no power overflows.
         let (ratio, from_end) = if rho <= 1.0 { (rho, n) } else { (1.0 / rho, k - n) };
-        Ok(ratio.powf(f64::from(from_end)) / Sums::of(ratio, k).all)
+        Ok(power(ratio, from_end) / Sums::of(ratio, k).all)
     }
 }
 
@@ -79,7 +80,7 @@ pub fn occupied(queue: &Queue, reading: Reading) -> Result<Occupied, ModelError>
         seen = mean(rho, k - 1);
         refused = queue.probability(k)?;
         if reading.occupancy == Occupancy::Printed && rho != 1.0 {
-            packets = rho / (1.0 - rho) - (size + 1.0) / (1.0 - rho.powf(size + 1.0));
+            packets = rho / (1.0 - rho) - (size + 1.0) / (1.0 - power(rho, k + 1));
         }
     }
     let found = match reading.seen {

@@ -5,13 +5,16 @@
 //! the data centre and the relays R_N to R_1 on the way back. Where no reverse transmitters are given, the way
 //! back takes as long as the way there (M15).
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use super::csma::{Access, Busy, Csma, access};
 use super::error::{ModelError, within};
 use super::queue::{Occupied, Queue, occupied};
 use super::reading::{
     AccessTime, BurstWait, FirstPacket, FurtherPacket, OctetTime, Reading, ReturnPath, Service,
 };
-use super::schedule::{Limits, Path};
+use crate::mptcp::prediction::{Limits, Path};
 
 /// One hop's transmitter over IEEE 802.15.4.
 #[derive(Debug, Clone, PartialEq)]

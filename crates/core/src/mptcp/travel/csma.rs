@@ -8,6 +8,9 @@
 //! The printed chain has one start period for all, the mean k_i (M6). Both agree if the channel is equally
 //! busy in every period.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use super::error::{ModelError, within};
 use super::reading::{Reading, Rounding, StageWeights, StartPeriod};
 
@@ -224,11 +227,12 @@ impl<'a> Chain<'a> {
 }
 
 fn rounded(mean: f64, rounding: Rounding) -> usize {
-    let whole = match rounding {
-        Rounding::Down => mean.floor(),
-        Rounding::Up => mean.ceil(),
-    };
-    whole as usize
+    // The mean is not negative, and the standard library's rounding is not in `core`.
+    let down = mean as usize;
+    match rounding {
+        Rounding::Up if (down as f64) < mean => down + 1,
+        Rounding::Down | Rounding::Up => down,
+    }
 }
 
 /// The standard's upper limit of macMaxBE.
