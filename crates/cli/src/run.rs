@@ -153,7 +153,7 @@ pub(crate) fn read(path: &Path, set: &[String], policies: &Policies) -> Result<V
 fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
     let selects = |set: &String| {
         let last = set.split_once('=').map(|(path, _)| path.trim().rsplit('.').next().unwrap_or_default());
-        matches!(last, Some("tcp" | "tcp_wireless" | "dtc"))
+        matches!(last, Some("tcp" | "tcp_wireless" | "tcp_receiver" | "dtc" | "buffers"))
     };
     if set.iter().any(selects) {
         return;
@@ -165,7 +165,11 @@ fn warn_of_unused_profiles(path: &Path, set: &[String], points: &[Point]) {
         unused
     });
     for name in unused {
-        let user = if name.starts_with("tcp.") { "transfer" } else { "node" };
+        let user = match name.split('.').next() {
+            Some("tcp") => "transfer",
+            Some("rdca") => "traffic",
+            _ => "node",
+        };
         say!("warning: {}: no {user} uses the profile `{name}`", path.display());
     }
 }

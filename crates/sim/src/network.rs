@@ -174,7 +174,7 @@ pub struct Network {
     next_packet: u64,
     routes: Routes,
     pins: Vec<Pin>,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<Vec<Interface>>,
     /// What routing believes to be up.
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,

@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod aodv;
+pub mod buffers;
 pub mod deployment;
 pub mod dtc;
 pub mod emulation;
@@ -15,6 +16,7 @@ pub mod mptcp;
 pub mod paths;
 pub mod policies;
 pub mod radio;
+pub mod random;
 pub mod rdca;
 pub mod record;
 pub mod set;
@@ -31,6 +33,7 @@ mod sweep;
 
 use anabranch_core::time::{Duration, Instant};
 
+use crate::apps::Interfaces;
 use crate::link::LinkConfig;
 use crate::network::NetworkConfig;
 use crate::packet::{LinkId, NodeId};
@@ -71,19 +74,23 @@ pub struct Scenario {
     pub paths: Option<paths::PathsSpec>,
     /// Routes that differ from the shortest.
     pub routes: Vec<RouteSpec>,
+    /// The ways of packets that keep to an interface.
+    pub ways: Vec<WaySpec>,
     /// What is carried.
     pub transfers: Vec<TransferSpec>,
     /// Packets that sources make.
     pub traffic: Vec<traffic::TrafficSpec>,
     /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
     pub faults: Vec<(Instant, Fault)>,
+    /// What is drawn of such for each run.
+    pub random_events: Vec<random::RandomEvent>,
     /// What holds in real time.
     pub emulation: emulation::EmulationSection,
     resolved: FileConfig,
 }
 
 /// A node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct NodeSpec {
     /// Its name.
     pub name: String,
@@ -95,8 +102,21 @@ pub struct NodeSpec {
     pub neighbours: Vec<NodeId>,
     /// How it caches TCP segments for others, if it does.
     pub dtc: Option<anabranch_core::dtc::Config>,
+    /// Its interfaces, in order.
+    pub interfaces: Vec<Interface>,
+    /// The pool for the send buffers of its connections, if there is one.
+    pub buffers: Option<buffers::BuffersOptions>,
     /// The TUN device behind which the kernel stands for it, if it does.
     pub tun: Option<emulation::TunSpec>,
+}
+
+/// An interface of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Number of the path that begins here, from 1 on, in the whole scenario.
+    pub path: u8,
+    /// The link that begins here.
+    pub link: LinkId,
 }
 
 /// One direction of a link.
@@ -118,6 +138,19 @@ pub struct RouteSpec {
     /// The destination that this is about.
     pub to: NodeId,
     /// The link that is taken: see [`Scenario::edges`].
+    pub link: LinkId,
+}
+
+/// The link that packets of a path take at a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaySpec {
+    /// The node that decides.
+    pub at: NodeId,
+    /// The destination.
+    pub to: NodeId,
+    /// The path.
+    pub path: u8,
+    /// The link.
     pub link: LinkId,
 }
 
@@ -145,10 +178,49 @@ pub struct TransferSpec {
     pub content: ContentSpec,
     /// When it begins.
     pub start: Duration,
-    /// The TCP of the sender, and of its peer.
+    /// When the sender closes one without end.
+    pub stop: Option<Instant>,
+    /// How one without end comes and goes.
+    pub repeat: Option<Repeat>,
+    /// The sender's interfaces that it uses, if its connection has no request.
+    pub interfaces: Interfaces,
+    /// Port of the receiver, if its connection has no request.
+    pub port: u16,
+    /// When the receiver's application reads nothing more, if its connection has no request.
+    pub reads_until: Instant,
+    /// The TCP of the sender.
     pub tcp: anabranch_core::tcp::Config,
+    /// The TCP of its peer.
+    pub receiver: anabranch_core::tcp::Config,
     /// How.
     pub scheme: Scheme,
+}
+
+/// How a transfer comes and goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repeat {
+    /// How long each connection is there.
+    pub on: Duration,
+    /// From the end of one to the beginning of the next.
+    pub off: Duration,
+    /// From the start of the transfer to the first.
+    pub offset: Duration,
+}
+
+impl TransferSpec {
+    /// When its connections begin, and when the sender closes them, in a simulation that ends then. There is at least one.
+    pub fn connections(&self, end: Instant) -> Vec<(Instant, Option<Instant>)> {
+        let begin = Instant::ZERO + self.start;
+        let Some(Repeat { on, off, offset }) = self.repeat else { return vec![(begin, self.stop)] };
+        let mut begin = begin + offset;
+        let mut all = Vec::new();
+        while all.is_empty() || begin < self.stop.unwrap_or(end) {
+            let until = begin + on;
+            all.push((begin, Some(self.stop.map_or(until, |stop| stop.min(until)))));
+            begin = until + off;
+        }
+        all
+    }
 }
 
 /// How octets are carried.
@@ -160,6 +232,16 @@ pub enum Scheme {
     Mptcp(mptcp::MptcpSpec),
     /// A request to the node, and then what [`SetSpec::plan`] says.
     Set(SetSpec),
+}
+
+impl Scheme {
+    /// The octets go over one connection from end to end, without a request.
+    pub fn is_bulk(&self) -> bool {
+        match self {
+            Self::Tcp | Self::Mptcp(_) => true,
+            Self::Set(_) => false,
+        }
+    }
 }
 
 /// What a scenario says of a transfer that begins with a request.
@@ -220,24 +302,21 @@ impl Scenario {
     /// Profiles that no transfer and no node names, as in `tcp.slow`. "default" is there whether it is used or not.
     pub fn unused_profiles(&self) -> Vec<String> {
         let file = &self.resolved;
-        let transfers = file.transfer.iter();
-        let tcp: Vec<&str> = transfers
-            .flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()])
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        let groups = file.nodes.iter().filter_map(|nodes| nodes.dtc.as_deref());
-        let dtc: Vec<&str> = file.node.iter().filter_map(|node| node.dtc.as_deref()).chain(groups).collect();
-        let traffic = || file.traffic.iter();
-        let tcp: Vec<&str> = tcp.into_iter().chain(traffic().filter_map(|t| t.tcp.as_deref())).collect();
-        let rdca: Vec<&str> = traffic().filter_map(|t| t.rdca.as_deref()).collect();
-        let tcp = file.tcp.keys().filter(|name| *name != "default" && !tcp.contains(&name.as_str()));
-        let dtc = file.dtc.keys().filter(|name| !dtc.contains(&name.as_str()));
-        let rdca = file.rdca.keys().filter(|name| *name != "default" && !rdca.contains(&name.as_str()));
-        let tcp = tcp.map(|name| format!("tcp.{name}"));
-        tcp.chain(dtc.map(|name| format!("dtc.{name}")))
-            .chain(rdca.map(|name| format!("rdca.{name}")))
-            .collect()
+        let (traffic, groups) = (|| file.traffic.iter(), || file.nodes.iter());
+        let tcp = file.transfer.iter().flat_map(|t| {
+            [Some(&t.tcp), t.tcp_wireless.as_ref(), t.tcp_receiver.as_ref()].into_iter().flatten()
+        });
+        let tcp = tcp.chain(traffic().filter_map(|t| t.tcp.as_ref())).collect();
+        let dtc = file.node.iter().filter_map(|node| node.dtc.as_ref());
+        let dtc = dtc.chain(groups().filter_map(|nodes| nodes.dtc.as_ref())).collect();
+        let rdca = traffic().filter_map(|t| t.rdca.as_ref()).collect();
+        let buffers = file.node.iter().filter_map(|node| node.buffers.as_ref());
+        let buffers = buffers.chain(groups().filter_map(|nodes| nodes.buffers.as_ref())).collect();
+        let mut unused = without_user("tcp", Some("default"), file.tcp.keys(), tcp);
+        unused.extend(without_user("dtc", None, file.dtc.keys(), dtc));
+        unused.extend(without_user("rdca", Some("default"), file.rdca.keys(), rdca));
+        unused.extend(without_user("buffers", None, file.buffers.keys(), buffers));
+        unused
     }
 
     /// Some link acknowledges every packet (`link_ack_timeout`), and no node caches segments: nothing hears of it.
@@ -250,6 +329,17 @@ impl Scenario {
     pub fn resolved(&self) -> &FileConfig {
         &self.resolved
     }
+}
+
+/// The profiles of a kind that have no user.
+fn without_user<'f>(
+    kind: &str,
+    always: Option<&str>,
+    there: impl Iterator<Item = &'f String>,
+    used: Vec<&'f String>,
+) -> Vec<String> {
+    let unused = there.filter(|name| always != Some(name.as_str()) && !used.contains(name));
+    unused.map(|name| format!("{kind}.{name}")).collect()
 }
 
 #[cfg(test)]

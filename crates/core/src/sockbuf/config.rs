@@ -67,6 +67,8 @@ pub struct PidConfig {
 
 /// The bandwidth-delay product of a striped connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SetPoint {
     /// Each micro-flow's bandwidth times its own RTT, added up (erratum B9).
     PerFlow,
@@ -77,6 +79,8 @@ pub enum SetPoint {
 
 /// What is averaged beside the occupancy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Deviation {
     /// The distance from the average, as in Jacobson's RTT (erratum B4).
     Absolute,
@@ -86,6 +90,8 @@ pub enum Deviation {
 
 /// In proportion to what the rest is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Excess {
     /// Bandwidth (Figure 4 line 10).
     Bandwidth,
@@ -96,6 +102,8 @@ pub enum Excess {
 
 /// Figure 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Allocation {
     /// As the text around it says (errata B1, B2): the striped connection gets the controller's output, at most what is
     /// unused, and the others share the rest of the pool.

@@ -114,7 +114,7 @@ impl Config {
         let steps = self.plan_rates(&mut builder, &cables, seed, run);
         self.plan_handoff(&mut builder, &cables);
         self.add_background(&mut builder, &backbone, gateway);
-        let all = Interfaces { first: 1, count: FLOWS as u8 };
+        let all = Interfaces::new(&[1, 2, 3]);
         let striped = add_flow(&mut builder, (mh, fh, PORT), Instant::ZERO, all, self.striped(), content);
         let singles = (0..self.singles()).map(|i| {
             let interface = SINGLE_INTERFACES[i % SINGLE_INTERFACES.len()];

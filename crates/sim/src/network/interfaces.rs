@@ -7,7 +7,6 @@ use crate::packet::{LinkId, NodeId, PacketHandle};
 /// What a node sends to another over the path of that number leaves by this link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interface {
-    at: NodeId,
     to: NodeId,
     path: u8,
     link: LinkId,
@@ -15,9 +14,12 @@ pub(super) struct Interface {
 
 impl Network {
     /// Makes `at` send what is for `to` over the path of that number by `link`, whether that is up or not. Path 0 is
-    /// whatever is shortest.
+    /// whatever is shortest. What was said first holds.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
-        self.interfaces.push(Interface { at, to, path, link });
+        if self.interfaces.len() <= at.index() {
+            self.interfaces.resize(at.index() + 1, Vec::new());
+        }
+        self.interfaces[at.index()].push(Interface { to, path, link });
     }
 
     /// Somebody tells paths apart without a router that builds them.
@@ -27,9 +29,9 @@ impl Network {
 
     /// The interface for a packet, if its path has one here.
     pub(super) fn interface(&mut self, at: NodeId, handle: PacketHandle) -> Option<LinkId> {
-        let here = |i: &Interface| i.at == at && i.to == handle.dst;
-        self.interfaces.iter().position(here)?;
+        let here = self.interfaces.get(at.index())?;
+        here.iter().find(|i| i.to == handle.dst)?;
         let path = self.packets.peek(handle).path;
-        self.interfaces.iter().find(|i| here(i) && i.path == path).map(|i| i.link)
+        here.iter().find(|i| i.to == handle.dst && i.path == path).map(|i| i.link)
     }
 }

@@ -3,7 +3,9 @@
 mod deployment;
 mod emulation;
 mod events;
+mod interfaces;
 mod radio;
+mod random;
 mod traffic;
 mod transfers;
 
@@ -14,12 +16,13 @@ use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
 
 use super::Tree;
+use super::buffers::BuffersOptions;
 use super::file::{FileConfig, FragmentationName, LinkSection, LossName, MetricName, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::units::{QueueSize, Size, quoted};
-use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario};
+use super::{LinkSpec, NodeKind, NodeSpec, RouteSpec, Scenario, WaySpec};
 use super::{ScenarioError, nearest};
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
@@ -51,6 +54,7 @@ impl Source {
             nodes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             rdca: BTreeMap::new(),
+            pools: BTreeMap::new(),
         };
         checker.scenario(file)
     }
@@ -66,6 +70,7 @@ struct Checker<'s> {
     nodes: BTreeMap<String, NodeId>,
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
+    pools: BTreeMap<String, BuffersOptions>,
 }
 
 /// A path into the file.
@@ -106,14 +111,16 @@ impl Checker<'_> {
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
         self.rdca = self.rdca_profiles(&mut file)?;
+        self.pools(&mut file)?;
         let deployment = self.expand(&mut file)?;
-        let nodes = self.nodes(&file)?;
+        let mut nodes = self.nodes(&file)?;
         let emulation = self.emulation(&mut file, &nodes)?;
         let mut links = Vec::new();
         for (i, section) in file.link.iter().enumerate() {
             links.extend(self.link(i, section)?);
         }
         self.links_differ(&file, &links)?;
+        self.interfaces(&file, &mut nodes, &links)?;
         for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
             // Without reordering it means nothing, and alone it is not legal.
             section.lateness = fifty_ms();
@@ -134,15 +141,17 @@ impl Checker<'_> {
             deployment,
             paths: None,
             routes: Vec::new(),
+            ways: Vec::new(),
             transfers: Vec::new(),
             traffic: Vec::new(),
             faults: Vec::new(),
+            random_events: Vec::new(),
             emulation,
             resolved: file,
         };
         self.connected(&scenario)?;
         scenario.paths = self.paths(&mut scenario)?;
-        scenario.routes = self.routes(&scenario)?;
+        (scenario.routes, scenario.ways) = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
@@ -152,6 +161,7 @@ impl Checker<'_> {
             let faults = self.event(i, &section, &scenario)?;
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
+        scenario.random_events = self.random_events(&scenario)?;
         // Groups of nodes are said once.
         scenario.resolved.node.truncate(self.said);
         Ok(scenario)
@@ -224,6 +234,8 @@ impl Checker<'_> {
                 energy: section.energy,
                 neighbours: Vec::new(),
                 dtc: self.caching(i, section, file)?,
+                interfaces: Vec::new(),
+                buffers: self.pool(i, file)?,
                 tun: self.tun(i, file)?,
             });
         }
@@ -407,8 +419,8 @@ impl Checker<'_> {
         self.fault(at!["node", lonely, "name"], message, Some(&hint))
     }
 
-    fn routes(&self, scenario: &Scenario) -> Checked<Vec<RouteSpec>> {
-        let mut routes = Vec::new();
+    fn routes(&self, scenario: &Scenario) -> Checked<(Vec<RouteSpec>, Vec<WaySpec>)> {
+        let (mut routes, mut ways) = (Vec::new(), Vec::new());
         for (i, section) in scenario.resolved.route.iter().enumerate() {
             if scenario.paths.is_some() {
                 let message = "a route has no meaning where packets follow the nodes' own paths";
@@ -421,9 +433,12 @@ impl Checker<'_> {
                 let message = format!("`{}` has no link to `{}`", section.at, section.via);
                 return self.fault(at!["route", i, "via"], message, Some("a route goes via a neighbour"));
             };
-            routes.push(RouteSpec { at, to, link });
+            match section.interface {
+                None => routes.push(RouteSpec { at, to, link }),
+                Some(_) => ways.extend(self.way(i, section, scenario, (at, to, link))?),
+            }
         }
-        Ok(routes)
+        Ok((routes, ways))
     }
 
     fn neighbours(&self, scenario: &mut Scenario) -> Checked<()> {

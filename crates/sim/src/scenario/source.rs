@@ -46,7 +46,7 @@ impl Source {
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
     /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp` and `dtc`. The value is TOML; what is not, is a string.
+    /// the profiles of `tcp`, `dtc` and `buffers`. The value is TOML; what is not, is a string.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -234,7 +234,7 @@ pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Re
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
-    let [kind @ ("tcp" | "dtc"), name, rest @ ..] = &steps[..] else {
+    let [kind @ ("tcp" | "dtc" | "buffers"), name, rest @ ..] = &steps[..] else {
         return apply_to_table(tree.get_mut(), &steps, value);
     };
     for profile in profiles(tree, kind, name)? {
@@ -286,7 +286,7 @@ fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>)
         return apply_to(slot, rest, value);
     }
     if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
-        let hint = "`*` stands for entries of a list, or for profiles of `tcp` or `dtc`";
+        let hint = "`*` stands for entries of a list, or for profiles of `tcp`, `dtc` or `buffers`";
         return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {
