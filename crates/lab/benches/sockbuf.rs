@@ -4,16 +4,17 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use anabranch_lab::sockbuf::{Config, SockbufPoint};
+use anabranch_lab::experiment::Settings;
+use anabranch_lab::sockbuf::{Sockbuf, SockbufPoint};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn run(c: &mut Criterion) {
     let mut group = c.benchmark_group("sockbuf");
     group.sample_size(10).measurement_time(Duration::from_secs(3));
     for connections in [4, 8] {
-        let config = Config { connections, ..Config::default() };
-        group.throughput(Throughput::Elements(config.duration.as_secs_f64() as u64));
-        let point = SockbufPoint::new(config);
+        let settings = Settings::defaults(&Sockbuf).with("connections", connections).with("duration", "400s");
+        group.throughput(Throughput::Elements(400));
+        let point = SockbufPoint::new(&settings).expect("it can be");
         group.bench_function(format!("{connections}"), |b| b.iter(|| black_box(point.outcome(1, 0))));
     }
     group.finish();

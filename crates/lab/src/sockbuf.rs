@@ -1,7 +1,7 @@
 //! The experiment of "An Adaptive Buffer Tuning Mechanism for striped transport layer connection on multi-homed mobile host"
 //! (Khan and Huh), section 4: who gets the memory of a host with three wireless interfaces.
 //!
-//! Code map: [`Config`] is what the parameters mean; `network` makes a simulation of it; `meter` sums up what it does.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` sums up what a run does.
 //! [`settings`] are the paper's four, [`response`] the control loop at work; [`tables`], [`figures`] and [`claims`] what the
 //! paper says beside what came out; [`reproduction`] puts them together.
 
@@ -9,20 +9,18 @@ pub mod claims;
 mod config;
 pub mod figures;
 mod meter;
-mod network;
-mod parameters;
 pub mod reproduction;
 pub mod response;
 pub mod settings;
 pub mod tables;
 
-pub use config::{Config, Constants, Interface, Reporting, Tuner};
+pub use config::{Constants, TEMPLATE, Tuner};
 
-use anabranch_sim::apps::Content;
-
+use crate::experiment::template::Templated;
 use crate::experiment::{
     Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
+use meter::Network;
 pub use meter::{ARRAYS, METRICS, Outcome};
 
 /// The experiment.
@@ -39,7 +37,7 @@ impl Experiment for Sockbuf {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        parameters::PARAMETERS
+        TEMPLATE.parameters
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -51,20 +49,22 @@ impl Experiment for Sockbuf {
     }
 
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
-        Ok(Box::new(SockbufPoint { config: Config::understand(settings)? }))
+        Ok(Box::new(SockbufPoint::new(settings)?))
     }
 }
 
 /// A configuration, ready to run.
 #[derive(Debug)]
-pub struct SockbufPoint {
-    config: Config,
-}
+pub struct SockbufPoint(Templated);
 
 impl SockbufPoint {
     /// Ready to run.
-    pub fn new(config: Config) -> Self {
-        Self { config }
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be.
+    pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
+        TEMPLATE.point(&config::canonical(settings)?).map(Self)
     }
 
     /// One run.
@@ -73,13 +73,13 @@ impl SockbufPoint {
     ///
     /// What is against the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
-        meter::measure(&self.config, self.config.network(seed, run, Content::Endless)?)
+        meter::measure(Network::new(&self.0, seed, run)?)
     }
 }
 
 impl Point for SockbufPoint {
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.config.texts()
+        self.0.texts()
     }
 
     fn chance(&self) -> Chance {

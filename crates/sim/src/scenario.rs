@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod alias;
 pub mod aodv;
+pub mod buffers;
 pub mod deployment;
 pub mod dtc;
 pub mod emulation;
@@ -17,6 +18,7 @@ pub mod mptcp;
 pub mod paths;
 pub mod policies;
 pub mod radio;
+pub mod random;
 pub mod rdca;
 pub mod record;
 pub mod set;
@@ -36,6 +38,7 @@ use std::collections::BTreeMap;
 use anabranch_core::time::{Duration, Instant};
 use anabranch_model::set::Best;
 
+use crate::apps::Interfaces;
 use crate::link::LinkConfig;
 use crate::network::NetworkConfig;
 use crate::packet::{LinkId, NodeId};
@@ -78,12 +81,16 @@ pub struct Scenario {
     pub paths: Option<paths::PathsSpec>,
     /// Routes that differ from the shortest.
     pub routes: Vec<RouteSpec>,
+    /// The ways of packets that keep to an interface.
+    pub ways: Vec<WaySpec>,
     /// What is carried.
     pub transfers: Vec<TransferSpec>,
     /// Packets that sources make.
     pub traffic: Vec<traffic::TrafficSpec>,
     /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
     pub faults: Vec<(Instant, Fault)>,
+    /// What is drawn of such for each run.
+    pub random_events: Vec<random::RandomEvent>,
     /// What holds in real time.
     pub emulation: emulation::EmulationSection,
     advised: BTreeMap<usize, Best>,
@@ -91,7 +98,7 @@ pub struct Scenario {
 }
 
 /// A node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct NodeSpec {
     /// Its name.
     pub name: String,
@@ -103,8 +110,21 @@ pub struct NodeSpec {
     pub neighbours: Vec<NodeId>,
     /// How it caches TCP segments for others, if it does.
     pub dtc: Option<anabranch_core::dtc::Config>,
+    /// Its interfaces, in order.
+    pub interfaces: Vec<Interface>,
+    /// The pool for the send buffers of its connections, if there is one.
+    pub buffers: Option<buffers::BuffersOptions>,
     /// The TUN device behind which the kernel stands for it, if it does.
     pub tun: Option<emulation::TunSpec>,
+}
+
+/// An interface of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// Number of the path that begins here, from 1 on, in the whole scenario.
+    pub path: u8,
+    /// The link that begins here.
+    pub link: LinkId,
 }
 
 /// One direction of a link.
@@ -144,6 +164,19 @@ pub struct RouteSpec {
     pub link: LinkId,
 }
 
+/// The link that packets of a path take at a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaySpec {
+    /// The node that decides.
+    pub at: NodeId,
+    /// The destination.
+    pub to: NodeId,
+    /// The path.
+    pub path: u8,
+    /// The link.
+    pub link: LinkId,
+}
+
 /// What a transfer carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ContentSpec {
@@ -168,10 +201,49 @@ pub struct TransferSpec {
     pub content: ContentSpec,
     /// When it begins.
     pub start: Duration,
-    /// The TCP of the sender, and of its peer.
+    /// When the sender closes one without end.
+    pub stop: Option<Instant>,
+    /// How one without end comes and goes.
+    pub repeat: Option<Repeat>,
+    /// The sender's interfaces that it uses, if its connection has no request.
+    pub interfaces: Interfaces,
+    /// Port of the receiver, if its connection has no request.
+    pub port: u16,
+    /// When the receiver's application reads nothing more, if its connection has no request.
+    pub reads_until: Instant,
+    /// The TCP of the sender.
     pub tcp: anabranch_core::tcp::Config,
+    /// The TCP of its peer.
+    pub receiver: anabranch_core::tcp::Config,
     /// How.
     pub scheme: Scheme,
+}
+
+/// How a transfer comes and goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repeat {
+    /// How long each connection is there.
+    pub on: Duration,
+    /// From the end of one to the beginning of the next.
+    pub off: Duration,
+    /// From the start of the transfer to the first.
+    pub offset: Duration,
+}
+
+impl TransferSpec {
+    /// When its connections begin, and when the sender closes them, in a simulation that ends then. There is at least one.
+    pub fn connections(&self, end: Instant) -> Vec<(Instant, Option<Instant>)> {
+        let begin = Instant::ZERO + self.start;
+        let Some(Repeat { on, off, offset }) = self.repeat else { return vec![(begin, self.stop)] };
+        let mut begin = begin + offset;
+        let mut all = Vec::new();
+        while all.is_empty() || begin < self.stop.unwrap_or(end) {
+            let until = begin + on;
+            all.push((begin, Some(self.stop.map_or(until, |stop| stop.min(until)))));
+            begin = until + off;
+        }
+        all
+    }
 }
 
 /// How octets are carried.
@@ -183,6 +255,16 @@ pub enum Scheme {
     Mptcp(mptcp::MptcpSpec),
     /// A request to the node, and then what [`SetSpec::plan`] says.
     Set(SetSpec),
+}
+
+impl Scheme {
+    /// The octets go over one connection from end to end, without a request.
+    pub fn is_bulk(&self) -> bool {
+        match self {
+            Self::Tcp | Self::Mptcp(_) => true,
+            Self::Set(_) => false,
+        }
+    }
 }
 
 /// What a scenario says of a transfer that begins with a request.

@@ -79,6 +79,8 @@ pub enum SetPoint {
 
 /// What is averaged beside the occupancy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Deviation {
     /// The distance from the average, as in Jacobson's RTT (erratum B4).
     Absolute,
@@ -100,6 +102,8 @@ pub enum Excess {
 
 /// Figure 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Allocation {
     /// As the text around it says (errata B1, B2): the striped connection gets the controller's output, at most what is
     /// unused, and the others share the rest of the pool.

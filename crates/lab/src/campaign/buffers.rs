@@ -3,17 +3,18 @@
 //!
 //! The fair share of a connection is what it carries when it has an n-th of the memory all the time, in a paired run.
 
-use anabranch_core::sockbuf::{Excess, PidConfig};
-use anabranch_core::time::Duration;
+use anabranch_core::sockbuf::PidConfig;
+use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
 
-use crate::experiment::RunError;
-use crate::sockbuf::{Config, Constants, Reporting, SockbufPoint, Tuner};
+use crate::experiment::values::plain;
+use crate::experiment::{RunError, Settings};
+use crate::sockbuf::{Constants, Sockbuf, SockbufPoint, Tuner};
 
 /// Bytes of payload of a segment.
 const SEGMENT: u64 = 1_460;
 /// From one coming or going of a connection to the next.
-const CHURN: Duration = Duration::from_secs(7);
+const CHURN: &str = "7s";
 /// Bit/s of all connections from which on links count as full: four fifths of what the three carry, 15 Mbit/s on average.
 const FULL: f64 = 12e6;
 /// Flows of the striped connection.
@@ -162,39 +163,52 @@ impl Cell {
         all
     }
 
-    fn config(&self) -> Config {
-        let memory = self.connections as u64 * self.segments * SEGMENT;
-        let mut config = Config {
-            connections: self.connections - 1 + FLOWS,
-            memory,
-            duration: Duration::from_secs(50),
-            bandwidth_step: Some(Duration::from_secs(15)),
-            ..Config::default()
+    /// Bytes of all buffers together.
+    fn memory(&self) -> u64 {
+        self.connections as u64 * self.segments * SEGMENT
+    }
+
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::defaults(&Sockbuf)
+            .with("connections", self.connections - 1 + FLOWS)
+            .with("memory", plain(&Size(self.memory())))
+            .with("duration", "50s")
+            .with("bandwidth_step", "15s");
+        let pid = |gains: Constants, excess, guarantee| {
+            vec![
+                ("tuner", "pid".to_owned()),
+                ("gains", gains.word().to_owned()),
+                ("excess", excess),
+                guarantee,
+            ]
         };
-        (config.tuner, config.gains, config.excess) = match self.divider {
-            Divider::Pid => (Tuner::Pid, Constants::Damped, Excess::Product),
-            Divider::PidPaper => (Tuner::Pid, Constants::Paper, Excess::Bandwidth),
-            Divider::Other(tuner) => (tuner, config.gains, config.excess),
-        };
-        if self.divider == Divider::Pid {
-            config.guarantee = PidConfig::default().guarantee;
-        }
-        config.reports = match self.information {
-            Information::Exact => Reporting::Exact,
-            Information::Sampled { delay, loss, noise } => {
-                config.report_delay = Duration::from_millis(delay);
-                config.report_loss = loss;
-                config.report_noise = noise;
-                Reporting::Sampled
+        let divider = match self.divider {
+            Divider::Pid => {
+                let guarantee = ("guarantee", PidConfig::default().guarantee.to_string());
+                pid(Constants::Damped, "product".to_owned(), guarantee)
             }
-            Information::Off => Reporting::Off,
+            Divider::PidPaper => pid(Constants::Paper, "bandwidth".to_owned(), ("guarantee", "0".to_owned())),
+            Divider::Other(tuner) => vec![("tuner", tuner.word().to_owned())],
         };
-        match self.event {
-            Event::Nothing => {}
-            Event::Churn => config.churn = Some(CHURN),
-            Event::Stalled => config.stalled = 1,
+        let information = match self.information {
+            Information::Exact => vec![("reports", "on".to_owned())],
+            Information::Sampled { delay, loss, noise } => vec![
+                ("reports", "sampled".to_owned()),
+                ("report_delay", format!("{delay}ms")),
+                ("report_loss", loss.to_string()),
+                ("report_noise", noise.to_string()),
+            ],
+            Information::Off => vec![("reports", "off".to_owned())],
+        };
+        let event = match self.event {
+            Event::Nothing => None,
+            Event::Churn => Some(("churn", CHURN.to_owned())),
+            Event::Stalled => Some(("stalled", "1".to_owned())),
+        };
+        for (key, value) in divider.into_iter().chain(information).chain(event) {
+            settings = settings.with(key, value);
         }
-        config
+        settings
     }
 
     /// Where the same connections have the same memory and the same happens to them.
@@ -209,15 +223,14 @@ impl Cell {
 
     /// Bit/s of each connection with an n-th of the memory, the mean of some runs.
     fn fair(&self, seed: u64, runs: u64) -> Result<Vec<f64>, RunError> {
-        let config = self.config();
-        let fixed = config.memory / self.connections as u64;
-        let config = Config { tuner: Tuner::Fixed, fixed, reports: Reporting::Exact, ..config };
-        Ok(self.rates(config, seed, runs)?.0)
+        let fixed = self.memory() / self.connections as u64;
+        let settings = self.settings().with("tuner", Tuner::Fixed.word()).with("fixed", plain(&Size(fixed)));
+        Ok(self.rates(&settings.with("reports", "on"), seed, runs)?.0)
     }
 
     /// Bit/s of each connection, the mean of some runs; and whether the memory was respected.
-    fn rates(&self, config: Config, seed: u64, runs: u64) -> Result<(Vec<f64>, bool), RunError> {
-        let (memory, point) = (config.memory, SockbufPoint::new(config));
+    fn rates(&self, settings: &Settings, seed: u64, runs: u64) -> Result<(Vec<f64>, bool), RunError> {
+        let (memory, point) = (self.memory(), SockbufPoint::new(settings)?);
         let (mut rates, mut within) = (vec![0.0; self.judged()], true);
         for run in 0..runs {
             let outcome = point.outcome(seed, run)?;
@@ -250,7 +263,7 @@ pub fn campaign(
     let fair = places.par_iter().map(|cell| Ok((cell.place(), cell.fair(seed, runs)?)));
     let fair = fair.collect::<Result<Vec<_>, RunError>>()?;
     let one = |cell: &Cell| {
-        let (rates, within) = cell.rates(cell.config(), seed, runs)?;
+        let (rates, within) = cell.rates(&cell.settings(), seed, runs)?;
         let (_, fair) = fair.iter().find(|(place, _)| *place == cell.place()).expect("each place was run");
         let case = Case {
             cell: *cell,

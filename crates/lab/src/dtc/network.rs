@@ -10,7 +10,6 @@ use anabranch_sim::link::QueueLimit;
 use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
 use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::dtc::{Algorithm, DtcProfile};
-use anabranch_sim::scenario::emulation::HostKind;
 use anabranch_sim::scenario::file::{
     BackSection, FactorsSection, FileConfig, LinkSection, Loss, NodeKind, NodeSection, TransferKind,
     TransferSection,
@@ -85,15 +84,9 @@ impl Config {
     fn node(&self, position: usize, name: &str) -> NodeSection {
         let end = position == 0 || position == self.hops;
         NodeSection {
-            name: name.to_owned(),
-            kind: if end { NodeKind::Host } else { NodeKind::Node },
             position: (self.medium == Medium::Radio).then_some([SPACE * position as f64, 0.0]),
-            energy: Default::default(),
-            neighbours: Vec::new(),
-            host: HostKind::Simulated,
-            netns: None,
-            device: None,
             dtc: (!end && self.mode != Mode::Tcp).then(|| PROFILE.to_owned()),
+            ..NodeSection::new(name, if end { NodeKind::Host } else { NodeKind::Node })
         }
     }
 
@@ -215,18 +208,7 @@ impl Config {
     fn transfer(&self) -> TransferSection {
         TransferSection {
             name: Some("bulk".to_owned()),
-            kind: TransferKind::Tcp,
-            from: self.name(0),
-            to: self.name(self.hops),
-            bytes: None,
-            file: None,
-            start: Span(Duration::ZERO),
-            tcp: "default".to_owned(),
-            tcp_wireless: None,
-            gateways: None,
-            default_gateway: None,
-            set: None,
-            mptcp: None,
+            ..TransferSection::new(TransferKind::Tcp, self.name(0), self.name(self.hops))
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Templated {
     pub settings: Settings,
     /// What they make of the template.
     pub scenario: Scenario,
-    parameters: &'static [Parameter],
+    pub(crate) parameters: &'static [Parameter],
 }
 
 impl Template {

@@ -6,7 +6,6 @@ use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
 use anabranch_sim::routing::Metric;
 use anabranch_sim::scenario::advice::overhead;
-use anabranch_sim::scenario::emulation::HostKind;
 use anabranch_sim::scenario::file::{
     EventAction, EventSection, FileConfig, GatewayChoice, LinkSection, Loss, NetworkSection, NodeKind,
     NodeSection, RouteSection, TransferKind, TransferSection,
@@ -95,7 +94,12 @@ impl Config {
     /// at the correspondent node, and here at the receivers.
     fn pin_end_to_end(&self, net: &mut Net, i: usize, last: &str) {
         if i == 0 && self.scheme == Scheme::EndToEnd {
-            let at_end = |j| RouteSection { at: receiver(j), to: "cn".to_owned(), via: last.to_owned() };
+            let at_end = |j| RouteSection {
+                at: receiver(j),
+                to: "cn".to_owned(),
+                via: last.to_owned(),
+                interface: None,
+            };
             net.routes.extend((0..=self.background).map(at_end));
         }
     }
@@ -151,18 +155,12 @@ impl Config {
         };
         TransferSection {
             name: Some(if j == 0 { "update".to_owned() } else { format!("other{j}") }),
-            kind,
-            from: "cn".to_owned(),
-            to: receiver(j),
             bytes: Some(self.file),
-            file: None,
-            start: Span(Duration::ZERO),
-            tcp: "default".to_owned(),
             tcp_wireless: gateways.is_some().then(|| "wireless".to_owned()),
             gateways: gateways.map(GatewayChoice::Names),
             default_gateway: (self.scheme == Scheme::EndToEnd).then(|| gateway(0)),
             set: Some(self.section()),
-            mptcp: None,
+            ..TransferSection::new(kind, "cn", receiver(j))
         }
     }
 }
@@ -176,18 +174,7 @@ struct Net {
 
 impl Net {
     fn node(&mut self, name: &str, kind: NodeKind, position: Option<[f64; 2]>) {
-        let energy = Default::default();
-        self.nodes.push(NodeSection {
-            name: name.to_owned(),
-            kind,
-            position,
-            energy,
-            neighbours: Vec::new(),
-            dtc: None,
-            host: HostKind::Simulated,
-            netns: None,
-            device: None,
-        });
+        self.nodes.push(NodeSection { position, ..NodeSection::new(name, kind) });
     }
 }
 

@@ -1,22 +1,24 @@
-//! What the parameters mean.
+//! The parameters of the experiment: section 4.1 and Table 1 where they give a number; the rest is errata B13 to B16, with reasons
+//! in `docs/sockbuf-experiments.md`.
 
-use anabranch_core::mptcp::SchedulerKind;
-use anabranch_core::sockbuf::{self, Excess, Gains, PidConfig, PolicyConfig, SetPoint};
+use anabranch_core::sockbuf::Gains;
 use anabranch_core::time::Duration;
-use anabranch_sim::buffers::{Reports, Sampling};
-use anabranch_sim::loss::LossModel;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
-use serde::{Deserialize, Serialize};
 
-use super::parameters::PARAMETERS;
-use crate::experiment::values::{
-    Aliases, Understood, alias, aliased, count, named, plain, probability, quantity, word, word_or,
+use crate::experiment::template::{Assignment, Template};
+use crate::experiment::values::{Understood, count, plain, probability, quantity, word};
+use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
+
+/// The scenario, and what the parameters change in it.
+pub const TEMPLATE: Template = Template {
+    file: "scenarios/papers/sockbuf.toml",
+    text: include_str!("../../../../scenarios/papers/sockbuf.toml"),
+    parameters: PARAMETERS,
+    derived,
 };
-use crate::experiment::{ParameterError, Settings};
 
 /// Who divides the memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tuner {
     /// The paper's controller, agent and manager.
     Pid,
@@ -25,7 +27,6 @@ pub enum Tuner {
     /// ATBT as its authors have it.
     AtbtOriginal,
     /// Dynamic right-sizing.
-    #[serde(rename = "drs")]
     RightSizing,
     /// Twice the bandwidth-delay product by what link layers report.
     Product,
@@ -33,22 +34,22 @@ pub enum Tuner {
     Fixed,
 }
 
-/// What link layers report of their rates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reporting {
-    /// Their rate at each moment.
-    #[serde(rename = "on")]
-    Exact,
-    /// Samples.
-    Sampled,
-    /// Nothing.
-    Off,
+impl Tuner {
+    /// The value of the parameter `tuner`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pid => "pid",
+            Self::Atbt => "atbt",
+            Self::AtbtOriginal => "atbt-original",
+            Self::RightSizing => "drs",
+            Self::Product => "product",
+            Self::Fixed => "fixed",
+        }
+    }
 }
 
 /// The constants of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Constants {
     /// Ours.
     Damped,
@@ -56,265 +57,202 @@ pub enum Constants {
     Paper,
 }
 
-/// An interface of the mobile host, by its place in the network's list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Interface {
-    /// 11 Mbit/s, 10 ms.
-    Wlan,
-    /// 2 Mbit/s, 120 ms.
-    Geo,
-    /// 7 Mbit/s, 70 ms.
-    Hsupa,
-}
-
-/// A point of the experiment. The names are those of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
-pub struct Config {
-    pub tuner: Tuner,
-    pub connections: usize,
-    /// Octets.
-    pub memory: u64,
-    pub duration: Duration,
-    pub loss: f64,
-    pub burst: f64,
-    pub bandwidth_step: Option<Duration>,
-    pub depth: f64,
-    pub single_at: Duration,
-    pub gains: Constants,
-    pub gain_factor: f64,
-    pub set_point: SetPoint,
-    pub products: f64,
-    pub excess: Excess,
-    pub guarantee: f64,
-    pub period: Duration,
-    pub reports: Reporting,
-    pub report_period: Duration,
-    pub report_delay: Duration,
-    pub report_noise: f64,
-    pub report_loss: f64,
-    /// Octets.
-    pub fixed: u64,
-    pub scheduler: SchedulerKind,
-    pub queue: u32,
-    /// Bit/s.
-    pub background: Option<u64>,
-    pub churn: Option<Duration>,
-    pub stalled: usize,
-    pub handoff: Option<Interface>,
-    pub handoff_at: Duration,
-    pub handoff_for: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::understand(&Settings::defaults(&super::Sockbuf)).expect("the defaults can be")
+impl Constants {
+    /// The value of the parameter `gains`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Damped => "damped",
+            Self::Paper => "paper",
+        }
     }
 }
 
-impl Config {
-    /// Understands a text for each parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first that cannot be.
-    pub fn understand(settings: &Settings) -> Understood<Self> {
-        let text = |key| settings.text(key);
-        let span = |key| Ok::<_, ParameterError>(quantity::<Span>(key, settings.text(key))?.0);
-        let within = |key, least, most| real(key, settings.text(key), least, most);
-        let this = Self {
-            tuner: word("tuner", text("tuner"))?,
-            connections: count("connections", text("connections"), FLOWS, 64)?,
-            memory: quantity::<Size>("memory", text("memory"))?.0,
-            duration: span("duration")?,
-            loss: probability("loss", text("loss"))?,
-            burst: within("burst", 1.0, 100.0)?,
-            bandwidth_step: Some(span("bandwidth_step")?).filter(|step| !step.is_zero()),
-            depth: within("depth", 0.05, 1.0)?,
-            single_at: span("single_at")?,
-            gains: word("gains", text("gains"))?,
-            gain_factor: within("gain_factor", 0.01, 100.0)?,
-            set_point: word("set_point", text("set_point"))?,
-            products: within("products", 0.1, 100.0)?,
-            excess: word("excess", text("excess"))?,
-            guarantee: within("guarantee", 0.0, 1.0)?,
-            period: span("period")?,
-            reports: word("reports", text("reports"))?,
-            report_period: span("report_period")?,
-            report_delay: span("report_delay")?,
-            report_noise: within("report_noise", 0.0, 1.0)?,
-            report_loss: within("report_loss", 0.0, 1.0)?,
-            fixed: quantity::<Size>("fixed", text("fixed"))?.0,
-            scheduler: alias("scheduler", text("scheduler"), SCHEDULERS)?,
-            queue: count("queue", text("queue"), 1, 10_000)? as u32,
-            background: Some(quantity::<RateOrNone>("background", text("background"))?.0)
-                .filter(|rate| *rate > 0),
-            churn: Some(span("churn")?).filter(|churn| !churn.is_zero()),
-            stalled: count("stalled", text("stalled"), 0, 64)?,
-            handoff: match text("handoff") {
-                "none" => None,
-                text => Some(word_or("handoff", text, &["none"])?),
-            },
-            handoff_at: span("handoff_at")?,
-            handoff_for: span("handoff_for")?,
-        };
-        this.check(settings)?;
-        Ok(this)
-    }
-
-    fn check(&self, settings: &Settings) -> Understood<()> {
-        let against = |key, message: String| Err(ParameterError::bad(key, settings.text(key), message, None));
-        let end = plain(&Span(self.duration));
-        if self.single_at >= self.duration {
-            return against("single_at", format!("expected before the end, {end}"));
-        }
-        if self.bandwidth_step.is_some_and(|step| step < Duration::from_secs(1)) {
-            return against("bandwidth_step", "expected at least 1 s, or 0s for none".to_owned());
-        }
-        if self.period < Duration::from_millis(10) {
-            return against("period", "expected at least 10 ms".to_owned());
-        }
-        if self.report_period < Duration::from_millis(1) {
-            return against("report_period", "expected at least 1 ms".to_owned());
-        }
-        if self.churn.is_some_and(|churn| churn < Duration::from_secs(1)) {
-            return against("churn", "expected at least 1 s, or 0s for none".to_owned());
-        }
-        if self.stalled > self.singles() {
-            let message = format!("expected at most the number of single connections, {}", self.singles());
-            return against("stalled", message);
-        }
-        if self.handoff.is_some() && self.handoff_at + self.handoff_for >= self.duration {
-            let message = format!("expected that the interface returns before the end, {end}");
-            return against("handoff_at", message);
-        }
-        // One segment for each connection, or nothing could be sent.
-        let least = (1 + self.singles()) as u64 * u64::from(SEGMENT);
-        if !(least..=1 << 40).contains(&self.memory) {
-            let message = format!(
-                "expected at least one segment for each connection, {least} B for {} of them, and at most 1 TB",
-                1 + self.singles()
-            );
-            return against("memory", message);
-        }
-        Ok(())
-    }
-
-    /// Single connections: those beyond the striped one's flows.
-    pub fn singles(&self) -> usize {
-        self.connections - FLOWS
-    }
-
-    /// The pool and who divides it.
-    pub fn pool(&self) -> sockbuf::Config {
-        let gains = match self.gains {
-            Constants::Damped => Gains::DAMPED,
-            Constants::Paper => Gains::PAPER,
-        };
-        let policy = match self.tuner {
-            Tuner::Pid => PolicyConfig::Pid(PidConfig {
-                gains: gains.times(self.gain_factor),
-                set_point: self.set_point,
-                products: self.products,
-                excess: self.excess,
-                guarantee: self.guarantee,
-                ..PidConfig::paper()
-            }),
-            Tuner::Atbt => PolicyConfig::Atbt,
-            Tuner::AtbtOriginal => PolicyConfig::AtbtOriginal,
-            Tuner::RightSizing => PolicyConfig::RightSizing,
-            Tuner::Product => PolicyConfig::Product,
-            Tuner::Fixed => PolicyConfig::Fixed(self.fixed),
-        };
-        sockbuf::Config { threshold: self.memory, period: self.period, initial: self.fixed, policy }
-    }
-
-    /// What link layers report.
-    pub(super) fn reporting(&self) -> Reports {
-        match self.reports {
-            Reporting::Exact => Reports::Rate,
-            Reporting::Sampled => Reports::Sampled(Sampling {
-                period: self.report_period,
-                delay: self.report_delay,
-                noise: self.report_noise,
-                loss: self.report_loss,
-            }),
-            Reporting::Off => Reports::Nothing,
-        }
-    }
-
-    /// How wireless links lose packets: on average `loss` of them, `burst` in a row.
-    pub(super) fn channel(&self) -> LossModel {
-        let (loss, burst) = (self.loss, self.burst);
-        if loss == 0.0 {
-            LossModel::None
-        } else if burst == 1.0 {
-            LossModel::Bernoulli { p: loss }
-        } else {
-            let bad_to_good = 1.0 / burst;
-            // Of the stationary law, the share of the bad state is the loss.
-            let good_to_bad = (loss * bad_to_good / (1.0 - loss)).min(1.0);
-            LossModel::GilbertElliott { good_to_bad, bad_to_good, loss_good: 0.0, loss_bad: 1.0 }
-        }
-    }
-
-    /// Every parameter as it can be given again.
-    pub fn texts(&self) -> Vec<(&'static str, String)> {
-        let span = |time: Duration| plain(&Span(time));
-        let text = |name: &str| match name {
-            "tuner" => named(self.tuner),
-            "connections" => self.connections.to_string(),
-            "memory" => plain(&Size(self.memory)),
-            "duration" => span(self.duration),
-            "loss" => self.loss.to_string(),
-            "burst" => self.burst.to_string(),
-            "bandwidth_step" => span(self.bandwidth_step.unwrap_or_default()),
-            "depth" => self.depth.to_string(),
-            "single_at" => span(self.single_at),
-            "gains" => named(self.gains),
-            "gain_factor" => self.gain_factor.to_string(),
-            "set_point" => named(self.set_point),
-            "products" => self.products.to_string(),
-            "excess" => named(self.excess),
-            "guarantee" => self.guarantee.to_string(),
-            "period" => span(self.period),
-            "reports" => named(self.reports),
-            "report_period" => span(self.report_period),
-            "report_delay" => span(self.report_delay),
-            "report_noise" => self.report_noise.to_string(),
-            "report_loss" => self.report_loss.to_string(),
-            "fixed" => plain(&Size(self.fixed)),
-            "scheduler" => aliased(self.scheduler, SCHEDULERS),
-            "queue" => self.queue.to_string(),
-            "background" => self.background.map_or("0bit/s".to_owned(), |rate| plain(&Rate(rate))),
-            "churn" => span(self.churn.unwrap_or_default()),
-            "stalled" => self.stalled.to_string(),
-            "handoff" => self.handoff.map_or("none".to_owned(), named),
-            "handoff_at" => span(self.handoff_at),
-            "handoff_for" => span(self.handoff_for),
-            other => unreachable!("`{other}` is a parameter without a text"),
-        };
-        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
-    }
-}
+pub(super) const PARAMETERS: &[Parameter] = &[
+    p(
+        "tuner",
+        "pid",
+        "pid, atbt, atbt-original, drs, product or fixed",
+        "who divides the memory: the paper's controller, ATBT as the paper prints it or as its authors do, dynamic \
+         right-sizing, the reported bandwidth-delay products, or a fixed size for each",
+    ).at(&["buffers.host.policy"]),
+    p(
+        "connections",
+        "4",
+        "3 to 64",
+        "flows of the mobile host; the striped connection's three count as three (erratum B14)",
+    ),
+    p("memory", "2MB", "a size such as 2MB", "of all send buffers together: Table 1 has 2 MB and 100 MB").at(&["buffers.host.memory"]),
+    p("duration", "400s", "a span such as 400s", "of a run; there is always something to send (erratum B13)").at(&["stop"]),
+    p(
+        "loss",
+        "0.5%",
+        "a probability such as 0.005 or 0.5%",
+        "of each packet on each wireless link, either way",
+    ),
+    p("burst", "2", "1 to 100", "packets that are lost in a row on average"),
+    p(
+        "bandwidth_step",
+        "50s",
+        "a span such as 50s, or 0s",
+        "from one change of the wireless rates to the next; 0: none",
+    ),
+    p(
+        "depth",
+        "0.5",
+        "0.05 to 1",
+        "least share of its rate that a wireless link has after a change; it is drawn evenly between that and 1",
+    ),
+    p(
+        "single_at",
+        "10s",
+        "a span such as 10s",
+        "when the single flows begin, and throughput is counted from",
+    ).at(&["transfer.single*.start", "transfer.stalled*.start"]),
+    p("gains", "damped", "damped or paper", "the controller's constants: ours, or section 3.2's"),
+    p("gain_factor", "1", "0.01 to 100", "by which they are multiplied"),
+    p(
+        "set_point",
+        "per-flow",
+        "per-flow or slowest",
+        "what the controller steers to: each flow's bandwidth times its RTT, or all bandwidth times the longest RTT",
+    ).at(&["buffers.host.pid.set_point"]),
+    p("products", "2", "0.1 to 100", "so many times (Figure 6 line 2)").at(&["buffers.host.pid.products"]),
+    p(
+        "excess",
+        "product",
+        "product or bandwidth",
+        "in proportion to what the single connections share the rest",
+    ).at(&["buffers.host.pid.excess"]),
+    p(
+        "guarantee",
+        "0",
+        "0 to 1",
+        "with tuner=pid, the part of an equal share of the memory that each connection can count on: the paper has none, \
+         the library 0.6",
+    ).at(&["buffers.host.pid.guarantee"]),
+    p("period", "0.5s", "a span such as 0.5s", "between two decisions").at(&["buffers.host.period"]),
+    p(
+        "reports",
+        "on",
+        "on, sampled or off",
+        "what link layers report of their rates: at each moment, samples as the next four say, or nothing",
+    ).words(&[
+        ("on", &["buffers.host.reports=exact"]),
+        ("sampled", &["buffers.host.reports=sampled"]),
+        ("off", &["buffers.host.reports=off"]),
+    ]),
+    p("report_period", "100ms", "a span such as 100ms", "between two samples of a link's rate").at(&["buffers.host.sampling.period"]),
+    p("report_delay", "100ms", "a span such as 100ms", "from a sample to its use").at(&["buffers.host.sampling.delay"]),
+    p("report_noise", "0.1", "0 to 1", "a sample is wrong by up to this share, evenly distributed").at(&["buffers.host.sampling.noise"]),
+    p("report_loss", "0.05", "0 to 1", "probability that a sample is lost").at(&["buffers.host.sampling.loss"]),
+    p(
+        "fixed",
+        "128kB",
+        "a size such as 128kB",
+        "of each buffer with tuner=fixed, and of each before the first decision",
+    ).at(&["buffers.host.initial"]),
+    p(
+        "scheduler",
+        "fastest",
+        "fastest, blest, round-robin or predictive",
+        "which flow of the striped connection is next",
+    ).words(&[
+        ("fastest", &["transfer.striped.mptcp.scheduler=fastest-rtt"]),
+        ("blest", &["transfer.striped.mptcp.scheduler=blest"]),
+        ("round-robin", &["transfer.striped.mptcp.scheduler=round-robin"]),
+        ("predictive", &["transfer.striped.mptcp.scheduler=predictive"]),
+    ]),
+    p("queue", "50", "1 to 10000", "packets that wait for a wireless link: ns-2's default"),
+    p(
+        "background",
+        "5Mbit/s",
+        "a rate such as 5Mbit/s, or 0bit/s",
+        "of each of the two UDP flows f11 and f12; 0: no background, no TCP either",
+    ),
+    p(
+        "churn",
+        "0s",
+        "a span such as 5s",
+        "single connections come and go: one is there for this long, and away for as long; 0: they stay",
+    ),
+    p(
+        "stalled",
+        "0",
+        "0 to the number of single connections",
+        "single connections whose peers stop reading after the first 10 s; they have receive buffers of 64 kB",
+    ),
+    p("handoff", "none", "none, wlan, geo or hsupa", "the interface that is gone for a while"),
+    p("handoff_at", "200s", "a span such as 200s", "when it goes"),
+    p("handoff_for", "10s", "a span such as 10s", "for how long"),
+];
 
 /// Flows of the striped connection: one over each interface.
 pub(super) const FLOWS: usize = 3;
-/// Octets of payload in a segment (Table 1).
-pub(super) const SEGMENT: u16 = 1460;
+/// Bytes of payload in a segment (Table 1).
+const SEGMENT: u64 = 1460;
+/// The interfaces, in order, and the access router behind each.
+const INTERFACES: [(&str, &str); FLOWS] = [("wlan", "r0"), ("geo", "r1"), ("hsupa", "r2")];
+/// Those of the single connections, in turn.
+const IN_TURN: [&str; FLOWS] = ["wlan", "hsupa", "geo"];
 
-/// A rate of which 0 is one.
-struct RateOrNone(u64);
+/// What a parameter takes that is no word of the scenario.
+enum Takes {
+    Span,
+    Size,
+    RateOrNone,
+    Probability,
+    Count(usize, usize),
+    Real(f64, f64),
+}
 
-impl std::str::FromStr for RateOrNone {
-    type Err = anabranch_sim::scenario::units::UnitError;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "0" | "0bit/s" | "0 bit/s" => Ok(Self(0)),
-            other => other.parse::<Rate>().map(|rate| Self(rate.0)),
-        }
-    }
+const TAKES: &[(&str, Takes)] = &[
+    ("connections", Takes::Count(FLOWS, 64)),
+    ("memory", Takes::Size),
+    ("duration", Takes::Span),
+    ("loss", Takes::Probability),
+    ("burst", Takes::Real(1.0, 100.0)),
+    ("bandwidth_step", Takes::Span),
+    ("depth", Takes::Real(0.05, 1.0)),
+    ("single_at", Takes::Span),
+    ("gain_factor", Takes::Real(0.01, 100.0)),
+    ("products", Takes::Real(0.1, 100.0)),
+    ("guarantee", Takes::Real(0.0, 1.0)),
+    ("period", Takes::Span),
+    ("report_period", Takes::Span),
+    ("report_delay", Takes::Span),
+    ("report_noise", Takes::Real(0.0, 1.0)),
+    ("report_loss", Takes::Real(0.0, 1.0)),
+    ("fixed", Takes::Size),
+    ("queue", Takes::Count(1, 10_000)),
+    ("background", Takes::RateOrNone),
+    ("churn", Takes::Span),
+    ("stalled", Takes::Count(0, 64)),
+    ("handoff_at", Takes::Span),
+    ("handoff_for", Takes::Span),
+];
+
+/// The same settings, each value in the one way in which results name it.
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
+    let same = |settings: Settings, (key, takes): &(&'static str, Takes)| {
+        let text = settings.text(key);
+        let plain = match *takes {
+            Takes::Span => plain(&quantity::<Span>(key, text)?),
+            Takes::Size => plain(&quantity::<Size>(key, text)?),
+            Takes::RateOrNone if ["0", "0bit/s", "0 bit/s"].contains(&text) => "0bit/s".to_owned(),
+            Takes::RateOrNone => plain(&quantity::<Rate>(key, text)?),
+            Takes::Probability => probability(key, text)?.to_string(),
+            Takes::Count(least, most) => count(key, text, least, most)?.to_string(),
+            Takes::Real(least, most) => real(key, text, least, most)?.to_string(),
+        };
+        Ok(settings.with(key, plain))
+    };
+    let settings = TAKES.iter().try_fold(settings.clone(), same)?;
+    check(&settings)?;
+    Ok(settings)
 }
 
 fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
@@ -323,4 +261,145 @@ fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64>
     })
 }
 
-const SCHEDULERS: Aliases = &[("fastest", "fastest-rtt")];
+fn span(settings: &Settings, key: &'static str) -> Understood<Duration> {
+    Ok(quantity::<Span>(key, settings.text(key))?.0)
+}
+
+/// Single connections: those beyond the striped one's flows.
+fn singles(settings: &Settings) -> Understood<usize> {
+    Ok(count("connections", settings.text("connections"), FLOWS, 64)? - FLOWS)
+}
+
+/// The parameters make sense together.
+fn check(settings: &Settings) -> Understood<()> {
+    let against = |key, message: String| Err(ParameterError::bad(key, settings.text(key), message, None));
+    let (singles, duration) = (singles(settings)?, span(settings, "duration")?);
+    let end = settings.text("duration");
+    if span(settings, "single_at")? >= duration {
+        return against("single_at", format!("expected before the end, {end}"));
+    }
+    for (key, least) in [("bandwidth_step", 1000), ("churn", 1000), ("period", 10), ("report_period", 1)] {
+        let (time, least) = (span(settings, key)?, Duration::from_millis(least));
+        let may_be_none = matches!(key, "bandwidth_step" | "churn");
+        if time < least && !(may_be_none && time.is_zero()) {
+            let or_none = if may_be_none { ", or 0s for none" } else { "" };
+            return against(key, format!("expected at least {}{or_none}", Span(least)));
+        }
+    }
+    if count("stalled", settings.text("stalled"), 0, 64)? > singles {
+        let message = format!("expected at most the number of single connections, {singles}");
+        return against("stalled", message);
+    }
+    let returns = span(settings, "handoff_at")? + span(settings, "handoff_for")?;
+    if settings.text("handoff") != "none" && returns >= duration {
+        return against("handoff_at", format!("expected that the interface returns before the end, {end}"));
+    }
+    // One segment for each connection, or nothing could be sent.
+    let (connections, Size(memory)) = (1 + singles, quantity("memory", settings.text("memory"))?);
+    let least = connections as u64 * SEGMENT;
+    if !(least..=1 << 40).contains(&memory) {
+        let message = format!(
+            "expected at least one segment for each connection, {least} B for {connections} of them, and at most 1 TB"
+        );
+        return against("memory", message);
+    }
+    Ok(())
+}
+
+fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let settings = &canonical(settings)?;
+    let mut all = Vec::new();
+    for (key, assignments) in [
+        ("connections", single_connections(settings)?),
+        ("loss", wireless_links(settings)?),
+        ("bandwidth_step", rate_changes(settings)?),
+        ("gains", gains(settings)?),
+        ("background", background(settings)),
+        ("handoff", handoff(settings)?),
+    ] {
+        all.extend(assignments.into_iter().map(|assignment| (key, assignment)));
+    }
+    Ok(all)
+}
+
+/// The last of them have peers that stop reading. Every other one begins later if they come and go.
+fn single_connections(settings: &Settings) -> Understood<Vec<String>> {
+    let (singles, churn) = (singles(settings)?, settings.text("churn"));
+    let stalled = count("stalled", settings.text("stalled"), 0, 64)?;
+    let reading = singles - stalled;
+    let mut in_turn = IN_TURN;
+    in_turn.rotate_left(reading % FLOWS);
+    let mut all = vec![
+        format!("transfer.single*.count={reading}"),
+        format!("transfer.stalled*.count={stalled}"),
+        format!("transfer.stalled*.interfaces={in_turn:?}"),
+    ];
+    if !span(settings, "churn")?.is_zero() {
+        for (group, first) in [("single", 0), ("stalled", reading)] {
+            let offset = if first % 2 == 0 { "0s" } else { churn };
+            all.push(format!(
+                "transfer.{group}*.repeat={{ on = \"{churn}\", off = \"{churn}\", offset = \"{offset}\", stagger = \"{churn}\" }}"
+            ));
+        }
+    }
+    Ok(all)
+}
+
+/// How they lose packets: on average `loss` of them, `burst` in a row.
+fn wireless_links(settings: &Settings) -> Understood<Vec<String>> {
+    let loss = probability("loss", settings.text("loss"))?;
+    let burst = real("burst", settings.text("burst"), 1.0, 100.0)?;
+    let loss = if loss == 0.0 || burst == 1.0 {
+        format!("{loss:?}")
+    } else {
+        let bad_to_good = 1.0 / burst;
+        // Of the stationary law, the share of the bad state is the loss.
+        let good_to_bad = (loss * bad_to_good / (1.0 - loss)).min(1.0);
+        format!("{{ good_to_bad = {good_to_bad:?}, bad_to_good = {bad_to_good:?} }}")
+    };
+    let queue = settings.text("queue");
+    let of = |(link, _)| [format!("link.{link}.loss={loss}"), format!("link.{link}.queue={queue} packets")];
+    Ok(INTERFACES.into_iter().flat_map(of).collect())
+}
+
+fn rate_changes(settings: &Settings) -> Understood<Vec<String>> {
+    let every = match span(settings, "bandwidth_step")?.is_zero() {
+        true => "off",
+        false => settings.text("bandwidth_step"),
+    };
+    let least = real("depth", settings.text("depth"), 0.05, 1.0)?;
+    Ok(vec![
+        format!("random-event.wireless links.every={every}"),
+        format!("random-event.wireless links.rate_share=[{least:?}, 1.0]"),
+    ])
+}
+
+fn gains(settings: &Settings) -> Understood<Vec<String>> {
+    let known = [Constants::Damped, Constants::Paper].map(|constants| (constants.word(), constants));
+    let gains = match word("gains", settings.text("gains"), &known)? {
+        Constants::Damped => Gains::DAMPED,
+        Constants::Paper => Gains::PAPER,
+    };
+    let Gains { kp, ki, kd } = gains.times(real("gain_factor", settings.text("gain_factor"), 0.01, 100.0)?);
+    Ok([("kp", kp), ("ki", ki), ("kd", kd)]
+        .map(|(key, gain)| format!("buffers.host.pid.{key}={gain:?}"))
+        .into())
+}
+
+fn background(settings: &Settings) -> Vec<String> {
+    match settings.text("background") {
+        "0bit/s" => vec!["transfer.background*.count=0".to_owned(), "traffic=[]".to_owned()],
+        rate => vec![format!("traffic.background*.rate={rate}")],
+    }
+}
+
+fn handoff(settings: &Settings) -> Understood<Vec<String>> {
+    let known: Vec<_> =
+        [("none", None)].into_iter().chain(INTERFACES.map(|(link, r)| (link, Some(r)))).collect();
+    let Some(router) = word("handoff", settings.text("handoff"), &known)? else { return Ok(Vec::new()) };
+    let (at, lasts) = (span(settings, "handoff_at")?, span(settings, "handoff_for")?);
+    let events = [(at, "link-down"), (at + lasts, "link-up")].map(|(at, action)| {
+        format!("{{ at = \"{}\", action = \"{action}\", from = \"mh\", to = \"{router}\" }}", Span(at))
+    });
+    Ok(vec![format!("event=[{}]", events.join(", "))])
+}

@@ -1,10 +1,11 @@
 //! Figures 8 to 16. The paper prints them without numbers.
 
-use super::config::Config;
+use super::Sockbuf;
 use super::meter::{BUFFER_LOOK, LOOK};
 use super::response::Response;
 use super::settings::{CONTENDERS, Contender, Measured, RECEIVED, SETTINGS, Setting};
 use crate::experiment::Outcome;
+use crate::experiment::Settings;
 use crate::plot::{Axis, Chart, Dash, Look, Point, Scale, Series};
 
 /// A figure.
@@ -100,7 +101,8 @@ fn by_loss(measured: &Measured) -> Drawn {
         points: measured.losses().into_iter().filter_map(|loss| place(loss, contender)).collect(),
         look: Look::Marked,
     });
-    let burst = Config::default().burst;
+    let defaults = Settings::defaults(&Sockbuf);
+    let burst = defaults.text("burst");
     let chart = Chart {
         title: format!("{}: by loss, {burst} in a row on average", SETTINGS[2].title()),
         x: Axis::new("Packets lost", "%").scaled(Scale::FromZero),

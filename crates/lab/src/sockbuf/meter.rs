@@ -2,11 +2,16 @@
 
 use anabranch_core::sockbuf::Kind;
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::apps::{BulkSender, Sink};
+use anabranch_sim::apps::Sink;
 use anabranch_sim::buffers::{BufferMetrics, Division, Share};
+use anabranch_sim::packet::NodeId;
+use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::{Plan, PlannedTransfer};
+use anabranch_sim::sim::Simulation;
 
-use super::config::{Config, FLOWS};
-use super::network::{Flow, Network};
+use super::config::FLOWS;
+use crate::experiment::template::Templated;
+use crate::experiment::values::quantity;
 use crate::experiment::{Metric, RunError};
 use crate::stats::jain;
 
@@ -38,14 +43,53 @@ pub struct Outcome {
     pub events: u64,
 }
 
+/// A run about to begin.
+pub(super) struct Network {
+    pub(super) sim: Simulation,
+    pub(super) host: NodeId,
+    pub(super) striped: PlannedTransfer,
+    singles: Vec<PlannedTransfer>,
+    /// When the rates of the wireless links change.
+    steps: Vec<Instant>,
+    single_at: Duration,
+    duration: Duration,
+}
+
+impl Network {
+    /// A network of one run.
+    pub(super) fn new(point: &Templated, seed: u64, run: u64) -> Result<Self, RunError> {
+        let scenario = &point.scenario;
+        let Plan { builder, planned } = point.plan(seed, run)?;
+        let name = |transfer: &PlannedTransfer| scenario.transfers[transfer.index].name.as_str();
+        let named = |transfer: &&PlannedTransfer| name(transfer) == "striped";
+        let striped = planned.transfers.iter().find(named).copied();
+        let is_single = |transfer: &PlannedTransfer| {
+            ["single", "stalled"].iter().any(|group| name(transfer).starts_with(group))
+        };
+        let mut steps: Vec<Instant> = planned.random.iter().map(|(at, _)| *at).collect();
+        steps.dedup();
+        let single_at: Span = quantity("single_at", point.settings.text("single_at"))?;
+        Ok(Self {
+            host: scenario.find_node("mh").expect("the template has the mobile host"),
+            striped: striped.expect("the template has the striped connection"),
+            singles: planned.transfers.iter().copied().filter(is_single).collect(),
+            steps,
+            single_at: single_at.0,
+            duration: scenario.stop.saturating_since(Instant::ZERO),
+            sim: builder.build(),
+        })
+    }
+}
+
 /// One run.
-pub(super) fn measure(config: &Config, mut network: Network) -> Result<Outcome, RunError> {
-    let looks = (config.duration.as_nanos() / LOOK.as_nanos()).max(1);
-    let end = |look: u64| if look == looks { config.duration } else { LOOK * look };
+pub(super) fn measure(mut network: Network) -> Result<Outcome, RunError> {
+    let duration = network.duration;
+    let looks = (duration.as_nanos() / LOOK.as_nanos()).max(1);
+    let end = |look: u64| if look == looks { duration } else { LOOK * look };
     let mut outcome = Outcome {
         singles: vec![Vec::new(); network.singles.len()],
         // The first look that begins when they do, or after.
-        from: config.single_at.as_nanos().div_ceil(LOOK.as_nanos()).min(looks - 1) as usize,
+        from: network.single_at.as_nanos().div_ceil(LOOK.as_nanos()).min(looks - 1) as usize,
         ..Outcome::default()
     };
     let mut before = Totals::default();
@@ -80,20 +124,19 @@ struct Totals {
 
 impl Totals {
     fn of(network: &Network) -> Self {
-        let read = |flow: &Flow| network.sim.app::<Sink>(flow.sink).bytes();
+        let read = |flow: &PlannedTransfer| network.sim.app::<Sink>(flow.sink).bytes();
         Self {
-            sent: sent(network, network.striped),
+            sent: sent(network),
             received: read(&network.striped),
             singles: network.singles.iter().map(read).collect(),
         }
     }
 }
 
-/// Octets that a connection has sent.
-fn sent(network: &Network, flow: Flow) -> u64 {
-    let sender = network.sim.app::<BulkSender>(flow.source);
-    let now = sender.connection().and_then(|id| network.sim.world().info(network.host, id));
-    now.or(sender.info).map_or(0, |info| info.bytes_sent)
+/// Octets that the striped connection has sent.
+fn sent(network: &Network) -> u64 {
+    let sender = network.striped.latest(&network.sim);
+    sender.current(network.sim.world(), network.host).0.map_or(0, |info| info.bytes_sent)
 }
 
 impl Outcome {

@@ -1,13 +1,15 @@
 //! The control loop in the simulated connection: what becomes of the striped buffer after each change of the rates.
 
-use anabranch_core::time::{Duration, Instant};
+use anabranch_core::time::Instant;
+use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
 
-use super::config::{Config, Constants};
+use super::config::Constants;
 use super::meter::Outcome;
 use super::settings::{Grid, LOW};
-use super::{SockbufPoint, tables::rounded};
-use crate::experiment::RunError;
+use super::{Sockbuf, SockbufPoint, tables::rounded};
+use crate::experiment::values::plain;
+use crate::experiment::{RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction;
 use crate::work::Work;
@@ -62,6 +64,9 @@ pub struct Response {
 /// Factors of the gains, for the claim `asked.stable`.
 pub const FACTORS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
 
+/// Bandwidth-delay products to which the controller steers, by default (Figure 6 line 2).
+const PRODUCTS: f64 = 2.0;
+
 /// Off by no more than this in the last quarter before the next change, by the set-point, the loop has settled.
 pub const SETTLED: f64 = 0.1;
 
@@ -76,19 +81,15 @@ impl Response {
         let (step, steps) = if grid == Grid::Full { (400, 5) } else { (200, 1) };
         let kinds = [Constants::Paper, Constants::Damped];
         let cells: Vec<_> = kinds.iter().flat_map(|gains| FACTORS.map(|factor| (*gains, factor))).collect();
-        let one = |(gains, gain_factor)| {
-            let config = Config {
-                gains,
-                gain_factor,
-                memory: LOW,
-                duration: Duration::from_secs(step * (steps + 1)),
-                bandwidth_step: Some(Duration::from_secs(step)),
-                ..Config::default()
-            };
-            let products = config.products;
-            let outcome = SockbufPoint::new(config).outcome(work.seed, 0)?;
+        let base = Settings::defaults(&Sockbuf)
+            .with("memory", plain(&Size(LOW)))
+            .with("duration", format!("{}s", step * (steps + 1)))
+            .with("bandwidth_step", format!("{step}s"));
+        let one = |(gains, factor): (Constants, f64)| {
+            let settings = base.clone().with("gains", gains.word()).with("gain_factor", factor);
+            let outcome = SockbufPoint::new(&settings)?.outcome(work.seed, 0)?;
             work.ran();
-            Ok(Self { gains, factor: gain_factor, steps: steps_of(&outcome, products) })
+            Ok(Self { gains, factor, steps: steps_of(&outcome, PRODUCTS) })
         };
         cells.into_par_iter().map(one).collect()
     }

@@ -1,12 +1,12 @@
 //! Section 4.2 measured: the four settings of memory and connections, and one of them with other losses.
 
-use anabranch_core::sockbuf::Excess;
-use anabranch_core::time::Duration;
+use anabranch_sim::scenario::units::Size;
 use rayon::prelude::*;
 
-use super::config::{Config, Constants, Tuner};
+use super::config::{Constants, Tuner};
 use super::{Sockbuf, SockbufPoint};
-use crate::experiment::{self, Outcome, Point, RunError};
+use crate::experiment::values::{plain, probability};
+use crate::experiment::{self, Outcome, Point, RunError, Settings};
 use crate::stats::{self, Summary};
 use crate::work::Work;
 
@@ -38,14 +38,17 @@ impl Contender {
         }
     }
 
-    fn config(self, base: Config) -> Config {
-        let (tuner, gains, excess) = match self {
-            Self::Ours => (Tuner::Pid, Constants::Damped, Excess::Product),
-            Self::Paper => (Tuner::Pid, Constants::Paper, Excess::Bandwidth),
-            Self::Atbt => (Tuner::Atbt, base.gains, base.excess),
-            Self::AtbtOriginal => (Tuner::AtbtOriginal, base.gains, base.excess),
+    fn settings(self, base: &Settings) -> Settings {
+        let controlled = |gains: Constants, excess| {
+            let base = base.clone().with("tuner", Tuner::Pid.word());
+            base.with("gains", gains.word()).with("excess", excess)
         };
-        Config { tuner, gains, excess, ..base }
+        match self {
+            Self::Ours => controlled(Constants::Damped, "product"),
+            Self::Paper => controlled(Constants::Paper, "bandwidth"),
+            Self::Atbt => base.clone().with("tuner", Tuner::Atbt.word()),
+            Self::AtbtOriginal => base.clone().with("tuner", Tuner::AtbtOriginal.word()),
+        }
     }
 }
 
@@ -76,6 +79,10 @@ impl Setting {
     pub fn title(self) -> String {
         format!("{} connections, {} MB", self.connections, self.memory / 1_000_000)
     }
+
+    fn of(self, base: Settings) -> Settings {
+        base.with("memory", plain(&Size(self.memory))).with("connections", self.connections)
+    }
 }
 
 /// Losses that are tried at low memory with four connections, beside the default.
@@ -98,17 +105,21 @@ impl Grid {
         }
     }
 
-    pub(super) fn base(self) -> Config {
-        let of = |duration, step| Config {
-            duration: Duration::from_secs(duration),
-            bandwidth_step: Some(Duration::from_secs(step)),
-            ..Config::default()
+    pub(super) fn base(self) -> Settings {
+        let of = |duration, step| {
+            Settings::defaults(&Sockbuf).with("duration", duration).with("bandwidth_step", step)
         };
         match self {
-            Self::Full => of(400, 50),
-            Self::Quick => of(60, 15),
+            Self::Full => of("400s", "50s"),
+            Self::Quick => of("60s", "15s"),
         }
     }
+}
+
+/// The loss of the settings beside which others are tried.
+fn usual_loss() -> f64 {
+    let defaults = Settings::defaults(&Sockbuf);
+    probability("loss", defaults.text("loss")).expect("the defaults can be")
 }
 
 /// What was measured.
@@ -139,21 +150,19 @@ impl Measured {
     ///
     /// The first run that could not be made.
     pub fn run(grid: Grid, work: &Work<'_>) -> Result<Self, RunError> {
-        let run = |config: Config| {
-            let point = SockbufPoint::new(config);
+        let run = |settings: &Settings| {
+            let point = SockbufPoint::new(settings)?;
             experiment::run_watched(&Sockbuf, &point as &dyn Point, work)
         };
         let pairs = SETTINGS.iter().flat_map(|s| CONTENDERS.map(|c| (*s, c))).collect::<Vec<_>>();
         let cells = pairs.into_par_iter().map(|(setting, contender)| {
-            let Setting { memory, connections } = setting;
-            let base = Config { memory, connections, ..grid.base() };
-            Ok(((setting, contender), run(contender.config(base))?))
+            Ok(((setting, contender), run(&contender.settings(&setting.of(grid.base())))?))
         });
         let losses = grid.losses();
         let pairs = losses.iter().flat_map(|l| CONTENDERS.map(|c| (*l, c))).collect::<Vec<_>>();
         let losses = pairs.into_par_iter().map(|(loss, contender)| {
-            let base = Config { loss, memory: LOW, connections: 4, ..grid.base() };
-            Ok(((loss, contender), run(contender.config(base))?))
+            let base = SETTINGS[2].of(grid.base()).with("loss", loss);
+            Ok(((loss, contender), run(&contender.settings(&base))?))
         });
         Ok(Self {
             cells: cells.collect::<Result<_, RunError>>()?,
@@ -184,7 +193,7 @@ impl Measured {
     /// The losses that were tried with four connections and low memory, the default among them, in order.
     pub fn losses(&self) -> Vec<f64> {
         let tried = self.losses.iter().filter(|(cell, _)| cell.1 == CONTENDERS[0]).map(|(cell, _)| cell.0);
-        let mut losses: Vec<f64> = tried.chain([Config::default().loss]).collect();
+        let mut losses: Vec<f64> = tried.chain([usual_loss()]).collect();
         losses.sort_by(f64::total_cmp);
         losses
     }

@@ -1,9 +1,10 @@
 //! The numbers behind the figures, and the paired comparison with ATBT, as pages.
 
-use super::config::Config;
+use super::Sockbuf;
 use super::settings::{
     BUFFER, CONTENDERS, Contender, Measured, Name, PEAK, RECEIVED, SENT, SETTINGS, SINGLE, Setting, gain,
 };
+use crate::experiment::Settings;
 use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::Summary;
@@ -131,7 +132,8 @@ fn by_loss(measured: &Measured, command: String) -> reproduction::Table {
         cells.push(percent(gain(ours, atbt, RECEIVED)));
         cells
     };
-    let note = format!("Losses come {} in a row on average.", Config::default().burst);
+    let defaults = Settings::defaults(&Sockbuf);
+    let note = format!("Losses come {} in a row on average.", defaults.text("burst"));
     table(
         "table-by-loss".to_owned(),
         "By loss: four connections, 2 MB".to_owned(),

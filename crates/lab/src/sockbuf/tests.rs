@@ -1,7 +1,7 @@
 //! What the experiment must come to. One seed for all, so that a failure can be had again.
 
 use anabranch_core::time::{Duration, Instant};
-use anabranch_sim::apps::{BulkSender, Outcome as Transfer, Sink};
+use anabranch_sim::apps::{Outcome as Transfer, Sink};
 
 use super::claims::verdicts;
 use super::response::Response;
@@ -13,13 +13,13 @@ use crate::targets::{self, Kind};
 
 const SEED: u64 = 1;
 
-fn config(given: &[&str]) -> Config {
+fn point(given: &[&str]) -> SockbufPoint {
     let mut settings = Settings::defaults(&Sockbuf);
     for assignment in given {
         let (key, value) = assignment.split_once('=').expect("an assignment");
         settings.set(key, value).expect("a parameter");
     }
-    Config::understand(&settings).expect("good settings")
+    SockbufPoint::new(&settings).expect("good settings")
 }
 
 fn seconds(n: u64) -> Instant {
@@ -29,13 +29,12 @@ fn seconds(n: u64) -> Instant {
 #[test]
 fn a_run_measures_everything_and_keeps_within_the_memory() {
     for tuner in ["pid", "atbt", "atbt-original", "drs", "fixed"] {
-        for memory in ["200kB", "2MB"] {
-            let given = [format!("tuner={tuner}"), format!("memory={memory}")];
+        for (text, memory) in [("200kB", 200_000), ("2MB", 2_000_000)] {
+            let given = [format!("tuner={tuner}"), format!("memory={text}")];
             let given: Vec<&str> = given.iter().map(String::as_str).collect();
-            let config =
-                config(&[&given[..], &["connections=8", "duration=60s", "bandwidth_step=15s"]].concat());
-            let memory = config.memory;
-            let found = SockbufPoint::new(config).outcome(SEED, 0).expect("it runs");
+            let point =
+                point(&[&given[..], &["connections=8", "duration=60s", "bandwidth_step=15s"]].concat());
+            let found = point.outcome(SEED, 0).expect("it runs");
             let case = format!("{tuner} with {memory}: {:?}", found.buffers);
             assert!(found.buffers.peak_limits <= memory, "{case}");
             assert!(found.buffers.peak_held <= found.buffers.peak_limits, "{case}");
@@ -58,7 +57,7 @@ fn a_run_measures_everything_and_keeps_within_the_memory() {
 #[test]
 fn without_single_connections_there_is_nothing_of_them() {
     let alone = ["connections=3", "duration=100s", "bandwidth_step=0s", "background=0bit/s", "loss=0"];
-    let found = SockbufPoint::new(config(&alone)).outcome(SEED, 0).expect("it runs");
+    let found = point(&alone).outcome(SEED, 0).expect("it runs");
     assert_eq!(found.single(), None);
     // All of the links is to be had, but for headers and the windows' sawteeth. In the first 20 s the slow starts of the
     // three flows decide, each of which overshoots.
@@ -87,17 +86,20 @@ fn a_handoff_loses_nothing() {
         for tuner in ["pid", "atbt"] {
             let given = [format!("tuner={tuner}"), format!("handoff={interface}")];
             let given: Vec<&str> = given.iter().map(String::as_str).collect();
-            let config =
-                config(&[&given[..], &["connections=3", "handoff_at=5s", "bandwidth_step=0s"]].concat());
+            let point =
+                point(&[&given[..], &["connections=3", "handoff_at=5s", "bandwidth_step=0s"]].concat());
             let octets = 20_000_000;
-            let mut network = config.network(SEED, 0, Content::Pattern(octets)).expect("a network");
+            let source = TEMPLATE.source(&point.0.settings).expect("good settings");
+            let scenario =
+                source.set(format!("transfer.striped.bytes={octets} B")).scenario().expect("a scenario");
+            let mut network = Network::new(&Templated { scenario, ..point.0 }, SEED, 0).expect("a network");
             network.sim.run_until(seconds(14));
             let case = format!("{interface}, {tuner}");
             let early = network.sim.app::<Sink>(network.striped.sink).bytes();
             assert!(early < octets, "{case}: it was over before the interface returned");
             network.sim.run_until(seconds(390));
             assert_eq!(network.sim.app::<Sink>(network.striped.sink).bytes(), octets, "{case}");
-            let sender = network.sim.app::<BulkSender>(network.striped.source);
+            let sender = network.striped.latest(&network.sim);
             assert_eq!(sender.outcome, Transfer::Done, "{case}");
             let pool = network.sim.world().buffers(network.host).expect("a pool");
             assert_eq!(pool.now(), (0, 0), "{case}: memory is still held");
@@ -110,7 +112,7 @@ fn a_handoff_loses_nothing() {
 fn at_no_event_is_more_held_than_the_memory() {
     for tuner in ["pid", "atbt", "atbt-original"] {
         let tuner = format!("tuner={tuner}");
-        let config = config(&[
+        let point = point(&[
             &tuner,
             "memory=150kB",
             "connections=8",
@@ -120,7 +122,7 @@ fn at_no_event_is_more_held_than_the_memory() {
             "handoff_at=6s",
             "handoff_for=4s",
         ]);
-        let mut network = config.network(SEED, 3, Content::Endless).expect("a network");
+        let mut network = Network::new(&point.0, SEED, 3).expect("a network");
         while network.sim.now() < seconds(15) && network.sim.step() {
             let pool = network.sim.world().buffers(network.host).expect("a pool");
             let (limits, held) = pool.now();

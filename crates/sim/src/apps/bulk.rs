@@ -150,6 +150,8 @@ pub struct BulkSender {
     config: BulkSenderConfig,
     id: Option<ConnId>,
     written: u64,
+    /// It has closed the connection at the end of [`Content::Until`].
+    closed: bool,
     subflows: Subflows,
     /// What has become of it.
     pub outcome: Outcome,
@@ -173,6 +175,7 @@ impl BulkSender {
             config,
             id: None,
             written: 0,
+            closed: false,
             subflows,
             outcome: Outcome::Pending,
             started: None,
@@ -243,6 +246,10 @@ impl BulkSender {
 
 impl App for BulkSender {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
+        if matches!(self.config.content, Content::Until(end) if end <= ctx.now()) {
+            // The node has recovered after the end.
+            return;
+        }
         *self = Self::new(self.config.clone());
         self.started = Some(ctx.now());
         if let Content::Until(end) = self.config.content {
@@ -253,6 +260,7 @@ impl App for BulkSender {
 
     fn on_timer(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(id) = self.id {
+            self.closed = true;
             ctx.close(id);
         }
     }
@@ -270,7 +278,7 @@ impl App for BulkSender {
                     // A connection is known to be one of several paths with the first acknowledgement.
                     self.subflows.follow_paths(ctx, id);
                 }
-                if self.config.content.octets().is_none_or(|total| self.written < total) {
+                if !self.closed && self.config.content.octets().is_none_or(|total| self.written < total) {
                     let wants = |info: Info| {
                         info.unsent <= LOW_WATER || info.buffered <= info.send_buffer - info.send_buffer / 3
                     };

@@ -24,23 +24,42 @@ pub struct PathUse {
     pub adaptation: Option<Adaptation>,
 }
 
-/// Consecutive numbers of paths, each of which begins at an interface of the node ([`crate::sim::Builder::pin_path`]).
+/// Numbers of paths, each of which begins at an interface of the node ([`crate::sim::Builder::pin_path`]): at the first a
+/// connection is opened, and TCP stays there. A multipath connection has a subflow on each. Without any they are where routing
+/// sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Interfaces {
-    /// The first: where the connection is opened, and where TCP stays.
-    pub first: u8,
-    /// How many a multipath connection has a subflow on; none is what routing does.
-    pub count: u8,
+    paths: [u8; MOST],
+    count: u8,
 }
 
+/// Interfaces of a connection at most: it has no more subflows.
+const MOST: usize = 8;
+
 impl Interfaces {
-    /// That one alone.
-    pub fn only(path: u8) -> Self {
-        Self { first: path, count: 1 }
+    /// Those, in this order; at most the first 8.
+    pub fn new(paths: &[u8]) -> Self {
+        let mut this = Self::default();
+        for (slot, path) in this.paths.iter_mut().zip(paths) {
+            *slot = *path;
+            this.count += 1;
+        }
+        this
     }
 
-    fn others(self) -> impl Iterator<Item = u8> {
-        (1..self.count).map(move |n| self.first.saturating_add(n))
+    /// That one alone.
+    pub fn only(path: u8) -> Self {
+        Self::new(&[path])
+    }
+
+    /// All of them.
+    pub fn paths(&self) -> &[u8] {
+        &self.paths[..self.count.into()]
+    }
+
+    /// Where the connection is opened; 0 for where routing sends it.
+    fn first(&self) -> u8 {
+        self.paths[0]
     }
 }
 
@@ -92,7 +111,7 @@ impl Subflows {
     ) -> Option<Result<ConnId, ConnectError>> {
         let (path, hops) = match transport {
             TransportConfig::Multipath(_) if ctx.has_paths() => self.fastest(ctx, segments)?,
-            TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (self.paths.interfaces.first, 0),
+            TransportConfig::Multipath(_) | TransportConfig::Tcp(_) => (self.paths.interfaces.first(), 0),
         };
         let connected = ctx.connect_on(path, to, port, self.paths.transport(transport, hops));
         self.open = vec![(SubflowId(0), path)];
@@ -150,11 +169,11 @@ impl Subflows {
 
     /// Each interface that has no subflow gets one.
     fn join_interfaces(&mut self, ctx: &mut Ctx<'_>, id: ConnId) {
-        for path in self.paths.interfaces.others() {
-            if !self.open.iter().any(|(_, p)| *p == path)
-                && let Ok(subflow) = ctx.join(id, path)
+        for path in self.paths.interfaces.paths() {
+            if !self.open.iter().any(|(_, p)| p == path)
+                && let Ok(subflow) = ctx.join(id, *path)
             {
-                self.open.push((subflow, path));
+                self.open.push((subflow, *path));
             }
         }
     }

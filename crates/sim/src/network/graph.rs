@@ -41,10 +41,9 @@ struct Pin {
     link: LinkId,
 }
 
-/// An interface that was set by hand: packets of path number `path` from `at` to `to` leave by `link`.
+/// An interface of a node: packets of path number `path` for `to` leave by `link`.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
-    at: NodeId,
     to: NodeId,
     path: u8,
     link: LinkId,
@@ -61,7 +60,8 @@ pub struct Graph {
     metric: Metric,
     routes: Routes,
     pins: Vec<Pin>,
-    interfaces: Vec<Interface>,
+    /// Of each node, as far as any has one.
+    interfaces: Vec<Vec<Interface>>,
     /// What routing believes to be up.
     known_links: Vec<bool>,
     known_nodes: Vec<bool>,
@@ -117,9 +117,13 @@ impl Graph {
     }
 
     /// Makes `at` send packets for `to` that bear the path number `path` by `link`, whether the link is up or not. While it is
-    /// down they are dropped there: no other way is looked for. Path 0 is the shortest way.
+    /// down they are dropped there: no other way is looked for. Path 0 is the shortest way. Of two links for one path the first
+    /// holds.
     pub fn pin_path(&mut self, at: NodeId, to: NodeId, path: u8, link: LinkId) {
-        self.interfaces.push(Interface { at, to, path, link });
+        if self.interfaces.len() <= at.index() {
+            self.interfaces.resize(at.index() + 1, Vec::new());
+        }
+        self.interfaces[at.index()].push(Interface { to, path, link });
     }
 
     /// Number of nodes; their ids count from 0.
@@ -220,7 +224,7 @@ impl Graph {
 
     #[cold]
     fn interface(&self, at: NodeId, to: NodeId, path: impl FnOnce() -> u8) -> Option<LinkId> {
-        let mut here = self.interfaces.iter().filter(|i| i.at == at && i.to == to).peekable();
+        let mut here = self.interfaces.get(at.index())?.iter().filter(|i| i.to == to).peekable();
         here.peek()?;
         let path = path();
         here.find(|i| i.path == path).map(|i| i.link)

@@ -3,8 +3,10 @@
 mod deployment;
 mod emulation;
 mod events;
+mod interfaces;
 mod links;
 mod radio;
+mod random;
 mod traffic;
 mod transfers;
 
@@ -16,13 +18,14 @@ use anabranch_core::{dtc, tcp};
 
 use super::Tree;
 use super::alias;
+use super::buffers::BuffersOptions;
 use super::deployment::Drawn;
 use super::file::{FileConfig, GatewayChoice, NodeSection, fifty_ms};
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::units::quoted;
-use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, advice};
+use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, WaySpec, advice};
 use super::{ScenarioError, nearest};
 use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
@@ -57,6 +60,7 @@ impl Source {
             nodes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             rdca: BTreeMap::new(),
+            pools: BTreeMap::new(),
         };
         checker.scenario(file)
     }
@@ -72,6 +76,7 @@ struct Checker<'s> {
     nodes: BTreeMap<String, NodeId>,
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
+    pools: BTreeMap<String, BuffersOptions>,
 }
 
 /// A path into the file.
@@ -112,10 +117,12 @@ impl Checker<'_> {
         let network = self.network(&file)?;
         self.profiles(&mut file)?;
         self.rdca = self.rdca_profiles(&mut file)?;
+        self.pools(&mut file)?;
         let deployment = self.expand(&mut file)?;
-        let nodes = self.nodes(&file)?;
+        let mut nodes = self.nodes(&file)?;
         let emulation = self.emulation(&mut file, &nodes)?;
         let (links, group_links) = self.links(&file)?;
+        self.interfaces(&file, &mut nodes, &links)?;
         for section in file.link.iter_mut().filter(|section| section.reordering.0 == 0.0) {
             // Without reordering it means nothing, and alone it is not legal.
             section.lateness = fifty_ms();
@@ -137,16 +144,18 @@ impl Checker<'_> {
             deployment,
             paths: None,
             routes: Vec::new(),
+            ways: Vec::new(),
             transfers: Vec::new(),
             traffic: Vec::new(),
             faults: Vec::new(),
+            random_events: Vec::new(),
             emulation,
             advised: BTreeMap::new(),
             resolved: file,
         };
         self.connected(&scenario, &drawn.unwrap_or_default())?;
         scenario.paths = self.paths(&mut scenario)?;
-        scenario.routes = self.routes(&scenario)?;
+        (scenario.routes, scenario.ways) = self.routes(&scenario)?;
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
@@ -157,6 +166,7 @@ impl Checker<'_> {
             let faults = self.event(i, &section, &scenario)?;
             scenario.faults.extend(faults.into_iter().map(|fault| (at, fault)));
         }
+        scenario.random_events = self.random_events(&scenario)?;
         // Groups of nodes are said once.
         scenario.resolved.node.truncate(self.said);
         self.advise(&mut scenario)?;
@@ -203,19 +213,24 @@ impl Checker<'_> {
     /// A profile that nothing names is a misspelt one, unless profiles are selected from outside; then it is left out.
     fn unused_profiles(&self, scenario: &mut Scenario) -> Checked<()> {
         let file = &scenario.resolved;
-        let transfers = file.transfer.iter().flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref()]);
+        let transfers = file.transfer.iter();
+        let transfers =
+            transfers.flat_map(|t| [Some(&t.tcp), t.tcp_wireless.as_ref(), t.tcp_receiver.as_ref()]);
         let traffic = || file.traffic.iter();
         let tcp: BTreeSet<String> =
             transfers.flatten().chain(traffic().filter_map(|t| t.tcp.as_ref())).cloned().collect();
         let dtc: BTreeSet<String> = file.node.iter().filter_map(|node| node.dtc.clone()).collect();
         let rdca: BTreeSet<String> = traffic().filter_map(|t| t.rdca.clone()).collect();
+        let buffers: BTreeSet<String> = file.node.iter().filter_map(|node| node.buffers.clone()).collect();
+        let unused_buffers = file.buffers.keys().find(|name| !buffers.contains(*name));
         let unused_tcp = file.tcp.keys().find(|name| *name != "default" && !tcp.contains(*name));
         let unused_dtc = file.dtc.keys().find(|name| !dtc.contains(*name));
         let unused_rdca = file.rdca.keys().find(|name| *name != "default" && !rdca.contains(*name));
         let kinds = [
-            ("tcp", unused_tcp, &tcp, "transfer", "`tcp` or `tcp_wireless`"),
+            ("tcp", unused_tcp, &tcp, "transfer", "`tcp`, `tcp_wireless` or `tcp_receiver`"),
             ("dtc", unused_dtc, &dtc, "node", "`dtc`"),
             ("rdca", unused_rdca, &rdca, "traffic", "`rdca`"),
+            ("buffers", unused_buffers, &buffers, "node", "`buffers`"),
         ];
         for (kind, unused, used, user, keys) in kinds {
             let Some(name) = unused else { continue };
@@ -232,6 +247,7 @@ impl Checker<'_> {
         scenario.resolved.tcp.retain(|name, _| name == "default" || tcp.contains(name));
         scenario.resolved.dtc.retain(|name, _| dtc.contains(name));
         scenario.resolved.rdca.retain(|name, _| rdca.contains(name));
+        scenario.resolved.buffers.retain(|name, _| buffers.contains(name));
         Ok(())
     }
 
@@ -294,6 +310,8 @@ impl Checker<'_> {
                 energy: section.energy,
                 neighbours: Vec::new(),
                 dtc: self.caching(i, section, file)?,
+                interfaces: Vec::new(),
+                buffers: self.pool(i, file)?,
                 tun: self.tun(i, file)?,
             });
         }
@@ -366,8 +384,8 @@ impl Checker<'_> {
         self.fault(at!["node", lonely, "name"], message, Some(&hint))
     }
 
-    fn routes(&self, scenario: &Scenario) -> Checked<Vec<RouteSpec>> {
-        let mut routes = Vec::new();
+    fn routes(&self, scenario: &Scenario) -> Checked<(Vec<RouteSpec>, Vec<WaySpec>)> {
+        let (mut routes, mut ways) = (Vec::new(), Vec::new());
         for (i, section) in scenario.resolved.route.iter().enumerate() {
             if scenario.paths.is_some() {
                 let message = "a route has no meaning where packets follow the nodes' own paths";
@@ -380,9 +398,12 @@ impl Checker<'_> {
                 let message = format!("`{}` has no link to `{}`", section.at, section.via);
                 return self.fault(at!["route", i, "via"], message, Some("a route goes via a neighbour"));
             };
-            routes.push(RouteSpec { at, to, link });
+            match section.interface {
+                None => routes.push(RouteSpec { at, to, link }),
+                Some(_) => ways.extend(self.way(i, section, scenario, (at, to, link))?),
+            }
         }
-        Ok(routes)
+        Ok((routes, ways))
     }
 
     fn neighbours(&self, scenario: &mut Scenario) -> Checked<()> {

@@ -39,6 +39,9 @@ pub struct NodesSection {
     /// The profile by which they cache TCP segments for others; they do not if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtc: Option<String>,
+    /// The pool for the send buffers of each node's connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<String>,
     /// Where they are: a generator. Nodes with a place are on the air.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceName>,

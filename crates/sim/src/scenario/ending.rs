@@ -7,8 +7,8 @@ use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::Instant;
 
 use super::{Planned, Scenario};
+use crate::apps::Outcome;
 use crate::apps::set::SetSender;
-use crate::apps::{BulkSender, Outcome};
 use crate::packet::NodeId;
 use crate::sim::Simulation;
 
@@ -102,7 +102,7 @@ impl Scenario {
     pub fn endings(&self, planned: &Planned, sim: &Simulation) -> Vec<Ending> {
         let mut endings = vec![Ending::NotBegun; self.transfers.len()];
         for transfer in &planned.transfers {
-            let sender = sim.app::<BulkSender>(transfer.sender);
+            let sender = transfer.latest(sim);
             let at = sender.finished.unwrap_or(sim.now());
             endings[transfer.index] = match sender.outcome {
                 Outcome::Done => Ending::Delivered,

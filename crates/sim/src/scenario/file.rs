@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::alias::Alias;
 use super::aodv::AodvSection;
+use super::buffers::BuffersProfile;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use anabranch_core::set::Energy;
 
@@ -21,6 +22,7 @@ use super::emulation::{EmulationSection, HostKind};
 use super::mptcp::MptcpSection;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
+use super::random::RandomEventSection;
 use super::rdca::RdcaProfile;
 use super::set::SetSection;
 use super::tcp::TcpProfile;
@@ -61,6 +63,9 @@ pub struct FileConfig {
     /// Profiles of RDCA by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rdca: BTreeMap<String, RdcaProfile>,
+    /// Pools of send buffers by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub buffers: BTreeMap<String, BuffersProfile>,
     /// The IEEE 802.15.4 channel of the nodes that have a `position`. A scenario has this or `wifi`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RadioSection>,
@@ -100,6 +105,9 @@ pub struct FileConfig {
     /// What breaks, heals or changes.
     #[serde(default)]
     pub event: Vec<EventSection>,
+    /// What changes at random.
+    #[serde(default, rename = "random-event", skip_serializing_if = "Vec::is_empty")]
+    pub random_event: Vec<RandomEventSection>,
     /// What holds in real time; only with a node that is `host = "tun"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationSection>,
@@ -197,6 +205,13 @@ pub struct NodeSection {
     /// given. Not for kind "host", which passes nothing on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtc: Option<String>,
+    /// Its interfaces, in order: names of links that begin or end here. Transfers name those that they use, and packets keep to
+    /// the way that begins there, in both directions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<String>,
+    /// The pool for the send buffers of its connections. Without one each connection has what its TCP profile says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<String>,
     /// What stands for its transports: the simulator, or the kernel behind a TUN device. Not for kind "gateway".
     #[serde(default, skip_serializing_if = "HostKind::is_default")]
     pub host: HostKind,
@@ -207,6 +222,25 @@ pub struct NodeSection {
     /// The name of its TUN device; "anabranch" and the node's index if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+}
+
+impl NodeSection {
+    /// A node of which nothing else is said.
+    pub fn new(name: impl Into<String>, kind: NodeKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            position: None,
+            energy: Energy::default(),
+            neighbours: Vec::new(),
+            dtc: None,
+            interfaces: Vec::new(),
+            buffers: None,
+            host: HostKind::default(),
+            netns: None,
+            device: None,
+        }
+    }
 }
 
 /// Two numbers. An array of serde's would take more, and leave out what comes after the second.
@@ -431,6 +465,9 @@ pub struct RouteSection {
     pub to: String,
     /// The neighbour to which packets go.
     pub via: String,
+    /// The route is for packets that keep to this interface, by the name of its link; for all others if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
 }
 
 /// How octets are carried.
@@ -440,8 +477,8 @@ pub struct RouteSection {
 pub enum TransferKind {
     /// One TCP connection from end to end, without a request.
     Tcp,
-    /// One Multipath TCP connection from end to end, without a request: a subflow on each path of the sender's, as `[paths]`
-    /// has nodes build them, or one over the static route.
+    /// One Multipath TCP connection from end to end, without a request: a subflow on each of the sender's interfaces, or on each of
+    /// its paths, as `[paths]` has nodes build them, or one over the static route.
     Mptcp,
     /// A request, as SET makes it, and then TCP from end to end: the gateways only route and fragment.
     EndToEnd,
@@ -488,9 +525,13 @@ pub enum GatewayChoice {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TransferSection {
-    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given.
+    /// Its name in reports; "transfer 1", "transfer 2", ... if none is given. With `count`, `{i}` stands for the number of each,
+    /// from 1 on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Number of transfers that are alike, 0 for none; one if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
     /// How.
     pub kind: TransferKind,
     /// The sender.
@@ -506,6 +547,27 @@ pub struct TransferSection {
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Span,
+    /// When the sender closes a transfer without `bytes` and `file`; it goes on to the end of the simulation if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+    /// A transfer without `bytes` and `file` that comes and goes, over a new connection each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<RepeatSection>,
+    /// Names of the sender's interfaces that it uses. Kind "mptcp" has a subflow on each, at most 8, and on all interfaces of the
+    /// sender if none is given. Kind "tcp" keeps to one: with `count`, the transfers take the interfaces in turn. Not for other
+    /// kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interfaces: Option<Vec<String>>,
+    /// Port of the receiver; 5000 and so on in the order of the file if none is given. With `count`, that of the first. Only for
+    /// kinds "tcp" and "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The TCP profile of the receiver; that of `tcp` if none is given. Only for kinds "tcp" and "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_receiver: Option<String>,
+    /// From this long after `start` on the receiver's application reads nothing more. Only for kinds "tcp" and "mptcp".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_for: Option<Span>,
     /// The TCP profile; of each subflow, for kind "mptcp".
     #[serde(default = "default_profile")]
     pub tcp: String,
@@ -526,6 +588,51 @@ pub struct TransferSection {
     /// Further choices of Multipath TCP. Only for kind "mptcp".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mptcp: Option<MptcpSection>,
+}
+
+impl TransferSection {
+    /// A transfer of which nothing else is said.
+    pub fn new(kind: TransferKind, from: impl Into<String>, to: impl Into<String>) -> Self {
+        Self {
+            name: None,
+            count: None,
+            kind,
+            from: from.into(),
+            to: to.into(),
+            bytes: None,
+            file: None,
+            start: at_once(),
+            stop: None,
+            repeat: None,
+            interfaces: None,
+            port: None,
+            tcp_receiver: None,
+            reads_for: None,
+            tcp: default_profile(),
+            tcp_wireless: None,
+            gateways: None,
+            default_gateway: None,
+            set: None,
+            mptcp: None,
+        }
+    }
+}
+
+/// A transfer that comes and goes. No new connection begins after `stop`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RepeatSection {
+    /// How long each connection is there.
+    pub on: Span,
+    /// From the end of one to the beginning of the next.
+    pub off: Span,
+    /// How long after `start` the first begins, within `on` and `off` together.
+    #[serde(default = "at_once")]
+    pub offset: Span,
+    /// With `count`: how much later each transfer begins than the one before it, within `on` and `off` together.
+    #[serde(default = "at_once")]
+    pub stagger: Span,
 }
 
 fn at_once() -> Span {

@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::units::{Length, Probability, Span};
+use super::units::{Length, Probability, Size, Span};
 
 /// A value of a file that stands for a `T` of a configuration.
 pub(super) trait Means<T> {
@@ -43,7 +43,7 @@ macro_rules! means {
     )* };
 }
 
-means!(Span(Duration), Length(f64), Probability(f64));
+means!(Span(Duration), Size(u64), Length(f64), Probability(f64));
 
 impl Means<usize> for u32 {
     fn meant(&self) -> usize {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use anabranch_core::paths::NodeType;
 use anabranch_core::time::Instant;
+use anabranch_core::{mptcp, tcp};
 use bytes::Bytes;
 
 pub use self::set::PlannedSet;
@@ -19,11 +20,11 @@ use crate::apps::{BulkSender, BulkSenderConfig, Content, Sink};
 use crate::event::AppId;
 use crate::network::Forwarding;
 use crate::packet::{LinkId, NodeId};
-use crate::sim::{Builder, Fault};
+use crate::sim::{Builder, Fault, Simulation};
 use crate::transport::TransportConfig;
 
 /// First of the ports on which receivers of transfers without a request listen, in the order of the file.
-const FIRST_PORT: u16 = 5_000;
+pub(super) const FIRST_PORT: u16 = 5_000;
 /// Transfers in one scenario, at most, the last of which can be one without a request: those of SET have the ports
 /// from there on.
 pub(super) const MAX_TCP_TRANSFERS: usize = (NODE_PORT - FIRST_PORT) as usize;
@@ -48,6 +49,8 @@ pub struct Planned {
     pub relays: Vec<(NodeId, AppId)>,
     /// The packets that sources make.
     pub traffic: Vec<PlannedTraffic>,
+    /// What random events come to in this run, event after event.
+    pub random: Vec<(Instant, Fault)>,
 }
 
 /// A transfer over one connection that will take place.
@@ -55,10 +58,25 @@ pub struct Planned {
 pub struct PlannedTransfer {
     /// Its index in [`Scenario::transfers`].
     pub index: usize,
-    /// Its [`BulkSender`].
+    /// Its [`BulkSender`]; the first of them, if it comes and goes.
     pub sender: AppId,
+    /// Its number of [`BulkSender`]s, one after the other.
+    pub senders: u32,
     /// Its [`Sink`].
     pub sink: AppId,
+}
+
+impl PlannedTransfer {
+    /// All of its [`BulkSender`]s, in order of time.
+    pub fn all_senders(&self) -> impl DoubleEndedIterator<Item = AppId> + use<> {
+        (self.sender.0..self.sender.0 + self.senders).map(AppId)
+    }
+
+    /// The sender of the latest connection that has begun; the first one before any has.
+    pub fn latest<'s>(&self, sim: &'s Simulation) -> &'s BulkSender {
+        let mut senders = self.all_senders().rev().map(|sender| sim.app::<BulkSender>(sender));
+        senders.find(|sender| sender.started.is_some()).unwrap_or_else(|| sim.app(self.sender))
+    }
 }
 
 impl Scenario {
@@ -81,13 +99,19 @@ impl Scenario {
     /// If a file is missing.
     pub fn plan(&self, seed: u64, run: u64, files: &BTreeMap<String, Bytes>) -> Result<Plan, Undrawable> {
         let drawn = self.draw(seed, run)?;
-        let mut plan = Plan { builder: self.builder_of(&drawn, seed, run), planned: Planned::default() };
+        let planned = Planned { random: self.draw_events(seed, run), ..Planned::default() };
+        let mut plan = Plan { builder: self.builder_of(&drawn, &planned.random, seed, run), planned };
         for (index, transfer) in self.transfers.iter().enumerate() {
-            match transfer.scheme {
-                Scheme::Tcp => plan.add_bulk(index, transfer, transfer.tcp.into(), files),
-                Scheme::Mptcp(spec) => plan.add_bulk(index, transfer, spec.config.into(), files),
-                Scheme::Set(_) => {}
-            }
+            let ends: [TransportConfig; 2] = match transfer.scheme {
+                Scheme::Tcp => [transfer.tcp.into(), transfer.receiver.into()],
+                Scheme::Mptcp(spec) => {
+                    let congestion = spec.config.tcp.congestion;
+                    let tcp = tcp::Config { congestion, ..transfer.receiver };
+                    [spec.config.into(), mptcp::Config { tcp, ..spec.config }.into()]
+                }
+                Scheme::Set(_) => continue,
+            };
+            plan.add_bulk(index, transfer, self.stop, ends, files);
         }
         self.plan_sets(&mut plan, files);
         self.plan_traffic(&mut plan, &drawn, (seed, run));
@@ -115,10 +139,15 @@ impl Scenario {
     ///
     /// If nodes cannot be placed as the scenario wants them.
     pub fn builder(&self, seed: u64, run: u64) -> Result<Builder, Undrawable> {
-        Ok(self.builder_of(&self.draw(seed, run)?, seed, run))
+        Ok(self.builder_of(&self.draw(seed, run)?, &self.draw_events(seed, run), seed, run))
     }
 
-    fn builder_of(&self, drawn: &Drawn, seed: u64, run: u64) -> Builder {
+    /// What the random events of the scenario come to in a run.
+    fn draw_events(&self, seed: u64, run: u64) -> Vec<(Instant, Fault)> {
+        self.random_events.iter().flat_map(|event| event.draw(seed, run)).collect()
+    }
+
+    fn builder_of(&self, drawn: &Drawn, random: &[(Instant, Fault)], seed: u64, run: u64) -> Builder {
         let mut builder = Builder::new(self.network, seed, run);
         for node in &self.nodes {
             let forwarding = match node.kind {
@@ -163,7 +192,16 @@ impl Scenario {
                 builder.pin_route(route.at, route.to, link);
             }
         }
-        for (at, fault) in &self.faults {
+        for way in &self.ways {
+            builder.pin_path(way.at, way.to, way.path, way.link);
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            if let Some(pool) = &node.buffers {
+                let added = builder.buffers(NodeId(i as u32), pool.config(self.reporting(i)));
+                added.expect("a scenario's pools were checked when it was read");
+            }
+        }
+        for (at, fault) in random.iter().chain(&self.faults) {
             if let Some(fault) = self.fault_in(&builder, *fault) {
                 builder.fault(*at, fault);
             }
@@ -197,6 +235,15 @@ impl Scenario {
         }
     }
 
+    /// The paths of a node whose link layers report, and their links: its interfaces, or its only link.
+    fn reporting(&self, node: usize) -> Vec<(u8, LinkId)> {
+        let mut own = (0..).map(LinkId).zip(&self.links).filter(|(_, link)| link.from.index() == node);
+        match (&*self.nodes[node].interfaces, own.next(), own.next()) {
+            ([], Some((only, _)), None) => vec![(0, only)],
+            (interfaces, ..) => interfaces.iter().map(|interface| (interface.path, interface.link)).collect(),
+        }
+    }
+
     fn fault_in(&self, builder: &Builder, fault: Fault) -> Option<Fault> {
         let link = |link| self.link_in(builder, link);
         Some(match fault {
@@ -219,24 +266,31 @@ impl Plan {
         &mut self,
         index: usize,
         transfer: &TransferSpec,
-        transport: TransportConfig,
+        end: Instant,
+        [here, there]: [TransportConfig; 2],
         files: &BTreeMap<String, Bytes>,
     ) {
-        let port = u16::try_from(index).ok().and_then(|index| FIRST_PORT.checked_add(index));
-        let port = port.expect("a scenario has no more transfers than there are ports");
-        let content = match &transfer.content {
-            ContentSpec::Bytes(n) => Content::Pattern(*n),
-            ContentSpec::Endless => Content::Endless,
-            ContentSpec::File(name) => Content::Data(files.get(name).cloned().expect("every file is given")),
-        };
-        let sink = self.builder.app(transfer.to, Instant::ZERO, Sink::new(port, transport));
-        let mut config = BulkSenderConfig::new(transfer.to, port, content, transport);
-        if let Scheme::Mptcp(spec) = &transfer.scheme {
-            config.paths.subflows = spec.subflows;
-            config.paths.adaptation = spec.adaptation;
-        }
-        let start = Instant::ZERO + transfer.start;
-        let sender = self.builder.app(transfer.from, start, BulkSender::new(config));
-        self.planned.transfers.push(PlannedTransfer { index, sender, sink });
+        let TransferSpec { from, to, port, reads_until, .. } = *transfer;
+        let sink = self.builder.app(to, Instant::ZERO, Sink::reading_until(reads_until, port, there));
+        let senders = transfer.connections(end).into_iter().map(|(begin, until)| {
+            let content = match (&transfer.content, until) {
+                (ContentSpec::Bytes(n), _) => Content::Pattern(*n),
+                (ContentSpec::Endless, None) => Content::Endless,
+                (ContentSpec::Endless, Some(until)) => Content::Until(until),
+                (ContentSpec::File(name), _) => {
+                    Content::Data(files.get(name).cloned().expect("every file is given"))
+                }
+            };
+            let mut config = BulkSenderConfig::new(to, port, content, here);
+            config.paths.interfaces = transfer.interfaces;
+            if let Scheme::Mptcp(spec) = &transfer.scheme {
+                config.paths.subflows = spec.subflows;
+                config.paths.adaptation = spec.adaptation;
+            }
+            self.builder.app(from, begin, BulkSender::new(config))
+        });
+        let senders: Vec<AppId> = senders.collect();
+        let sender = *senders.first().expect("a transfer has a connection");
+        self.planned.transfers.push(PlannedTransfer { index, sender, senders: senders.len() as u32, sink });
     }
 }

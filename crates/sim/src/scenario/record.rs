@@ -1,5 +1,6 @@
 //! What a run has to say for itself: the resolved scenario, its hash, and metrics by name with their units.
 
+mod buffers;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,8 +69,8 @@ impl Scenario {
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), and of each
-    /// node that has dropped packets (`node.NAME.…`). A run in which nothing is pending any more lasts until `stop`.
+    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), of each pool of
+    /// send buffers (`buffers.NODE.…`), and of each node that has dropped packets (`node.NAME.…`). A run in which nothing is pending any more lasts until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
         self.metrics_until(plan, sim, end)
@@ -118,6 +119,7 @@ impl Scenario {
         }
         self.radio_metrics(&mut metrics, sim);
         self.wifi_metrics(&mut metrics, sim);
+        buffers::metrics(&mut metrics, &self.nodes, sim);
         self.node_metrics(&mut metrics, sim);
         metrics
     }
@@ -199,27 +201,38 @@ impl Scenario {
     ) {
         let spec = &self.transfers[planned.index];
         let place = format!("transfer.{}", spec.name);
-        let sender = sim.app::<BulkSender>(planned.sender);
-        let received = sim.app::<Sink>(planned.sink).transfers.last();
-        let since_start = |t: Instant| Some(t.saturating_since(sender.started?).as_secs_f64());
-        let delivered = received.map_or(0, |t| t.bytes);
-        let last = received.map(|t| t.last);
+        let (sender, sink) = (planned.latest(sim), sim.app::<Sink>(planned.sink));
+        let started = sim.app::<BulkSender>(planned.sender).started;
+        let since = |began: Option<Instant>, t: Instant| Some(t.saturating_since(began?).as_secs_f64());
+        let delivered = match spec.repeat {
+            Some(_) => sink.bytes(),
+            // A sender that started again begins from the first octet.
+            None => sink.transfers.last().map_or(0, |t| t.bytes),
+        };
+        let last = sink.transfers.last().map(|t| t.last);
         let done = sender.outcome == Outcome::Done;
         let complete = last.filter(|_| sender.octets().is_some_and(|octets| delivered >= octets));
-        let goodput = goodput_until(spec, sender.started, delivered, complete.unwrap_or(end));
-        put(metrics, &place, "latency_s", last.and_then(since_start).filter(|_| done), "s");
-        put(metrics, &place, "establishment_s", sender.opened.and_then(since_start), "s");
+        let goodput = goodput_until(spec, started, delivered, complete.unwrap_or(end));
+        let latency = last.filter(|_| done).and_then(|last| since(started, last));
+        put(metrics, &place, "latency_s", latency, "s");
+        let establishment = sender.opened.and_then(|opened| since(sender.started, opened));
+        put(metrics, &place, "establishment_s", establishment, "s");
         put(metrics, &place, "goodput_bit_per_s", goodput, "bit/s");
         put(metrics, &place, "delivered_bytes", Some(delivered as f64), "B");
         put(metrics, &place, "delivered", Some(f64::from(u8::from(done))), "1");
-        let (info, multipath) = sender.current(sim.world(), spec.from);
+        let current = |app| sim.app::<BulkSender>(app).current(sim.world(), spec.from).0;
+        let infos: Vec<Info> = planned.all_senders().filter_map(current).collect();
         // A sender without a connection has sent nothing.
-        let count = |f: fn(&Info) -> u64| Some(info.as_ref().map_or(0, f) as f64);
+        let count = |f: fn(&Info) -> u64| Some(infos.iter().map(f).sum::<u64>() as f64);
         put(metrics, &place, "retransmissions", count(|i| i.retransmissions), "1");
         put(metrics, &place, "timeouts", count(|i| i.timeouts), "1");
         put(metrics, &place, "fast_retransmits", count(|i| i.fast_retransmits), "1");
+        let (info, multipath) = sender.current(sim.world(), spec.from);
         let srtt = info.and_then(|i| i.srtt).map(|d| d.as_secs_f64());
         put(metrics, &place, "srtt_s", srtt, "s");
+        if spec.repeat.is_some() {
+            put(metrics, &place, "connections", Some(sink.transfers.len() as f64), "1");
+        }
         if let Some(multipath) = &multipath {
             multipath_metrics(metrics, &place, multipath);
         }

@@ -71,7 +71,7 @@ impl Source {
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
     /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp` and `dtc`. The value is TOML; what is not, is a string.
+    /// the profiles of `tcp`, `dtc` and `buffers`. The value is TOML; what is not, is a string.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -313,8 +313,8 @@ fn selects_profile(path: &str) -> bool {
         steps[..],
         ["transfer" | "node" | "nodes" | "traffic"]
             | ["transfer" | "node" | "nodes" | "traffic", _]
-            | ["transfer", _, "tcp" | "tcp_wireless"]
-            | ["node" | "nodes", _, "dtc"]
+            | ["transfer", _, "tcp" | "tcp_wireless" | "tcp_receiver"]
+            | ["node" | "nodes", _, "dtc" | "buffers"]
             | ["traffic", _, "tcp" | "rdca"]
     )
 }
@@ -355,7 +355,7 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
-    let [kind @ ("tcp" | "dtc" | "rdca"), name, rest @ ..] = &steps[..] else {
+    let [kind @ ("tcp" | "dtc" | "rdca" | "buffers"), name, rest @ ..] = &steps[..] else {
         return apply_to_table(tree.get_mut(), &steps, value);
     };
     for profile in profiles(tree, kind, name)? {
@@ -371,7 +371,7 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
     let table = tree.get_ref().get(kind).and_then(|profiles| profiles.get_ref().as_table());
     let mut names: Vec<&str> =
         table.iter().flat_map(|table| table.keys()).map(|key| &**key.get_ref()).collect();
-    if kind != "dtc" && !names.contains(&"default") {
+    if matches!(kind, "tcp" | "rdca") && !names.contains(&"default") {
         names.push("default");
     }
     let meant: Vec<String> =
@@ -407,7 +407,7 @@ fn apply_to_table<'s>(table: &mut DeTable<'s>, steps: &[&str], value: &Node<'s>)
         return apply_to(slot, rest, value);
     }
     if let Some(pattern) = [Some(key), rest.first()].into_iter().flatten().find(|step| step.contains('*')) {
-        let hint = "`*` stands for entries of a list, or for profiles of `tcp`, `dtc` or `rdca`";
+        let hint = "`*` stands for entries of a list, or for profiles of `tcp`, `dtc`, `rdca` or `buffers`";
         return Err((format!("`{pattern}` means nothing here"), Some(hint.to_owned())));
     }
     let mut new = match rest {

@@ -7,6 +7,7 @@ use super::*;
 mod alias;
 mod endings;
 mod figures;
+mod hosts;
 mod malformed;
 mod mesh;
 mod mptcp;
@@ -741,7 +742,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `emulation`, `alias`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `random-event`, `emulation`, `alias`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

@@ -70,7 +70,8 @@ fn reporting(pool: Config, seed: u64, reports: Reports) -> Case {
 
 impl Case {
     fn flow(&mut self, port: u16, start: f64, paths: Interfaces, content: Content) -> (AppId, AppId) {
-        let transport: TransportConfig = if paths.count > 1 { striped().into() } else { tcp().into() };
+        let transport: TransportConfig =
+            if paths.paths().len() > 1 { striped().into() } else { tcp().into() };
         let sink = self.builder.app(self.far, Instant::ZERO, Sink::new(port, transport));
         let mut config = BulkSenderConfig::new(self.far, port, content, transport);
         config.paths.interfaces = paths;
@@ -86,7 +87,7 @@ impl Case {
     }
 }
 
-const BOTH: Interfaces = Interfaces { first: 1, count: 2 };
+const BOTH: [u8; 2] = [1, 2];
 
 /// Runs event by event: at none is more allowed, or held, than the pool has.
 fn watched(sim: &mut Simulation, host: NodeId, until: f64) {
@@ -120,7 +121,7 @@ fn the_pool_is_never_exceeded_at_any_event() {
         let threshold = 60_000 + 40_000 * i as u64;
         let pool = Config { threshold, policy, initial: 30_000, ..Config::default() };
         let mut case = case(pool, i as u64);
-        case.flow(80, 0.0, BOTH, Content::Endless);
+        case.flow(80, 0.0, Interfaces::new(&BOTH), Content::Endless);
         for single in 0..3_u8 {
             let paths = Interfaces::only(1 + single % 2);
             let content = Content::Pattern(100_000 * (1 + u64::from(single)));
@@ -143,7 +144,7 @@ fn the_pool_is_never_exceeded_at_any_event() {
 fn shares(policy: PolicyConfig, threshold: u64, singles_are_late: bool) -> [u64; 4] {
     let mut case = case(Config { threshold, policy, ..Config::default() }, 3);
     let begins = |single: bool| if single == singles_are_late { 10.0 } else { 0.0 };
-    let mut sinks = vec![case.flow(80, begins(false), BOTH, Content::Endless).1];
+    let mut sinks = vec![case.flow(80, begins(false), Interfaces::new(&BOTH), Content::Endless).1];
     for single in 0..3_u8 {
         let paths = Interfaces::only(1 + single % 2);
         sinks.push(case.flow(81 + u16::from(single), begins(true), paths, Content::Endless).1);
@@ -250,7 +251,7 @@ fn a_handoff_loses_no_octet_and_no_memory() {
         let pool = Config { threshold: 300_000, policy, ..Config::default() };
         let mut case = case(pool, 9);
         let octets = 6_000_000;
-        let (striped, striped_sink) = case.flow(80, 0.0, BOTH, Content::Pattern(octets));
+        let (striped, striped_sink) = case.flow(80, 0.0, Interfaces::new(&BOTH), Content::Pattern(octets));
         let (single, single_sink) = case.flow(81, 2.0, Interfaces::only(1), Content::Pattern(500_000));
         case.gone(interface, 4.0, 14.0);
         let host = case.host;
@@ -282,7 +283,7 @@ fn octets_are_the_same_after_a_handoff() {
     let mut case = case(Config { threshold: 200_000, ..Config::default() }, 4);
     let sink = case.builder.app(case.far, Instant::ZERO, Sink::keeping(80, striped()));
     let mut config = BulkSenderConfig::new(case.far, 80, Content::Pattern(3_000_000), striped());
-    config.paths.interfaces = BOTH;
+    config.paths.interfaces = Interfaces::new(&BOTH);
     case.builder.app(case.host, Instant::ZERO, BulkSender::new(config));
     case.gone(0, 2.0, 12.0);
     case.gone(1, 13.0, 16.0);
@@ -296,7 +297,7 @@ fn octets_are_the_same_after_a_handoff() {
 #[test]
 fn a_host_that_fails_leaves_its_pool_empty() {
     let mut case = case(Config { threshold: 100_000, ..Config::default() }, 5);
-    case.flow(80, 0.0, BOTH, Content::Endless);
+    case.flow(80, 0.0, Interfaces::new(&BOTH), Content::Endless);
     case.flow(81, 0.0, Interfaces::only(2), Content::Endless);
     case.builder.fault(at(3.0), Fault::NodeFails(case.host, Failure::Silent));
     case.builder.fault(at(5.0), Fault::NodeRecovers(case.host));

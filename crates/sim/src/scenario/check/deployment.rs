@@ -31,15 +31,10 @@ impl Checker<'_> {
                 let site = group.place.map(|place| place.site(k, group.count));
                 sites.extend(site.map(|site| (file.node.len(), site)));
                 file.node.push(NodeSection {
-                    name: group.name_of(k),
-                    kind: group.kind,
-                    position: None,
                     energy: group.energy,
-                    neighbours: Vec::new(),
                     dtc: group.dtc.clone(),
-                    host: Default::default(),
-                    netns: None,
-                    device: None,
+                    buffers: group.buffers.clone(),
+                    ..NodeSection::new(group.name_of(k), group.kind)
                 });
             }
         }

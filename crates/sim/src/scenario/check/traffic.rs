@@ -9,7 +9,7 @@ use super::super::deployment::Choice;
 use super::super::file::FileConfig;
 use super::super::rdca::RdcaOptions;
 use super::super::traffic::{Carrier, FromName, Over, Senders, TrafficKind, TrafficSection, TrafficSpec};
-use super::super::{Scenario, nearest, units};
+use super::super::{Scenario, TransferSpec, nearest, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::packets::{LEAST_PACKET, Spacing};
@@ -38,6 +38,13 @@ impl Checker<'_> {
             if let Some(other) = all.iter().find(same) {
                 let message = format!("`{}` receives on this port or the next one already", other.name);
                 return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
+            }
+            let listens = matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Mptcp(_));
+            let same = |t: &&TransferSpec| t.scheme.is_bulk() && (t.to, t.port) == (spec.to, spec.port);
+            if let Some(other) = scenario.transfers.iter().find(same).filter(|_| listens) {
+                let message =
+                    format!("the transfer `{}` is received on port {} already", other.name, spec.port);
+                return self.fault(at!["traffic", i, "port"], message, None);
             }
             scenario.resolved.traffic[i] = section;
             all.push(spec);

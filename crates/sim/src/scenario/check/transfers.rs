@@ -1,66 +1,127 @@
 //! Checks of what is carried.
 
+use std::collections::BTreeMap;
+
 use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
-use anabranch_core::time::Instant;
+use anabranch_core::time::{Duration, Instant};
 
-use super::super::file::{GatewayChoice, TransferKind, TransferSection};
+use super::super::file::{GatewayChoice, RepeatSection, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
 use super::super::nearest;
-use super::super::plan::MAX_TCP_TRANSFERS;
+use super::super::plan::{FIRST_PORT, MAX_TCP_TRANSFERS};
 use super::super::source::Step;
-use super::super::units::quoted;
-use super::super::{ContentSpec, Gateways, NodeKind, Scenario, Scheme, SetSpec, TransferSpec};
+use super::super::units::{Span, quoted};
+use super::super::{
+    ContentSpec, Gateways, NodeKind, NodeSpec, Repeat, Scenario, Scheme, SetSpec, TransferSpec,
+};
 use super::{Checked, Checker, at};
+use crate::apps::Interfaces;
+use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
 use crate::packet::NodeId;
 use crate::routing::{Edge, HOP, Routes};
 
+/// Connections of a transfer that comes and goes, at most: all of them are planned before the run.
+const MOST_CONNECTIONS: u64 = 10_000;
 /// What to do about no gateway.
 const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
 
 impl Checker<'_> {
     pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
-        self.ports(scenario)?;
         let routes = routes(scenario);
+        let mut ways = BTreeMap::new();
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
+            let count = section.count.unwrap_or(1);
+            if section.name.is_none() && count != 1 {
+                let hint = Some("such as `name = \"flow {i}\"`");
+                return self.fault(at!["transfer", i, "count"], "several transfers need a `name`", hint);
+            }
             let name = section.name.get_or_insert_with(|| format!("transfer {}", i + 1)).clone();
-            if let Some(other) = self.shares_receiver(&section, scenario)? {
-                let message = format!("`{}` takes one transfer with a request at a time", section.to);
-                let hint = format!("`{other}` goes there too: send to another node, or with kind = \"tcp\"");
-                return self.fault(at!["transfer", i, "to"], message, Some(&hint));
+            if count > 1 && !name.contains("{i}") {
+                let message = format!("{count} transfers of one name: `{name}`");
+                let hint = format!("say `name = \"{name} {{i}}\"`");
+                return self.fault(at!["transfer", i, "name"], message, Some(&hint));
             }
-            if scenario.transfers.iter().any(|t| t.name == name) {
-                let message = format!("there are two transfers of the name `{name}`");
-                return self.fault(at!["transfer", i, "name"], message, None);
-            }
-            let spec = self.transfer(i, name, &section, scenario)?;
-            if routes.next(spec.from, spec.to).is_none() {
-                let message = format!("no packet gets from `{}` to `{}`", section.from, section.to);
-                let hint = "hosts pass nothing on: make the nodes between routers";
-                return self.fault(at!["transfer", i, "to"], message, Some(hint));
+            // One that is not there is checked as well, so that a count of one more is no surprise.
+            for member in 0..count.max(1) {
+                let name = match section.count {
+                    Some(_) => name.replace("{i}", &(member + 1).to_string()),
+                    None => name.clone(),
+                };
+                let spec = self.member(i, (name, member), &section, scenario)?;
+                if routes.next(spec.from, spec.to).is_none() {
+                    let message = format!("no packet gets from `{}` to `{}`", section.from, section.to);
+                    let hint = "hosts pass nothing on: make the nodes between routers";
+                    return self.fault(at!["transfer", i, "to"], message, Some(hint));
+                }
+                self.ways(i, scenario, (spec.from, spec.to), &spec.interfaces, &mut ways)?;
+                self.over_the_air(i, &spec, &section, scenario, &routes)?;
+                if count > 0 {
+                    scenario.transfers.push(spec);
+                }
             }
             if section.kind == TransferKind::Mptcp {
                 section.mptcp.get_or_insert_default();
             }
-            self.over_the_air(i, &spec, &section, scenario, &routes)?;
-            scenario.transfers.push(spec);
             scenario.resolved.transfer[i] = section;
         }
         Ok(())
     }
 
-    /// Every transfer without a request has a port of its own.
-    fn ports(&self, scenario: &Scenario) -> Checked<()> {
-        let sections = scenario.resolved.transfer.iter().enumerate().skip(MAX_TCP_TRANSFERS);
-        match sections.map(|(i, section)| (i, section.kind)).find(|(_, kind)| !kind.has_request()) {
-            None => Ok(()),
-            Some((i, _)) => {
+    /// One of the transfers of a section.
+    fn member(
+        &self,
+        i: usize,
+        (name, member): (String, u32),
+        section: &TransferSection,
+        scenario: &Scenario,
+    ) -> Checked<TransferSpec> {
+        if let Some(other) = self.shares_receiver(section, scenario)? {
+            let message = format!("`{}` takes one transfer with a request at a time", section.to);
+            let hint = format!("`{other}` goes there too: send to another node, or with kind = \"tcp\"");
+            return self.fault(at!["transfer", i, "to"], message, Some(&hint));
+        }
+        if scenario.transfers.iter().any(|t| t.name == name) {
+            let message = format!("there are two transfers of the name `{name}`");
+            return self.fault(at!["transfer", i, "name"], message, None);
+        }
+        let spec = self.transfer(i, (name, member), section, scenario)?;
+        let same =
+            |other: &&TransferSpec| other.scheme.is_bulk() && (other.to, other.port) == (spec.to, spec.port);
+        if let Some(other) = scenario.transfers.iter().find(same).filter(|_| spec.scheme.is_bulk()) {
+            let message = format!("`{}` receives on port {} already", other.name, spec.port);
+            return self.fault(
+                at!["transfer", i, "port"],
+                message,
+                Some("each transfer has a port of its own"),
+            );
+        }
+        Ok(spec)
+    }
+
+    /// The port of a transfer without a request, which is one of its own.
+    fn port(&self, i: usize, member: u32, section: &TransferSection, scenario: &Scenario) -> Checked<u16> {
+        let index = scenario.transfers.len();
+        let Some(first) = section.port else {
+            if index < MAX_TCP_TRANSFERS || section.kind.has_request() {
+                return Ok(FIRST_PORT.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)));
+            }
+            let message = format!(
+                "a transfer without a request is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
+            );
+            let hint = "carry more octets in fewer transfers, or split the scenario";
+            return self.fault(at!["transfer", i], message, Some(hint));
+        };
+        let port = u32::from(first) + member;
+        let is_free = |port: &u16| *port > 0 && ![NODE_PORT, GATEWAY_PORT].contains(port);
+        match u16::try_from(port).ok().filter(is_free) {
+            Some(port) => Ok(port),
+            None => {
                 let message = format!(
-                    "a transfer without a request is one of the first {MAX_TCP_TRANSFERS} of a scenario: each has its port"
+                    "expected a port in 1..=65535 that is none of SET's, {NODE_PORT} and {GATEWAY_PORT}, found {port}"
                 );
-                let hint = "carry more octets in fewer transfers, or split the scenario";
-                self.fault(at!["transfer", i], message, Some(hint))
+                self.fault(at!["transfer", i, "port"], message, None)
             }
         }
     }
@@ -77,7 +138,7 @@ impl Checker<'_> {
     fn transfer(
         &self,
         i: usize,
-        name: String,
+        (name, member): (String, u32),
         section: &TransferSection,
         scenario: &Scenario,
     ) -> Checked<TransferSpec> {
@@ -118,7 +179,118 @@ impl Checker<'_> {
         };
         let tcp = self.profile(at!["transfer", i, "tcp"], &section.tcp)?;
         let scheme = self.scheme(i, section, tcp, scenario)?;
-        Ok(TransferSpec { name, from, to, content, start: section.start.0, tcp, scheme })
+        let receiver = match &section.tcp_receiver {
+            Some(name) => self.profile(at!["transfer", i, "tcp_receiver"], name)?,
+            None => tcp,
+        };
+        let start = section.start.0;
+        let reads_until =
+            section.reads_for.map_or(Instant::FAR_FUTURE, |time| Instant::ZERO + start + time.0);
+        let (stop, repeat) = self.presence(i, member, section, content == ContentSpec::Endless, scenario)?;
+        let interfaces = self.uses(i, member, section, &scenario.nodes[from.index()], scenario)?;
+        let port = self.port(i, member, section, scenario)?;
+        Ok(TransferSpec {
+            name,
+            from,
+            to,
+            content,
+            start,
+            stop,
+            repeat,
+            interfaces,
+            port,
+            reads_until,
+            tcp,
+            receiver,
+            scheme,
+        })
+    }
+
+    /// The paths of the sender that a transfer uses.
+    fn uses(
+        &self,
+        i: usize,
+        member: u32,
+        section: &TransferSection,
+        node: &NodeSpec,
+        scenario: &Scenario,
+    ) -> Checked<Interfaces> {
+        let named = section.interfaces.as_ref().map(|names| self.interfaces_of(i, names, node, scenario));
+        let named = named.transpose()?;
+        if named.as_ref().is_some_and(Vec::is_empty) {
+            return self.fault(at!["transfer", i, "interfaces"], "at least one interface is needed", None);
+        }
+        Ok(match (section.kind, named) {
+            (TransferKind::Mptcp, named) => {
+                let paths = named.unwrap_or_else(|| node.interfaces.clone());
+                Interfaces::new(&paths.iter().map(|interface| interface.path).collect::<Vec<_>>())
+            }
+            (_, Some(named)) => {
+                if section.count.is_none() && named.len() > 1 {
+                    let message = "a TCP connection keeps to one interface";
+                    let hint = "name one, say `kind = \"mptcp\"`, or let several transfers take them in turn with `count`";
+                    return self.fault(at!["transfer", i, "interfaces"], message, Some(hint));
+                }
+                Interfaces::only(named[member as usize % named.len()].path)
+            }
+            (_, None) => Interfaces::default(),
+        })
+    }
+
+    /// When a transfer without end is there.
+    fn presence(
+        &self,
+        i: usize,
+        member: u32,
+        section: &TransferSection,
+        is_endless: bool,
+        scenario: &Scenario,
+    ) -> Checked<(Option<Instant>, Option<Repeat>)> {
+        for (key, given) in [("stop", section.stop.is_some()), ("repeat", section.repeat.is_some())] {
+            if given && !is_endless {
+                let message = format!("`{key}` has no meaning for a transfer with `bytes` or `file`");
+                return self.fault(
+                    at!["transfer", i, key],
+                    message,
+                    Some("it ends when everything has arrived"),
+                );
+            }
+        }
+        let stop = section.stop.map(|stop| Instant::ZERO + stop.0);
+        if let Some(stop) =
+            stop.filter(|stop| *stop <= Instant::ZERO + section.start.0 || *stop > scenario.stop)
+        {
+            let message = format!(
+                "it begins at {} and ends at {}, and the simulation ends at {}",
+                section.start,
+                Span(stop.saturating_since(Instant::ZERO)),
+                scenario.resolved.stop
+            );
+            return self.fault(
+                at!["transfer", i, "stop"],
+                message,
+                Some("let it end later, or leave `stop` out"),
+            );
+        }
+        let Some(RepeatSection { on, off, offset, stagger }) = section.repeat else {
+            return Ok((stop, None));
+        };
+        let cycle = on.0 + off.0;
+        let time = stop.unwrap_or(scenario.stop).saturating_since(Instant::ZERO + section.start.0);
+        if on.0.is_zero() || off.0.is_zero() || time.as_nanos() / cycle.as_nanos() > MOST_CONNECTIONS {
+            let key = if off.0.is_zero() && !on.0.is_zero() { "off" } else { "on" };
+            let message = format!("expected more than no time, and at most {MOST_CONNECTIONS} connections");
+            return self.fault(at!["transfer", i, "repeat", key], message, None);
+        }
+        for (key, span) in [("offset", offset), ("stagger", stagger)] {
+            if span.0 > cycle {
+                let message = format!("expected at most `on` and `off` together, {}", Span(cycle));
+                return self.fault(at!["transfer", i, "repeat", key], message, None);
+            }
+        }
+        let nanos = u128::from(offset.0.as_nanos()) + u128::from(member) * u128::from(stagger.0.as_nanos());
+        let offset = Duration::from_nanos((nanos % u128::from(cycle.as_nanos())) as u64);
+        Ok((stop, Some(Repeat { on: on.0, off: off.0, offset })))
     }
 
     fn scheme(
@@ -136,6 +308,10 @@ impl Checker<'_> {
             ("default_gateway", section.default_gateway.is_some(), !kind.has_request()),
             ("set", section.set.is_some(), !kind.has_request()),
             ("mptcp", section.mptcp.is_some(), kind != TransferKind::Mptcp),
+            ("interfaces", section.interfaces.is_some(), kind.has_request()),
+            ("port", section.port.is_some(), kind.has_request()),
+            ("tcp_receiver", section.tcp_receiver.is_some(), kind.has_request()),
+            ("reads_for", section.reads_for.is_some(), kind.has_request()),
         ];
         if let Some((key, ..)) = refused.iter().find(|(_, given, refused)| *given && *refused) {
             let message = format!("`{key}` has no meaning for this kind of transfer");
