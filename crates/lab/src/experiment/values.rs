@@ -44,6 +44,20 @@ pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
     })
 }
 
+/// A distance from 1 m to 100 km, in metres.
+pub(crate) fn metres(key: &'static str, text: &str) -> Understood<f64> {
+    length(text).ok_or_else(|| {
+        let hint = Some("such as 100m".to_owned());
+        ParameterError::bad(key, text, "expected a distance from 1 m to 100 km", hint)
+    })
+}
+
+/// A distance as [`metres`] takes it.
+pub(crate) fn length(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('m').map_or(text, str::trim_end);
+    number.parse().ok().filter(|metres| (1.0..=100_000.0).contains(metres))
+}
+
 /// A quantity without the space before its unit, so that a shell needs no quotes.
 pub(crate) fn plain(value: &impl Display) -> String {
     value.to_string().replace(' ', "")
