@@ -5,14 +5,16 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use anabranch_lab::mptcp::{Config, MptcpPoint, Scheme};
+use anabranch_lab::experiment::Settings;
+use anabranch_lab::mptcp::{Mptcp, MptcpPoint, Scheme};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 fn run(c: &mut Criterion) {
     let mut group = c.benchmark_group("mptcp");
     group.sample_size(10).measurement_time(Duration::from_secs(3));
     for (name, scheme) in [("tcp", Scheme::Tcp), ("proposed", Scheme::Proposed)] {
-        let point = MptcpPoint::new(Config { scheme, ..Config::default() });
+        let settings = Settings::defaults(&Mptcp).with("scheme", scheme.word());
+        let point = MptcpPoint::new(&settings).expect("the defaults can be");
         let outcome = point.outcome(1, 0).expect("the deployment is connected");
         let seconds = outcome.arrivals.last().copied().unwrap_or(0.0);
         println!("{name}: {} packets, {} frames, {seconds:.1} s", outcome.arrivals.len(), outcome.frames);

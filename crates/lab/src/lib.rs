@@ -20,7 +20,6 @@ pub mod dtc;
 pub mod errata;
 pub mod experiment;
 pub mod mptcp;
-mod places;
 pub mod plan;
 pub mod plot;
 pub mod rdca;

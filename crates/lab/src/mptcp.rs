@@ -1,35 +1,35 @@
 //! The experiment of "Multipath TCP Over Multi-Hop Heterogeneous Wireless IoT Networks" (Guo et al.), section VIII: nodes
 //! with IEEE 802.15.4 radios deliver packets to a data centre over several hops and several paths.
 //!
-//! Code map: [`Config`] is what the parameters mean; [`deployment`] where the nodes are; `network` makes a simulation of
-//! it; `meter` notes what moves; `round_trip` compares with section VI; [`tables`], [`figures`] and [`claims`] are section
-//! VIII, [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` notes what moves; `round_trip` compares with
+//! section VI; [`tables`], [`figures`] and [`claims`] are section VIII, [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
-pub mod deployment;
 pub mod figures;
 mod meter;
-mod network;
-mod parameters;
 pub mod reproduction;
 mod round_trip;
 pub mod tables;
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::apps::packets::{PacketSink, PacketSource};
+use anabranch_sim::network::WirelessConfig;
 use anabranch_sim::packet::NodeId;
-use anabranch_sim::radio::{Position, Station, StationMetrics};
+use anabranch_sim::radio::{Position, RadioConfig, Station, StationMetrics};
+use anabranch_sim::scenario::radio::Channel;
+use anabranch_sim::scenario::traffic::TrafficSpec;
+use anabranch_sim::scenario::{Plan, PlannedTraffic};
 use anabranch_sim::sim::Simulation;
 
-pub use config::{Config, Congestion, Scheme, Siting};
+pub use config::{Scheme, TEMPLATE};
 pub use meter::Activity;
 pub use round_trip::RoundTrip;
 
+use crate::experiment::template::Templated;
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 use crate::stats::quantile;
 use meter::Meter;
-use network::{BEGIN, Network};
 use round_trip::Watch;
 
 /// The experiment.
@@ -46,7 +46,7 @@ impl Experiment for Mptcp {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        parameters::PARAMETERS
+        TEMPLATE.parameters
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -54,15 +54,13 @@ impl Experiment for Mptcp {
     }
 
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
-        Ok(Box::new(MptcpPoint { config: Config::understand(settings)? }))
+        Ok(Box::new(MptcpPoint::new(settings)?))
     }
 }
 
 /// A configuration, ready to run.
 #[derive(Debug)]
-pub struct MptcpPoint {
-    config: Config,
-}
+pub struct MptcpPoint(Templated);
 
 /// What one run has come to.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -104,8 +102,25 @@ pub struct Map {
 
 impl MptcpPoint {
     /// Ready to run.
-    pub fn new(config: Config) -> Self {
-        Self { config }
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be.
+    pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
+        TEMPLATE.point(&config::decided(settings)?).map(Self)
+    }
+
+    /// The packets of all nodes.
+    pub fn traffic(&self) -> &TrafficSpec {
+        &self.0.scenario.traffic[0]
+    }
+
+    /// The radio that all nodes share.
+    fn radio(&self) -> (RadioConfig, WirelessConfig) {
+        match self.0.scenario.radio.as_ref().map(|radio| radio.channel) {
+            Some(Channel::Ieee802154(radio, wireless)) => (radio, wireless),
+            Some(Channel::Ieee80211(_)) | None => unreachable!("the experiment's scenario has `[radio]`"),
+        }
     }
 
     /// One run.
@@ -114,23 +129,25 @@ impl MptcpPoint {
     ///
     /// What is against the network.
     pub fn outcome(&self, seed: u64, run: u64) -> Result<Outcome, RunError> {
-        let mut network = self.config.network(seed, run)?;
-        let sim = &mut network.sim;
-        let begin = Instant::ZERO + BEGIN;
-        let radio = self.config.radio();
+        let scenario = &self.0.scenario;
+        let drawn = scenario.draw(seed, run)?;
+        let Plan { builder, mut planned } = self.0.plan(seed, run)?;
+        let (mut sim, planned) = (builder.build(), planned.traffic.remove(0));
+        let sim = &mut sim;
+        let (begin, stop) = (self.traffic().start, scenario.stop);
+        let (radio, wireless) = self.radio();
         sim.observe(Meter::new(begin));
         sim.observe(Watch::new(begin, radio.phy));
         sim.run_until(begin);
         let before = stations(sim);
-        let expected = network.sources.len() * self.config.packets as usize;
-        let stop = begin + self.config.limit;
+        let expected = planned.sources.len() * self.traffic().packets.unwrap_or(0) as usize;
         // All is over when every source knows that all has arrived.
         let step = Duration::from_millis(500);
         while sim.now() < stop {
             let next = (sim.now() + step).min(stop);
             sim.run_until(next);
             let done =
-                network.sources.iter().all(|(_, app)| sim.app::<PacketSource>(*app).finished.is_some());
+                planned.sources.iter().all(|(_, app)| sim.app::<PacketSource>(*app).finished.is_some());
             if done {
                 break;
             }
@@ -144,17 +161,17 @@ impl MptcpPoint {
             sum(&after).saturating_sub(sum(&before))
         };
         let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(&b.0, &a.0)).collect();
-        let firsts = first_paths(&network);
+        let firsts = first_paths(sim, &planned);
         // No queue can hold more than there is.
         let all = u32::try_from(expected).unwrap_or(u32::MAX).min(LONGEST_QUEUE);
-        let queue = self.config.queue.unwrap_or(all);
+        let queue = if wireless.queue == u32::MAX { all } else { wireless.queue };
+        let cellular = scenario.links.first().map(|link| link.config);
         let round_trip = watch
-            .round_trip(&firsts, &busy, &radio, queue)
+            .round_trip(&firsts, &busy, (&radio, queue), cellular)
             .map_err(|error| RunError::Model(error.to_string()))?;
-        let sim = &network.sim;
-        let paths = network.sources.iter().flat_map(|(node, _)| sim.world().network.own_paths(*node));
+        let paths = planned.sources.iter().flat_map(|(node, _)| sim.world().network.own_paths(*node));
         let paths = paths.map(|p| p.nodes.iter().map(|&n| usize::from(n) - 1).collect()).collect();
-        let sink: &PacketSink = sim.app(network.sink);
+        let sink: &PacketSink = sim.app(planned.sink);
         let seconds = |at: Instant| at.saturating_since(begin).as_secs_f64();
         Ok(Outcome {
             activity,
@@ -165,15 +182,15 @@ impl MptcpPoint {
             frames_lost: grown(|m| m.transmissions - m.broadcast - m.acknowledged),
             energy: before.iter().zip(&after).map(|(b, a)| a.1 - b.1).sum(),
             wrong: sink.wrong,
-            failures: network
+            failures: planned
                 .sources
                 .iter()
                 .map(|(_, app)| u64::from(sim.app::<PacketSource>(*app).failures))
                 .sum(),
             round_trip,
             map: Map {
-                places: network.places,
-                multi_link: network.multi_link.iter().map(|n| n.index()).collect(),
+                places: drawn.places.iter().map(|(_, place)| *place).collect(),
+                multi_link: drawn.groups[0].iter().map(|n| n.index()).collect(),
                 paths,
             },
         })
@@ -196,9 +213,8 @@ fn busy_probability(before: &StationMetrics, after: &StationMetrics) -> f64 {
 }
 
 /// The best path of each node that has one.
-fn first_paths(network: &Network) -> Vec<Vec<NodeId>> {
-    let sim = &network.sim;
-    let own = network.sources.iter().map(|(node, _)| sim.world().network.own_paths(*node));
+fn first_paths(sim: &Simulation, planned: &PlannedTraffic) -> Vec<Vec<NodeId>> {
+    let own = planned.sources.iter().map(|(node, _)| sim.world().network.own_paths(*node));
     let first = own.filter_map(|paths| paths.iter().find(|p| p.confirmed));
     first.map(|path| path.nodes.iter().map(|&n| NodeId(u32::from(n) - 1)).collect()).collect()
 }
@@ -240,7 +256,7 @@ impl Outcome {
 
 impl Point for MptcpPoint {
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.config.texts()
+        self.0.texts()
     }
 
     fn chance(&self) -> Chance {
@@ -257,7 +273,7 @@ impl Point for MptcpPoint {
             outcome.latency(0.9),
             outcome.delivered(1.0),
             outcome.delivered(0.98),
-            outcome.throughput(self.config.payload),
+            outcome.throughput(self.traffic().payload),
             Some(outcome.arrivals.len() as f64 / outcome.expected as f64),
             Some(outcome.frames as f64),
             Some(outcome.frames_lost as f64),

@@ -18,12 +18,6 @@ pub(crate) fn word<T: DeserializeOwned>(key: &'static str, text: &str) -> Unders
     word_or(key, text, &[])
 }
 
-/// A value of an enum by its word, or by another name that the experiment has for the word.
-pub(crate) fn alias<T: DeserializeOwned>(key: &'static str, text: &str, aliases: Aliases) -> Understood<T> {
-    let meant = aliases.iter().find(|(alias, _)| *alias == text).map_or(text, |(_, word)| word);
-    units::word(meant).map_err(|_| unknown::<T>(key, text, aliases, &[]))
-}
-
 /// A value of an enum by its word, where `others` are words that the caller has understood already.
 pub(crate) fn word_or<T: DeserializeOwned>(
     key: &'static str,
@@ -93,6 +87,20 @@ pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
     })
 }
 
+/// A distance from 1 m to 100 km, in metres.
+pub(crate) fn metres(key: &'static str, text: &str) -> Understood<f64> {
+    length(text).ok_or_else(|| {
+        let hint = Some("such as 100m".to_owned());
+        ParameterError::bad(key, text, "expected a distance from 1 m to 100 km", hint)
+    })
+}
+
+/// A distance as [`metres`] takes it.
+pub(crate) fn length(text: &str) -> Option<f64> {
+    let number = text.strip_suffix('m').map_or(text, str::trim_end);
+    number.parse().ok().filter(|metres| (1.0..=100_000.0).contains(metres))
+}
+
 /// A quantity without the space before its unit, so that a shell needs no quotes.
 pub(crate) fn plain(value: &impl Display) -> String {
     value.to_string().replace(' ', "")
@@ -101,12 +109,6 @@ pub(crate) fn plain(value: &impl Display) -> String {
 /// The word for a value.
 pub(crate) fn named<T: Serialize>(value: T) -> String {
     units::word_of(&value)
-}
-
-/// The word for a value, or the name that the experiment has for it.
-pub(crate) fn aliased<T: Serialize>(value: T, aliases: Aliases) -> String {
-    let word = named(value);
-    aliases.iter().find(|(_, w)| *w == word).map_or(word.clone(), |(alias, _)| (*alias).to_owned())
 }
 
 /// The word for a switch.

@@ -1,20 +1,25 @@
-//! What the parameters mean.
+//! The parameters of the experiment, their defaults, and what they change in its scenario.
+//!
+//! Section VIII-A where the paper gives a number (NP_thr, packets, payload, rate); the rest is erratum M27.
 
-use anabranch_core::mptcp::{Reinjection, SchedulerKind};
 use anabranch_core::time::Duration;
 use anabranch_sim::apps::packets::LEAST_PACKET;
-use anabranch_sim::scenario::radio::Phy;
 use anabranch_sim::scenario::units::{Size, Span};
-use serde::{Deserialize, Serialize};
 
-use super::deployment::Shape;
-use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Aliases, Understood, aliased, count, named, on_off, plain, quantity};
-use crate::experiment::{ParameterError, Settings};
+use crate::experiment::template::{Assignment, Template};
+use crate::experiment::values::{self, Understood, count, metres, quantity};
+use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
+
+/// The scenario, and what the parameters change in it.
+pub const TEMPLATE: Template = Template {
+    file: "scenarios/papers/mptcp.toml",
+    text: include_str!("../../../../scenarios/papers/mptcp.toml"),
+    parameters: PARAMETERS,
+    derived,
+};
 
 /// How packets are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
     /// The paper's.
     Proposed,
@@ -24,184 +29,260 @@ pub enum Scheme {
     Tcp,
 }
 
-/// Which congestion control.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Congestion {
-    /// RFC 5681 and RFC 6582 on each path.
-    #[serde(rename = "newreno")]
-    NewReno,
-    /// RFC 6356: the paths together are no more aggressive than one TCP.
-    Coupled,
-    /// Section IV.
-    Adaptive,
-}
-
-/// Which nodes have a cellular interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Siting {
-    /// Those that shorten the ways of all most.
-    Planned,
-    /// Any.
-    Random,
-}
-
-/// A point of the experiment. The names are those of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
-pub struct Config {
-    pub scheme: Scheme,
-    pub shape: Shape,
-    pub nodes: usize,
-    pub multi_link: usize,
-    pub multi_link_at: Siting,
-    pub packets: u32,
-    pub payload: u16,
-    pub rate: f64,
-    pub paths: u8,
-    pub subflows: usize,
-    pub scheduler: SchedulerKind,
-    pub congestion: Congestion,
-    pub reinjection: Reinjection,
-    pub ack_every: Option<u8>,
-    pub ack_window: bool,
-    pub ack_delay: Duration,
-    pub range: f64,
-    pub interference: f64,
-    pub capture: Option<f64>,
-    pub carrier_sense: f64,
-    pub queue: Option<u32>,
-    pub retries: u8,
-    pub retry_delay: Duration,
-    pub access_retries: u8,
-    pub phy: Phy,
-    pub limit: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::understand(&Settings::defaults(&super::Mptcp)).expect("the defaults can be")
-    }
-}
-
-impl Config {
-    /// Understands a text for each parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first that cannot be.
-    pub fn understand(settings: &Settings) -> Understood<Self> {
-        let number = |key, least, most| count(key, settings.text(key), least, most);
-        let scheme = values::word("scheme", settings.text("scheme"))?;
-        let proposed = scheme == Scheme::Proposed;
-        let this = Self {
-            scheme,
-            paths: number("paths", 1, 8)? as u8,
-            subflows: match settings.text("subflows") {
-                "auto" if proposed => 1,
-                "auto" => 8,
-                text => count("subflows", text, 1, 8)?,
-            },
-            scheduler: match settings.text("scheduler") {
-                "auto" if proposed => SchedulerKind::Predictive,
-                "auto" => SchedulerKind::FastestRtt,
-                text => values::word("scheduler", text)?,
-            },
-            congestion: match settings.text("congestion") {
-                "auto" if proposed => Congestion::Adaptive,
-                "auto" => Congestion::NewReno,
-                text => values::word("congestion", text)?,
-            },
-            reinjection: match settings.text("reinjection") {
-                "auto" => Reinjection::OnTimeout,
-                text => values::alias("reinjection", text, REINJECTIONS)?,
-            },
-            shape: values::word("deployment", settings.text("deployment"))?,
-            nodes: number("nodes", 2, 200)?,
-            multi_link: number("multi_link", 0, 50)?,
-            multi_link_at: values::word("multi_link_at", settings.text("multi_link_at"))?,
-            packets: number("packets", 1, 100_000)? as u32,
-            payload: payload(settings.text("payload"))?,
-            rate: positive("rate", settings.text("rate"), 0.001, 10_000.0)?,
-            ack_every: match settings.text("ack_every") {
-                "auto" => None,
-                text => Some(count("ack_every", text, 1, 100)? as u8),
-            },
-            ack_window: match settings.text("ack_window") {
-                "auto" => proposed,
-                text => values::switch("ack_window", text)?,
-            },
-            ack_delay: match settings.text("ack_delay") {
-                "auto" if proposed => Duration::from_secs(5),
-                "auto" => Duration::from_millis(200),
-                text => short("ack_delay", text)?,
-            },
-            range: metres(settings.text("range"))?,
-            interference: positive("interference", settings.text("interference"), 1.0, 5.0)?,
-            capture: match settings.text("capture") {
-                "off" => None,
-                text => Some(positive("capture", text, 1.0, 10.0)?),
-            },
-            carrier_sense: positive("carrier_sense", settings.text("carrier_sense"), 1.0, 5.0)?,
-            queue: match settings.text("queue") {
-                "unlimited" => None,
-                text => Some(count("queue", text, 1, 10_000)? as u32),
-            },
-            retries: number("retries", 0, 15)? as u8,
-            retry_delay: short("retry_delay", settings.text("retry_delay"))?,
-            access_retries: number("access_retries", 0, 100)? as u8,
-            phy: values::alias("phy", settings.text("phy"), PHYS)?,
-            limit: quantity::<Span>("limit", settings.text("limit"))?.0,
-        };
-        if this.multi_link >= this.nodes {
-            let message = format!("expected fewer than the {} nodes", this.nodes);
-            return Err(ParameterError::bad("multi_link", settings.text("multi_link"), message, None));
+impl Scheme {
+    /// The value of the parameter `scheme`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Proposed => "proposed",
+            Self::Conventional => "conventional",
+            Self::Tcp => "tcp",
         }
-        Ok(this)
     }
 
-    /// Segments for which an acknowledgement waits.
-    pub fn ack_every(&self) -> u8 {
-        self.ack_every.unwrap_or(match self.scheme {
-            Scheme::Proposed => 20,
-            Scheme::Conventional | Scheme::Tcp => 2,
-        })
+    fn of(settings: &Settings) -> Understood<Self> {
+        let all = [Self::Proposed, Self::Conventional, Self::Tcp].map(|scheme| (scheme.word(), scheme));
+        values::meant("scheme", settings.text("scheme"), &all)
     }
+}
 
-    /// Every parameter as it can be given again.
-    pub fn texts(&self) -> Vec<(&'static str, String)> {
-        let text = |name: &str| match name {
-            "scheme" => named(self.scheme),
-            "deployment" => named(self.shape),
-            "nodes" => self.nodes.to_string(),
-            "multi_link" => self.multi_link.to_string(),
-            "multi_link_at" => named(self.multi_link_at),
-            "packets" => self.packets.to_string(),
-            "payload" => plain(&Size(self.payload.into())),
-            "rate" => self.rate.to_string(),
-            "paths" => self.paths.to_string(),
-            "subflows" => self.subflows.to_string(),
-            "scheduler" => named(self.scheduler),
-            "congestion" => named(self.congestion),
-            "reinjection" => aliased(self.reinjection, REINJECTIONS),
-            "ack_every" => self.ack_every().to_string(),
-            "range" => format!("{}m", self.range),
-            "interference" => self.interference.to_string(),
-            "ack_window" => on_off(self.ack_window),
-            "ack_delay" => plain(&Span(self.ack_delay)),
-            "capture" => self.capture.map_or("off".to_owned(), |ratio| ratio.to_string()),
-            "carrier_sense" => self.carrier_sense.to_string(),
-            "queue" => self.queue.map_or("unlimited".to_owned(), |packets| packets.to_string()),
-            "retry_delay" => plain(&Span(self.retry_delay)),
-            "access_retries" => self.access_retries.to_string(),
-            "retries" => self.retries.to_string(),
-            "phy" => aliased(self.phy, PHYS),
-            "limit" => plain(&Span(self.limit)),
-            other => unreachable!("`{other}` is a parameter without a text"),
-        };
-        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
+const PARAMETERS: &[Parameter] = &[
+    p(
+        "scheme",
+        "proposed",
+        "proposed, conventional or tcp",
+        "the paper's multipath TCP, that of the RFCs, or one path",
+    ),
+    p("deployment", "square", "square, sunflower or corner", "where the nodes are, and the data centre"),
+    p("nodes", "50", "2 to 200", "nodes, the data centre included"),
+    p("multi_link", "0", "0 and more, fewer than the nodes", "nodes with a cellular interface, beside the data centre"),
+    p(
+        "multi_link_at",
+        "planned",
+        "planned or random",
+        "which nodes those are: those that shorten the ways of all most, one after the other, or any",
+    ),
+    p("packets", "100", "1 and more", "packets that each node has to deliver").at(&["traffic.packets.packets"]),
+    p("payload", "100B", "12B to 1000B", "octets of a packet, which is a segment"),
+    p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
+    p("paths", "3", "1 to 15", "paths that a node keeps at most (NP_thr)").at(&["paths.max_paths"]),
+    p(
+        "subflows",
+        "auto",
+        "auto, or 1 to 8",
+        "paths that a connection uses at a time, the others stand by; auto: all with the conventional scheme, 1 with ours",
+    ),
+    p(
+        "scheduler",
+        "auto",
+        "auto, fastest-rtt, predictive, round-robin, redundant, blest or daps",
+        "which path takes what; auto: predictive for the proposed scheme, fastest-rtt for the conventional",
+    ),
+    p(
+        "congestion",
+        "auto",
+        "auto, newreno, coupled or adaptive",
+        "of each path; auto: adaptive (A-NewReno, section IV) for the proposed scheme, newreno for the others",
+    ),
+    p(
+        "reinjection",
+        "auto",
+        "auto, failure, timeout or opportunistic",
+        "when what was sent on one path is sent on another too; auto: at a time-out",
+    ),
+    p(
+        "ack_every",
+        "auto",
+        "1 to 255, or auto: 2 for the RFCs' schemes, 20 for the proposed",
+        "segments for which an acknowledgement waits (erratum M28)",
+    )
+    .at(&["tcp.default.delayed_ack"]),
+    p(
+        "ack_window",
+        "auto",
+        "on, off, or auto: on for the proposed",
+        "one acknowledgement for a window: the sender pushes its last segment, and that is acknowledged at once",
+    )
+    .words(&[
+        ("on", &["tcp.default.ack_on_push=true", "tcp.default.push=window"]),
+        ("off", &["tcp.default.ack_on_push=false", "tcp.default.push=buffer"]),
+    ]),
+    p(
+        "ack_delay",
+        "auto",
+        "a span such as 200ms, up to 10s, or auto: 200ms for the RFCs' schemes, 5s for the proposed",
+        "how long it waits for them at most",
+    ),
+    p("range", "120m", "a distance such as 120m", "how far frames are received"),
+    p("interference", "1.5", "1 to 5", "how far frames disturb others, as a multiple of the range"),
+    p(
+        "capture",
+        "1.5",
+        "off, or 1 to 10",
+        "a frame survives others whose senders are so many times as far from the receiver as its own",
+    ),
+    p("carrier_sense", "2.2", "1 to 5", "how far a CCA hears frames, as a multiple of the range"),
+    p(
+        "queue",
+        "unlimited",
+        "unlimited, or 1 to 10000",
+        "packets that wait for the radio at a node (K, section VIII-A)",
+    ),
+    p("retries", "7", "0 to 15", "macMaxFrameRetries").at(&["radio.max_frame_retries"]),
+    p(
+        "retry_delay",
+        "500ms",
+        "a span up to 10s",
+        "before each of these retries a delay, evenly from nothing to this, so that hidden nodes do not collide again",
+    )
+    .at(&["radio.retry_delay"]),
+    p(
+        "access_retries",
+        "8",
+        "0 to 255",
+        "how often a frame that found no free channel is handed to the MAC again",
+    )
+    .at(&["radio.access_retries"]),
+    p("phy", "fsk100", "fsk100 or oqpsk250", "SUN-FSK at 100 kbit/s, or O-QPSK at 250 kbit/s")
+        .words(&[("fsk100", &["radio.phy=fsk-100k"]), ("oqpsk250", &["radio.phy=oqpsk-250k"])]),
+    p("limit", "3600s", "a span such as 3600s", "when a run ends in which not all was delivered"),
+];
+
+/// Octets of the DSS option with mapping and DATA_ACK, each of four octets (RFC 8684 section 3.3).
+const DSS: u16 = 20;
+/// Until when paths are built and nothing is sent.
+const BEGIN: Duration = Duration::from_secs(60);
+
+/// The parameters with what "auto" means for the scheme.
+///
+/// # Errors
+///
+/// If there is no such scheme.
+pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
+    // The proposed scheme, and the others.
+    const AUTO: [(&str, &str, &str); 7] = [
+        ("subflows", "1", "8"),
+        ("scheduler", "predictive", "fastest-rtt"),
+        ("congestion", "adaptive", "newreno"),
+        ("reinjection", "timeout", "timeout"),
+        ("ack_every", "20", "2"),
+        ("ack_window", "on", "off"),
+        ("ack_delay", "5s", "200ms"),
+    ];
+    let proposed = Scheme::of(settings)? == Scheme::Proposed;
+    let auto = AUTO.into_iter().filter(|(key, ..)| settings.text(key) == "auto");
+    Ok(auto
+        .fold(settings.clone(), |all, (key, ours, other)| all.with(key, if proposed { ours } else { other })))
+}
+
+fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let range = metres("range", settings.text("range"))?;
+    let times = |key| Ok(range * positive(key, settings.text(key), 1.0, 5.0)?);
+    let rate = positive("rate", settings.text("rate"), 0.001, 10_000.0)?;
+    let limit: Span = quantity("limit", settings.text("limit"))?;
+    let delay = settings.text("ack_delay");
+    let capture = match settings.text("capture") {
+        "off" => "off".to_owned(),
+        text => format!("{{ first = {:?} }}", positive("capture", text, 1.0, 10.0)?),
+    };
+    let queue = match settings.text("queue") {
+        "unlimited" => "unlimited".to_owned(),
+        text => format!("{} packets", count("queue", text, 1, 10_000)?),
+    };
+    let mut all = vec![
+        ("range", format!("radio.range={range:?}")),
+        ("interference", format!("radio.interference_range={:?}", times("interference")?)),
+        ("carrier_sense", format!("radio.carrier_sense_range={:?}", times("carrier_sense")?)),
+        ("capture", format!("radio.capture={capture}")),
+        ("queue", format!("radio.queue={queue}")),
+        ("rate", format!("traffic.packets.interval={}", Span(Duration::from_secs_f64(1.0 / rate)))),
+        ("ack_delay", format!("tcp.default.delayed_ack_timeout={}", ack_delay(delay)?)),
+        ("limit", format!("stop={}", Span(BEGIN + limit.0))),
+    ];
+    all.extend(carrier(settings)?);
+    all.extend(places(settings)?);
+    all.extend(multi_link(settings)?);
+    Ok(all)
+}
+
+/// What carries the packets, and how large they are.
+fn carrier(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let scheme = Scheme::of(settings)?;
+    let payload = payload(settings.text("payload"))?;
+    let subflows = count("subflows", settings.text("subflows"), 1, 8)?;
+    let word = |key, words: &[(&'static str, &'static str)]| values::meant(key, settings.text(key), words);
+    let scheduler = word(
+        "scheduler",
+        &["fastest-rtt", "predictive", "round-robin", "redundant", "blest", "daps"].map(|word| (word, word)),
+    )?;
+    let congestion = word("congestion", &["newreno", "coupled", "adaptive"].map(|word| (word, word)))?;
+    let reinjection = word(
+        "reinjection",
+        &[("failure", "on-failure"), ("timeout", "on-timeout"), ("opportunistic", "opportunistic")],
+    )?;
+    let (mss, ssthresh) = match (scheme, congestion) {
+        (Scheme::Tcp, _) => (payload, "none".to_owned()),
+        // Section VIII-A's first slow-start threshold; the rest of A-NewReno follows from each node's paths.
+        (_, "adaptive") => (payload + DSS, format!("{} B", 16 * u32::from(payload))),
+        _ => (payload + DSS, "none".to_owned()),
+    };
+    let mut all = vec![
+        ("payload", format!("traffic.packets.payload={payload} B")),
+        // RFC 6691: what options take is taken from the payload, and a packet is to be one segment.
+        ("payload", format!("tcp.default.mss={mss}")),
+        ("payload", format!("tcp.default.initial_ssthresh={ssthresh}")),
+    ];
+    if scheme == Scheme::Tcp {
+        all.push(("scheme", "traffic.packets.over=tcp".to_owned()));
+        return Ok(all);
     }
+    all.extend([
+        ("subflows", format!("traffic.packets.mptcp.subflows={subflows}")),
+        ("scheduler", format!("traffic.packets.mptcp.scheduler={scheduler}")),
+        ("congestion", format!("traffic.packets.mptcp.congestion={congestion}")),
+        ("reinjection", format!("traffic.packets.mptcp.reinjection={reinjection}")),
+    ]);
+    Ok(all)
+}
+
+/// Where the nodes and the data centre are (section VIII-B to D). The paper gives 10 to 50 nodes around the data centre, and 25
+/// beside it; others get the density of the next larger number.
+fn places(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let nodes = count("nodes", settings.text("nodes"), 2, 200)?;
+    let shapes = ["square", "sunflower", "corner"].map(|word| (word, word));
+    let shape = values::meant("deployment", settings.text("deployment"), &shapes)?;
+    let scaled = |side: f64, of: usize| side * (nodes as f64 / of as f64).sqrt();
+    let (width, height) = match (shape, nodes) {
+        ("square", 10) => (150.0, 150.0),
+        ("square", 20) => (200.0, 250.0),
+        ("square", 30) => (250.0, 300.0),
+        ("square", 40) => (300.0, 350.0),
+        ("square", _) => (scaled(350.0, 50), scaled(350.0, 50)),
+        ("corner", _) => (scaled(250.0, 25), scaled(250.0, 25)),
+        _ => (scaled(500.0, 50), scaled(500.0, 50)),
+    };
+    let (east, north) = if shape == "corner" { (0.0, 0.0) } else { (width / 2.0, height / 2.0) };
+    let place = match shape {
+        "sunflower" => format!("{{ sunflower = {{ centre = [{east:?}, {north:?}], radius = {east:?} }} }}"),
+        _ => format!("{{ random = {{ width = {width:?}, height = {height:?} }} }}"),
+    };
+    Ok(vec![
+        ("nodes", format!("nodes.0.count={}", nodes - 1)),
+        ("deployment", format!("nodes.0.place={place}")),
+        ("deployment", format!("node.dc.position=[{east:?}, {north:?}]")),
+    ])
+}
+
+/// Which nodes have a cellular interface, and whether there is a base station.
+fn multi_link(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let nodes = count("multi_link", settings.text("multi_link"), 0, 200)?;
+    let sitings = [("planned", ("shorten-paths", "to")), ("random", ("random", "except"))];
+    let (kind, key) = values::meant("multi_link_at", settings.text("multi_link_at"), &sitings)?;
+    let group = "group.multi-link nodes";
+    Ok(vec![
+        ("multi_link_at", format!("{group}={{ {kind} = {{ count = 0, {key} = \"dc\" }} }}")),
+        ("multi_link", format!("{group}.{kind}.count={nodes}")),
+        ("multi_link", format!("nodes.bs.count={}", nodes.min(1))),
+    ])
 }
 
 fn payload(text: &str) -> Understood<u16> {
@@ -213,18 +294,12 @@ fn payload(text: &str) -> Understood<u16> {
     }
 }
 
-fn short(key: &'static str, text: &str) -> Understood<Duration> {
-    let span: Span = quantity(key, text)?;
+fn ack_delay(text: &str) -> Understood<Span> {
+    let span: Span = quantity("ack_delay", text)?;
     if span.0 > Duration::from_secs(10) {
-        return Err(ParameterError::bad(key, text, "expected at most 10s", None));
+        return Err(ParameterError::bad("ack_delay", text, "expected at most 10s", None));
     }
-    Ok(span.0)
-}
-
-fn metres(text: &str) -> Understood<f64> {
-    let number = text.strip_suffix('m').map_or(text, str::trim_end);
-    positive("range", number, 1.0, 100_000.0)
-        .map_err(|_| ParameterError::bad("range", text, "expected a distance such as 120m", None))
+    Ok(span)
 }
 
 fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
@@ -232,6 +307,3 @@ fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<
         ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
     })
 }
-
-const REINJECTIONS: Aliases = &[("failure", "on-failure"), ("timeout", "on-timeout")];
-const PHYS: Aliases = &[("fsk100", "fsk-100k"), ("oqpsk250", "oqpsk-250k")];

@@ -12,12 +12,10 @@ use anabranch_model::mptcp::csma::{Busy, Csma};
 use anabranch_model::mptcp::rtt::{CellularLink, CsmaLink, Link, Route, Sizes, Transmitter, travel};
 use anabranch_model::mptcp::{ModelError, Reading};
 use anabranch_sim::frames;
-use anabranch_sim::link::LinkDrop;
+use anabranch_sim::link::{LinkConfig, LinkDrop};
 use anabranch_sim::packet::{IpVersion, LinkId, NodeId, Packet, Payload};
 use anabranch_sim::radio::{PhyConfig, RadioConfig};
 use anabranch_sim::trace::{Observer, Point};
-
-use super::network::{CELLULAR_DELAY, CELLULAR_RATE};
 
 /// What a packet is to the model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -104,7 +102,8 @@ impl Watch {
 
     /// The mean over those of `paths` (the node first, the data centre last) over which data has come, and
     /// acknowledgements back; `None` if there is none. `busy` is each node's share of assessments that found the
-    /// channel busy, `queue` the packets that wait at a node beside the one that is sent.
+    /// channel busy; beside the radio stand the packets that wait at a node beside the one that is sent. `cellular` is how a link of
+    /// the base station is, if there is one.
     ///
     /// # Errors
     ///
@@ -113,8 +112,8 @@ impl Watch {
         &self,
         paths: &[Vec<NodeId>],
         busy: &[f64],
-        radio: &RadioConfig,
-        queue: u32,
+        radio: (&RadioConfig, u32),
+        cellular: Option<LinkConfig>,
     ) -> Result<Option<RoundTrip>, ModelError> {
         let (mut measured, mut ratio) = (Mean::default(), Mean::default());
         for path in paths {
@@ -122,7 +121,7 @@ impl Watch {
             let Some(there) = self.mean(Kind::Data, path) else { continue };
             let Some(seconds) = self.mean(Kind::Ack, &back).map(|back| there + back) else { continue };
             let transmitters = |path: &[NodeId]| -> Vec<Transmitter> {
-                path.windows(2).map(|hop| self.transmitter((hop[0], hop[1]), busy, radio, queue)).collect()
+                path.windows(2).map(|hop| self.transmitter((hop[0], hop[1]), busy, radio, cellular)).collect()
             };
             let route =
                 Route { forward: transmitters(path), reverse: transmitters(&back), sizes: self.sizes() };
@@ -149,12 +148,12 @@ impl Watch {
         &self,
         (from, to): (NodeId, NodeId),
         busy: &[f64],
-        radio: &RadioConfig,
-        queue: u32,
+        (radio, queue): (&RadioConfig, u32),
+        cellular: Option<LinkConfig>,
     ) -> Transmitter {
         let link = self.ends.iter().position(|ends| *ends == (from, to));
-        if link.is_some_and(|link| !self.on_air[link]) {
-            let (bandwidth, delay) = (CELLULAR_RATE as f64, CELLULAR_DELAY.as_secs_f64());
+        if let Some(link) = cellular.filter(|_| link.is_some_and(|link| !self.on_air[link])) {
+            let (bandwidth, delay) = (link.rate as f64, link.delay.as_secs_f64());
             return Transmitter {
                 link: Link::Cellular(CellularLink { bandwidth, delay }),
                 // Against 10 Mbit/s it does not matter what a few nodes send.

@@ -2,10 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::config::{Config, Scheme};
-use super::deployment::Shape;
-use super::{Mptcp, MptcpPoint, Outcome};
-use crate::experiment::values::named;
+use super::{Mptcp, MptcpPoint, Outcome, Scheme};
 use crate::experiment::{RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction;
@@ -21,7 +18,8 @@ pub struct Deployment {
     pub id: &'static str,
     /// Its name in reports.
     pub title: &'static str,
-    shape: Shape,
+    /// The value of the parameter `deployment`.
+    shape: &'static str,
     nodes: usize,
     multi_link: usize,
 }
@@ -33,19 +31,19 @@ pub const DEPLOYMENTS: [Deployment; 8] = [
     square("n30", "square 30", 30),
     square("n40", "square 40", 40),
     square("n50", "square 50", 50),
-    Deployment { id: "circle50", title: "sunflower 50", shape: Shape::Sunflower, nodes: 50, multi_link: 0 },
-    Deployment { id: "corner25", title: "corner 25", shape: Shape::Corner, nodes: 25, multi_link: 0 },
+    Deployment { id: "circle50", title: "sunflower 50", shape: "sunflower", nodes: 50, multi_link: 0 },
+    Deployment { id: "corner25", title: "corner 25", shape: "corner", nodes: 25, multi_link: 0 },
     Deployment {
         id: "corner25ml",
         title: "corner 25, 1 multi-link",
-        shape: Shape::Corner,
+        shape: "corner",
         nodes: 25,
         multi_link: 1,
     },
 ];
 
 const fn square(id: &'static str, title: &'static str, nodes: usize) -> Deployment {
-    Deployment { id, title, shape: Shape::Square, nodes, multi_link: 0 }
+    Deployment { id, title, shape: "square", nodes, multi_link: 0 }
 }
 
 /// What carries the packets.
@@ -147,23 +145,22 @@ pub struct Tables {
     cells: Vec<Cell>,
 }
 
-/// The experiment's defaults with a scheme.
-pub(super) fn defaults(scheme: Scheme) -> Config {
-    let mut settings = Settings::defaults(&Mptcp);
-    settings.set("scheme", &named(scheme)).expect("a parameter");
-    Config::understand(&settings).expect("the defaults can be")
-}
-
 impl Deployment {
-    /// The configuration of its runs.
-    pub fn config(&self, way: Way) -> Config {
+    /// The parameters of its runs.
+    pub fn settings(&self, way: Way) -> Settings {
         let scheme = match way {
             Way::Conventional => Scheme::Conventional,
             Way::Printed | Way::Ours => Scheme::Proposed,
         };
-        let config = defaults(scheme);
-        let subflows = if way == Way::Printed { usize::from(config.paths) } else { config.subflows };
-        Config { shape: self.shape, nodes: self.nodes, multi_link: self.multi_link, subflows, ..config }
+        let settings = Settings::defaults(&Mptcp)
+            .with("scheme", scheme.word())
+            .with("deployment", self.shape)
+            .with("nodes", self.nodes)
+            .with("multi_link", self.multi_link);
+        match way {
+            Way::Printed => settings.clone().with("subflows", settings.text("paths")),
+            Way::Conventional | Way::Ours => settings,
+        }
     }
 }
 
@@ -175,13 +172,13 @@ impl Tables {
     /// The first run that could not be made.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
         let Work { runs, seed, .. } = *work;
-        let configs = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.config(*way)));
-        let points: Vec<MptcpPoint> = configs.map(MptcpPoint::new).collect();
+        let settings = DEPLOYMENTS.iter().flat_map(|place| WAYS.iter().map(|(way, _)| place.settings(*way)));
+        let points = settings.map(|settings| MptcpPoint::new(&settings)).collect::<Result<Vec<_>, _>>()?;
         let one = |i: usize| {
             let point = &points[i / runs];
             let outcome = point.outcome(seed, (i % runs) as u64)?;
             work.ran();
-            let digest = Digest::new(&outcome, point.config.payload);
+            let digest = Digest::new(&outcome, point.traffic().payload);
             // A run's times take much room, and only the first one's are drawn.
             Ok((digest, i.is_multiple_of(runs).then_some(outcome)))
         };

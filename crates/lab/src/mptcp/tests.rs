@@ -1,31 +1,34 @@
 //! What the experiment must come to. One seed for all, so that a failure can be had again.
 
+use anabranch_sim::scenario::Drawn;
+use anabranch_sim::scenario::deployment::hops;
+
 use super::*;
 use crate::experiment::{grid, run_all};
 
 const SEED: u64 = 1;
 
-fn config(scheme: Scheme, shape: deployment::Shape, nodes: usize, multi_link: usize) -> Config {
-    Config { shape, nodes, multi_link, ..tables::defaults(scheme) }
+fn settings(scheme: Scheme, shape: &str, nodes: usize, multi_link: usize) -> Settings {
+    Settings::defaults(&Mptcp)
+        .with("scheme", scheme.word())
+        .with("deployment", shape)
+        .with("nodes", nodes)
+        .with("multi_link", multi_link)
 }
 
-fn outcome(config: &Config, run: u64) -> Outcome {
-    MptcpPoint::new(config.clone()).outcome(SEED, run).expect("it runs")
+fn outcome(settings: &Settings, run: u64) -> Outcome {
+    MptcpPoint::new(settings).expect("it can be").outcome(SEED, run).expect("it runs")
 }
 
 /// Every packet is delivered in the end, in order, once: in each kind of deployment, by each scheme.
 #[test]
 fn every_packet_is_delivered_in_order_and_once() {
-    use deployment::Shape;
     for scheme in [Scheme::Tcp, Scheme::Conventional, Scheme::Proposed] {
-        for (shape, nodes, multi_link) in [
-            (Shape::Square, 20, 0),
-            (Shape::Sunflower, 50, 0),
-            (Shape::Corner, 25, 0),
-            (Shape::Corner, 25, 1),
-        ] {
-            let found = outcome(&config(scheme, shape, nodes, multi_link), 0);
-            let case = format!("{scheme:?} {shape:?} {nodes} {multi_link}");
+        for (shape, nodes, multi_link) in
+            [("square", 20, 0), ("sunflower", 50, 0), ("corner", 25, 0), ("corner", 25, 1)]
+        {
+            let found = outcome(&settings(scheme, shape, nodes, multi_link), 0);
+            let case = format!("{scheme:?} {shape} {nodes} {multi_link}");
             assert_eq!((found.arrivals.len(), found.wrong), (found.expected, 0), "{case}");
             assert!(
                 found.delivery_ratio() > 0.85 && found.delivery_ratio() <= 1.0,
@@ -47,24 +50,23 @@ fn every_packet_is_delivered_in_order_and_once() {
 /// pairs are needed.
 #[test]
 fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
-    use deployment::Shape;
     for (shape, nodes, multi_link, at_least) in [
-        (Shape::Square, 30, 0, 0.20),
-        (Shape::Square, 40, 0, 0.20),
-        (Shape::Square, 50, 0, 0.20),
-        (Shape::Corner, 25, 0, 0.25),
-        (Shape::Corner, 25, 1, 0.40),
+        ("square", 30, 0, 0.20),
+        ("square", 40, 0, 0.20),
+        ("square", 50, 0, 0.20),
+        ("corner", 25, 0, 0.25),
+        ("corner", 25, 1, 0.40),
     ] {
-        for (queue, pairs) in [(None, 2), (Some(32), 4)] {
+        for (queue, pairs) in [("unlimited", 2), ("32", 4)] {
             let [(sent, time), (sent_before, time_before)] =
                 [Scheme::Proposed, Scheme::Conventional].map(|scheme| {
-                    let config = Config { queue, ..config(scheme, shape, nodes, multi_link) };
-                    let runs: Vec<Outcome> = (0..pairs).map(|run| outcome(&config, run)).collect();
+                    let settings = settings(scheme, shape, nodes, multi_link).with("queue", queue);
+                    let runs: Vec<Outcome> = (0..pairs).map(|run| outcome(&settings, run)).collect();
                     assert!(runs.iter().all(|found| found.delivery_ratio() > 0.99));
                     let time = runs.iter().map(|found| found.delivered(0.98).expect("all are"));
                     (runs.iter().map(Outcome::transmissions).sum::<u64>(), time.sum::<f64>())
                 });
-            let case = format!("{shape:?} {nodes} {multi_link} {queue:?}");
+            let case = format!("{shape} {nodes} {multi_link} {queue}");
             let saved = 1.0 - sent as f64 / sent_before as f64;
             assert!(saved >= at_least, "{case}: {sent} against {sent_before} transmissions");
             assert!(time <= 0.92 * time_before, "{case}: {time} against {time_before} s");
@@ -76,12 +78,12 @@ fn the_proposed_scheme_sends_less_and_is_done_sooner_than_the_conventional() {
 #[test]
 fn a_multi_link_node_shortens_paths() {
     let sent = |multi_link| -> u64 {
-        let config = config(Scheme::Proposed, deployment::Shape::Corner, 25, multi_link);
-        (0..4).map(|run| outcome(&config, run).transmissions()).sum()
+        let settings = settings(Scheme::Proposed, "corner", 25, multi_link);
+        (0..4).map(|run| outcome(&settings, run).transmissions()).sum()
     };
     let (without, with) = (sent(0), sent(1));
     assert!(with * 10 <= without * 6, "{with} against {without}");
-    let found = outcome(&config(Scheme::Proposed, deployment::Shape::Corner, 25, 1), 0);
+    let found = outcome(&settings(Scheme::Proposed, "corner", 25, 1), 0);
     let [ml] = found.map.multi_link[..] else { panic!("one") };
     assert!(found.map.paths.iter().any(|p| p.len() > 3 && p.contains(&ml)), "nobody goes by {ml}");
 }
@@ -123,25 +125,100 @@ fn every_parameter_changes_something_or_is_refused() {
     assert_eq!(found.mean("complete"), Some(1.0));
     for bad in [
         "scheme=sctp",
+        "deployment=ring",
         "nodes=1",
+        "nodes=201",
         "multi_link=50",
+        "multi_link_at=nowhere",
+        "packets=0",
         "payload=11B",
+        "payload=1001B",
         "rate=0",
         "paths=0",
+        "subflows=9",
         "scheduler=lifo",
+        "congestion=cubic",
+        "reinjection=never",
         "ack_every=0",
+        "ack_window=perhaps",
         "ack_delay=11s",
         "range=0m",
+        "interference=0.9",
         "capture=0.5",
-        "phy=lora",
+        "carrier_sense=6",
+        "queue=0",
         "retries=16",
+        "retry_delay=11s",
+        "access_retries=256",
+        "phy=lora",
+        "limit=0",
     ] {
-        assert!(grid(&Mptcp, &[bad]).is_err(), "{bad}");
+        let error = grid(&Mptcp, &[bad]).err().unwrap_or_else(|| panic!("{bad} is accepted")).to_string();
+        assert!(error.starts_with(&format!("--set {bad}: ")), "{bad}: {error}");
     }
-    // Nobody hears anybody.
-    let points = grid(&Mptcp, &["range=1m"]).expect("good settings");
-    let refused = points[0].run(SEED, 0).expect_err("not connected").to_string();
-    assert!(refused.contains("connected"), "{refused}");
+    let refused = grid(&Mptcp, &["range=1m"]).err().expect("not connected").to_string();
+    assert!(refused.contains("none of 1000 deployments of 50 nodes is connected"), "{refused}");
+}
+
+/// What "auto" stands for is said, so that a record can be repeated whatever it comes to mean.
+#[test]
+fn auto_is_written_out_by_the_scheme() {
+    let texts = |scheme: Scheme| {
+        let point = MptcpPoint::new(&settings(scheme, "square", 10, 0)).expect("it can be");
+        let of = |key| point.parameters().into_iter().find(|(name, _)| *name == key).expect("a parameter").1;
+        ["subflows", "scheduler", "congestion", "reinjection", "ack_every", "ack_window", "ack_delay"].map(of)
+    };
+    assert_eq!(texts(Scheme::Proposed), ["1", "predictive", "adaptive", "timeout", "20", "on", "5s"]);
+    for scheme in [Scheme::Conventional, Scheme::Tcp] {
+        assert_eq!(texts(scheme), ["8", "fastest-rtt", "newreno", "timeout", "2", "off", "200ms"]);
+    }
+}
+
+/// Section VIII-B to D: where nodes are, and which of them have a cellular interface.
+#[test]
+fn deployments_are_where_they_belong() {
+    let drawn = |settings: &Settings, run| {
+        MptcpPoint::new(settings).expect("it can be").0.scenario.draw(SEED, run).expect("dense enough")
+    };
+    let places = |drawn: &Drawn| drawn.places.iter().map(|(_, place)| *place).collect::<Vec<_>>();
+    for (shape, nodes, corner) in [("square", 30, 300.0), ("corner", 25, 250.0)] {
+        let places = places(&drawn(&settings(Scheme::Proposed, shape, nodes, 0), 0));
+        assert_eq!(places.len(), nodes);
+        assert!(places.iter().all(|p| (0.0..=250.0).contains(&p.x) && (0.0..=corner).contains(&p.y)));
+        assert!(hops(&places, 120.0, &[0]).iter().all(Option::is_some));
+    }
+    let sunflower = places(&drawn(&settings(Scheme::Proposed, "sunflower", 50, 0), 0));
+    let furthest = sunflower.iter().map(|p| p.distance(sunflower[0])).fold(0.0, f64::max);
+    assert!((furthest - 250.0).abs() < 1e-9);
+    // Planned, each node makes the sum of all ways shortest; at random, each run has others.
+    let planned = settings(Scheme::Proposed, "corner", 25, 2);
+    let random = planned.clone().with("multi_link_at", "random");
+    for run in 0..5 {
+        let (planned, random) = (drawn(&planned, run), drawn(&random, run));
+        let sum = |chosen: &[NodeId]| {
+            let ends: Vec<usize> = [0].into_iter().chain(chosen.iter().map(|node| node.index())).collect();
+            hops(&places(&planned), 120.0, &ends).into_iter().flatten().sum::<u32>()
+        };
+        assert!(sum(&planned.groups[0]) <= sum(&random.groups[0]), "run {run}");
+        assert_eq!((planned.groups[0].len(), random.groups[0].len()), (2, 2));
+        assert!(!random.groups[0].contains(&NodeId(0)), "the data centre has its own link");
+    }
+}
+
+/// Schemes differ in what carries the packets, and in nothing else.
+#[test]
+fn schemes_differ_in_what_carries_the_packets() {
+    let scenario =
+        |scheme| MptcpPoint::new(&settings(scheme, "corner", 25, 1)).expect("it can be").0.scenario;
+    let ours = scenario(Scheme::Proposed);
+    for scheme in [Scheme::Conventional, Scheme::Tcp] {
+        let other = scenario(scheme);
+        assert_ne!(other.traffic[0].carrier, ours.traffic[0].carrier, "{scheme:?}");
+        let same = TrafficSpec { carrier: ours.traffic[0].carrier.clone(), ..other.traffic[0].clone() };
+        assert_eq!(same, ours.traffic[0], "{scheme:?}");
+        assert_eq!((&other.radio, &other.paths, &other.links), (&ours.radio, &ours.paths, &ours.links));
+        assert_eq!((&other.deployment, &other.group_links), (&ours.deployment, &ours.group_links));
+    }
 }
 
 /// The only point of these settings, and the mean of its `rtt_model_error`.
@@ -172,7 +249,7 @@ fn the_models_round_trip_is_near_the_measured_one_without_load() {
 #[test]
 fn activity_is_in_order_and_round_trips_are_there() {
     for (scheme, multi_link) in [(Scheme::Proposed, 1), (Scheme::Conventional, 0)] {
-        let found = outcome(&config(scheme, deployment::Shape::Corner, 25, multi_link), 0);
+        let found = outcome(&settings(scheme, "corner", 25, multi_link), 0);
         for times in [&found.activity.data, &found.activity.acks] {
             assert!(times.windows(2).all(|w| w[0] <= w[1]) && times[0] >= 0.0);
         }

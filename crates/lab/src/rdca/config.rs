@@ -5,7 +5,7 @@ use anabranch_sim::scenario::units::{Size, Span};
 use anabranch_wire::rdca::MAX_DATA_HEADER;
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{self, Understood, count, plain, quantity};
+use crate::experiment::values::{self, Understood, count, length, metres, plain, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -176,18 +176,6 @@ fn packet(text: &str) -> Understood<u16> {
         Some(n) => Ok(n),
         None => Err(ParameterError::bad("packet", text, "expected 40 B to 1000 B", None)),
     }
-}
-
-fn metres(key: &'static str, text: &str) -> Understood<f64> {
-    length(text).ok_or_else(|| {
-        let hint = Some("such as 100m".to_owned());
-        ParameterError::bad(key, text, "expected a distance from 1 m to 100 km", hint)
-    })
-}
-
-fn length(text: &str) -> Option<f64> {
-    let number = text.strip_suffix('m').map_or(text, str::trim_end);
-    number.parse().ok().filter(|metres| (1.0..=100_000.0).contains(metres))
 }
 
 fn area(text: &str) -> Understood<(f64, f64)> {

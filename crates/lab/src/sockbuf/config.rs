@@ -6,7 +6,7 @@ use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{Understood, count, plain, probability, quantity, word};
+use crate::experiment::values::{Understood, count, meant, plain, probability, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -376,7 +376,7 @@ fn rate_changes(settings: &Settings) -> Understood<Vec<String>> {
 
 fn gains(settings: &Settings) -> Understood<Vec<String>> {
     let known = [Constants::Damped, Constants::Paper].map(|constants| (constants.word(), constants));
-    let gains = match word("gains", settings.text("gains"), &known)? {
+    let gains = match meant("gains", settings.text("gains"), &known)? {
         Constants::Damped => Gains::DAMPED,
         Constants::Paper => Gains::PAPER,
     };
@@ -396,7 +396,7 @@ fn background(settings: &Settings) -> Vec<String> {
 fn handoff(settings: &Settings) -> Understood<Vec<String>> {
     let known: Vec<_> =
         [("none", None)].into_iter().chain(INTERFACES.map(|(link, r)| (link, Some(r)))).collect();
-    let Some(router) = word("handoff", settings.text("handoff"), &known)? else { return Ok(Vec::new()) };
+    let Some(router) = meant("handoff", settings.text("handoff"), &known)? else { return Ok(Vec::new()) };
     let (at, lasts) = (span(settings, "handoff_at")?, span(settings, "handoff_for")?);
     let events = [(at, "link-down"), (at + lasts, "link-up")].map(|(at, action)| {
         format!("{{ at = \"{}\", action = \"{action}\", from = \"mh\", to = \"{router}\" }}", Span(at))

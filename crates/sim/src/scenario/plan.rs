@@ -180,12 +180,8 @@ impl Scenario {
             let added = builder.aodv(*node, *config);
             added.expect("a scenario's AODV was checked when it was read");
         }
-        for (config, (node, kind)) in self
-            .paths
-            .iter()
-            .flat_map(|paths| self.routers(drawn).into_iter().map(|router| (paths.config, router)))
-        {
-            builder.router(node, config, kind);
+        if let Some(paths) = self.paths {
+            self.routers(drawn).into_iter().for_each(|(node, kind)| builder.router(node, paths.config, kind));
         }
         for route in &self.routes {
             if let Some(link) = self.link_in(&builder, route.link) {

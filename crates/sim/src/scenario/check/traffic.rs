@@ -185,21 +185,22 @@ impl Checker<'_> {
             Over::Mptcp => key == "tcp" || key == "mptcp",
             Over::Rdca => key == "rdca",
         };
-        if self.source.is_chosen(&self.tree, at!["traffic", i, "over"]) {
-            // What the file says of another transport is not meant.
-            let left_aside =
-                |key: &str| !read(key) && self.source.is_of_file(&self.tree, at!["traffic", i, key]);
-            let [tcp, rdca, mptcp] = ["tcp", "rdca", "mptcp"].map(left_aside);
-            section.tcp = section.tcp.take().filter(|_| !tcp);
-            section.rdca = section.rdca.take().filter(|_| !rdca);
-            section.mptcp = section.mptcp.take().filter(|_| !mptcp);
-        }
         let given = [
             ("tcp", section.tcp.is_some()),
             ("rdca", section.rdca.is_some()),
             ("mptcp", section.mptcp.is_some()),
         ];
-        if let Some((key, _)) = given.iter().find(|(key, given)| *given && !read(key)) {
+        for (key, _) in given.iter().filter(|(key, given)| *given && !read(key)) {
+            let chosen = self.source.is_chosen(&self.tree, at!["traffic", i, "over"]);
+            if chosen && self.source.is_of_file(&self.tree, at!["traffic", i, *key]) {
+                // What the file says of another transport is not meant.
+                match *key {
+                    "tcp" => section.tcp = None,
+                    "rdca" => section.rdca = None,
+                    _ => section.mptcp = None,
+                }
+                continue;
+            }
             let over = match section.over {
                 Over::Udp => "udp",
                 Over::Tcp => "tcp",
