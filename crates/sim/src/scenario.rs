@@ -191,6 +191,8 @@ pub enum ContentSpec {
 /// Octets that are carried from one node to another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransferSpec {
+    /// Index of its `[[transfer]]`, which may make several.
+    pub section: usize,
     /// Its name in reports.
     pub name: String,
     /// The sender.

@@ -83,9 +83,10 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
         return Err(Error::input(format!("{}: no transfer of kind \"set\"", network.name))
             .with_hint("add a `[[transfer]]` with kind = \"set\", from and to: it says who sends to whom"));
     };
+    let section = said.transfers[transfer].section;
     let mut source = source
-        .without(format!("transfer.{transfer}.bytes"))
-        .set(format!("transfer.{transfer}.file={CONTENT:?}"));
+        .without(format!("transfer.{section}.bytes"))
+        .set(format!("transfer.{section}.file={CONTENT:?}"));
     if said.name.is_empty() {
         source = source.set(format!("name={:?}", network.name));
     }
@@ -118,7 +119,8 @@ pub(super) fn scenario(network: &Network, gateways: Option<Wanted>, length: u64)
 /// The scenario with at most that many gateways, of those that the transfer may use.
 fn limited(source: Source, scenario: &Scenario, transfer: usize, most: u32) -> Result<Scenario, Error> {
     let advised = scenario.advised().contains_key(&transfer);
-    let gateways = match &scenario.resolved().transfer[transfer].gateways {
+    let section = scenario.transfers[transfer].section;
+    let gateways = match &scenario.resolved().transfer[section].gateways {
         Some(GatewayChoice::Names(names)) => {
             let names: Vec<_> = names.iter().take(most as usize).collect();
             format!("{names:?}")
@@ -126,7 +128,7 @@ fn limited(source: Source, scenario: &Scenario, transfer: usize, most: u32) -> R
         Some(GatewayChoice::Count(count)) if !advised => most.min(*count).to_string(),
         Some(GatewayChoice::Count(_) | GatewayChoice::Best(_)) | None => most.to_string(),
     };
-    Ok(source.set(format!("transfer.{transfer}.gateways={gateways}")).scenario()?)
+    Ok(source.set(format!("transfer.{section}.gateways={gateways}")).scenario()?)
 }
 
 /// The same network with another scheme for the file.

@@ -253,13 +253,14 @@ impl Checker<'_> {
 
     /// The number of gateways for each transfer with `gateways = "best"`.
     fn advise(&self, scenario: &mut Scenario) -> Checked<()> {
-        for i in 0..scenario.transfers.len() {
+        for transfer in 0..scenario.transfers.len() {
+            let i = scenario.transfers[transfer].section;
             if !matches!(scenario.resolved.transfer[i].gateways, Some(GatewayChoice::Best(_))) {
                 continue;
             }
             let at = at!["transfer", i, "gateways"];
             let hint = Some("say how many gateways to use, or which");
-            let octets = match &scenario.transfers[i].content {
+            let octets = match &scenario.transfers[transfer].content {
                 ContentSpec::Bytes(octets) => *octets,
                 ContentSpec::File(name) => match self.source.length_of(name) {
                     Some(octets) => octets,
@@ -272,16 +273,16 @@ impl Checker<'_> {
                 },
                 ContentSpec::Endless => 0,
             };
-            let best = match advice::number(scenario, i, octets) {
+            let best = match advice::number(scenario, transfer, octets) {
                 Ok(best) => best,
                 Err(message) => return self.fault(at, message, hint),
             };
             let number = best.gateways as u32;
-            if let Scheme::Set(spec) = &mut scenario.transfers[i].scheme {
+            if let Scheme::Set(spec) = &mut scenario.transfers[transfer].scheme {
                 spec.gateways = Gateways::AtMost(number);
             }
             scenario.resolved.transfer[i].gateways = Some(GatewayChoice::Count(number));
-            scenario.advised.insert(i, best);
+            scenario.advised.insert(transfer, best);
         }
         Ok(())
     }

@@ -227,6 +227,25 @@ fn the_best_number_of_gateways_is_part_of_the_resolved_scenario() {
     let said = Source::new("net.toml", network).set(format!("transfer.0.gateways={best}"));
     assert_eq!(said.scenario().expect("it is legal").hash(), scenario.hash());
 
+    // Sections before it that make several transfers, or none, move it.
+    let several = |count: u32| {
+        let flows = format!(
+            "[[transfer]]\nname = \"flow {{i}}\"\nkind = \"tcp\"\nfrom = \"cn\"\nto = \"gw1\"\ncount = {count}\n"
+        );
+        let text = network.replacen("[[transfer]]", &format!("{flows}\n[[transfer]]"), 1);
+        let source = Source::new("net.toml", text).set("transfer.1.gateways=best");
+        source.scenario().unwrap_or_else(|error| panic!("{count}: {error}"))
+    };
+    for count in [0, 1, 3] {
+        let scenario = several(count);
+        assert_eq!(scenario.advised().keys().collect::<Vec<_>>(), [&(count as usize)], "{count}");
+        assert_eq!(
+            scenario.resolved().transfer[1].gateways,
+            Some(file::GatewayChoice::Count(best)),
+            "{count}"
+        );
+    }
+
     // The number depends on the length of a file, which the simulator does not read.
     let carried = source.clone().without("transfer.0.bytes").set("transfer.0.file=update.bin");
     let error = carried.scenario().expect_err("no length").to_string();

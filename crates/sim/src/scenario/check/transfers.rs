@@ -190,6 +190,7 @@ impl Checker<'_> {
         let interfaces = self.uses(i, member, section, &scenario.nodes[from.index()], scenario)?;
         let port = self.port(i, member, section, scenario)?;
         Ok(TransferSpec {
+            section: i,
             name,
             from,
             to,
