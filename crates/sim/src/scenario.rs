@@ -5,7 +5,6 @@
 //! overrides and knows where everything was written; [`Source::points`] spreads a sweep.
 
 pub mod advice;
-pub mod alias;
 pub mod aodv;
 pub mod buffers;
 pub mod deployment;
@@ -15,6 +14,7 @@ pub mod ending;
 pub mod file;
 pub mod identity;
 pub mod mptcp;
+pub mod node;
 pub mod paths;
 pub mod policies;
 pub mod radio;
@@ -51,7 +51,7 @@ pub use deployment::{Drawn, Undrawable};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer};
 pub use policies::Policies;
-pub use source::Source;
+pub use source::{Source, alias};
 pub use sweep::Point;
 
 /// A scenario that can run.

@@ -30,8 +30,6 @@ use super::{ScenarioError, nearest};
 use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
 
-pub(super) use traffic::transport;
-
 type Checked<T> = Result<T, ScenarioError>;
 
 impl Source {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use anabranch_core::set::Energy;
 
-use super::file::NodeKind;
+use super::node::NodeKind;
 use super::units::Length;
 use crate::packet::NodeId;
 use crate::radio::Position;
@@ -67,22 +67,22 @@ pub enum PlaceName {
         /// Height of the rectangle.
         height: Length,
         /// Its south-west corner.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         corner: [f64; 2],
     },
     /// In a row.
     Line {
         /// Place of the first node.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         start: [f64; 2],
         /// From each node to the next.
-        #[serde(deserialize_with = "super::file::place")]
+        #[serde(deserialize_with = "super::node::place")]
         step: [f64; 2],
     },
     /// In rows of a grid, from the south-west corner on.
     Grid {
         /// Place of the first node.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         start: [f64; 2],
         /// Nodes in a row, at least 1.
         columns: u32,
@@ -92,7 +92,7 @@ pub enum PlaceName {
     /// Evenly on a circle, the first node in the east.
     Star {
         /// Centre of the circle.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         centre: [f64; 2],
         /// Its radius.
         radius: Length,
@@ -100,7 +100,7 @@ pub enum PlaceName {
     /// A tree around a root that is not one of the nodes: each level on a circle of its own, evenly spread.
     Tree {
         /// Place of the root.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         root: [f64; 2],
         /// Children of the root and of each node, at least 1.
         children: u32,
@@ -110,7 +110,7 @@ pub enum PlaceName {
     /// On Vogel's spiral, evenly dense in a circle.
     Sunflower {
         /// Centre of the circle.
-        #[serde(default, deserialize_with = "super::file::place")]
+        #[serde(default, deserialize_with = "super::node::place")]
         centre: [f64; 2],
         /// Its radius, on which the last node is.
         radius: Length,

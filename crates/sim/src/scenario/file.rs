@@ -20,6 +20,7 @@ use anabranch_core::set::Energy;
 use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostKind};
 use super::mptcp::MptcpSection;
+pub use super::node::NodeKind;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
 use super::random::RandomEventSection;
@@ -164,22 +165,6 @@ impl Default for NetworkSection {
     }
 }
 
-/// What a node is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum NodeKind {
-    /// An end system: it passes nothing on.
-    #[default]
-    Host,
-    /// It passes packets on.
-    Router,
-    /// It joins the low-power network to the Internet: passes packets on, and can relay SET sessions.
-    Gateway,
-    /// A node of the low-power network; passes packets on.
-    Node,
-}
-
 /// A node.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -192,7 +177,7 @@ pub struct NodeSection {
     pub kind: NodeKind,
     /// Where it is, in metres: east and north of the origin. A node with a position is on the air, beside what cables
     /// it has; the others are not.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_place")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::node::some_place")]
     pub position: Option<[f64; 2]>,
     /// Its energy level, for the gateway table of SET.
     #[serde(default)]
@@ -241,19 +226,6 @@ impl NodeSection {
             device: None,
         }
     }
-}
-
-/// Two numbers. An array of serde's would take more, and leave out what comes after the second.
-pub(super) fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 2], D::Error> {
-    let numbers = Vec::<f64>::deserialize(deserializer)?;
-    let count = numbers.len();
-    numbers.try_into().map_err(|_| {
-        serde::de::Error::custom(format_args!("expected two numbers, metres east and north, found {count}"))
-    })
-}
-
-fn some_place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D::Error> {
-    place(deserializer).map(Some)
 }
 
 /// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.

@@ -1,6 +1,8 @@
 //! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
 
 use std::fmt;
+pub mod alias;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +12,6 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use super::alias;
 use super::policies::Policies;
 use super::{Node, Place, ScenarioError, Tree};
 
@@ -285,7 +286,7 @@ fn plain_words(message: &str) -> String {
 }
 
 /// Gives a value and all in it one span.
-pub(super) fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
+fn moved(value: Node<'_>, span: Range<usize>) -> Node<'_> {
     let inner = match value.into_inner() {
         DeValue::Array(mut array) => {
             for item in array.iter_mut() {
@@ -340,7 +341,7 @@ fn remove(tree: &mut Tree<'_>, path: &str) {
 }
 
 /// What is wrong with a path, and a hint.
-pub(super) type PathFault = (String, Option<String>);
+type PathFault = (String, Option<String>);
 
 /// Sets the value at a dotted path, where there may be none yet, or what an alias stands for.
 pub(super) fn apply<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(), PathFault> {

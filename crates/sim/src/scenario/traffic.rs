@@ -10,6 +10,7 @@ use super::rdca::RdcaOptions;
 use super::units::{Rate, Size, Span};
 use crate::apps::packets::Spacing;
 use crate::packet::NodeId;
+use crate::transport::TransportConfig;
 
 /// How the packets of a source follow one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -169,4 +170,15 @@ pub enum Carrier {
     Mptcp(Box<MptcpSpec>),
     /// RDCA over UDP.
     Rdca(Box<RdcaOptions>),
+}
+
+impl Carrier {
+    /// The transport of sources with connections.
+    pub fn transport(&self) -> Option<TransportConfig> {
+        match self {
+            Self::Tcp(config) => Some((**config).into()),
+            Self::Mptcp(spec) => Some(spec.config.into()),
+            Self::Udp | Self::Rdca(_) => None,
+        }
+    }
 }

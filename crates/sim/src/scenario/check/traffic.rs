@@ -14,7 +14,6 @@ use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::packets::{LEAST_PACKET, Spacing};
 use crate::packet::IpVersion;
-use crate::transport::TransportConfig;
 
 /// The first port of receivers; a traffic has two.
 const FIRST_PORT: u16 = 9_100;
@@ -291,14 +290,5 @@ impl Checker<'_> {
                 self.fault(at!["traffic", i, "payload"], message, None)
             }
         }
-    }
-}
-
-/// What carries the packets of sources with connections.
-pub(in crate::scenario) fn transport(carrier: &Carrier) -> Option<TransportConfig> {
-    match carrier {
-        Carrier::Tcp(config) => Some((**config).into()),
-        Carrier::Mptcp(spec) => Some(spec.config.into()),
-        Carrier::Udp | Carrier::Rdca(_) => None,
     }
 }

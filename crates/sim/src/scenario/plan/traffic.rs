@@ -2,7 +2,6 @@
 
 use anabranch_core::time::Instant;
 
-use super::super::check::transport;
 use super::super::deployment::Drawn;
 use super::super::traffic::{Carrier, Phase, Senders, TrafficSpec};
 use super::{Plan, Scenario};
@@ -51,7 +50,7 @@ impl Scenario {
 impl TrafficSpec {
     fn add_sink(&self, builder: &mut Builder) -> AppId {
         let (at, begin) = (self.to, Instant::ZERO);
-        match (&self.carrier, transport(&self.carrier)) {
+        match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
                 builder.app(at, begin, RdcaSink::new(self.port, options.config.sink))
             }
@@ -65,7 +64,7 @@ impl TrafficSpec {
     fn add_source(&self, builder: &mut Builder, node: NodeId, begin: Instant, end: Instant) -> AppId {
         let Self { to, port, payload, interval, spacing, stop: until, .. } = *self;
         let (packets, from_port) = (self.most_packets(begin), port + 1);
-        match (&self.carrier, transport(&self.carrier)) {
+        match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
                 let (sender, notices) = (options.config.sender, options.notices);
                 let config = RdcaConfig { to, port, from_port, packets, payload, interval, sender, notices };

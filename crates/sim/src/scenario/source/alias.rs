@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::de::DeValue;
 
-use super::source::{PathFault, moved};
-use super::{Node, ScenarioError, Tree};
+use super::{Node, PathFault, ScenarioError, Tree, moved};
 
 /// What a name stands for.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
@@ -47,7 +46,7 @@ pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
 }
 
 /// An error with the alias that was probably meant, where a key is unknown.
-pub(super) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
+pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
     let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
     let names = aliases.into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
