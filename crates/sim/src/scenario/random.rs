@@ -22,7 +22,7 @@ use crate::world::Failure;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomAction {
-    /// Links get another rate, the same in both directions: needs `links` and `rate_share`.
+    /// Links get another rate, the same share of their own in both directions: needs `links` and `rate_share`.
     SetRate,
     /// Links go down, both directions: needs `links` and `lasts`.
     LinkDown,
