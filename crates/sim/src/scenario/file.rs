@@ -19,6 +19,7 @@ use super::emulation::{EmulationSection, HostName};
 use super::mptcp::MptcpSection;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
+pub use super::random::FailureName;
 use super::random::RandomEventSection;
 use super::rdca::RdcaProfile;
 use super::set::SetSection;
@@ -668,17 +669,6 @@ pub enum EventAction {
     LinkUp,
     /// The direction from `from` to `to` of a link gets another rate: needs `rate`.
     SetRate,
-}
-
-/// How a node dies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureName {
-    /// Nobody is told.
-    Silent,
-    /// It resets its connections first.
-    Reset,
 }
 
 /// Something that happens to the network at a given time. Keys that its action does not need are refused.

@@ -8,7 +8,6 @@ use anabranch_core::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::file::FailureName;
 use super::options::OrOff;
 use super::units::Span;
 use crate::apps::packets::Spacing;
@@ -52,6 +51,17 @@ pub enum Pick {
     All,
     /// One of the targets, drawn anew each time.
     One,
+}
+
+/// How a node dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureName {
+    /// Nobody is told.
+    Silent,
+    /// It resets its connections first.
+    Reset,
 }
 
 /// Events whose times, targets and values are drawn anew for each run. Keys that the action does not need are refused.
