@@ -25,6 +25,7 @@ pub(crate) fn page() -> Result<Vec<u8>, Failure> {
         fsk: resolved("log-distance", &["radio.phy=fsk-100k"])?,
         wifi: resolved("wifi", &[])?,
         ns2: resolved("wifi", &["wifi.base=ns2", "aodv.base=ns2"])?,
+        hosts: resolved("hosts", &[])?,
     };
     for (set, _) in tables::IMPLIED {
         if disk(&[set])? != silent.disk {

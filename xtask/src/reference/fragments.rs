@@ -33,6 +33,11 @@ name = "sensor"
 kind = "node"
 dtc = "caching"
 position = [80, 0]
+
+[[node]]
+name = "phone"
+interfaces = ["wlan", "lte"]
+buffers = "small"
 "#,
     ),
     (
@@ -170,6 +175,31 @@ acceleration = "off"
 "#,
     ),
     (
+        "buffers",
+        r#"
+[buffers.small]
+policy = "pid"
+memory = "2 MB"
+reports = "sampled"
+"#,
+    ),
+    (
+        "buffers.pid",
+        r#"
+[buffers.small.pid]
+base = "ours"
+guarantee = 0.5
+"#,
+    ),
+    (
+        "buffers.sampling",
+        r#"
+[buffers.small.sampling]
+period = "200 ms"
+noise = 0.2
+"#,
+    ),
+    (
         "traffic",
         r#"
 [[traffic]]
@@ -227,6 +257,19 @@ tcp_wireless = "wireless"
 "#,
     ),
     (
+        "transfer.repeat",
+        r#"
+[[transfer]]
+name = "call {i}"
+count = 4
+kind = "tcp"
+from = "phone"
+to = "server"
+interfaces = ["wlan", "lte"]
+repeat = { on = "5 s", off = "10 s", stagger = "1 s" }
+"#,
+    ),
+    (
         "transfer.set",
         r#"
 [[transfer]]
@@ -270,12 +313,38 @@ node = "gw2"
 "#,
     ),
     (
+        "random-event",
+        r#"
+[[random-event]]
+name = "fading"
+action = "set-rate"
+links = ["wlan", "lte"]
+every = "50 s"
+rate_share = [0.5, 1.0]
+
+[[random-event]]
+name = "outages"
+action = "link-down"
+links = ["radio*"]
+pick = "one"
+every = "2 min"
+spacing = "poisson"
+lasts = "5 s"
+"#,
+    ),
+    (
         "route",
         r#"
 [[route]]
 at = "cn"
 to = "sensor"
 via = "gw2"
+
+[[route]]
+at = "router"
+to = "server"
+via = "backbone"
+interface = "wlan"
 "#,
     ),
     (

@@ -18,6 +18,8 @@ pub(super) struct Silent {
     /// IEEE 802.11 and AODV as the standards have them, and as ns-2 has them.
     pub(super) wifi: Value,
     pub(super) ns2: Value,
+    /// Pools of send buffers.
+    pub(super) hosts: Value,
 }
 
 /// Defaults that records leave out, or that choose the other defaults: an assignment that changes nothing, which the generator makes sure of, and the key.
@@ -32,7 +34,7 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
 ];
 
 /// The order in which the tables of the file are read best. What is not here comes behind.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 19] = [
     "network",
     "node",
     "nodes",
@@ -46,9 +48,11 @@ const ORDER: [&str; 17] = [
     "tcp",
     "dtc",
     "rdca",
+    "buffers",
     "transfer",
     "traffic",
     "event",
+    "random-event",
     "route",
 ];
 
@@ -74,8 +78,8 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
 **Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
-all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp` and `dtc`, `*` stands for
-any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused.
+all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc` and `buffers`, `*`
+stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused.
 ";
 
 /// The page.
@@ -219,6 +223,16 @@ impl Page<'_> {
                 (if path == "wifi" { "standard" } else { "rfc" }, of(&self.silent.wifi, &format!("/{path}"))),
                 ("ns2", of(&self.silent.ns2, &format!("/{path}"))),
             ],
+            "buffers" if matches!(key, "pid" | "sampling") => return "see its keys".to_owned(),
+            "buffers" | "buffers.sampling" | "buffers.pid" => {
+                let place =
+                    |pool| format!("/buffers/{pool}{}", path.trim_start_matches("buffers").replace('.', "/"));
+                let of = |pool| of(&self.silent.hosts, &place(pool));
+                match path {
+                    "buffers.pid" => vec![("ours", of("ours")), ("paper", of("paper"))],
+                    _ => vec![("", of("ours"))],
+                }
+            }
             "rdca" => vec![
                 ("ours", of(&self.silent.wifi, "/rdca/ours")),
                 ("paper", of(&self.silent.wifi, "/rdca/paper")),

@@ -23,6 +23,7 @@ use super::mptcp::MptcpSection;
 pub use super::node::NodeKind;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
+pub use super::random::FailureName;
 use super::random::RandomEventSection;
 use super::rdca::RdcaProfile;
 use super::set::SetSection;

@@ -21,7 +21,7 @@ use crate::world::Failure;
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomAction {
-    /// Links get another rate, the same in both directions: needs `links` and `rate_share`.
+    /// Links get another rate, the same share of their own in both directions: needs `links` and `rate_share`.
     SetRate,
     /// Links go down, both directions: needs `links` and `lasts`.
     LinkDown,
@@ -51,6 +51,17 @@ pub enum Pick {
     All,
     /// One of the targets, drawn anew each time.
     One,
+}
+
+/// How a node dies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureName {
+    /// Nobody is told.
+    Silent,
+    /// It resets its connections first.
+    Reset,
 }
 
 /// Events whose times, targets and values are drawn anew for each run. Keys that the action does not need are refused.

@@ -1,6 +1,6 @@
 //! Checks of what is carried.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
@@ -21,6 +21,14 @@ use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
 use crate::packet::NodeId;
 use crate::routing::{Edge, HOP, Routes};
 
+/// What no two transfers share.
+#[derive(Default)]
+struct Known {
+    names: BTreeSet<String>,
+    /// Those of receivers without a request, with the transfer's index.
+    ports: BTreeMap<(NodeId, u16), usize>,
+}
+
 /// Connections of a transfer that comes and goes, at most: all of them are planned before the run.
 const MOST_CONNECTIONS: u64 = 10_000;
 /// What to do about no gateway.
@@ -29,7 +37,7 @@ const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gat
 impl Checker<'_> {
     pub(super) fn transfers(&self, scenario: &mut Scenario) -> Checked<()> {
         let routes = routes(scenario);
-        let mut ways = BTreeMap::new();
+        let (mut ways, mut known) = (BTreeMap::new(), Known::default());
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
             let count = section.count.unwrap_or(1);
@@ -49,7 +57,7 @@ impl Checker<'_> {
                     Some(_) => name.replace("{i}", &(member + 1).to_string()),
                     None => name.clone(),
                 };
-                let spec = self.member(i, (name, member), &section, scenario)?;
+                let spec = self.member(i, (name, member), &section, scenario, &known)?;
                 if routes.next(spec.from, spec.to).is_none() {
                     let message = format!("no packet gets from `{}` to `{}`", section.from, section.to);
                     let hint = "hosts pass nothing on: make the nodes between routers";
@@ -58,6 +66,10 @@ impl Checker<'_> {
                 self.ways(i, scenario, (spec.from, spec.to), &spec.interfaces, &mut ways)?;
                 self.over_the_air(i, &spec, &section, scenario, &routes)?;
                 if count > 0 {
+                    known.names.insert(spec.name.clone());
+                    if spec.scheme.is_bulk() {
+                        known.ports.insert((spec.to, spec.port), scenario.transfers.len());
+                    }
                     scenario.transfers.push(spec);
                 }
             }
@@ -76,20 +88,20 @@ impl Checker<'_> {
         (name, member): (String, u32),
         section: &TransferSection,
         scenario: &Scenario,
+        known: &Known,
     ) -> Checked<TransferSpec> {
         if let Some(other) = self.shares_receiver(section, scenario)? {
             let message = format!("`{}` takes one transfer with a request at a time", section.to);
             let hint = format!("`{other}` goes there too: send to another node, or with kind = \"tcp\"");
             return self.fault(at!["transfer", i, "to"], message, Some(&hint));
         }
-        if scenario.transfers.iter().any(|t| t.name == name) {
+        if known.names.contains(&name) {
             let message = format!("there are two transfers of the name `{name}`");
             return self.fault(at!["transfer", i, "name"], message, None);
         }
         let spec = self.transfer(i, (name, member), section, scenario)?;
-        let same =
-            |other: &&TransferSpec| other.scheme.is_bulk() && (other.to, other.port) == (spec.to, spec.port);
-        if let Some(other) = scenario.transfers.iter().find(same).filter(|_| spec.scheme.is_bulk()) {
+        let other = known.ports.get(&(spec.to, spec.port)).filter(|_| spec.scheme.is_bulk());
+        if let Some(other) = other.map(|index| &scenario.transfers[*index]) {
             let message = format!("`{}` receives on port {} already", other.name, spec.port);
             return self.fault(
                 at!["transfer", i, "port"],

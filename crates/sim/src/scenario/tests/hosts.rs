@@ -283,6 +283,7 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
         ("buffers.host.period=0 s", "longer than 0"),
         ("buffers.host.initial=much", "does not begin with a number"),
         ("buffers.host.reports=on", "unknown word"),
+        ("buffers.host.pid.base=mine", "unknown word"),
         ("buffers.host.pid.kp=-1", "the gain kp must be 0 to 1000"),
         ("buffers.host.pid.ki=1001", "the gain ki must be 0 to 1000"),
         ("buffers.host.pid.kd=nan", "the gain kd must be 0 to 1000"),
@@ -330,6 +331,12 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
         ("random-event.0.action=link-down", "`rate_share` has no meaning"),
         ("random-event.0.spacing=poison", "did you mean `poisson`"),
         ("random-event.0.pick=two", "unknown word"),
+        ("random-event.0.how=loud", "unknown word"),
+        ("random-event.0.how=reset", "`how` has no meaning"),
+        ("random-event.0.nodes=[\"r0\"]", "`nodes` has no meaning"),
+        ("random-event.0.action=explode", "unknown word"),
+        ("random-event.0.name=5", "invalid type"),
+        ("transfer.stalled*.reads_for=never", "does not begin with a number"),
     ];
     let mut wrong = Vec::new();
     for (set, message) in faults {
@@ -386,4 +393,30 @@ fn what_hosts_cannot_do_is_refused_at_its_place() {
     let twice = "[[random-event]]\nname = \"wireless links\"\naction = \"link-down\"\nlinks = [\"geo\"]\nlasts = \"1 s\"\nevery = \"1 s\"\n";
     let error = Source::new("twice", format!("{PAPER}{twice}")).scenario().expect_err("two of one name");
     assert!(error.to_string().contains("two random events of the name"), "{error}");
+}
+
+#[test]
+fn requests_paths_and_the_kernel_know_no_interfaces() {
+    let set = "[[node]]\nname = \"g\"\nkind = \"gateway\"\n[[link]]\nfrom = \"g\"\nto = \"1\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n\
+               [[transfer]]\nkind = \"set\"\nfrom = \"a\"\nto = \"b\"\nbytes = \"1 kB\"\n";
+    for key in ["interfaces = [\"fast\"]", "port = 80", "tcp_receiver = \"default\"", "reads_for = \"1 s\""] {
+        let error = two_ways(&format!("{set}{key}\n")).scenario().expect_err(key);
+        let name = key.split(' ').next().unwrap();
+        assert!(
+            error.to_string().contains(&format!("`{name}` has no meaning for this kind")),
+            "{key}: {error}"
+        );
+    }
+    let pool = "[buffers.b]\n";
+    for (set, message) in [
+        ("node.b.host=tun", "the kernel stands for this node, and keeps its own buffers"),
+        ("node.a.host=tun", "the kernel stands for this node, and chooses itself"),
+    ] {
+        let error = two_ways(pool).set("node.b.buffers=b").set(set).scenario().expect_err(set);
+        assert!(error.to_string().contains(message), "{set}: {error}");
+    }
+    let air = "[radio]\nrange = 50\n[paths]\nroot = \"p\"\n[[node]]\nname = \"p\"\nkind = \"node\"\nposition = [0, 0]\n\
+               [[node]]\nname = \"q\"\nkind = \"node\"\nposition = [40, 0]\n";
+    let error = two_ways(air).scenario().expect_err("two kinds of paths");
+    assert!(error.to_string().contains("no meaning where nodes build paths"), "{error}");
 }
