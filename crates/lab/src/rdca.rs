@@ -136,6 +136,12 @@ impl RdcaPoint {
         &self.0.scenario.traffic[0]
     }
 
+    /// Packets per second that a sender is offered.
+    fn packets_per_second(&self) -> f64 {
+        let rate = config::rate(self.0.settings.text("rate")).expect("the point was made of it");
+        rate as f64 / self.packet()
+    }
+
     /// Bytes of a packet, RDCA's header included.
     pub fn packet(&self) -> f64 {
         f64::from(self.traffic().payload) + MAX_DATA_HEADER as f64
@@ -182,7 +188,7 @@ impl RdcaPoint {
         let event = spec.stop.saturating_since(spec.start);
         Ok(Outcome {
             delivered,
-            made: sources.len() as u64 * (event.as_nanos() / spec.interval.as_nanos()),
+            made: sources.len() as u64 * (event.as_secs_f64() * self.packets_per_second()) as u64,
             delays: seen
                 .iter()
                 .filter_map(|s| Some(s.packet.at.saturating_since(s.sent?).as_secs_f64()))

@@ -219,8 +219,8 @@ fn a_profile_that_nothing_uses_is_an_error() {
         String::from_utf8(assert.get_output().stderr.clone()).expect("text")
     };
     let error = refused(&[text(&path)]);
-    assert!(error.contains("no transfer uses the profile `tcp.y`"), "{error}");
-    assert!(error.contains("did you mean `[tcp.x]`, which a transfer names?"), "{error}");
+    assert!(error.contains("no transfer or traffic uses the profile `tcp.y`"), "{error}");
+    assert!(error.contains("did you mean `[tcp.x]`, which a transfer or traffic names?"), "{error}");
     // A `--set` that changes a profile does not select one.
     refused(&[text(&path), "--set", "tcp.y.mss=500"]);
     // A `--set` that selects another profile leaves the first one without a user.

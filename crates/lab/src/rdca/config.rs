@@ -161,7 +161,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     Ok(all.into_iter().chain(place).collect())
 }
 
-fn rate(text: &str) -> Understood<u64> {
+pub(super) fn rate(text: &str) -> Understood<u64> {
     let hint = || Some("such as 4kB/s".to_owned());
     let size: Option<Size> = text.strip_suffix("/s").and_then(|size| size.parse().ok());
     match size {

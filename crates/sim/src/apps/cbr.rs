@@ -3,6 +3,7 @@
 //!
 //! A datagram says which it is and when it was made, as in [`super::packets`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_core::time::{Duration, Instant};
@@ -37,9 +38,10 @@ pub struct CbrConfig {
 pub struct CbrSource {
     config: CbrConfig,
     pace: Pace,
+    stream: Cow<'static, str>,
     random: Option<Stream>,
     next: Option<Instant>,
-    /// Datagrams sent since the node was last started.
+    /// Datagrams sent. A node that starts again goes on with their numbers.
     pub sent: u32,
 }
 
@@ -48,7 +50,13 @@ impl CbrSource {
     pub fn new(config: CbrConfig) -> Self {
         let CbrConfig { interval, packets, .. } = config;
         let pace = Pace { interval, spacing: Spacing::Constant, packets, until: None };
-        Self { config, pace, random: None, next: None, sent: 0 }
+        Self { config, pace, stream: Cow::Borrowed("packets"), random: None, next: None, sent: 0 }
+    }
+
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    #[must_use]
+    pub fn drawing_from(self, purpose: String) -> Self {
+        Self { stream: Cow::Owned(purpose), ..self }
     }
 
     /// The same, with datagrams that follow upon each other in this way, and none later than that.
@@ -60,9 +68,8 @@ impl CbrSource {
 
 impl App for CbrSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.sent = 0;
-        self.random = Some(ctx.stream("packets"));
-        self.next = Some(ctx.now());
+        self.random = Some(ctx.stream(&self.stream));
+        self.next = self.pace.first(ctx.now());
         self.on_timer(ctx);
     }
 

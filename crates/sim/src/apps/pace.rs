@@ -28,6 +28,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// When a source that starts at `now` makes its first packet; `None` if that is too late for any.
+    pub(super) fn first(&self, now: Instant) -> Option<Instant> {
+        self.until.is_none_or(|until| now <= until).then_some(now)
+    }
+
     /// When the next packet is made after one at `at`, the one after `made` packets; `None` after the last. `random` is asked
     /// by a Poisson process only.
     pub(super) fn next(&self, at: Instant, made: usize, random: &mut Stream) -> Option<Instant> {

@@ -6,6 +6,8 @@
 
 mod first_sent;
 
+use std::borrow::Cow;
+
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::{Duration, Instant};
@@ -51,6 +53,9 @@ pub struct PacketSourceConfig {
 pub struct PacketSource {
     config: PacketSourceConfig,
     pace: Pace,
+    stream: Cow<'static, str>,
+    /// Packets made before the node was last started.
+    before: u64,
     random: Option<Stream>,
     id: Option<ConnId>,
     /// When the next packet is made.
@@ -79,6 +84,8 @@ impl PacketSource {
         Self {
             config,
             pace,
+            stream: Cow::Borrowed("packets"),
+            before: 0,
             random: None,
             id: None,
             next: None,
@@ -106,6 +113,17 @@ impl PacketSource {
     #[must_use]
     pub fn until(self, until: Instant) -> Self {
         Self { pace: Pace { until: Some(until), ..self.pace }, ..self }
+    }
+
+    /// Packets made, those before the node was last started included.
+    pub fn made_in_all(&self) -> u64 {
+        self.before + self.made.len() as u64
+    }
+
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    #[must_use]
+    pub fn drawing_from(self, purpose: String) -> Self {
+        Self { stream: Cow::Owned(purpose), ..self }
     }
 
     /// When each packet so far was made.
@@ -201,9 +219,15 @@ pub(super) fn read_packet(octets: &[u8]) -> Option<(u32, Instant)> {
 impl App for PacketSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
         let packets = self.pace.packets;
-        *self = Self { pace: self.pace, ..Self::new(PacketSourceConfig { packets, ..self.config.clone() }) };
-        self.random = Some(ctx.stream("packets"));
-        self.next = Some(ctx.now());
+        let (pace, stream, before) = (self.pace, std::mem::take(&mut self.stream), self.made_in_all());
+        let config = PacketSourceConfig { packets, ..self.config.clone() };
+        *self = Self { pace, stream, before, ..Self::new(config) };
+        self.random = Some(ctx.stream(&self.stream));
+        self.next = self.pace.first(ctx.now());
+        if self.next.is_none() {
+            self.finished = Some(ctx.now());
+            return;
+        }
         self.make(ctx.now());
         self.connect(ctx);
         self.arm(ctx);

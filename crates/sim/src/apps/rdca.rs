@@ -3,6 +3,7 @@
 //! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no room for waits in the
 //! application, and is counted there.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_core::rdca::{
@@ -62,6 +63,9 @@ pub struct RdcaConfig {
 pub struct RdcaSource {
     config: RdcaConfig,
     pace: Pace,
+    stream: Cow<'static, str>,
+    /// Packets made before the node was last started.
+    before: u64,
     random: Option<Stream>,
     sender: Option<core::Sender>,
     next: Option<Instant>,
@@ -90,6 +94,8 @@ impl RdcaSource {
         Self {
             config,
             pace,
+            stream: Cow::Borrowed("packets"),
+            before: 0,
             random: None,
             sender: None,
             next: None,
@@ -108,6 +114,17 @@ impl RdcaSource {
     #[must_use]
     pub fn paced(self, spacing: Spacing, until: Instant) -> Self {
         Self { pace: Pace { spacing, until: Some(until), ..self.pace }, ..self }
+    }
+
+    /// Packets made, those before the node was last started included.
+    pub fn made_in_all(&self) -> u64 {
+        self.before + self.made.len() as u64
+    }
+
+    /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
+    #[must_use]
+    pub fn drawing_from(self, purpose: String) -> Self {
+        Self { stream: Cow::Owned(purpose), ..self }
     }
 
     /// When each packet so far was made.
@@ -201,14 +218,16 @@ impl RdcaSource {
 
 impl App for RdcaSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        *self = Self { lives: self.lives.wrapping_add(1), pace: self.pace, ..Self::new(self.config) };
-        self.random = Some(ctx.stream("packets"));
+        let (stream, before) = (std::mem::take(&mut self.stream), self.made_in_all());
+        let lives = self.lives.wrapping_add(1);
+        *self = Self { lives, pace: self.pace, stream, before, ..Self::new(self.config) };
+        self.random = Some(ctx.stream(&self.stream));
         if ctx.bind(self.config.from_port).is_err() {
             ctx.trace(format_args!("port {} is taken: this source hears nothing", self.config.from_port));
         }
         let incarnation = Incarnation((ctx.stream("rdca source").bits() as u32).wrapping_add(self.lives));
         self.sender = Some(core::Sender::new(self.config.sender, incarnation, Seq(0)));
-        self.next = Some(ctx.now());
+        self.next = self.pace.first(ctx.now());
         self.attend(ctx);
     }
 

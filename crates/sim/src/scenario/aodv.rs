@@ -1,6 +1,7 @@
 //! What a scenario file says of routes that nodes look for by AODV (RFC 3561).
 
 use anabranch_core::aodv::{self, Hello, IntermediateReplies, LocalRepair, ReplyAcks};
+use anabranch_core::time::Duration;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,6 +111,9 @@ impl AodvSection {
         ];
         if let Some((key, _)) = some_time.iter().find(|(_, span)| span.is_zero()) {
             return Err((key, "expected more than no time".to_owned()));
+        }
+        if config.router.hello_interval < Duration::from_millis(1) {
+            return Err(("hello_interval", "expected at least 1 ms".to_owned()));
         }
         self.complete(&config);
         Ok(config)

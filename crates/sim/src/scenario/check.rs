@@ -225,7 +225,7 @@ impl Checker<'_> {
         let unused_dtc = file.dtc.keys().find(|name| !dtc.contains(*name));
         let unused_rdca = file.rdca.keys().find(|name| *name != "default" && !rdca.contains(*name));
         let kinds = [
-            ("tcp", unused_tcp, &tcp, "transfer", "`tcp`, `tcp_wireless` or `tcp_receiver`"),
+            ("tcp", unused_tcp, &tcp, "transfer or traffic", "`tcp`, `tcp_wireless` or `tcp_receiver`"),
             ("dtc", unused_dtc, &dtc, "node", "`dtc`"),
             ("rdca", unused_rdca, &rdca, "traffic", "`rdca`"),
             ("buffers", unused_buffers, &buffers, "node", "`buffers`"),
@@ -356,6 +356,9 @@ impl Checker<'_> {
 
     /// Every node can be reached from the first, over links in any direction, in the scenario's first run.
     fn connected(&self, scenario: &Scenario, drawn: &Drawn) -> Checked<()> {
+        if scenario.deployment.as_ref().is_some_and(|deployment| !deployment.section.connected) {
+            return Ok(());
+        }
         let nodes = &scenario.nodes;
         let mut neighbours = vec![Vec::new(); nodes.len()];
         let cables = scenario.cables(drawn).into_iter().map(|link| (link.from, link.to));

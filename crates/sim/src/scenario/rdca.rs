@@ -159,6 +159,24 @@ impl RdcaProfile {
             ("least_wait", sender.least_wait.is_zero(), "expected more than no time"),
             ("least_rate", sender.least_rate == 0, "expected at least 1 byte per second"),
             ("confirm_every", sender.confirm_every == Some(0), "expected at least 1, or \"off\""),
+            ("longest_wait", sender.longest_wait < sender.least_wait, "expected at least `least_wait`"),
+            ("senders", options.config.sink.senders == 0, "expected at least 1"),
+            ("broken_percent", !(1..=100).contains(&sender.broken_percent), "expected 1 to 100"),
+            (
+                "caution",
+                sender.caution.is_some_and(|c| c.slower == 0 || c.from_percent > c.to_percent),
+                "expected `slower` from 1 on, and `from_percent` up to `to_percent`",
+            ),
+            (
+                "acceleration",
+                sender.acceleration.is_some_and(|a| a.part == Some(0)),
+                "expected a `part` from 1 on, or \"off\"",
+            ),
+            (
+                "standing",
+                options.config.sink.standing.is_some_and(|s| !(1..=100).contains(&s.percent)),
+                "expected a `percent` from 1 to 100",
+            ),
             ("least_span", options.config.sink.least_span.is_zero(), "expected more than no time"),
         ];
         if let Some((key, _, message)) = faults.into_iter().find(|(_, wrong, _)| *wrong) {

@@ -316,7 +316,7 @@ fn selects_profile(path: &str) -> bool {
             | ["transfer" | "node" | "nodes" | "traffic", _]
             | ["transfer", _, "tcp" | "tcp_wireless" | "tcp_receiver"]
             | ["node" | "nodes", _, "dtc" | "buffers"]
-            | ["traffic", _, "tcp" | "rdca"]
+            | ["traffic", _, "tcp" | "rdca" | "over"]
     )
 }
 

@@ -192,8 +192,8 @@ fn a_profile_without_a_user_is_an_error_unless_profiles_are_selected() {
     let error = |source: Source| source.scenario().expect_err("nothing uses it").to_string();
     let source = |more: &str| Source::new("odd.toml", text(more));
     let tcp = error(source("[tcp.slwo]\n"));
-    assert!(tcp.contains("no transfer uses the profile `tcp.slwo`"), "{tcp}");
-    assert!(tcp.contains("did you mean `[tcp.slow]`, which a transfer names?"), "{tcp}");
+    assert!(tcp.contains("no transfer or traffic uses the profile `tcp.slwo`"), "{tcp}");
+    assert!(tcp.contains("did you mean `[tcp.slow]`, which a transfer or traffic names?"), "{tcp}");
     let dtc = error(source("[dtc.cache]\n"));
     assert!(dtc.contains("no node uses the profile `dtc.cache`"), "{dtc}");
     assert!(dtc.contains("name it in `dtc` of a node, or leave it out"), "{dtc}");

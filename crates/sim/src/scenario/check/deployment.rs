@@ -8,7 +8,10 @@ use super::super::{nearest, units};
 use super::radio::places;
 use super::{Checked, Checker, Step, at};
 use crate::packet::NodeId;
+use crate::radio::Position;
 
+/// East and north of the origin in metres, either way.
+const FARTHEST: f64 = 1e7;
 /// Nodes of one scenario at most.
 const MAX_NODES: usize = 0xfffd;
 
@@ -60,8 +63,17 @@ impl Checker<'_> {
             }
             PlaceName::Sunflower { radius, .. } => vec![("sunflower", "radius", short(radius))],
         };
+        let within = |x: f64, y: f64| x.abs() <= FARTHEST && y.abs() <= FARTHEST;
+        let inside = |site: Site| match site {
+            Site::At(Position { x, y }) => within(x, y),
+            Site::Within(Position { x, y }, width, height) => within(x, y) && within(x + width, y + height),
+        };
         match checks.into_iter().find(|(.., wrong)| *wrong) {
-            None => Ok(()),
+            None if (0..group.count).all(|k| inside(place.site(k, group.count))) => Ok(()),
+            None => {
+                let message = "its places are not within 10,000 km of the origin";
+                self.fault(at!["nodes", i, "place"], message, None)
+            }
             Some((generator, key, _)) => {
                 let message = match key {
                     "columns" | "children" => "expected at least 1",
@@ -116,9 +128,10 @@ impl Checker<'_> {
         let mut deployment = Deployment { section, range, sites, groups: Vec::new() };
         for (name, group) in &file.group {
             let taken = self.nodes.contains_key(name) || file.nodes.iter().any(|nodes| nodes.name == *name);
-            if taken || name.contains('*') {
+            // The stream of places is called "places".
+            if taken || name.contains('*') || name == "places" {
                 let message = format!("`{name}` cannot be the name of a group");
-                let hint = Some("choose a name that no nodes have, without `*`");
+                let hint = Some("choose a name that no nodes have, without `*`, and not \"places\"");
                 return self.fault(at!["group", name.as_str()], message, hint);
             }
             let choice = self.choice(name, group, &deployment)?;

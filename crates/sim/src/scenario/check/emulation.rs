@@ -20,6 +20,11 @@ impl Checker<'_> {
             let message = format!("`{key}` has no meaning for a simulated node");
             return self.fault(at!["node", i, key], message, Some("add `host = \"tun\"`"));
         }
+        if file.aodv.is_some() {
+            let message = "AODV's messages would go to the kernel, which does not know them";
+            let hint = Some("leave `[aodv]` out for static routes");
+            return self.fault(at!["node", i, "host"], message, hint);
+        }
         if section.kind == NodeKind::Gateway {
             let message = "a gateway relays SET sessions, which the kernel does not";
             return self.fault(

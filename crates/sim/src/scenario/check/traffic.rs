@@ -1,6 +1,6 @@
 //! Checks of packets that sources make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::time::{Duration, Instant};
 use anabranch_wire::rdca::MAX_DATA_HEADER;
@@ -13,7 +13,8 @@ use super::super::{Scenario, TransferSpec, nearest, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::packets::{LEAST_PACKET, Spacing};
-use crate::packet::IpVersion;
+use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
+use crate::packet::{IpVersion, NodeId};
 
 /// The first port of receivers; a traffic has two.
 const FIRST_PORT: u16 = 9_100;
@@ -38,6 +39,7 @@ impl Checker<'_> {
                 let message = format!("`{}` receives on this port or the next one already", other.name);
                 return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
             }
+            self.ports_differ(i, &spec, &all, scenario)?;
             let listens = matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Mptcp(_));
             let same = |t: &&TransferSpec| t.scheme.is_bulk() && (t.to, t.port) == (spec.to, spec.port);
             if let Some(other) = scenario.transfers.iter().find(same).filter(|_| listens) {
@@ -49,6 +51,38 @@ impl Checker<'_> {
             all.push(spec);
         }
         Ok(all)
+    }
+
+    /// No port of a node is used twice: receivers have one, senders of RDCA the next.
+    fn ports_differ(
+        &self,
+        i: usize,
+        spec: &TrafficSpec,
+        all: &[TrafficSpec],
+        scenario: &Scenario,
+    ) -> Checked<()> {
+        let senders = |spec: &TrafficSpec| match (&spec.from, &spec.carrier) {
+            (Senders::Nodes(nodes), Carrier::Rdca(_)) => nodes.clone(),
+            // Those of a group are not known yet: any node may be one.
+            (Senders::Group(_), Carrier::Rdca(_)) => (0..scenario.nodes.len() as u32).map(NodeId).collect(),
+            _ => Vec::new(),
+        };
+        let used = |spec: &TrafficSpec| {
+            let sends = senders(spec).into_iter().map(|node| (node, spec.port + 1));
+            sends.chain([(spec.to, spec.port)]).collect::<BTreeSet<_>>()
+        };
+        let own = used(spec);
+        if let Some(other) = all.iter().find(|other| !used(other).is_disjoint(&own)) {
+            let message = format!("`{}` uses the port at one of the nodes already", other.name);
+            let hint = "senders of RDCA use the port behind the receiver's: let ports lie two or more apart";
+            return self.fault(at!["traffic", i, "port"], message, Some(hint));
+        }
+        let requests = scenario.transfers.iter().any(|transfer| !transfer.scheme.is_bulk());
+        if requests && [NODE_PORT, GATEWAY_PORT].contains(&spec.port) {
+            let message = format!("port {} is that of SET, which a transfer uses", spec.port);
+            return self.fault(at!["traffic", i, "port"], message, None);
+        }
+        Ok(())
     }
 
     fn one(
@@ -125,7 +159,9 @@ impl Checker<'_> {
         let interval = self.interval(i, section, payload)?;
         let carrier = self.carrier(i, section)?;
         self.fits(i, section, payload, &carrier, scenario)?;
-        let port = section.port.unwrap_or(FIRST_PORT.saturating_add(2 * i as u16));
+        let port = section
+            .port
+            .unwrap_or(u16::try_from(2 * i).map_or(u16::MAX, |offset| FIRST_PORT.saturating_add(offset)));
         if port == 0 || port == u16::MAX {
             return self.fault(at!["traffic", i, "port"], "a port is in 1..=65534", None);
         }
@@ -251,6 +287,41 @@ impl Checker<'_> {
         self.fault(at!["traffic", i, "rdca"], format!("there is no profile `rdca.{name}`"), Some(&hint))
     }
 
+    /// One of the ends is on the air, as far as is known without the draw of a group.
+    fn on_air(&self, section: &TrafficSection, scenario: &Scenario) -> bool {
+        let names = match &section.from {
+            FromName::One(name) => std::slice::from_ref(name),
+            FromName::Several(names) => names,
+        };
+        let is_on_air = |name: &String| match self.nodes.get(name) {
+            Some(node) => scenario.is_on_air(*node),
+            // A group has nodes on the air only; a pattern may have.
+            None => true,
+        };
+        names.iter().chain([&section.to]).any(is_on_air)
+    }
+
+    /// Segments fit into the packets of the radio.
+    fn segments_fit(&self, i: usize, section: &TrafficSection, mss: u16, scenario: &Scenario) -> Checked<()> {
+        let Some(radio) = scenario.radio.as_ref().filter(|_| self.on_air(section, scenario)) else {
+            return Ok(());
+        };
+        let headers = match scenario.network.ip {
+            IpVersion::V4 => 40,
+            IpVersion::V6 => 60,
+        };
+        let most = radio.channel.mtu();
+        if u32::from(mss) + headers <= most {
+            return Ok(());
+        }
+        let name = section.tcp.as_deref().unwrap_or("default");
+        let message = format!(
+            "segments of {mss} bytes do not fit into a packet of the radio, of {most} with its headers"
+        );
+        let hint = format!("say `mss = {}` or less in `[tcp.{name}]`", most.saturating_sub(headers));
+        self.fault(at!["traffic", i, "over"], message, Some(&hint))
+    }
+
     /// Datagrams fit into the packets of the radio: nothing cuts them there.
     fn fits(
         &self,
@@ -262,7 +333,8 @@ impl Checker<'_> {
     ) -> Checked<()> {
         let headers = match carrier {
             Carrier::Udp => 0,
-            Carrier::Tcp(_) | Carrier::Mptcp(_) => return Ok(()),
+            Carrier::Tcp(config) => return self.segments_fit(i, section, config.mss, scenario),
+            Carrier::Mptcp(spec) => return self.segments_fit(i, section, spec.config.tcp.mss, scenario),
             Carrier::Rdca(options) => {
                 let datagram = options.config.sender.datagram;
                 let room = datagram.saturating_sub(MAX_DATA_HEADER as u16);
@@ -277,7 +349,9 @@ impl Checker<'_> {
                 MAX_DATA_HEADER as u32
             }
         };
-        let Some(radio) = &scenario.radio else { return Ok(()) };
+        let Some(radio) = scenario.radio.as_ref().filter(|_| self.on_air(section, scenario)) else {
+            return Ok(());
+        };
         let ip = match scenario.network.ip {
             IpVersion::V4 => 20,
             IpVersion::V6 => 40,

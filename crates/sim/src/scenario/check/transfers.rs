@@ -31,6 +31,8 @@ struct Known {
 
 /// Connections of a transfer that comes and goes, at most: all of them are planned before the run.
 const MOST_CONNECTIONS: u64 = 10_000;
+/// Transfers of one scenario at most.
+const MOST: usize = 65_535;
 /// What to do about no gateway.
 const AT_LEAST_ONE: Option<&str> = Some("say 1 or more, name them, or leave `gateways` out to use all");
 
@@ -41,6 +43,10 @@ impl Checker<'_> {
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
             let count = section.count.unwrap_or(1);
+            if scenario.transfers.len() + count as usize > MOST {
+                let message = format!("{count} transfers: a scenario has at most {MOST}");
+                return self.fault(at!["transfer", i, "count"], message, None);
+            }
             if section.name.is_none() && count != 1 {
                 let hint = Some("such as `name = \"flow {i}\"`");
                 return self.fault(at!["transfer", i, "count"], "several transfers need a `name`", hint);

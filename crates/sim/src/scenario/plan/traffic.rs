@@ -34,17 +34,23 @@ impl Scenario {
                 Senders::Group(group) => &drawn.groups[*group],
             };
             let mut random = Stream::new(seed, run, &spec.name, "beginnings");
-            let sources = senders.iter().map(|&node| {
+            // The receiver may be in a group that is drawn.
+            let sources = senders.iter().filter(|node| **node != spec.to).map(|&node| {
                 let begin = match spec.phase {
                     Phase::Same => spec.start,
                     Phase::Random => spec.start + spec.interval.mul_ratio(random.range(0..=999), 1000),
                 };
-                (node, spec.add_source(builder, node, begin, self.stop))
+                (node, spec.add_source(builder, node, (begin, self.stop), stream(index, &spec.name)))
             });
             let sources = sources.collect();
             plan.planned.traffic.push(PlannedTraffic { index, sink, sources });
         }
     }
+}
+
+/// The purpose of a source's random stream: the first traffic of a file has the one that sources have by themselves.
+fn stream(index: usize, name: &str) -> String {
+    if index == 0 { "packets".to_owned() } else { format!("packets of {name}") }
 }
 
 impl TrafficSpec {
@@ -61,14 +67,20 @@ impl TrafficSpec {
         }
     }
 
-    fn add_source(&self, builder: &mut Builder, node: NodeId, begin: Instant, end: Instant) -> AppId {
+    fn add_source(
+        &self,
+        builder: &mut Builder,
+        node: NodeId,
+        (begin, end): (Instant, Instant),
+        stream: String,
+    ) -> AppId {
         let Self { to, port, payload, interval, spacing, stop: until, .. } = *self;
         let (packets, from_port) = (self.most_packets(begin), port + 1);
         match (&self.carrier, self.carrier.transport()) {
             (Carrier::Rdca(options), _) => {
                 let (sender, notices) = (options.config.sender, options.notices);
                 let config = RdcaConfig { to, port, from_port, packets, payload, interval, sender, notices };
-                builder.app(node, begin, RdcaSource::new(config).paced(spacing, until))
+                builder.app(node, begin, RdcaSource::new(config).paced(spacing, until).drawing_from(stream))
             }
             (carrier, Some(transport)) => {
                 let (subflows, adaptation) = match carrier {
@@ -85,13 +97,13 @@ impl TrafficSpec {
                     adaptation,
                     subflows,
                 };
-                let source = PacketSource::new(config).spaced(spacing);
+                let source = PacketSource::new(config).spaced(spacing).drawing_from(stream);
                 // A source that the end of the simulation interrupts has more to send, and leaves its connection open.
                 builder.app(node, begin, if until < end { source.until(until) } else { source })
             }
             (_, None) => {
                 let config = CbrConfig { to, port, from_port, packets, payload, interval };
-                builder.app(node, begin, CbrSource::new(config).paced(spacing, until))
+                builder.app(node, begin, CbrSource::new(config).paced(spacing, until).drawing_from(stream))
             }
         }
     }
@@ -102,9 +114,10 @@ impl TrafficSpec {
         match self.spacing {
             Spacing::Poisson => most,
             Spacing::Constant => {
-                let seconds = self.stop.saturating_since(begin).as_secs_f64();
-                // `as` rounds down, and one is made at the beginning.
-                most.min(((seconds / self.interval.as_secs_f64()) as u32).saturating_add(1))
+                // One is made at the beginning.
+                let intervals =
+                    self.stop.saturating_since(begin).as_nanos() / self.interval.as_nanos().max(1);
+                most.min(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
             }
         }
     }

@@ -56,8 +56,8 @@ fn arrived<'s>(spec: &TrafficSpec, planned: &PlannedTraffic, sim: &'s Simulation
 fn made(spec: &TrafficSpec, source: AppId, sim: &Simulation) -> u64 {
     match &spec.carrier {
         Carrier::Udp => sim.app::<CbrSource>(source).sent.into(),
-        Carrier::Tcp(_) | Carrier::Mptcp(_) => sim.app::<PacketSource>(source).made().len() as u64,
-        Carrier::Rdca(_) => sim.app::<RdcaSource>(source).made().len() as u64,
+        Carrier::Tcp(_) | Carrier::Mptcp(_) => sim.app::<PacketSource>(source).made_in_all(),
+        Carrier::Rdca(_) => sim.app::<RdcaSource>(source).made_in_all(),
     }
 }
 

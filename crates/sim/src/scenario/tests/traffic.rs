@@ -236,3 +236,129 @@ fn rdca_tcp_and_udp_are_compared_in_one_short_file() {
         assert!((least..=1.0).contains(&ratio), "{:?}: {ratio}", point.axes);
     }
 }
+
+/// Two wired hosts and what goes on between them.
+fn wired(more: &str) -> Source {
+    let text = format!(
+        "stop = \"60 s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n\
+         [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\ndelay = \"5 ms\"\n{more}"
+    );
+    Source::new("wired.toml", text)
+}
+
+fn traffic(name: &str, more: &str) -> String {
+    format!("[[traffic]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\npayload = \"100 B\"\n{more}\n")
+}
+
+fn value(metrics: &record::Metrics, name: &str) -> f64 {
+    metrics[name].value.unwrap_or_else(|| panic!("{name}"))
+}
+
+#[test]
+fn sources_of_one_node_are_independent() {
+    let poisson = |over: &str| format!("kind = \"poisson\"\ninterval = \"1 s\"\nover = \"{over}\"");
+    for (one, other) in [("udp", "udp"), ("udp", "rdca"), ("tcp", "udp"), ("rdca", "tcp")] {
+        let source = wired(&(traffic("x", &poisson(one)) + &traffic("y", &poisson(other))));
+        let made = |seed| {
+            let metrics = run(&source, seed, 0);
+            (value(&metrics, "traffic.x.packets_made"), value(&metrics, "traffic.y.packets_made"))
+        };
+        // Of 60 on average: that all three are equal by chance has a probability of about 0.0001.
+        assert!((1..4).map(made).any(|(x, y)| x != y), "{one} and {other}");
+    }
+}
+
+#[test]
+fn a_source_makes_the_packets_up_to_its_end_and_no_more() {
+    for (stop, packets) in
+        [("200 ms", 3.0), ("300 ms", 4.0), ("600 ms", 7.0), ("700 ms", 8.0), ("750 ms", 8.0)]
+    {
+        for over in ["udp", "tcp", "rdca"] {
+            let more = format!("kind = \"cbr\"\ninterval = \"100 ms\"\nstop = \"{stop}\"\nover = \"{over}\"");
+            let metrics = run(&wired(&traffic("x", &more)), 1, 0);
+            assert_eq!(value(&metrics, "traffic.x.packets_made"), packets, "{over} until {stop}");
+            assert_eq!(value(&metrics, "traffic.x.packets_delivered"), packets, "{over} until {stop}");
+        }
+    }
+    // One whose beginning is drawn after its end makes none.
+    let more = "kind = \"cbr\"\ninterval = \"5 s\"\nphase = \"random\"\nstop = \"100 ms\"";
+    let made = |seed| value(&run(&wired(&traffic("x", more)), seed, 0), "traffic.x.packets_made");
+    assert!((1..6).any(|seed| made(seed) == 0.0));
+}
+
+#[test]
+fn a_node_that_starts_again_counts_all_that_it_makes() {
+    let restart = "[[event]]\nat = \"10 s\"\naction = \"fail-node\"\nnode = \"a\"\n\
+                   [[event]]\nat = \"20 s\"\naction = \"recover-node\"\nnode = \"a\"\n";
+    for over in ["udp", "tcp", "rdca"] {
+        for (stop, most) in [("5 s", 51.0), ("30 s", 301.0)] {
+            let more = format!("kind = \"cbr\"\ninterval = \"100 ms\"\nstop = \"{stop}\"\nover = \"{over}\"");
+            let metrics = run(&wired(&(traffic("x", &more) + restart)), 1, 0);
+            let made = value(&metrics, "traffic.x.packets_made");
+            let delivered = value(&metrics, "traffic.x.packets_delivered");
+            assert!(delivered <= made && made <= most, "{over} until {stop}: {delivered} of {made}");
+        }
+    }
+}
+
+#[test]
+fn a_named_profile_is_left_aside_where_the_transport_is_chosen() {
+    let profiles = "[rdca.fast]\nraise_step = 9\n[tcp.slow]\nmss = 500\n";
+    let x = traffic("x", "kind = \"cbr\"\ninterval = \"1 s\"\nover = \"rdca\"\nrdca = \"fast\"");
+    let y = traffic("y", "kind = \"cbr\"\ninterval = \"1 s\"\nover = \"tcp\"\ntcp = \"slow\"");
+    let source = wired(&format!("{x}{y}{profiles}"));
+    assert!(source.scenario().is_ok());
+    for over in ["udp", "tcp", "rdca"] {
+        let chosen = source.clone().set(format!("traffic.*.over={over}"));
+        chosen.scenario().unwrap_or_else(|error| panic!("{over}: {error}"));
+    }
+    let swept = wired(&format!("{x}{profiles}[sweep]\n\"traffic.x.over\" = [\"udp\", \"rdca\"]\n"));
+    assert_eq!(swept.points().expect("each is legal").len(), 2);
+    let unused =
+        wired(&format!("{y}[tcp.slow]\nmss = 500\n[tcp.slwo]\nmss = 400\n")).scenario().expect_err("unused");
+    assert!(unused.message.contains("no transfer or traffic uses the profile `tcp.slwo`"), "{unused}");
+}
+
+#[test]
+fn a_deployment_need_not_be_connected() {
+    let text = "[wifi]\nrange = \"50 m\"\n[[node]]\nname = \"sink\"\nkind = \"node\"\nposition = [0, 0]\n\
+                [[nodes]]\nname = \"n{i}\"\ncount = 5\nplace = { random = { width = 400, height = 400 } }\n\
+                [deployment]\nconnected = false\n";
+    for seed in 1..7 {
+        let source = Source::new("loose", text).set(format!("seed={seed}"));
+        source.scenario().unwrap_or_else(|error| panic!("{seed}: {error}"));
+    }
+    let far = Source::new("far", text)
+        .set("nodes.0.place.random.corner=[9999990, 0]")
+        .scenario()
+        .expect_err("too far");
+    assert!(far.message.contains("within 10,000 km"), "{far}");
+}
+
+#[test]
+fn ports_and_receivers_are_kept_apart() {
+    let rdca = |name: &str, to: &str, port: u16| {
+        format!(
+            "[[traffic]]\nname = \"{name}\"\nkind = \"cbr\"\nover = \"rdca\"\nfrom = \"a\"\nto = \"{to}\"\npayload = \"20 B\"\ninterval = \"1 s\"\nport = {port}\n"
+        )
+    };
+    let third =
+        "[[node]]\nname = \"c\"\n[[link]]\nfrom = \"a\"\nto = \"c\"\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    let both = |port| wired(&format!("{third}{}{}", rdca("x", "b", 7000), rdca("y", "c", port))).scenario();
+    assert!(both(7000).expect_err("one port for two senders").message.contains("uses the port"));
+    assert!(both(7002).is_ok());
+    // A group that has the receiver in it: the others send.
+    let all = paper().set("group.event={ random = { count = 100 } }").set("traffic.event.stop=6 s");
+    assert_eq!(value(&run(&all, 1, 0), "traffic.event.sources"), 99.0);
+    let segments =
+        paper().set("traffic.event.over=tcp").set("tcp.default.mss=1480").scenario().expect_err("too long");
+    assert!(segments.message.contains("segments of 1480 bytes do not fit"), "{segments}");
+    let places =
+        paper().set("group.places={ random = { count = 1 } }").scenario().expect_err("a stream's name");
+    assert!(places.message.contains("cannot be the name of a group"), "{places}");
+    let kernel = paper().set("node.sink.host=tun").scenario().expect_err("AODV with a kernel");
+    assert!(kernel.message.contains("AODV"), "{kernel}");
+    let many =
+        wired("[[transfer]]\nkind = \"tcp\"\nname = \"x {i}\"\nfrom = \"a\"\nto = \"b\"\ncount = 100000\n");
+    assert!(many.scenario().expect_err("too many").message.contains("100000 transfers"));
+}
