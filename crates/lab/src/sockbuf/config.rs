@@ -250,9 +250,9 @@ pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
         };
         Ok(settings.with(key, plain))
     };
-    let settings = TAKES.iter().try_fold(settings.clone(), same)?;
-    check(&settings)?;
-    Ok(settings)
+    let understood = TAKES.iter().try_fold(settings.clone(), same)?;
+    check(&understood, settings)?;
+    Ok(understood)
 }
 
 fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
@@ -270,9 +270,9 @@ fn singles(settings: &Settings) -> Understood<usize> {
     Ok(count("connections", settings.text("connections"), FLOWS, 64)? - FLOWS)
 }
 
-/// The parameters make sense together.
-fn check(settings: &Settings) -> Understood<()> {
-    let against = |key, message: String| Err(ParameterError::bad(key, settings.text(key), message, None));
+/// The parameters make sense together; errors have them as they were given.
+fn check(settings: &Settings, given: &Settings) -> Understood<()> {
+    let against = |key, message: String| Err(ParameterError::bad(key, given.text(key), message, None));
     let (singles, duration) = (singles(settings)?, span(settings, "duration")?);
     let end = settings.text("duration");
     if span(settings, "single_at")? >= duration {

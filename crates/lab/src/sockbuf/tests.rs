@@ -271,6 +271,8 @@ fn every_parameter_changes_something_or_is_refused() {
         assert!(grid(&Sockbuf, &[bad]).is_err(), "{bad}");
     }
     let refused = grid(&Sockbuf, &["memory=2900B"]).err().expect("too little").to_string();
-    assert!(refused.contains("at least one segment for each connection, 2920 B for 2 of them"), "{refused}");
+    let expected =
+        "--set memory=2900B: expected at least one segment for each connection, 2920 B for 2 of them";
+    assert!(refused.contains(expected), "{refused}");
     assert!(grid(&Sockbuf, &["handoff=wlan", "handoff_at=395s"]).is_err());
 }
