@@ -48,7 +48,7 @@ fn check_scenario(scenario: &Scenario, probe: &mut Probe) {
     if scenario.transfers.iter().all(|t| is_small(&t.content)) {
         let files: BTreeMap<String, Bytes> =
             scenario.files().map(|name| (name.to_owned(), Bytes::from_static(b"content"))).collect();
-        drop(scenario.plan(scenario.seed, 0, &files).builder.build());
+        drop(scenario.plan(scenario.seed, 0, &files).map(|plan| plan.builder.build()));
     }
 }
 
