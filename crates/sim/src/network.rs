@@ -4,7 +4,7 @@
 //! cannot go on is counted and gone), one route per destination and node. Routing learns of a change
 //! [`NetworkConfig::convergence`] later, everywhere at once; until then packets run into the gap.
 //!
-//! Code map: [`graph`] is nodes, links and static routes; `forwarding` moves packets over it; `medium` is what carries them
+//! Code map: `graph` is nodes, links and static routes; `forwarding` moves packets over it; `medium` is what carries them
 //! over links, `hook` what nodes do with them beside forwarding; `faults` is what breaks and heals, `outside` where another
 //! world begins, `watch` tells observers. A new medium or hook is a folder of its own and its lines in `medium` or `hook`.
 

@@ -111,7 +111,7 @@ impl Registered for StripingPolicy {
 pub enum Named<T> {
     /// One of the core.
     Ours(T),
-    /// One that the program registers, or none: [`Named::find`] decides.
+    /// One that the program registers, or none: `Named::find` decides.
     Custom(PolicyName),
 }
 
