@@ -81,6 +81,10 @@ impl Template {
     fn refused(&self, settings: &Settings, error: ScenarioError) -> ParameterError {
         let ScenarioError { place, message, hint } = error;
         let hint = hint.or_else(|| hint_from(&message));
+        if message.starts_with("none of ") {
+            // A draw that cannot be made is the fault of several parameters together.
+            return ParameterError::Scenario { message, hint };
+        }
         let assignments = self.assignments(settings).unwrap_or_default();
         let of =
             |text: &str| assignments.iter().find(|(_, set)| set == text).map(|(parameter, _)| *parameter);
