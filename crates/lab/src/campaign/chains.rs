@@ -101,7 +101,8 @@ fn case(seed: u64, number: u64) -> Result<Case, RunError> {
     let mut random = Stream::new(seed, number, "campaign dtc-chains", "chain");
     let chain = Chain::draw(&mut random);
     let one = |relay, run| -> Result<Transfer, RunError> {
-        let source = Source::new("chain", chain.scenario(relay));
+        // A chain of one hop has no node that names the profile.
+        let source = Source::new("chain", chain.scenario(relay)).selecting();
         let scenario = source.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
         transfer(&scenario, &chain.tcp, seed, run, chain.hops)
     };
