@@ -1,9 +1,8 @@
-//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate they measure what a
-//! network carries.
+//! Datagrams at a constant rate or as a Poisson process, over UDP as it is: [`CbrSource`] and [`CbrSink`]. At the best rate
+//! they measure what a network carries.
 //!
 //! A datagram says which it is and when it was made, as in [`super::packets`].
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_core::time::{Duration, Instant};
@@ -13,7 +12,6 @@ use super::pace::{Pace, Spacing};
 use super::packets::{Arrived, packet, read_packet};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
-use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 /// What a source sends, and to whom.
@@ -38,8 +36,6 @@ pub struct CbrConfig {
 pub struct CbrSource {
     config: CbrConfig,
     pace: Pace,
-    stream: Cow<'static, str>,
-    random: Option<Stream>,
     next: Option<Instant>,
     /// Datagrams sent. A node that starts again goes on with their numbers.
     pub sent: u32,
@@ -49,27 +45,27 @@ impl CbrSource {
     /// A source that begins when it is started.
     pub fn new(config: CbrConfig) -> Self {
         let CbrConfig { interval, packets, .. } = config;
-        let pace = Pace { interval, spacing: Spacing::Constant, packets, until: None };
-        Self { config, pace, stream: Cow::Borrowed("packets"), random: None, next: None, sent: 0 }
+        Self { config, pace: Pace::new(interval, Spacing::Constant, packets), next: None, sent: 0 }
     }
 
     /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
     #[must_use]
-    pub fn drawing_from(self, purpose: String) -> Self {
-        Self { stream: Cow::Owned(purpose), ..self }
+    pub fn drawing_from(mut self, purpose: String) -> Self {
+        self.pace.purpose = purpose.into();
+        self
     }
 
     /// The same, with datagrams that follow upon each other in this way, and none later than that.
     #[must_use]
-    pub fn paced(self, spacing: Spacing, until: Instant) -> Self {
-        Self { pace: Pace { spacing, until: Some(until), ..self.pace }, ..self }
+    pub fn paced(mut self, spacing: Spacing, until: Instant) -> Self {
+        (self.pace.spacing, self.pace.until) = (spacing, Some(until));
+        self
     }
 }
 
 impl App for CbrSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        self.random = Some(ctx.stream(&self.stream));
-        self.next = self.pace.first(ctx.now());
+        self.next = self.pace.start(ctx);
         self.on_timer(ctx);
     }
 
@@ -81,8 +77,7 @@ impl App for CbrSource {
         if self.sent < packets {
             let octets = packet(self.sent, at, payload);
             self.sent += 1;
-            let random = self.random.as_mut();
-            self.next = random.and_then(|random| self.pace.next(at, self.sent as usize, random));
+            self.next = self.pace.next(at, self.sent as usize);
             if ctx.send_datagram(to, from_port, port, octets).is_err() {
                 ctx.trace(format_args!("{to:?} does not exist: this source is silent"));
                 self.next = None;

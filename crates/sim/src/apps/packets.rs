@@ -6,8 +6,6 @@
 
 mod first_sent;
 
-use std::borrow::Cow;
-
 use anabranch_core::mptcp::prediction::Adaptation;
 use anabranch_core::tcp::CloseReason;
 use anabranch_core::time::{Duration, Instant};
@@ -19,7 +17,6 @@ pub use super::pace::Spacing;
 use super::subflows::{Interfaces, PathUse, Subflows};
 use crate::app::{App, Ctx};
 use crate::packet::NodeId;
-use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 use crate::transport::TransportConfig;
 
@@ -53,10 +50,8 @@ pub struct PacketSourceConfig {
 pub struct PacketSource {
     config: PacketSourceConfig,
     pace: Pace,
-    stream: Cow<'static, str>,
     /// Packets made before the node was last started.
     before: u64,
-    random: Option<Stream>,
     id: Option<ConnId>,
     /// When the next packet is made.
     next: Option<Instant>,
@@ -80,13 +75,10 @@ impl PacketSource {
     /// A source that begins when it is started.
     pub fn new(config: PacketSourceConfig) -> Self {
         let PacketSourceConfig { payload, adaptation, subflows, interval, packets, .. } = config;
-        let pace = Pace { interval, spacing: Spacing::default(), packets, until: None };
         Self {
             config,
-            pace,
-            stream: Cow::Borrowed("packets"),
+            pace: Pace::new(interval, Spacing::default(), packets),
             before: 0,
-            random: None,
             id: None,
             next: None,
             made: Vec::new(),
@@ -105,14 +97,16 @@ impl PacketSource {
 
     /// The same, with packets that follow upon each other in this way.
     #[must_use]
-    pub fn spaced(self, spacing: Spacing) -> Self {
-        Self { pace: Pace { spacing, ..self.pace }, ..self }
+    pub fn spaced(mut self, spacing: Spacing) -> Self {
+        self.pace.spacing = spacing;
+        self
     }
 
     /// The same, with no packet later than that.
     #[must_use]
-    pub fn until(self, until: Instant) -> Self {
-        Self { pace: Pace { until: Some(until), ..self.pace }, ..self }
+    pub fn until(mut self, until: Instant) -> Self {
+        self.pace.until = Some(until);
+        self
     }
 
     /// Packets made, those before the node was last started included.
@@ -122,8 +116,9 @@ impl PacketSource {
 
     /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
     #[must_use]
-    pub fn drawing_from(self, purpose: String) -> Self {
-        Self { stream: Cow::Owned(purpose), ..self }
+    pub fn drawing_from(mut self, purpose: String) -> Self {
+        self.pace.purpose = purpose.into();
+        self
     }
 
     /// When each packet so far was made.
@@ -186,8 +181,7 @@ impl PacketSource {
     fn make(&mut self, now: Instant) {
         while let Some(at) = self.next.filter(|at| *at <= now) {
             self.made.push(at);
-            let Some(random) = &mut self.random else { return };
-            self.next = self.pace.next(at, self.made.len(), random);
+            self.next = self.pace.next(at, self.made.len());
             if self.next.is_none() {
                 // What comes to be too late is made by nobody, and not waited for.
                 self.config.packets = self.made.len() as u32;
@@ -218,12 +212,10 @@ pub(super) fn read_packet(octets: &[u8]) -> Option<(u32, Instant)> {
 
 impl App for PacketSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        let packets = self.pace.packets;
-        let (pace, stream, before) = (self.pace, std::mem::take(&mut self.stream), self.made_in_all());
-        let config = PacketSourceConfig { packets, ..self.config.clone() };
-        *self = Self { pace, stream, before, ..Self::new(config) };
-        self.random = Some(ctx.stream(&self.stream));
-        self.next = self.pace.first(ctx.now());
+        let (pace, before) = (self.pace.clone(), self.made_in_all());
+        let config = PacketSourceConfig { packets: pace.packets, ..self.config.clone() };
+        *self = Self { pace, before, ..Self::new(config) };
+        self.next = self.pace.start(ctx);
         if self.next.is_none() {
             self.finished = Some(ctx.now());
             return;

@@ -3,7 +3,6 @@
 //! A packet says which it is and when it was made, as in [`super::packets`]. What the sender has no room for waits in the
 //! application, and is counted there.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anabranch_core::rdca::{
@@ -19,7 +18,6 @@ use super::packets::{Arrived, packet, read_packet};
 use crate::app::{App, Ctx};
 use crate::network::RouteChange;
 use crate::packet::NodeId;
-use crate::random::Stream;
 use crate::stream::{ConnId, StreamEvent};
 
 pub use anabranch_core::rdca::Outcome;
@@ -63,10 +61,8 @@ pub struct RdcaConfig {
 pub struct RdcaSource {
     config: RdcaConfig,
     pace: Pace,
-    stream: Cow<'static, str>,
     /// Packets made before the node was last started.
     before: u64,
-    random: Option<Stream>,
     sender: Option<core::Sender>,
     next: Option<Instant>,
     made: Vec<Instant>,
@@ -78,7 +74,7 @@ pub struct RdcaSource {
     pub most_waiting: u32,
     /// Packets of which the sender has said that they are lost.
     pub gone: u64,
-    /// Packets that were sent, and of which nobody knows whether they arrived.
+    /// Packets that were sent, and of which it is not known whether they arrived.
     pub unknown: u64,
     /// How the stream ended, and when.
     pub outcome: Option<(Outcome, Instant)>,
@@ -90,13 +86,10 @@ impl RdcaSource {
     /// A source that begins when it is started.
     pub fn new(config: RdcaConfig) -> Self {
         let RdcaConfig { interval, packets, .. } = config;
-        let pace = Pace { interval, spacing: Spacing::Constant, packets, until: None };
         Self {
             config,
-            pace,
-            stream: Cow::Borrowed("packets"),
+            pace: Pace::new(interval, Spacing::Constant, packets),
             before: 0,
-            random: None,
             sender: None,
             next: None,
             made: Vec::new(),
@@ -112,8 +105,9 @@ impl RdcaSource {
 
     /// The same, with packets that follow upon each other in this way, and none later than that.
     #[must_use]
-    pub fn paced(self, spacing: Spacing, until: Instant) -> Self {
-        Self { pace: Pace { spacing, until: Some(until), ..self.pace }, ..self }
+    pub fn paced(mut self, spacing: Spacing, until: Instant) -> Self {
+        (self.pace.spacing, self.pace.until) = (spacing, Some(until));
+        self
     }
 
     /// Packets made, those before the node was last started included.
@@ -123,8 +117,9 @@ impl RdcaSource {
 
     /// The same, with random numbers from a stream of that purpose: two sources of a node must not share one.
     #[must_use]
-    pub fn drawing_from(self, purpose: String) -> Self {
-        Self { stream: Cow::Owned(purpose), ..self }
+    pub fn drawing_from(mut self, purpose: String) -> Self {
+        self.pace.purpose = purpose.into();
+        self
     }
 
     /// When each packet so far was made.
@@ -158,8 +153,7 @@ impl RdcaSource {
             if self.config.packets > 0 {
                 self.made.push(at);
             }
-            let random = self.random.as_mut();
-            self.next = random.and_then(|random| self.pace.next(at, self.made.len(), random));
+            self.next = self.pace.next(at, self.made.len());
         }
     }
 
@@ -218,16 +212,15 @@ impl RdcaSource {
 
 impl App for RdcaSource {
     fn start(&mut self, ctx: &mut Ctx<'_>) {
-        let (stream, before) = (std::mem::take(&mut self.stream), self.made_in_all());
+        let (pace, before) = (self.pace.clone(), self.made_in_all());
         let lives = self.lives.wrapping_add(1);
-        *self = Self { lives, pace: self.pace, stream, before, ..Self::new(self.config) };
-        self.random = Some(ctx.stream(&self.stream));
+        *self = Self { lives, pace, before, ..Self::new(self.config) };
         if ctx.bind(self.config.from_port).is_err() {
             ctx.trace(format_args!("port {} is taken: this source hears nothing", self.config.from_port));
         }
         let incarnation = Incarnation((ctx.stream("rdca source").bits() as u32).wrapping_add(self.lives));
         self.sender = Some(core::Sender::new(self.config.sender, incarnation, Seq(0)));
-        self.next = self.pace.first(ctx.now());
+        self.next = self.pace.start(ctx);
         self.attend(ctx);
     }
 
@@ -345,7 +338,7 @@ impl RdcaSink {
             SinkEvent::Ended { peer, end: how, .. } => {
                 let from = end(peer).0;
                 self.ended.push((from, how));
-                // Whoever begins anew begins with its first packet, and one that found this sink restarted goes on.
+                // A source that begins anew begins with its first packet, and one that found this sink restarted goes on.
                 self.next.remove(&from);
             }
         }
@@ -386,7 +379,7 @@ fn say(ctx: &mut Ctx<'_>, (to, from_port, port): (NodeId, u16, u16), message: &M
     let mut octets = Vec::new();
     encode(message, &mut octets);
     if ctx.send_datagram(to, from_port, port, octets.into()).is_err() {
-        ctx.trace(format_args!("{to:?} does not exist: nobody hears this"));
+        ctx.trace(format_args!("{to:?} does not exist: the message is lost"));
     }
 }
 
