@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anabranch_units::nearest;
+use anabranch_units::did_you_mean;
 use anabranch_units::text::{Text, TextError};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
@@ -144,9 +144,9 @@ impl File<'_> {
             return self.error(span, message, Some(format!("leave it out here and give --{name}")));
         }
         let message = format!("`{}` has no option `{name}`", command.get_name());
-        let hint = match nearest(&name.replace('_', "-"), known.iter().map(|(name, _)| *name)) {
+        let hint = match did_you_mean(&name.replace('_', "-"), known.iter().map(|(name, _)| *name)) {
             _ if value.is_table() => "a file is for one command and has no sections".to_owned(),
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(hint) => hint,
             None => {
                 let name = command.get_name();
                 // A program of one command has its own name.

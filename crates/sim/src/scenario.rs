@@ -45,8 +45,8 @@ use crate::packet::{LinkId, NodeId};
 use crate::sim::Fault;
 
 pub use anabranch_units as units;
-pub use anabranch_units::nearest;
 pub use anabranch_units::text::{Node, Place, TextError as ScenarioError, Tree};
+pub use anabranch_units::{did_you_mean, nearest};
 pub use deployment::{Drawn, Undrawable};
 pub use file::{FileConfig, NodeKind};
 pub use plan::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer};

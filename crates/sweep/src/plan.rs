@@ -1,6 +1,6 @@
 //! What is still to be done: which runs of a point are due, given those that are there.
 
-use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::did_you_mean;
 
 use crate::address::{Address, RunKey};
 use crate::error::Error;
@@ -43,10 +43,9 @@ impl Shard {
 
 /// A metric that no run has.
 pub(crate) fn unknown_metric<'n>(metric: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
-    let hint = match nearest(metric, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `")),
-    };
+    let hint = did_you_mean(metric, known.clone()).unwrap_or_else(|| {
+        format!("there is `{}`, for example", known.take(3).collect::<Vec<_>>().join("`, `"))
+    });
     Error::Impossible { message: format!("no run has the metric `{metric}`"), hint }
 }
 

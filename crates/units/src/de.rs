@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span, UnitError, length, nearest};
+use super::{Length, Limit, Probability, QueueSize, Rate, Size, Span, UnitError, did_you_mean, length};
 
 /// Between message and hint of an error that a deserialiser passes on.
 pub const HINT_MARK: &str = "; hint: ";
@@ -17,7 +17,7 @@ pub fn hint_from(message: &str) -> Option<String> {
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let word = quoted.next()?;
-    nearest(word, quoted).map(|near| format!("did you mean `{near}`?"))
+    did_you_mean(word, quoted)
 }
 
 /// What is wrong, as a deserialiser passes it on.

@@ -31,7 +31,7 @@ pub use length::Length;
 pub use quantity::Quantity;
 #[cfg(feature = "serde")]
 pub use word::{WordError, word, word_of, words_of};
-pub use words::{nearest, quoted};
+pub use words::{did_you_mean, nearest, quoted};
 
 /// Bit/s, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -289,8 +289,7 @@ impl UnitError {
             Self::UnknownUnit { unit, known } => {
                 // "kbps" and "kb/s" are farther from "kbit/s" by letters than by meaning.
                 let bits = unit.replace("bps", "bit/s").replace("b/s", "bit/s");
-                let near = nearest(&bits, known.iter().copied())?;
-                Some(format!("did you mean `{near}`?"))
+                did_you_mean(&bits, known.iter())
             }
             Self::Negative(_) => Some("leave out the sign: no quantity is negative".to_owned()),
             Self::Zero(_) => Some("to stop a link, take it down with an `[[event]]`".to_owned()),

@@ -9,6 +9,12 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     scored.filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, k)| k)
 }
 
+/// A hint at the known word that is most like `word`, if one is like it at all.
+pub fn did_you_mean<W: AsRef<str>>(word: &str, known: impl IntoIterator<Item = W>) -> Option<String> {
+    let known: Vec<W> = known.into_iter().collect();
+    nearest(word, known.iter().map(AsRef::as_ref)).map(|near| format!("did you mean `{near}`?"))
+}
+
 /// The words in backticks, with commas between them.
 pub fn quoted<W: Display>(words: impl IntoIterator<Item = W>) -> String {
     words.into_iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")

@@ -9,7 +9,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::push::Wanted;
 use anabranch_model::set::Best;
 use anabranch_sim::scenario::file::GatewayChoice;
-use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, advice, nearest};
+use anabranch_sim::scenario::{Gateways, NodeKind, Scenario, Source, advice, did_you_mean};
 use bytes::Bytes;
 
 use super::faults::GatewayFault;
@@ -176,10 +176,8 @@ pub(super) fn check_faults(scenario: &Scenario, faults: &[GatewayFault]) -> Resu
         scenario.nodes_of(NodeKind::Gateway).map(|n| scenario.nodes[n.index()].name.as_str()).collect();
     for fault in faults {
         if !names.contains(&fault.gateway.as_str()) {
-            let hint = match nearest(&fault.gateway, names.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the gateways are {}", names.join(", ")),
-            };
+            let hint = did_you_mean(&fault.gateway, names.iter().copied())
+                .unwrap_or_else(|| format!("the gateways are {}", names.join(", ")));
             return Err(Error::input(format!("--fail: the network has no gateway `{}`", fault.gateway))
                 .with_hint(hint));
         }

@@ -6,7 +6,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
 use anabranch_lab::plan::hops::Hops;
 use anabranch_lab::plan::schedule::{self, Answer, Planned, Question, Refusal, SSTHRESH, Said, Way};
-use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::did_you_mean;
 use anabranch_sim::scenario::units::Span;
 
 use super::radio::{self, per_hop, phys, refused};
@@ -69,10 +69,7 @@ impl<'a> Words<'a> {
             };
             let (key, value) = (key.trim(), value.trim());
             if !KEYS.contains(&key) {
-                let hint = match nearest(key, KEYS) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("one of {}", KEYS.join(", ")),
-                };
+                let hint = did_you_mean(key, KEYS).unwrap_or_else(|| format!("one of {}", KEYS.join(", ")));
                 return Err(Error::input(format!("--path {number}: unknown key `{key}`")).with_hint(hint));
             }
             if words.iter().any(|(other, _)| *other == key) {

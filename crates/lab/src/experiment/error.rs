@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_sim::scenario::{Undrawable, nearest};
+use anabranch_sim::scenario::{Undrawable, did_you_mean};
 use thiserror::Error;
 
 /// Why a point or a grid cannot be: the parameter, the reason, and what to do.
@@ -84,10 +84,7 @@ impl ParameterError {
 }
 
 fn meant(word: &str, known: &[&str], what: &str) -> String {
-    nearest(word, known.iter().copied()).map_or_else(
-        || format!("the {what} are {}", known.join(", ")),
-        |near| format!("did you mean `{near}`?"),
-    )
+    did_you_mean(word, known).unwrap_or_else(|| format!("the {what} are {}", known.join(", ")))
 }
 
 impl fmt::Display for ParameterError {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use anabranch_sim::scenario::nearest;
+use anabranch_sim::scenario::did_you_mean;
 use anabranch_sim::scenario::units::{self, UnitError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,7 +40,7 @@ fn unknown<T: DeserializeOwned>(
 }
 
 fn one_of(key: &'static str, text: &str, known: &[&str]) -> ParameterError {
-    let hint = nearest(text, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    let hint = did_you_mean(text, known.iter().copied());
     ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
 }
 

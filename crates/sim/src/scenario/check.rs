@@ -26,7 +26,7 @@ use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
 use super::units::quoted;
 use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, WaySpec, advice};
-use super::{ScenarioError, nearest};
+use super::{ScenarioError, did_you_mean, nearest};
 use crate::network::NetworkConfig;
 use crate::packet::{IpVersion, NodeId};
 
@@ -324,17 +324,26 @@ impl Checker<'_> {
             let hint = "kinds \"node\", \"router\" and \"gateway\" pass packets on";
             return self.fault(at, "a host passes nothing on that it could cache", Some(hint));
         }
-        let Some(profile) = file.dtc.get(name) else {
-            let hint = match nearest(name, file.dtc.keys().map(String::as_str)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("add `[dtc.{name}]`"),
-            };
-            return self.fault(at, format!("there is no profile `dtc.{name}`"), Some(&hint));
-        };
+        let profile = self.named(at, ("profile", "dtc"), name, &file.dtc)?;
         match profile.config() {
             Ok(config) => Ok(Some(config)),
             Err((key, message)) => self.fault(at!["dtc", name.as_str(), key], message, None),
         }
+    }
+
+    /// The entry of a table `[kind.NAME]` by its name, which stands at `path`; errors call it a `noun`.
+    fn named<'n, T>(
+        &self,
+        path: &[Step],
+        (noun, kind): (&str, &str),
+        name: &str,
+        all: &'n BTreeMap<String, T>,
+    ) -> Checked<&'n T> {
+        if let Some(found) = all.get(name) {
+            return Ok(found);
+        }
+        let hint = did_you_mean(name, all.keys()).unwrap_or_else(|| format!("add `[{kind}.{name}]`"));
+        self.fault(path, format!("there is no {noun} `{kind}.{name}`"), Some(&hint))
     }
 
     /// The node of a name, which stands at `path`.
@@ -342,10 +351,8 @@ impl Checker<'_> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(*node);
         }
-        let hint = match nearest(name, self.nodes.keys().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the nodes are {}", quoted(self.nodes.keys())),
-        };
+        let hint = did_you_mean(name, self.nodes.keys())
+            .unwrap_or_else(|| format!("the nodes are {}", quoted(self.nodes.keys())));
         self.fault(path, format!("there is no node `{name}`"), Some(&hint))
     }
 

@@ -323,7 +323,7 @@ impl Deployment {
         random: &mut Stream,
         (seed, placement): (u64, u64),
     ) -> Result<Vec<Vec<usize>>, &str> {
-        let choose = |(name, choice): &'_ (String, Choice)| match *choice {
+        let mut choose = |(name, choice): &'_ (String, Choice)| match *choice {
             Choice::Nearest { count, hops, of } => {
                 nearest(places, self.range, (count, hops, of), random).ok_or(())
             }
@@ -337,7 +337,6 @@ impl Deployment {
                 Ok(chosen)
             }
         };
-        let mut choose = choose;
         self.groups.iter().map(|group| choose(group).map_err(|()| group.0.as_str())).collect()
     }
 }

@@ -12,7 +12,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::nearest;
+use super::did_you_mean;
 use super::units::{word, words_of};
 
 /// Octets of a name, at most.
@@ -142,10 +142,8 @@ impl<T: Registered> Named<T> {
             return Err(format!("`{name}` stands with numbers: {{ {name} = {{ {} }} }}", T::TABLE));
         }
         let known = || registered.iter().map(|(name, _)| *name).chain(ours.iter().copied());
-        let hint = match nearest(name.as_str(), known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it knows {}", known().collect::<Vec<_>>().join(", ")),
-        };
+        let hint = did_you_mean(name.as_str(), known())
+            .unwrap_or_else(|| format!("it knows {}", known().collect::<Vec<_>>().join(", ")));
         Err(format!("this program has no {} `{name}`: {hint}", T::WHAT))
     }
 }

@@ -1,13 +1,13 @@
 //! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
 
-use std::fmt;
 pub mod alias;
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use anabranch_units::text::Text;
-use anabranch_units::{HINT_MARK, hint_from, nearest, quoted};
+use anabranch_units::{HINT_MARK, did_you_mean, hint_from, quoted};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
@@ -72,7 +72,7 @@ impl Source {
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
     /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp`, `dtc` and `buffers`. The value is TOML; what is not, is a string.
+    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The value is TOML; what is not, is a string.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -381,8 +381,8 @@ fn profiles(tree: &Tree<'_>, kind: &str, step: &str) -> Result<Vec<String>, Path
         return Ok(meant);
     }
     let new = if step.contains('*') { "NAME" } else { step };
-    let hint = match nearest(step, names.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
+    let hint = match did_you_mean(step, &names) {
+        Some(hint) => hint,
         None if names.is_empty() => format!("add `[{kind}.{new}]` to the file"),
         None => format!("the profiles are {}; add `[{kind}.{new}]` to the file", quoted(names)),
     };
@@ -452,8 +452,8 @@ fn entries(items: &DeArray<'_>, step: &str) -> Result<Vec<usize>, PathFault> {
         return Ok(meant);
     }
     let names: Vec<String> = items.iter().filter_map(name).collect();
-    let hint = match nearest(step, names.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{near}`?"),
+    let hint = match did_you_mean(step, &names) {
+        Some(hint) => hint,
         None if items.is_empty() => "the list is empty".to_owned(),
         None if step.contains('*') && !names.is_empty() => format!("the names are {}", quoted(names)),
         None => format!("there are {} entries, counted from 0; `*` means all", items.len()),

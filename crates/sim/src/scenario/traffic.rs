@@ -53,6 +53,16 @@ pub enum FromName {
     Several(Vec<String>),
 }
 
+impl FromName {
+    /// All that are named.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        }
+    }
+}
+
 /// When the sources of a traffic begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

@@ -4,7 +4,7 @@ use super::super::deployment::{Choice, Deployment, Drawn, GroupName, NodesSectio
 use super::super::file::{FileConfig, NodeSection};
 use super::super::radio::Channel;
 use super::super::units::Length;
-use super::super::{nearest, units};
+use super::super::{did_you_mean, units};
 use super::radio::places;
 use super::{Checked, Checker, Step, at};
 use crate::packet::NodeId;
@@ -214,10 +214,8 @@ impl Checker<'_> {
             }
             if !name.contains('*') && !self.nodes.contains_key(name) {
                 let known = self.nodes.keys().chain(file.group.keys()).map(String::as_str);
-                let hint = match nearest(name, known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the nodes are {}", units::quoted(self.nodes.keys())),
-                };
+                let hint = did_you_mean(name, known)
+                    .unwrap_or_else(|| format!("the nodes are {}", units::quoted(self.nodes.keys())));
                 return self.fault(path, format!("there is no node and no group `{name}`"), Some(&hint));
             }
             let mut meant: Vec<NodeId> =

@@ -10,7 +10,7 @@ use super::super::buffers::BuffersOptions;
 use super::super::file::{FileConfig, RouteSection};
 use super::super::source::Step;
 use super::super::units::quoted;
-use super::super::{Interface, LinkSpec, NodeKind, NodeSpec, Scenario, WaySpec, nearest};
+use super::super::{Interface, LinkSpec, NodeKind, NodeSpec, Scenario, WaySpec, did_you_mean};
 use super::{Checked, Checker, at};
 use crate::apps::Interfaces;
 use crate::packet::{LinkId, NodeId};
@@ -40,14 +40,7 @@ impl Checker<'_> {
         if !section.host.is_default() {
             return self.fault(at, "the kernel stands for this node, and keeps its own buffers", None);
         }
-        if let Some(options) = self.pools.get(name) {
-            return Ok(Some(*options));
-        }
-        let hint = match nearest(name, self.pools.keys().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `[buffers.{name}]`"),
-        };
-        self.fault(at, format!("there is no pool `buffers.{name}`"), Some(&hint))
+        Ok(Some(*self.named(at, ("pool", "buffers"), name, &self.pools)?))
     }
 
     /// Binds the interfaces of nodes to their links, and numbers the paths that begin there.
@@ -94,8 +87,8 @@ impl Checker<'_> {
             return Ok(LinkId(2 * k as u32));
         }
         let names = || file.link.iter().filter_map(|link| link.name.as_ref());
-        let hint = match nearest(name, names().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
+        let hint = match did_you_mean(name, names()) {
+            Some(hint) => hint,
             None if names().next().is_none() => "give the links that are meant a `name`".to_owned(),
             None => format!("the names of links are {}", quoted(names())),
         };
@@ -146,8 +139,8 @@ impl Checker<'_> {
                 Some(_) => return self.fault(at, format!("`{name}` is named twice"), None),
                 None => {
                     let own = || node.interfaces.iter().map(|interface| interface_name(scenario, interface));
-                    let hint = match nearest(name, own()) {
-                        Some(near) => format!("did you mean `{near}`?"),
+                    let hint = match did_you_mean(name, own()) {
+                        Some(hint) => hint,
                         None if node.interfaces.is_empty() => {
                             format!("say `interfaces = [\"{name}\"]` at the node `{}`", node.name)
                         }

@@ -8,7 +8,7 @@ use super::{Checked, Checker, Step, at, matches};
 use crate::apps::packets::Spacing;
 use crate::packet::{LinkId, NodeId};
 use crate::scenario::Scenario;
-use crate::scenario::nearest;
+use crate::scenario::did_you_mean;
 use crate::world::Failure;
 
 /// Events of one `[[random-event]]` on average, at most: all of them are drawn before the run.
@@ -162,10 +162,8 @@ impl Checker<'_> {
             let meant: Vec<usize> =
                 there().filter(|(other, _)| matches(name, other)).map(|(_, index)| index).collect();
             if meant.is_empty() {
-                let hint = match nearest(name, there().map(|(other, _)| other)) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the names are {}", quoted(there().map(|(other, _)| other))),
-                };
+                let hint = did_you_mean(name, there().map(|(other, _)| other))
+                    .unwrap_or_else(|| format!("the names are {}", quoted(there().map(|(other, _)| other))));
                 let path = [path, &[Step::from(j)]].concat();
                 return self.fault(&path, format!("there is no {kind} of the name `{name}`"), Some(&hint));
             }

@@ -3,25 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::time::{Duration, Instant};
+use anabranch_wire::ip::UDP_HEADER_LEN;
 use anabranch_wire::rdca::MAX_DATA_HEADER;
 
 use super::super::deployment::Choice;
 use super::super::file::FileConfig;
+use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
-use super::super::traffic::{Carrier, FromName, Over, Senders, TrafficKind, TrafficSection, TrafficSpec};
-use super::super::{Scenario, TransferSpec, nearest, units};
+use super::super::traffic::{Carrier, Over, Senders, TrafficKind, TrafficSection, TrafficSpec};
+use super::super::{Scenario, TransferSpec, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::packets::{LEAST_PACKET, Spacing};
 use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
-use crate::packet::{IpVersion, NodeId};
+use crate::packet::NodeId;
 
 /// The first port of receivers; a traffic has two.
 const FIRST_PORT: u16 = 9_100;
 /// Payload of a packet at most, in bytes.
 const LARGEST: u64 = 65_000;
-/// IP, and UDP.
-const DATAGRAM_HEADERS: u32 = 8;
+/// Octets of a TCP header without options: these are counted as payload.
+const TCP_HEADER: u32 = 20;
 
 impl Checker<'_> {
     pub(super) fn traffic(&self, scenario: &mut Scenario) -> Checked<Vec<TrafficSpec>> {
@@ -34,19 +36,7 @@ impl Checker<'_> {
                 return self.fault(at!["traffic", i, "name"], message, None);
             }
             let spec = self.one(i, name, &mut section, scenario)?;
-            let same = |other: &&TrafficSpec| other.to == spec.to && other.port.abs_diff(spec.port) < 2;
-            if let Some(other) = all.iter().find(same) {
-                let message = format!("`{}` receives on this port or the next one already", other.name);
-                return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
-            }
             self.ports_differ(i, &spec, &all, scenario)?;
-            let listens = matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Mptcp(_));
-            let same = |t: &&TransferSpec| t.scheme.is_bulk() && (t.to, t.port) == (spec.to, spec.port);
-            if let Some(other) = scenario.transfers.iter().find(same).filter(|_| listens) {
-                let message =
-                    format!("the transfer `{}` is received on port {} already", other.name, spec.port);
-                return self.fault(at!["traffic", i, "port"], message, None);
-            }
             scenario.resolved.traffic[i] = section;
             all.push(spec);
         }
@@ -61,6 +51,11 @@ impl Checker<'_> {
         all: &[TrafficSpec],
         scenario: &Scenario,
     ) -> Checked<()> {
+        let same = |other: &&TrafficSpec| other.to == spec.to && other.port.abs_diff(spec.port) < 2;
+        if let Some(other) = all.iter().find(same) {
+            let message = format!("`{}` receives on this port or the next one already", other.name);
+            return self.fault(at!["traffic", i, "port"], message, Some("ports lie two or more apart"));
+        }
         let senders = |spec: &TrafficSpec| match (&spec.from, &spec.carrier) {
             (Senders::Nodes(nodes), Carrier::Rdca(_)) => nodes.clone(),
             // Those of a group are not known yet: any node may be one.
@@ -82,6 +77,12 @@ impl Checker<'_> {
             let message = format!("port {} is that of SET, which a transfer uses", spec.port);
             return self.fault(at!["traffic", i, "port"], message, None);
         }
+        let listens = matches!(spec.carrier, Carrier::Tcp(_) | Carrier::Mptcp(_));
+        let same = |t: &&TransferSpec| t.scheme.is_bulk() && (t.to, t.port) == (spec.to, spec.port);
+        if let Some(other) = scenario.transfers.iter().find(same).filter(|_| listens) {
+            let message = format!("the transfer `{}` is received on port {} already", other.name, spec.port);
+            return self.fault(at!["traffic", i, "port"], message, None);
+        }
         Ok(())
     }
 
@@ -99,10 +100,7 @@ impl Checker<'_> {
             let hint = format!("send to `{root}`, or over \"tcp\"");
             return self.fault(at!["traffic", i, "to"], message, Some(&hint));
         }
-        let names = match &section.from {
-            FromName::One(name) => std::slice::from_ref(name),
-            FromName::Several(names) => names,
-        };
+        let names = section.from.names();
         let groups: &[(String, Choice)] = scenario.deployment.as_ref().map_or(&[], |d| &d.groups);
         let from = match self.nodes_named(at!["traffic", i, "from"], names, &scenario.resolved)? {
             Named::Group(group) if groups[group].1.count() == 0 => {
@@ -255,8 +253,9 @@ impl Checker<'_> {
             },
             Over::Rdca => {
                 let name = section.rdca.get_or_insert_with(|| "default".to_owned()).clone();
-                let options = self.rdca(i, &name)?;
-                Ok(Carrier::Rdca(Box::new(options)))
+                let options =
+                    self.named(at!["traffic", i, "rdca"], ("profile", "rdca"), &name, &self.rdca)?;
+                Ok(Carrier::Rdca(Box::new(*options)))
             }
         }
     }
@@ -276,40 +275,21 @@ impl Checker<'_> {
         Ok(profiles)
     }
 
-    fn rdca(&self, i: usize, name: &str) -> Checked<RdcaOptions> {
-        if let Some(options) = self.rdca.get(name) {
-            return Ok(*options);
-        }
-        let hint = match nearest(name, self.rdca.keys().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `[rdca.{name}]`"),
-        };
-        self.fault(at!["traffic", i, "rdca"], format!("there is no profile `rdca.{name}`"), Some(&hint))
-    }
-
-    /// One of the ends is on the air, as far as is known without the draw of a group.
-    fn on_air(&self, section: &TrafficSection, scenario: &Scenario) -> bool {
-        let names = match &section.from {
-            FromName::One(name) => std::slice::from_ref(name),
-            FromName::Several(names) => names,
-        };
+    /// The radio that packets go over, if one of the ends is on the air as far as is known without the draw of a group.
+    fn radio_of<'r>(&self, section: &TrafficSection, scenario: &'r Scenario) -> Option<&'r RadioSpec> {
         let is_on_air = |name: &String| match self.nodes.get(name) {
             Some(node) => scenario.is_on_air(*node),
             // A group has nodes on the air only; a pattern may have.
             None => true,
         };
-        names.iter().chain([&section.to]).any(is_on_air)
+        let mut ends = section.from.names().iter().chain([&section.to]);
+        scenario.radio.as_ref().filter(|_| ends.any(is_on_air))
     }
 
     /// Segments fit into the packets of the radio.
     fn segments_fit(&self, i: usize, section: &TrafficSection, mss: u16, scenario: &Scenario) -> Checked<()> {
-        let Some(radio) = scenario.radio.as_ref().filter(|_| self.on_air(section, scenario)) else {
-            return Ok(());
-        };
-        let headers = match scenario.network.ip {
-            IpVersion::V4 => 40,
-            IpVersion::V6 => 60,
-        };
+        let Some(radio) = self.radio_of(section, scenario) else { return Ok(()) };
+        let headers = scenario.network.ip.header_len() + TCP_HEADER;
         let most = radio.channel.mtu();
         if u32::from(mss) + headers <= most {
             return Ok(());
@@ -349,14 +329,9 @@ impl Checker<'_> {
                 MAX_DATA_HEADER as u32
             }
         };
-        let Some(radio) = scenario.radio.as_ref().filter(|_| self.on_air(section, scenario)) else {
-            return Ok(());
-        };
-        let ip = match scenario.network.ip {
-            IpVersion::V4 => 20,
-            IpVersion::V6 => 40,
-        };
-        let room = radio.channel.mtu().saturating_sub(ip + DATAGRAM_HEADERS + headers);
+        let Some(radio) = self.radio_of(section, scenario) else { return Ok(()) };
+        let headers = scenario.network.ip.header_len() + UDP_HEADER_LEN as u32 + headers;
+        let room = radio.channel.mtu().saturating_sub(headers);
         match u32::from(payload) <= room {
             true => Ok(()),
             false => {

@@ -6,9 +6,9 @@ use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 
+use super::super::did_you_mean;
 use super::super::file::{GatewayChoice, RepeatSection, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
-use super::super::nearest;
 use super::super::plan::{FIRST_PORT, MAX_TCP_TRANSFERS};
 use super::super::source::Step;
 use super::super::units::{Span, quoted};
@@ -450,10 +450,9 @@ impl Checker<'_> {
         if let Some(config) = self.profiles.get(name) {
             return Ok(*config);
         }
-        let hint = match nearest(name, self.profiles.keys().map(String::as_str)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the profiles are {}; add `[tcp.{name}]`", quoted(self.profiles.keys())),
-        };
+        let hint = did_you_mean(name, self.profiles.keys()).unwrap_or_else(|| {
+            format!("the profiles are {}; add `[tcp.{name}]`", quoted(self.profiles.keys()))
+        });
         self.fault(path, format!("there is no TCP profile `{name}`"), Some(&hint))
     }
 }

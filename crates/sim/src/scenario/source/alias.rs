@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_units::{nearest, quoted};
+use anabranch_units::{did_you_mean, quoted};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::{Node, PathFault, ScenarioError, Tree, moved};
 
@@ -26,9 +26,12 @@ pub enum Alias {
     Words(BTreeMap<String, BTreeMap<String, serde_json::Value>>),
 }
 
+fn aliases<'t, 's>(tree: &'t Tree<'s>) -> Option<&'t DeTable<'s>> {
+    tree.get_ref().get("alias")?.get_ref().as_table()
+}
+
 /// The paths of all settings that aliases stand for.
 pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
-    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
     let of = |alias: &Node<'_>| -> Vec<String> {
         match alias.get_ref() {
             DeValue::String(path) => vec![path.to_string()],
@@ -42,17 +45,14 @@ pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
             _ => Vec::new(),
         }
     };
-    aliases.iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
+    aliases(tree).into_iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
 }
 
 /// An error with the alias that was probably meant, where a key is unknown.
 pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());
-    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
-    let names = aliases.into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
-    if let Some(near) = key.and_then(|key| nearest(key, names)) {
-        error.hint = Some(format!("did you mean `{near}`?"));
-    }
+    let names = aliases(tree).into_iter().flat_map(|aliases| aliases.keys()).map(|name| &**name.get_ref());
+    error.hint = key.and_then(|key| did_you_mean(key, names)).or(error.hint);
     error
 }
 
@@ -62,8 +62,7 @@ pub(super) fn expand<'s>(
     name: &str,
     value: &Node<'s>,
 ) -> Result<Option<Vec<(String, Node<'s>)>>, PathFault> {
-    let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
-    let Some(alias) = aliases.and_then(|aliases| aliases.get(name)) else { return Ok(None) };
+    let Some(alias) = aliases(tree).and_then(|aliases| aliases.get(name)) else { return Ok(None) };
     let words = match alias.get_ref() {
         DeValue::String(path) => return Ok(Some(vec![(path.to_string(), value.clone())])),
         DeValue::Array(paths) => {
@@ -82,7 +81,7 @@ pub(super) fn expand<'s>(
     };
     let Some(settings) = words.get(word.as_str()).and_then(|settings| settings.get_ref().as_table()) else {
         let known = || words.keys().map(|word| &**word.get_ref());
-        let hint = nearest(&word, known()).map(|near| format!("did you mean `{near}`?"));
+        let hint = did_you_mean(&word, known());
         return Err((format!("`{name}` has no value `{word}`, expected one of {}", quoted(known())), hint));
     };
     let setting = |(path, setting): (&toml::Spanned<_>, &Node<'s>)| {
