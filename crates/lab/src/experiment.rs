@@ -37,10 +37,6 @@ pub struct Parameter {
 /// What a parameter changes in the scenario of an experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sets {
-    /// Its value stands at these paths.
-    Paths(&'static [&'static str]),
-    /// Each of its words stands for assignments, `path=value`.
-    Words(&'static [(&'static str, &'static [&'static str])]),
     /// What the scenario file's alias of the parameter's name says.
     Alias,
     /// The experiment computes assignments from it and from other parameters.
@@ -61,16 +57,6 @@ impl Parameter {
     /// The same, as an alias of the scenario file.
     pub const fn alias(self) -> Self {
         Self { sets: Sets::Alias, ..self }
-    }
-
-    /// The same, as the value at these paths of the scenario.
-    pub const fn at(self, paths: &'static [&'static str]) -> Self {
-        Self { sets: Sets::Paths(paths), ..self }
-    }
-
-    /// The same, as words that stand for assignments.
-    pub const fn words(self, words: &'static [(&'static str, &'static [&'static str])]) -> Self {
-        Self { sets: Sets::Words(words), ..self }
     }
 }
 

@@ -4,7 +4,7 @@ use anabranch_sim::scenario::units::Size;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, on_off, plain, probability, quantity};
+use crate::experiment::values::{self, Understood, count, named, on_off, plain, probability, quantity, real};
 use crate::experiment::{ParameterError, Settings};
 
 /// What the nodes between the ends do.
@@ -78,6 +78,7 @@ impl Config {
     /// The first that cannot be.
     pub fn understand(settings: &Settings) -> Understood<Self> {
         let number = |key, least, most| count(key, settings.text(key), least, most);
+        let fraction = |key| real(key, settings.text(key), 0.0, 1.0);
         let switch = |key| values::switch(key, settings.text(key));
         let mode = values::word("mode", settings.text("mode"))?;
         Ok(Self {
@@ -87,12 +88,12 @@ impl Config {
             segments: number("segments", 1, 1_000_000)?,
             payload: payload(settings.text("payload"))?,
             window: number("window", 1, 100)?,
-            ack_loss_factor: fraction("ack_loss_factor", settings.text("ack_loss_factor"))?,
-            link_ack_loss_factor: fraction("link_ack_loss_factor", settings.text("link_ack_loss_factor"))?,
+            ack_loss_factor: fraction("ack_loss_factor")?,
+            link_ack_loss_factor: fraction("link_ack_loss_factor")?,
             cache_segments: number("cache_segments", 0, 64)?,
             cache_probability: match settings.text("cache_probability") {
                 "auto" => mode.cache_probability(),
-                text => fraction("cache_probability", text)?,
+                _ => fraction("cache_probability")?,
             },
             duplicate_acks: switch("duplicate_acks")?,
             flying_start: switch("flying_start")?,
@@ -133,11 +134,4 @@ fn payload(text: &str) -> Understood<u16> {
         .ok()
         .filter(|n| (1..=1400).contains(n))
         .ok_or_else(|| ParameterError::bad("payload", text, "expected 1 B to 1400 B", None))
-}
-
-fn fraction(key: &'static str, text: &str) -> Understood<f64> {
-    text.parse()
-        .ok()
-        .filter(|f| (0.0..=1.0).contains(f))
-        .ok_or_else(|| ParameterError::bad(key, text, "expected a number from 0 to 1", None))
 }

@@ -63,13 +63,6 @@ impl Template {
         for parameter in self.parameters {
             let text = settings.text(parameter.name);
             match parameter.sets {
-                Sets::Paths(paths) => {
-                    all.extend(paths.iter().map(|path| (parameter.name, format!("{path}={text}"))));
-                }
-                Sets::Words(words) => {
-                    let sets = super::values::meant(parameter.name, text, words)?;
-                    all.extend(sets.iter().map(|set| (parameter.name, (*set).to_owned())));
-                }
                 Sets::Alias => all.push((parameter.name, format!("{}={text}", parameter.name))),
                 Sets::Derived => {}
             }
@@ -81,10 +74,6 @@ impl Template {
     fn refused(&self, settings: &Settings, error: ScenarioError) -> ParameterError {
         let ScenarioError { place, message, hint } = error;
         let hint = hint.or_else(|| hint_from(&message));
-        if message.starts_with("none of ") {
-            // A draw that cannot be made is the fault of several parameters together.
-            return ParameterError::Scenario { message, hint };
-        }
         let assignments = self.assignments(settings).unwrap_or_default();
         let of =
             |text: &str| assignments.iter().find(|(_, set)| set == text).map(|(parameter, _)| *parameter);
@@ -111,5 +100,26 @@ impl Templated {
     /// If nodes cannot be placed as the scenario wants them.
     pub fn plan(&self, seed: u64, run: u64) -> Result<Plan, RunError> {
         Ok(self.scenario.plan(seed, run, &Default::default())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_experiments_aliases_are_those_of_its_scenario_file() {
+        for template in [crate::mptcp::TEMPLATE, crate::rdca::TEMPLATE, crate::sockbuf::TEMPLATE] {
+            let source = Source::new(template.file, template.text);
+            let tree = source.tree().expect("TOML");
+            let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());
+            let said: BTreeSet<&str> =
+                aliases.expect("a table").keys().map(|name| &**name.get_ref()).collect();
+            let known = template.parameters.iter().filter(|parameter| parameter.sets == Sets::Alias);
+            let known: BTreeSet<&str> = known.map(|parameter| parameter.name).collect();
+            assert_eq!(said, known, "{}", template.file);
+        }
     }
 }

@@ -15,37 +15,13 @@ pub(crate) type Understood<T> = Result<T, ParameterError>;
 
 /// A value of an enum by its word.
 pub(crate) fn word<T: DeserializeOwned>(key: &'static str, text: &str) -> Understood<T> {
-    word_or(key, text, &[])
-}
-
-/// A value of an enum by its word, where `others` are words that the caller has understood already.
-pub(crate) fn word_or<T: DeserializeOwned>(
-    key: &'static str,
-    text: &str,
-    others: &[&'static str],
-) -> Understood<T> {
-    units::word(text).map_err(|_| unknown::<T>(key, text, &[], others))
-}
-
-fn unknown<T: DeserializeOwned>(
-    key: &'static str,
-    text: &str,
-    aliases: Aliases,
-    others: &[&'static str],
-) -> ParameterError {
-    let own =
-        |word: &&'static str| aliases.iter().find(|(_, w)| w == word).map_or(*word, |(alias, _)| *alias);
-    let known: Vec<&str> = others.iter().copied().chain(units::words_of::<T>().iter().map(own)).collect();
-    one_of(key, text, &known)
+    units::word(text).map_err(|_| one_of(key, text, units::words_of::<T>()))
 }
 
 fn one_of(key: &'static str, text: &str, known: &[&str]) -> ParameterError {
     let hint = did_you_mean(text, known.iter().copied());
     ParameterError::bad(key, text, format!("expected one of {}", known.join(", ")), hint)
 }
-
-/// Names that an experiment has for words of the core: the name, and the word.
-pub(crate) type Aliases = &'static [(&'static str, &'static str)];
 
 /// What a word of a table stands for.
 pub(crate) fn meant<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)]) -> Understood<T> {
@@ -67,6 +43,13 @@ pub(crate) fn switch(key: &'static str, text: &str) -> Understood<bool> {
 pub(crate) fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
     text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {
         ParameterError::bad(key, text, format!("expected a whole number in {least}..={most}"), None)
+    })
+}
+
+/// A number of the range.
+pub(crate) fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
+    text.parse().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+        ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
     })
 }
 

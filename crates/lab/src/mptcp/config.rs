@@ -7,7 +7,7 @@ use anabranch_sim::apps::packets::LEAST_PACKET;
 use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{self, Understood, count, metres, quantity};
+use crate::experiment::values::{self, Understood, count, metres, quantity, real};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -61,10 +61,10 @@ const PARAMETERS: &[Parameter] = &[
         "planned or random",
         "which nodes those are: those that shorten the ways of all most, one after the other, or any",
     ),
-    p("packets", "100", "1 and more", "packets that each node has to deliver").at(&["traffic.packets.packets"]),
+    p("packets", "100", "1 and more", "packets that each node has to deliver").alias(),
     p("payload", "100B", "12B to 1000B", "octets of a packet, which is a segment"),
     p("rate", "10", "a number of packets per second", "at which a node makes packets, on average"),
-    p("paths", "3", "1 to 15", "paths that a node keeps at most (NP_thr)").at(&["paths.max_paths"]),
+    p("paths", "3", "1 to 15", "paths that a node keeps at most (NP_thr)"),
     p(
         "subflows",
         "auto",
@@ -95,17 +95,14 @@ const PARAMETERS: &[Parameter] = &[
         "1 to 255, or auto: 2 for the RFCs' schemes, 20 for the proposed",
         "segments for which an acknowledgement waits (erratum M28)",
     )
-    .at(&["tcp.default.delayed_ack"]),
+    .alias(),
     p(
         "ack_window",
         "auto",
         "on, off, or auto: on for the proposed",
         "one acknowledgement for a window: the sender pushes its last segment, and that is acknowledged at once",
     )
-    .words(&[
-        ("on", &["tcp.default.ack_on_push=true", "tcp.default.push=window"]),
-        ("off", &["tcp.default.ack_on_push=false", "tcp.default.push=buffer"]),
-    ]),
+    .alias(),
     p(
         "ack_delay",
         "auto",
@@ -118,7 +115,7 @@ const PARAMETERS: &[Parameter] = &[
         "capture",
         "1.5",
         "off, or 1 to 10",
-        "a frame survives others whose senders are so many times as far from the receiver as its own",
+        "a frame survives others whose senders are at least this many times as far from the receiver as its own",
     ),
     p("carrier_sense", "2.2", "1 to 5", "how far a CCA hears frames, as a multiple of the range"),
     p(
@@ -127,23 +124,23 @@ const PARAMETERS: &[Parameter] = &[
         "unlimited, or 1 to 10000",
         "packets that wait for the radio at a node (K, section VIII-A)",
     ),
-    p("retries", "7", "0 to 15", "macMaxFrameRetries").at(&["radio.max_frame_retries"]),
+    p("retries", "7", "0 to 15", "macMaxFrameRetries").alias(),
     p(
         "retry_delay",
         "500ms",
         "a span up to 10s",
         "before each of these retries a delay, evenly from nothing to this, so that hidden nodes do not collide again",
     )
-    .at(&["radio.retry_delay"]),
+    .alias(),
     p(
         "access_retries",
         "8",
         "0 to 255",
         "how often a frame that found no free channel is handed to the MAC again",
     )
-    .at(&["radio.access_retries"]),
+    .alias(),
     p("phy", "fsk100", "fsk100 or oqpsk250", "SUN-FSK at 100 kbit/s, or O-QPSK at 250 kbit/s")
-        .words(&[("fsk100", &["radio.phy=fsk-100k"]), ("oqpsk250", &["radio.phy=oqpsk-250k"])]),
+        .alias(),
     p("limit", "3600s", "a span such as 3600s", "when a run ends in which not all was delivered"),
 ];
 
@@ -176,13 +173,13 @@ pub(super) fn decided(settings: &Settings) -> Understood<Settings> {
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let range = metres("range", settings.text("range"))?;
-    let times = |key| Ok(range * positive(key, settings.text(key), 1.0, 5.0)?);
-    let rate = positive("rate", settings.text("rate"), 0.001, 10_000.0)?;
+    let times = |key| Ok(range * real(key, settings.text(key), 1.0, 5.0)?);
+    let rate = real("rate", settings.text("rate"), 0.001, 10_000.0)?;
     let limit: Span = quantity("limit", settings.text("limit"))?;
     let delay = settings.text("ack_delay");
     let capture = match settings.text("capture") {
         "off" => "off".to_owned(),
-        text => format!("{{ first = {:?} }}", positive("capture", text, 1.0, 10.0)?),
+        text => format!("{{ first = {:?} }}", real("capture", text, 1.0, 10.0)?),
     };
     let queue = match settings.text("queue") {
         "unlimited" => "unlimited".to_owned(),
@@ -196,6 +193,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("queue", format!("radio.queue={queue}")),
         ("rate", format!("traffic.packets.interval={}", Span(Duration::from_secs_f64(1.0 / rate)))),
         ("ack_delay", format!("tcp.default.delayed_ack_timeout={}", ack_delay(delay)?)),
+        ("paths", format!("paths.max_paths={}", settings.text("paths"))),
         ("limit", format!("stop={}", Span(BEGIN + limit.0))),
     ];
     all.extend(carrier(settings)?);
@@ -261,15 +259,18 @@ fn places(settings: &Settings) -> Understood<Vec<Assignment>> {
         _ => (scaled(500.0, 50), scaled(500.0, 50)),
     };
     let (east, north) = if shape == "corner" { (0.0, 0.0) } else { (width / 2.0, height / 2.0) };
-    let place = match shape {
-        "sunflower" => format!("{{ sunflower = {{ centre = [{east:?}, {north:?}], radius = {east:?} }} }}"),
-        _ => format!("{{ random = {{ width = {width:?}, height = {height:?} }} }}"),
-    };
-    Ok(vec![
+    let mut all = vec![
         ("nodes", format!("nodes.0.count={}", nodes - 1)),
-        ("deployment", format!("nodes.0.place={place}")),
         ("deployment", format!("node.dc.position=[{east:?}, {north:?}]")),
-    ])
+    ];
+    if shape == "sunflower" {
+        let place = format!("{{ sunflower = {{ centre = [{east:?}, {north:?}], radius = {east:?} }} }}");
+        all.push(("deployment", format!("nodes.0.place={place}")));
+    } else {
+        let side = |key, side| ("deployment", format!("nodes.0.place.random.{key}={side:?}"));
+        all.extend([side("width", width), side("height", height)]);
+    }
+    Ok(all)
 }
 
 /// Which nodes have a cellular interface, and whether there is a base station.
@@ -300,10 +301,4 @@ fn ack_delay(text: &str) -> Understood<Span> {
         return Err(ParameterError::bad("ack_delay", text, "expected at most 10s", None));
     }
     Ok(span)
-}
-
-fn positive(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
-    text.parse().ok().filter(|f| (least..=most).contains(f)).ok_or_else(|| {
-        ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
-    })
 }

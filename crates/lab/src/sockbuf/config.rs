@@ -6,7 +6,7 @@ use anabranch_core::time::Duration;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{Understood, count, meant, plain, probability, quantity};
+use crate::experiment::values::{Understood, count, meant, plain, probability, quantity, real};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -74,15 +74,15 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "pid, atbt, atbt-original, drs, product or fixed",
         "who divides the memory: the paper's controller, ATBT as the paper prints it or as its authors do, dynamic \
          right-sizing, the reported bandwidth-delay products, or a fixed size for each",
-    ).at(&["buffers.host.policy"]),
+    ).alias(),
     p(
         "connections",
         "4",
         "3 to 64",
         "flows of the mobile host; the striped connection's three count as three (erratum B14)",
     ),
-    p("memory", "2MB", "a size such as 2MB", "of all send buffers together: Table 1 has 2 MB and 100 MB").at(&["buffers.host.memory"]),
-    p("duration", "400s", "a span such as 400s", "of a run; there is always something to send (erratum B13)").at(&["stop"]),
+    p("memory", "2MB", "a size such as 2MB", "of all send buffers together: Table 1 has 2 MB and 100 MB").alias(),
+    p("duration", "400s", "a span such as 400s", "of a run; there is always something to send (erratum B13)").alias(),
     p(
         "loss",
         "0.5%",
@@ -107,7 +107,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "10s",
         "a span such as 10s",
         "when the single flows begin, and throughput is counted from",
-    ).at(&["transfer.single*.start", "transfer.stalled*.start"]),
+    ).alias(),
     p("gains", "damped", "damped or paper", "the controller's constants: ours, or section 3.2's"),
     p("gain_factor", "1", "0.01 to 100", "by which they are multiplied"),
     p(
@@ -115,53 +115,44 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "per-flow",
         "per-flow or slowest",
         "what the controller steers to: each flow's bandwidth times its RTT, or all bandwidth times the longest RTT",
-    ).at(&["buffers.host.pid.set_point"]),
-    p("products", "2", "0.1 to 100", "so many times (Figure 6 line 2)").at(&["buffers.host.pid.products"]),
+    ).alias(),
+    p("products", "2", "0.1 to 100", "by which that is multiplied (Figure 6 line 2)").alias(),
     p(
         "excess",
         "product",
         "product or bandwidth",
         "in proportion to what the single connections share the rest",
-    ).at(&["buffers.host.pid.excess"]),
+    ).alias(),
     p(
         "guarantee",
         "0",
         "0 to 1",
         "with tuner=pid, the part of an equal share of the memory that each connection can count on: the paper has none, \
          the library 0.6",
-    ).at(&["buffers.host.pid.guarantee"]),
-    p("period", "0.5s", "a span such as 0.5s", "between two decisions").at(&["buffers.host.period"]),
+    ).alias(),
+    p("period", "0.5s", "a span such as 0.5s", "between two decisions").alias(),
     p(
         "reports",
         "on",
         "on, sampled or off",
         "what link layers report of their rates: at each moment, samples as the next four say, or nothing",
-    ).words(&[
-        ("on", &["buffers.host.reports=exact"]),
-        ("sampled", &["buffers.host.reports=sampled"]),
-        ("off", &["buffers.host.reports=off"]),
-    ]),
-    p("report_period", "100ms", "a span such as 100ms", "between two samples of a link's rate").at(&["buffers.host.sampling.period"]),
-    p("report_delay", "100ms", "a span such as 100ms", "from a sample to its use").at(&["buffers.host.sampling.delay"]),
-    p("report_noise", "0.1", "0 to 1", "a sample is wrong by up to this share, evenly distributed").at(&["buffers.host.sampling.noise"]),
-    p("report_loss", "0.05", "0 to 1", "probability that a sample is lost").at(&["buffers.host.sampling.loss"]),
+    ).alias(),
+    p("report_period", "100ms", "a span such as 100ms", "between two samples of a link's rate").alias(),
+    p("report_delay", "100ms", "a span such as 100ms", "from a sample to its use").alias(),
+    p("report_noise", "0.1", "0 to 1", "a sample is wrong by up to this share, evenly distributed").alias(),
+    p("report_loss", "0.05", "0 to 1", "probability that a sample is lost").alias(),
     p(
         "fixed",
         "128kB",
         "a size such as 128kB",
         "of each buffer with tuner=fixed, and of each before the first decision",
-    ).at(&["buffers.host.initial"]),
+    ).alias(),
     p(
         "scheduler",
         "fastest",
         "fastest, blest, round-robin or predictive",
         "which flow of the striped connection is next",
-    ).words(&[
-        ("fastest", &["transfer.striped.mptcp.scheduler=fastest-rtt"]),
-        ("blest", &["transfer.striped.mptcp.scheduler=blest"]),
-        ("round-robin", &["transfer.striped.mptcp.scheduler=round-robin"]),
-        ("predictive", &["transfer.striped.mptcp.scheduler=predictive"]),
-    ]),
+    ).alias(),
     p("queue", "50", "1 to 10000", "packets that wait for a wireless link: ns-2's default"),
     p(
         "background",
@@ -253,12 +244,6 @@ pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     let understood = TAKES.iter().try_fold(settings.clone(), same)?;
     check(&understood, settings)?;
     Ok(understood)
-}
-
-fn real(key: &'static str, text: &str, least: f64, most: f64) -> Understood<f64> {
-    text.parse().ok().filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-        ParameterError::bad(key, text, format!("expected a number from {least} to {most}"), None)
-    })
 }
 
 fn span(settings: &Settings, key: &'static str) -> Understood<Duration> {
