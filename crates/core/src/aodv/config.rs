@@ -69,7 +69,7 @@ pub struct Config {
 pub enum IntermediateReplies {
     /// The destination only: D is set in the node's own requests.
     Refused,
-    /// Whoever knows a route that is new enough.
+    /// Each node that knows a route that is new enough.
     Accepted,
     /// The same, and the destination is told of the route too: G is set (section 6.6.3).
     Gratuitous,

@@ -112,7 +112,7 @@ impl Router {
         true
     }
 
-    /// Section 6.6 case ii. Whoever asks is no way to what it asks for.
+    /// Section 6.6 case ii. The node that asks is no way to what it asks for.
     fn knows_the_way(&self, from: Ipv4Addr, request: &RouteRequest) -> bool {
         let route = self.table.valid(request.destination).filter(|route| route.next_hop != from);
         let known = route.and_then(|route| route.sequence);

@@ -183,7 +183,7 @@ impl PacketSource {
             self.made.push(at);
             self.next = self.pace.next(at, self.made.len());
             if self.next.is_none() {
-                // What comes to be too late is made by nobody, and not waited for.
+                // A packet that would be too late is not made, and not waited for.
                 self.config.packets = self.made.len() as u32;
             }
         }

@@ -274,7 +274,7 @@ impl Network {
         match payload {
             _ if !self.is_up(at) => {}
             Payload::Udp(datagram) => self.hear(now, heard, Whole::Udp(datagram)),
-            // Nobody is to answer what is not spoken to all.
+            // A node answers nothing that it has overheard.
             Payload::Opaque(opaque) => {
                 self.take_message(now, heard, &Whole::Opaque(opaque));
             }

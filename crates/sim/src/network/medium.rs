@@ -59,7 +59,7 @@ pub(super) struct View {
 /// What a medium tells the hooks of the node at the beginning of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum LinkNews {
-    /// A frame was sent so many times.
+    /// How often a frame was sent.
     Transmissions { attempts: u8, acknowledged: bool },
     /// The neighbour at the far end is taken for gone.
     NeighbourLost,

@@ -58,7 +58,7 @@ pub enum Pick {
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureName {
-    /// Nobody is told.
+    /// Its peers are not told.
     Silent,
     /// It resets its connections first.
     Reset,

@@ -1,8 +1,8 @@
 //! AODV at work: a router ([`anabranch_core::aodv`]) on each node that has one, its messages, and the packets that wait
 //! for a route.
 //!
-//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: so many, for so long, and the oldest
-//! makes room.
+//! Messages are UDP over IPv4. Packets wait as in ns-2.35's `aodv/aodv_rqueue.cc`: at most a number of them, each for
+//! a limited time, and the oldest makes room.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -81,7 +81,7 @@ pub enum RouteChange {
     Broken,
 }
 
-/// The same, and where and whereto.
+/// The same, with the node that tells it and the destination of the route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RouteNews {
     pub(crate) node: NodeId,

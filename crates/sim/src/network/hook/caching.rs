@@ -67,7 +67,7 @@ impl Network {
 
 impl Hook for Caching {
     const ID: HookId = HookId(0);
-    /// Nobody can look into a fragment.
+    /// A cache reads sequence numbers, and fragments but the first have none.
     const LOOKS_INSIDE: bool = true;
 
     fn on_node(net: &mut Network, _: Instant, at: NodeId, up: bool) {

@@ -110,7 +110,7 @@ impl Network {
         }
     }
 
-    /// A cable has accepted a packet, and somebody watches.
+    /// A cable has accepted a packet, and an observer watches.
     #[cold]
     fn watch_accepted(&mut self, now: Instant, link: LinkId, handle: PacketHandle) {
         // With the mark that it has got.

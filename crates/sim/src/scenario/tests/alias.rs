@@ -78,7 +78,7 @@ fn what_an_alias_cannot_be_is_refused() {
     ];
     for (set, message, hint) in wrong {
         if message.is_empty() {
-            // An alias that nobody uses harms nobody; one that is used says where it leads.
+            // An alias that is not used does no harm; one that is used says where it leads.
             let source = Source::new("alias.toml", FILE).set(set).set("loss=1 %");
             let error = source.scenario().expect_err(set);
             assert!(error.message.contains("no entry `satellite`"), "{error}");

@@ -26,7 +26,7 @@ fn paper() -> Source {
     .fold(Source::new("mptcp.toml", PAPER), Source::set)
 }
 
-/// The same with a base station and so many nodes that have a link to it.
+/// The same with a base station and this number of nodes that have a link to it.
 fn cellular(nodes: u32) -> Source {
     paper().set("nodes.bs.count=1").set(format!("group.multi-link nodes.shorten-paths.count={nodes}"))
 }
@@ -151,7 +151,7 @@ fn every_choice_reaches_the_sources() {
     assert_eq!(link.map(|link| link.there.queue), Some(QueueLimit::Packets(1000)));
 }
 
-/// What the file says of another transport is left aside where somebody chooses one, and refused where the file itself does.
+/// What the file says of another transport is left aside where another is chosen from outside, and refused where the file itself does.
 #[test]
 fn a_transport_that_is_chosen_leaves_the_others_aside() {
     let tcp = paper().set("traffic.packets.over=tcp");

@@ -7,7 +7,7 @@
 //! RFC 8931 is not there.
 //!
 //! A packet that goes on over a cable is put together, and so is one at a node that caches segments. The same holds if a
-//! fragment's new header should not fit into its frame; whoever cuts a packet leaves room for that.
+//! fragment's new header should not fit into its frame; a node that cuts a packet leaves room for that.
 
 use anabranch_core::time::{Duration, Instant};
 
@@ -313,7 +313,7 @@ impl Wireless {
             interface.datagrams.remove(at);
             return true;
         }
-        // Whoever has it for itself sends nothing that could get in the way of the next.
+        // Its destination sends nothing that could get in the way of the next.
         let at_end = net.graph.link(datagram.link).to() == datagram.handle.dst;
         if config.gap.is_zero() || at_end {
             datagram.stage = Stage::Awaited;
