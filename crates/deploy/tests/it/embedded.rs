@@ -505,6 +505,11 @@ fn does(here: &Path, arguments: &[&str]) {
     assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
+/// Idle limits of nodes, in milliseconds. A brief one ends transfers of killed senders soon, and on a busy machine those of senders that
+/// live, too.
+const BRIEF: &str = "100";
+const PATIENT: &str = "30000";
+
 /// Kills the program with flash, the push, or both, at random moments, until there were so many kills; after each, the same file is
 /// pushed again, or another. With keys each push is encrypted in one of two ways, and some have a signature of another signer: none
 /// of those may succeed. A device gets a manifest with each file, whose number grows, and at the end an older one, which it does not
@@ -513,13 +518,13 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
     let mut random = Prng::new(seed);
     let fleet = Fleet::new(kind, "flash")?;
     let image = fleet.path().join("image");
-    let more = [&["-i", "100"], device].concat();
-    let node = || fleet.node(&["./flash"], &more, "image");
+    // Milliseconds without news after which the node gives a transfer up.
+    let node = |idle| fleet.node(&["./flash"], &[&["-i", idle], device].concat(), "image");
     let mut sequence = 0;
     let (mut present, mut killed, mut broken, mut resumed) = (Vec::new(), 0, 0, 0);
     // A push that is killed may have delivered its file, and the node ends when the next is under way.
     let mut before = Vec::new();
-    let mut receiver = node();
+    let mut receiver = node(BRIEF);
     loop {
         if present.is_empty() || random.chance(20) {
             let most = if random.chance(20) { 5_000 } else { 500_000 };
@@ -545,11 +550,13 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
             // Slow enough that kills find it on its way.
             push.args(["--rate", "8Mbit/s"]);
         }
-        let mut sender = push.args(["--wait", "30 s"]).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut sender = push.args(["--wait", "30 s"]).stderr(Stdio::piped()).spawn().expect("it starts");
         // The last push has a node of its own: one that has its file already may be about to end.
         let kill_node = is_last || killed + 1 == kills || random.chance(60);
         if is_last {
-            assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push");
+            let mut said = String::new();
+            sender.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it is text");
+            assert!(sender.wait().expect("it is ours").success(), "seed {seed}: the last push: {said}");
         } else {
             // Some pushes are over by then, and some have not begun: a node that was left alone is busy for a while.
             let (_keep, never) = mpsc::channel::<()>();
@@ -583,7 +590,7 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
                 if device.is_empty() {
                     fs::remove_file(&image).expect("it is there");
                 } else if is_last {
-                    takes_nothing_older(&fleet, &node(), &present, sequence);
+                    takes_nothing_older(&fleet, &node(PATIENT), &present, sequence);
                 }
                 present.clear();
             }
@@ -591,7 +598,7 @@ fn flash_survives(kind: Kind, device: &[&str], seed: u64, kills: u64) -> Option<
                 assert!(status.success(), "seed {seed}: {status}");
                 return Some((broken, resumed));
             }
-            receiver = node();
+            receiver = node(if killed + 1 == kills { PATIENT } else { BRIEF });
         }
         killed += 1;
     }
