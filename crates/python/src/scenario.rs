@@ -46,7 +46,7 @@ impl Scenario {
         self.scenario.to_toml()
     }
 
-    /// SHA-256 over the resolved scenario without its seed, in hexadecimal.
+    /// SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal.
     fn hash(&self) -> String {
         self.scenario.hash()
     }

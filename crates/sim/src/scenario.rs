@@ -95,6 +95,7 @@ pub struct Scenario {
     pub emulation: emulation::EmulationSection,
     advised: BTreeMap<usize, Best>,
     resolved: FileConfig,
+    digest: identity::ScenarioDigest,
 }
 
 /// A node.

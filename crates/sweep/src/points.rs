@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use anabranch_sim::scenario::{Place, Scenario, ScenarioError};
+use anabranch_sim::scenario::{Place, Scenario, ScenarioError, Tree};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl Sweep {
     ///
     /// # Errors
     /// A scenario that cannot be read, and more than [`MOST_RUNS`] runs. What a parameter does to the scenario is found out by
-    /// [`Sweep::point`].
+    /// [`Sweep::all_points`].
     pub fn new(spec: Spec) -> Result<Self, Error> {
         let mut factors = Vec::new();
         let mut grid = spec.scenario.own_axes()?;
@@ -138,11 +138,8 @@ impl Sweep {
         parameters
     }
 
-    /// Makes a point.
-    ///
-    /// # Errors
-    /// What is wrong with the scenario, with the place in the spec if a parameter is to blame; a file that cannot be read.
-    pub fn point(&self, index: usize) -> Result<Point, Error> {
+    /// Makes a point of the scenario's parsed text.
+    fn point(&self, index: usize, parsed: &Tree<'_>) -> Result<Point, Error> {
         let parameters = self.parameters(index);
         let (fixed, varied): (Vec<_>, Vec<_>) =
             parameters.iter().partition(|(path, _)| self.spec.fixed.contains_key(*path));
@@ -153,7 +150,8 @@ impl Sweep {
         for (path, value) in fixed.into_iter().chain(varied) {
             source = source.set(assignment(path, value));
         }
-        let scenario = source.scenario().map_err(|error| self.placed(error, &parameters))?;
+        let scenario =
+            source.scenario_from(parsed.clone()).map_err(|error| self.placed(error, &parameters))?;
         let tun = scenario.nodes.iter().find(|node| node.tun.is_some());
         if let Some(node) = tun {
             return Err(Error::Impossible {
@@ -162,8 +160,7 @@ impl Sweep {
             });
         }
         let files = self.files_of(&scenario)?;
-        let json = scenario.canonical_json();
-        let (hash, root) = (Scenario::hash_of(&json), Root::of(&json, &files));
+        let (hash, root) = (scenario.hash(), scenario.root(&files));
         let chosen = scenario.advised().iter();
         let chosen =
             chosen.map(|(transfer, best)| (scenario.transfers[*transfer].name.clone(), best.gateways as u32));
@@ -174,13 +171,15 @@ impl Sweep {
     /// Makes all points, on all threads of the pool that this is called in.
     ///
     /// # Errors
-    /// As [`Sweep::point`], that of the first point that has one.
+    /// What is wrong with the scenario at the first such point, with the place in the spec if a parameter is to blame; a file that
+    /// cannot be read.
     pub fn all_points(&self) -> Result<Vec<Point>, Error> {
         let mut points = Vec::with_capacity(self.points);
+        let parsed = self.spec.scenario.parsed()?;
         // In portions, so that a value that is wrong everywhere is not found wrong a million times.
         for first in (0..self.points).step_by(PORTION) {
             let portion = first..(first + PORTION).min(self.points);
-            let made: Vec<_> = portion.into_par_iter().map(|index| self.point(index)).collect();
+            let made: Vec<_> = portion.into_par_iter().map(|index| self.point(index, &parsed)).collect();
             for point in made {
                 let mut point = point?;
                 if point.index >= HELD {
@@ -197,7 +196,7 @@ impl Sweep {
         if let Some(scenario) = &point.scenario {
             return Ok(scenario.clone());
         }
-        let again = self.point(point.index)?;
+        let again = self.point(point.index, &self.spec.scenario.parsed()?)?;
         Ok(again.scenario.expect("a point has its scenario when it has just been made"))
     }
 

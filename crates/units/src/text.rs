@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -71,13 +72,14 @@ pub type Node<'s> = Spanned<DeValue<'s>>;
 #[derive(Clone, Debug)]
 pub struct Text {
     name: String,
-    text: String,
+    // Shared by the many sources of a sweep.
+    text: Arc<str>,
 }
 
 impl Text {
     /// `name` is usually the file's path.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into().into() }
     }
 
     /// The text as it was given.

@@ -147,7 +147,7 @@ class Scenario:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the resolved scenario without its seed, in hexadecimal: what tables call ``scenario_hash``."""
+        """SHA-256 over the resolved scenario without its seed, name and description, in hexadecimal: what tables call ``scenario_hash``."""
         return self._native.hash()
 
     @property

@@ -21,6 +21,7 @@ use super::alias;
 use super::buffers::BuffersOptions;
 use super::deployment::Drawn;
 use super::file::{FileConfig, GatewayChoice, NodeSection, fifty_ms};
+use super::identity::ScenarioDigest;
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
@@ -36,6 +37,15 @@ impl Source {
     /// Reads the scenario. A sweep is left aside: see [`Source::points`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.scenario_of(self.tree()?)
+    }
+
+    /// [`Source::scenario`] without parsing the text: `parsed` is [`Source::parsed`] of a source with the same text, of which many
+    /// scenarios are made.
+    ///
+    /// # Errors
+    /// As [`Source::scenario`].
+    pub fn scenario_from<'s>(&'s self, parsed: Tree<'s>) -> Result<Scenario, ScenarioError> {
+        self.scenario_of(self.changed(parsed)?)
     }
 
     /// The seed that the scenario has, which it need not be able to run for.
@@ -149,6 +159,7 @@ impl Checker<'_> {
             random_events: Vec::new(),
             emulation,
             advised: BTreeMap::new(),
+            digest: ScenarioDigest::default(),
             resolved: file,
         };
         self.connected(&scenario, &drawn.unwrap_or_default())?;
@@ -168,6 +179,7 @@ impl Checker<'_> {
         // Groups of nodes are said once.
         scenario.resolved.node.truncate(self.said);
         self.advise(&mut scenario)?;
+        scenario.digest = ScenarioDigest::of(&mut scenario.resolved);
         Ok(scenario)
     }
 

@@ -1,12 +1,12 @@
 //! The identity of a run: a digest of all that its results depend on, and of nothing else.
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::{fmt, mem};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::Scenario;
+use super::{FileConfig, Scenario};
 
 /// The version of the program, which is part of every identity.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,9 +27,8 @@ pub struct RunId(pub [u8; 32]);
 pub struct Root([u8; 32]);
 
 impl Root {
-    /// Of a scenario, by its [`Scenario::canonical_json`], with the contents of its files.
-    pub fn of(canonical_json: &str, files: &Files) -> Self {
-        let mut hash = Sha256::new_with_prefix(b"anabranch run 2\0");
+    fn of(digest: &ScenarioDigest, files: &Files) -> Self {
+        let mut hash = Sha256::new_with_prefix(b"anabranch run 3\0");
         // A length before each part, so that no two lists of parts make one text.
         let mut part = |octets: &[u8]| {
             hash.update((octets.len() as u64).to_le_bytes());
@@ -37,7 +36,7 @@ impl Root {
         };
         part(VERSION.as_bytes());
         part(BUILD.as_bytes());
-        part(canonical_json.as_bytes());
+        part(&digest.0);
         for (name, content) in files {
             part(name.as_bytes());
             part(&Sha256::digest(content));
@@ -54,16 +53,46 @@ impl Root {
     }
 }
 
+/// SHA-256 over a resolved scenario without its seed, name and description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct ScenarioDigest([u8; 32]);
+
+impl ScenarioDigest {
+    /// Of what a file says once it is resolved. Keys are in the order of their declaration, which is the same for all scenarios: sorting
+    /// them as JSON objects takes longer than everything else that identifies a point of a sweep.
+    pub(super) fn of(resolved: &mut FileConfig) -> Self {
+        let aside = (
+            mem::take(&mut resolved.seed),
+            mem::take(&mut resolved.name),
+            mem::take(&mut resolved.description),
+        );
+        let text = serde_json::to_vec(resolved).expect("a scenario has only string keys");
+        (resolved.seed, resolved.name, resolved.description) = aside;
+        Self(Sha256::digest(text).into())
+    }
+}
+
 impl Scenario {
+    /// SHA-256 of the resolved scenario without its seed, name and description, in hexadecimal. Scenarios that mean the same have the
+    /// same hash.
+    pub fn hash(&self) -> String {
+        hexadecimal(&self.digest.0)
+    }
+
     /// What the identities of its runs have in common. `files` are the contents that it carries.
     pub fn root(&self, files: &Files) -> Root {
-        Root::of(&self.canonical_json(), files)
+        Root::of(&self.digest, files)
     }
+}
+
+fn hexadecimal(octets: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits");
+    octets.iter().flat_map(|octet| [digit(octet >> 4), digit(octet & 15)]).collect()
 }
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        f.write_str(&hexadecimal(&self.0))
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
@@ -55,17 +54,6 @@ impl Scenario {
     /// The resolved scenario as a scenario file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self.resolved()).expect("a scenario has only string keys")
-    }
-
-    /// SHA-256 of [`Scenario::canonical_json`], in hexadecimal.
-    pub fn hash(&self) -> String {
-        Self::hash_of(&self.canonical_json())
-    }
-
-    /// [`Scenario::hash`] of a scenario whose canonical JSON is there already.
-    pub fn hash_of(canonical_json: &str) -> String {
-        let digest = Sha256::digest(canonical_json.as_bytes());
-        digest.iter().map(|octet| format!("{octet:02x}")).collect()
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link

@@ -137,7 +137,19 @@ impl Source {
     /// # Errors
     /// If it is not TOML, or an override does not fit.
     pub fn tree(&self) -> Result<Tree<'_>, ScenarioError> {
-        let mut tree = self.text.tree()?;
+        self.changed(self.parsed()?)
+    }
+
+    /// Parses the text, for [`Source::scenario_from`].
+    ///
+    /// # Errors
+    /// If it is not TOML.
+    pub fn parsed(&self) -> Result<Tree<'_>, ScenarioError> {
+        self.text.tree()
+    }
+
+    /// Applies the removals and overrides to the tree of the text.
+    pub(super) fn changed<'s>(&'s self, mut tree: Tree<'s>) -> Result<Tree<'s>, ScenarioError> {
         self.removed.iter().for_each(|path| remove(&mut tree, path));
         let mut offset = self.text().len() + 1;
         for assignment in &self.overrides {
