@@ -9,8 +9,8 @@ path, metric = sys.argv[1:]
 points = {}
 with open(path) as lines:
     for record in map(json.loads, lines):
-        axes = json.dumps(record["axes"])
-        points.setdefault(axes, {})[record["run"]] = record["metrics"][metric]["value"]
+        params = json.dumps(record["params"])
+        points.setdefault(params, {})[record["run"]] = record["metrics"][metric]["mean"]
 
 (one, first), (other, second) = points.items()
 ratios = [math.log(second[run] / first[run]) for run in first]

@@ -152,15 +152,17 @@ fn print(
     });
     output::json(&json!({
         "scenario": scenario.name,
-        "hash": scenario.hash(),
+        "params": {},
+        "runs": 1,
         "seed": seed,
+        "hash": scenario.hash(),
         "version": VERSION,
         "build": BUILD,
         "ended": report.ended,
         "elapsed_s": report.elapsed.as_secs_f64(),
         "ends": places.collect::<Vec<_>>(),
         "lag": report.lag,
-        "metrics": metrics,
+        "metrics": run::of_run(metrics),
     }))
 }
 

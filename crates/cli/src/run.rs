@@ -1,6 +1,6 @@
 //! `anabranch run`: simulate a scenario file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
@@ -16,7 +16,7 @@ use anabranch_sim::scenario::{
 };
 use anabranch_sim::sim::Simulation;
 use anabranch_sim::trace::TextTrace;
-use anabranch_stats::Summary;
+use anabranch_stats::{MetricRecord, Summary};
 use bytes::Bytes;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -260,23 +260,31 @@ fn report(
     if !arguments.json {
         return output::text(&table(point, seed, runs));
     }
-    let scenario: Value =
+    let resolved: Value =
         serde_json::from_str(&point.scenario.canonical_json()).expect("canonical JSON is JSON");
     let (hash, root) = (point.scenario.hash(), point.scenario.root(files));
     for (run, metrics) in runs.iter().enumerate() {
         output::json(&json!({
-            "scenario": scenario,
-            "hash": hash,
-            "axes": point.axes,
+            "scenario": point.scenario.name,
+            "params": point.axes,
+            "runs": 1,
             "seed": seed,
             "run": run,
+            "resolved": resolved,
+            "hash": hash,
             "id": root.run(seed, run as u64).to_string(),
             "version": VERSION,
             "build": BUILD,
-            "metrics": metrics,
+            "metrics": of_run(metrics),
         }))?;
     }
     Ok(())
+}
+
+/// The metrics of one run, by name, as they are printed.
+pub(crate) fn of_run(metrics: &Metrics) -> BTreeMap<&str, MetricRecord<'_>> {
+    let metrics = metrics.iter();
+    metrics.map(|(name, metric)| (name.as_str(), MetricRecord::of_run(metric.value, metric.unit))).collect()
 }
 
 /// The contents that the scenario carries, from where it says.

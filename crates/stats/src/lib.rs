@@ -5,6 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+mod record;
+
+pub use record::{Figure, MetricRecord};
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use thiserror::Error;
 

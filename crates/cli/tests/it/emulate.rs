@@ -145,7 +145,7 @@ fn the_kernels_tcp_carries_a_file_over_a_lossy_chain() {
         drop(server);
         let report = emulation.interrupt();
         // By the seed, one of the first packets is: how many there are is the kernel's affair.
-        let lost = |way: &str| report["metrics"][format!("link.{way}.dropped_loss")]["value"].as_f64();
+        let lost = |way: &str| report["metrics"][format!("link.{way}.dropped_loss")]["mean"].as_f64();
         assert!(lost("r2>r1") > Some(0.0), "nothing was lost: {report}");
         assert!(report["ends"][0]["traffic"]["bytes_out"].as_u64() > Some(200_000), "{report}");
     }

@@ -174,12 +174,12 @@ fn caching_nodes_are_three_times_as_fast() {
         let sum = |of: &str, plain: bool| -> f64 {
             let links = metrics.iter().filter_map(|(name, metric)| {
                 let link = name.strip_prefix("link.")?.strip_suffix(of)?;
-                (link.contains('p') == plain).then(|| metric["value"].as_f64())?
+                (link.contains('p') == plain).then(|| metric["mean"].as_f64())?
             });
             links.sum()
         };
         assert!(sum(".dropped_loss", false) > 0.0 && sum(".dropped_loss", true) > 0.0, "nothing was lost");
-        assert_eq!(report["metrics"]["link.c3>p3.packets"]["value"].as_f64(), Some(0.0));
+        assert_eq!(report["metrics"]["link.c3>p3.packets"]["mean"].as_f64(), Some(0.0));
     }
 }
 

@@ -70,9 +70,9 @@ fn a_record_has_all_that_is_needed_to_do_it_again() {
     assert_eq!((&record["seed"], &record["run"]), (&9.into(), &1.into()));
     assert_eq!(record["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(record["hash"].as_str().map(str::len), Some(64));
-    assert_eq!(record["scenario"]["link"][0]["queue"], "100 packets");
+    assert_eq!(record["resolved"]["link"][0]["queue"], "100 packets");
     let metrics = &record["metrics"];
-    assert_eq!(metrics["transfer.file.delivered_bytes"]["value"], 20_000.0);
+    assert_eq!(metrics["transfer.file.delivered_bytes"]["mean"], 20_000.0);
     assert_eq!(metrics["transfer.file.latency_s"]["unit"], "s");
 }
 
@@ -83,7 +83,7 @@ fn a_sweep_is_one_object_for_every_point_and_run() {
     let (_folder, path) = scenario(&swept);
     let records = lines(&[text(&path), "--runs", "2", "--json"]);
     assert_eq!(records.len(), 6);
-    assert_eq!(records[2]["axes"]["link.cable.rate"], "2 Mbit/s");
+    assert_eq!(records[2]["params"]["link.cable.rate"], "2 Mbit/s");
     assert_ne!(records[0]["hash"], records[2]["hash"]);
 }
 
@@ -93,7 +93,7 @@ fn the_content_of_a_file_is_found_beside_the_scenario() {
     assert!(refused(&[text(&path)]).contains("data"));
     std::fs::write(folder.path().join("data"), [7; 1234]).expect("a file");
     let records = lines(&[text(&path), "--json"]);
-    assert_eq!(records[0]["metrics"]["transfer.file.delivered_bytes"]["value"], 1_234.0);
+    assert_eq!(records[0]["metrics"]["transfer.file.delivered_bytes"]["mean"], 1_234.0);
 }
 
 #[test]
@@ -269,9 +269,9 @@ fn a_transfer_that_is_not_delivered_is_a_job_that_failed() {
         let out = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
         let last = out.lines().last().expect("the results are printed all the same");
         let record: Value = serde_json::from_str(last).expect("an object a line");
-        assert_eq!(record["metrics"]["transfer.file.delivered"]["value"], 0.0);
+        assert_eq!(record["metrics"]["transfer.file.delivered"]["mean"], 0.0);
         let run = &record["run"];
-        let got = record["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64().expect("a figure");
+        let got = record["metrics"]["transfer.file.delivered_bytes"]["mean"].as_f64().expect("a figure");
         let expected = format!("not delivered: transfer `file` of run {run}: {got} of 20000 octets");
         assert!(error.contains(&expected), "{expected}: {error}");
         assert!(
@@ -429,7 +429,7 @@ fn a_transfer_without_end_is_cut_at_stop_and_delivered_nothing_that_it_owed() {
     let background = NETWORK.replace("bytes = \"20 kB\"\n", "").replace("name = \"small\"", "stop = \"2 s\"");
     let (_folder, path) = scenario(&background);
     let records = lines(&[text(&path), "--json"]);
-    assert!(records[0]["metrics"]["transfer.file.delivered_bytes"]["value"].as_f64() > Some(100_000.0));
+    assert!(records[0]["metrics"]["transfer.file.delivered_bytes"]["mean"].as_f64() > Some(100_000.0));
 }
 
 #[test]
@@ -438,8 +438,8 @@ fn a_scenario_can_ask_for_the_best_number_of_gateways() {
     let slow = ["--set", "link.radio3.rate=2 kbit/s", "--set", "link.radio3.delay=2 s", "--json"];
     let with = |gateways| lines(&[&[shipped, "--set", gateways][..], &slow].concat()).remove(0);
     let best = with("transfer.update.gateways=best");
-    assert_eq!(best["scenario"]["transfer"][0]["gateways"], 2);
-    assert_eq!(best["metrics"]["transfer.update.sessions"]["value"], 2.0);
+    assert_eq!(best["resolved"]["transfer"][0]["gateways"], 2);
+    assert_eq!(best["metrics"]["transfer.update.sessions"]["mean"], 2.0);
     let two = with("transfer.update.gateways=2");
     assert_eq!((&best["metrics"], &best["id"]), (&two["metrics"], &two["id"]));
     let error = refused(&[shipped, "--set", "transfer.update.gateways=most"]);
@@ -455,8 +455,8 @@ fn a_multipath_transfer_survives_the_loss_of_a_relay() {
     // A relay that returns is heard of with its next beacon or the next DIO, which may be after the end of the transfer.
     let mut returned = 0;
     for record in lines(&[shipped, "--json", "--runs", "6"]) {
-        assert_eq!(record["scenario"]["transfer"][0]["mptcp"]["subflows"], 8);
-        let figure = |name: &str| record["metrics"][format!("transfer.log.{name}")]["value"].as_f64();
+        assert_eq!(record["resolved"]["transfer"][0]["mptcp"]["subflows"], 8);
+        let figure = |name: &str| record["metrics"][format!("transfer.log.{name}")]["mean"].as_f64();
         assert_eq!((figure("delivered"), figure("delivered_bytes")), (Some(1.0), Some(1e6)));
         let paths = [0, 1, 2].map(|n| figure(&format!("subflow.{n}.path")));
         assert!(paths[0] != paths[1], "{paths:?}");

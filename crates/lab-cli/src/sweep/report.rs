@@ -1,9 +1,11 @@
 //! What a sweep says on standard output.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anabranch_deploy::error::Error;
 use anabranch_deploy::output::{self, figure};
+use anabranch_stats::MetricRecord;
 use anabranch_sweep::spec::Runs;
 use anabranch_sweep::{Point, Shard, Store, Sweep, Table};
 use serde_json::{Value, json};
@@ -145,20 +147,25 @@ fn aligned(lines: &[Vec<String>]) -> String {
 }
 
 fn record(sweep: &Sweep, point: &Point, table: &Table<'_>, metrics: &[String]) -> Value {
-    let summaries = metrics.iter().map(|metric| {
-        let unit = table.unit(metric).unwrap_or("1");
-        let summary = table.summary(point.index, metric).map(|s| {
-            json!({ "mean": s.mean, "ci95": s.ci95, "min": s.min, "max": s.max, "runs": s.runs, "unit": unit })
-        });
-        (metric.clone(), summary.unwrap_or(Value::Null))
-    });
+    let runs = table.runs(point.index);
+    let of = |metric: &String| {
+        let summary = table.summary(point.index, metric);
+        let missing = runs - summary.map_or(0, |summary| summary.runs);
+        (metric.clone(), MetricRecord::new(summary.as_ref(), missing, table.unit(metric).unwrap_or("1")))
+    };
+    let seed = match sweep.seeds() {
+        [seed] => json!(seed),
+        seeds => json!(seeds),
+    };
     json!({
+        "sweep": sweep.spec().name,
+        "params": sweep.parameters(point.index),
+        "runs": runs,
+        "seed": seed,
         "point": point.index,
-        "parameters": sweep.parameters(point.index),
         "hash": point.hash,
-        "runs": table.runs(point.index),
         "enough": matches!(sweep.spec().runs, Runs::Enough(_)).then(|| !table.unmet().contains(&point.index)),
-        "metrics": summaries.collect::<serde_json::Map<_, _>>(),
+        "metrics": metrics.iter().map(of).collect::<BTreeMap<_, _>>(),
     })
 }
 

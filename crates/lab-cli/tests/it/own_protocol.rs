@@ -79,14 +79,14 @@ fn records(run: &Output) -> Vec<Value> {
 }
 
 fn metric(record: &Value, name: &str) -> f64 {
-    record["metrics"][name]["value"].as_f64().expect("a number")
+    record["metrics"][name]["mean"].as_f64().expect("a number")
 }
 
 #[test]
 fn a_protocol_of_a_users_own_is_compared_with_ours() {
     let queues = records(&own(&["run", "examples/own-protocol/compare.toml", "--json"]));
     let axes: Vec<&str> =
-        queues.iter().map(|r| r["axes"]["tcp.default.congestion"].as_str().expect("a name")).collect();
+        queues.iter().map(|r| r["params"]["tcp.default.congestion"].as_str().expect("a name")).collect();
     assert_eq!(axes, ["newreno", "cubic", "vegas"]);
     let [newreno, cubic, vegas] = &queues[..] else { panic!("{axes:?}") };
     assert!(queues.iter().all(|record| metric(record, "transfer.file.delivered") == 1.0));

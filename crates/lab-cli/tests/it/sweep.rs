@@ -112,6 +112,37 @@ fn a_sweep_says_means_and_writes_tables() {
     assert_eq!(place.tables("out"), [csv, parquet]);
 }
 
+/// A reader of one command's results can read those of all.
+#[test]
+fn results_of_run_sweep_and_lab_have_the_same_keys() {
+    let place = Place::new(&grid(1));
+    let said = |command: &mut Command| -> Value {
+        let said = command.assert().success().get_output().stdout.clone();
+        let first = String::from_utf8(said).expect("text").lines().next().map(str::to_owned);
+        serde_json::from_str(&first.expect("a line")).expect("an object")
+    };
+    let latency = "transfer.file.latency_s";
+    let program = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("anabranch-lab"));
+        command.current_dir(place.folder.path()).args(arguments);
+        command
+    };
+    let all = [
+        (said(&mut program(&["run", "network.toml", "--json"])), "scenario", latency),
+        (said(&mut place.command("out", &["--json", "--metric", latency])), "sweep", latency),
+        (said(&mut program(&["lab", "run", "set", "--runs", "1", "--json"])), "experiment", "latency_s"),
+    ];
+    for (result, name, metric) in &all {
+        assert!(result[name].is_string() && result["params"].is_object(), "{name}: {result}");
+        assert_eq!((&result["runs"], &result["seed"]), (&1.into(), &1.into()), "{name}");
+        let metric = result["metrics"][metric].as_object().expect("a metric");
+        let mut keys: Vec<&str> = metric.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["ci95", "max", "mean", "min", "unit"], "{name}");
+        assert!(metric["ci95"].is_null() && metric["mean"] == metric["max"], "{name}: {metric:?}");
+    }
+}
+
 #[test]
 fn json_has_a_point_a_line_and_then_the_whole() {
     let place = Place::new(&grid(3));
@@ -122,7 +153,7 @@ fn json_has_a_point_a_line_and_then_the_whole() {
         (&lines[1]["point"], &lines[1]["runs"], &lines[1]["enough"]),
         (&1.into(), &3.into(), &Value::Null)
     );
-    assert_eq!(lines[1]["parameters"]["link.cable.loss"], 0.02);
+    assert_eq!(lines[1]["params"]["link.cable.loss"], 0.02);
     assert_eq!(lines[1]["hash"].as_str().map(str::len), Some(64));
     assert_eq!(lines[1]["metrics"]["transfer.file.delivered"]["mean"], 1.0);
     assert_eq!((&lines[3]["runs_done"], &lines[3]["runs_missing"]), (&9.into(), &0.into()));

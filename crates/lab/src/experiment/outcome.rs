@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Chance, Experiment, Measured, Metric, Point, RunError, json_value};
-use crate::stats::{StatsError, Summary};
+use crate::stats::{MetricRecord, StatsError, Summary};
 use crate::work::Work;
 
 /// What came out of a point.
@@ -44,17 +44,8 @@ impl ArraySummary {
         self.elements.iter().map(|s| s.mean).collect()
     }
 
-    fn record(&self) -> MetricRecord {
-        let each =
-            |figure: fn(&Summary) -> Option<f64>| Figure::Array(self.elements.iter().map(figure).collect());
-        MetricRecord {
-            mean: each(|s| Some(s.mean)),
-            ci95: each(|s| s.ci95),
-            min: each(|s| Some(s.min)),
-            max: each(|s| Some(s.max)),
-            unit: self.metric.unit,
-            missing: self.missing,
-        }
+    fn record(&self) -> MetricRecord<'static> {
+        MetricRecord::of_array(&self.elements, self.missing, self.metric.unit)
     }
 }
 
@@ -75,16 +66,8 @@ impl MetricSummary {
         self.values.iter().filter(|v| v.is_none()).count()
     }
 
-    fn record(&self) -> MetricRecord {
-        let s = self.summary.as_ref();
-        MetricRecord {
-            mean: Figure::One(s.map(|s| s.mean)),
-            ci95: Figure::One(s.and_then(|s| s.ci95)),
-            min: Figure::One(s.map(|s| s.min)),
-            max: Figure::One(s.map(|s| s.max)),
-            unit: self.metric.unit,
-            missing: self.missing(),
-        }
+    fn record(&self) -> MetricRecord<'static> {
+        MetricRecord::new(self.summary.as_ref(), self.missing(), self.metric.unit)
     }
 }
 
@@ -142,32 +125,7 @@ pub struct Record {
     params: BTreeMap<&'static str, Value>,
     runs: usize,
     seed: u64,
-    metrics: BTreeMap<&'static str, MetricRecord>,
-}
-
-/// A number, or one for each element.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(untagged)]
-enum Figure {
-    One(Option<f64>),
-    Array(Vec<Option<f64>>),
-}
-
-/// A metric as a program reads it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-struct MetricRecord {
-    mean: Figure,
-    ci95: Figure,
-    min: Figure,
-    max: Figure,
-    unit: &'static str,
-    /// Runs without a value; left out if there are none.
-    #[serde(skip_serializing_if = "is_none")]
-    missing: usize,
-}
-
-fn is_none(count: &usize) -> bool {
-    *count == 0
+    metrics: BTreeMap<&'static str, MetricRecord<'static>>,
 }
 
 /// Runs one point `runs` times (at least once), on all threads.

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_core::tcp::Info;
 use anabranch_core::time::{Duration, Instant};
-use serde::Serialize;
 
 use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
@@ -22,7 +21,7 @@ use crate::radio::Station;
 use crate::sim::Simulation;
 
 /// A figure with its unit.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Metric {
     /// The figure; `null` in JSON if there is none, as the latency of a transfer that was not delivered.
     pub value: Option<f64>,

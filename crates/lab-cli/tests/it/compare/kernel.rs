@@ -116,7 +116,7 @@ fn emulate(cell: &Cell, name: &str, seed: u64, seconds: u64) -> Result<Measured,
 
 fn measured(sent: &Value, report: &Value) -> Option<Measured> {
     let elapsed = sent["elapsed"].as_f64()?;
-    let link = |key: &str| report["metrics"][format!("link.from>to.{key}")]["value"].as_f64();
+    let link = |key: &str| report["metrics"][format!("link.from>to.{key}")]["mean"].as_f64();
     Some(Measured {
         start: start(sent, elapsed, sent["timeouts"].as_f64()?)?,
         lag: Some(Lag { p99: report["lag"]["p99_s"].as_f64()?, max: report["lag"]["max_s"].as_f64()? }),
