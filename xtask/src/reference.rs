@@ -53,5 +53,6 @@ fn resolved(name: &str, set: &[&str]) -> Result<Value, Failure> {
     let mut args = vec!["run", &file, "--json"];
     args.extend(set.iter().flat_map(|assignment| ["--set", assignment]));
     let mut record = json(&args)?;
-    Ok(record["scenario"].take())
+    let resolved = record.get_mut("resolved").map(Value::take);
+    resolved.ok_or_else(|| Failure::Job("the record of a run has no resolved scenario".to_owned()))
 }

@@ -72,7 +72,8 @@ impl Source {
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
     /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The value is TOML; what is not, is a string.
+    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The value is TOML; what is not, is a string. `off` takes one of the
+    /// sections `radio`, `paths`, `wifi` and `aodv` out of the file.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -367,6 +368,12 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     let steps: Vec<&str> = path.split('.').collect();
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
+    }
+    if let ["radio" | "paths" | "wifi" | "aodv"] = steps[..]
+        && value.get_ref().as_str() == Some("off")
+    {
+        tree.get_mut().remove(path);
+        return Ok(());
     }
     let [kind @ ("tcp" | "dtc" | "rdca" | "buffers"), name, rest @ ..] = &steps[..] else {
         return apply_to_table(tree.get_mut(), &steps, value);

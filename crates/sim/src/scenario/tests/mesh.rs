@@ -48,6 +48,36 @@ fn a_mesh_of_twenty_nodes_is_a_short_file() {
     }
 }
 
+/// A word may bring one channel and its routing in the place of another.
+#[test]
+fn a_file_has_the_same_nodes_with_rpl_and_with_aodv() {
+    let file = include_str!("../../../../../scenarios/mesh-routing.toml");
+    let source = Source::new("mesh-routing.toml", file);
+    let places = |scenario: &Scenario| scenario.draw(1, 0).expect("it is dense enough").places;
+    let rpl = source.clone().set("routing=rpl").scenario().unwrap();
+    assert_eq!(rpl, source.scenario().unwrap());
+    assert!(rpl.radio.as_ref().is_some_and(|radio| matches!(radio.channel, Channel::Ieee802154(..))));
+    assert!(rpl.paths.is_some() && rpl.aodv.is_none());
+    let source = source.set("routing=aodv");
+    let aodv = source.scenario().unwrap();
+    assert!(aodv.radio.as_ref().is_some_and(|radio| matches!(radio.channel, Channel::Ieee80211(..))));
+    assert!(aodv.paths.is_none() && aodv.aodv.is_some());
+    assert_eq!(places(&rpl), places(&aodv));
+    let metrics = run(&source, 0);
+    assert!(metrics["traffic.readings.delivery_ratio"].value > Some(0.95));
+    assert!(metrics.contains_key("wifi.n1.routing_packets"));
+}
+
+#[test]
+fn a_section_is_taken_out_by_the_word_off_alone() {
+    let source = || Source::new("mesh-rpl.toml", MESH);
+    let refused = |set: &str| source().set(set).scenario().unwrap_err().to_string();
+    assert!(refused("radio=off").contains("add `[radio]`"), "{}", refused("radio=off"));
+    assert!(refused("radio=none").contains("expected a table"), "{}", refused("radio=none"));
+    assert!(source().set("paths=off").scenario().unwrap().paths.is_none());
+    assert_eq!(source().set("wifi=off").scenario().unwrap(), source().scenario().unwrap());
+}
+
 #[test]
 fn each_run_links_the_nodes_that_it_has_chosen() {
     let source = cellular(2).set("group.multi-link nodes={ random = { count = 2, except = \"dc\" } }");
