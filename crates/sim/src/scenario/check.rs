@@ -59,7 +59,7 @@ impl Source {
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
         let mut file: FileConfig = self.read(tree.clone()).map_err(|error| alias::hinted(error, &tree))?;
         file.sweep.clear();
-        file.alias.clear();
+        let names = std::mem::take(&mut file.alias).into_keys();
         let mut checker = Checker {
             source: self,
             tree,
@@ -70,6 +70,7 @@ impl Source {
             rdca: BTreeMap::new(),
             pools: BTreeMap::new(),
         };
+        checker.aliases(names)?;
         checker.scenario(file)
     }
 }
@@ -116,6 +117,26 @@ impl Checker<'_> {
             }
             _ => Cow::Borrowed(path),
         }
+    }
+
+    /// An alias with the name of a section would hide the section from overrides and axes.
+    fn aliases(&self, names: impl Iterator<Item = String>) -> Checked<()> {
+        for name in names {
+            let hides = match name.as_str() {
+                "" => Some("an alias needs a name".to_owned()),
+                dotted if dotted.contains('.') => Some(format!("`{name}` is a path")),
+                key if FileConfig::has_key(key) => Some(format!("`{name}` is a key of scenario files")),
+                _ => None,
+            };
+            if let Some(message) = hides {
+                return self.fault(
+                    at!["alias", name.as_str()],
+                    message,
+                    Some("choose another name for the alias"),
+                );
+            }
+        }
+        Ok(())
     }
 
     fn scenario(&mut self, mut file: FileConfig) -> Checked<Scenario> {

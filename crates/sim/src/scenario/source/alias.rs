@@ -77,6 +77,7 @@ pub(super) fn expand<'s>(
         DeValue::String(word) => word.to_string(),
         DeValue::Integer(number) => number.as_str().to_owned(),
         DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Array(_) => return Err(("expected a word, found an array".to_owned(), None)),
         other => return Err((format!("expected a word, found a {}", other.type_str()), None)),
     };
     let Some(settings) = words.get(word.as_str()).and_then(|settings| settings.get_ref().as_table()) else {

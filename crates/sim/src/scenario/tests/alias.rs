@@ -72,9 +72,19 @@ fn what_an_alias_cannot_be_is_refused() {
         ("host=odl", "`host` has no value `odl`, expected one of `new`, `old`", Some("did you mean `old`?")),
         ("loss=2 %%", "`2 %%`", None),
         ("los=2 %", "unknown key `los`", Some("did you mean `loss`?")),
-        ("host=[1]", "expected a word, found a array", None),
+        ("host=[1]", "expected a word, found an array", None),
         ("alias.loss=7", "expected a path, a list of paths, or a table of words", None),
         ("alias.loss=link.satellite.loss", "", None),
+        (
+            "alias.stop=link.radio1.loss",
+            "`stop` is a key of scenario files",
+            Some("choose another name for the alias"),
+        ),
+        (
+            "alias.random-event=link.radio1.loss",
+            "`random-event` is a key",
+            Some("choose another name for the alias"),
+        ),
     ];
     for (set, message, hint) in wrong {
         if message.is_empty() {
