@@ -2,34 +2,31 @@
 //! Networks", section V): a chain of nodes over which TCP carries some hundred segments, with and without nodes that
 //! cache segments and repeat them.
 //!
-//! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; `meter` counts what moves;
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `meter` counts what moves;
 //! [`tables`], [`figures`] and [`claims`] are section V, [`reproduction`] puts them together.
 
 pub mod claims;
 mod config;
 pub mod figures;
 mod meter;
-mod network;
-mod parameters;
 pub mod reproduction;
 pub mod tables;
 
-use std::collections::BTreeMap;
-
-use anabranch_core::dtc::{DuplicateAcks, FlowKey};
+use anabranch_core::dtc::FlowKey;
 use anabranch_core::segment::Segment;
-use anabranch_model::dtc::{self as model, Chain, Reading};
+use anabranch_model::dtc::{self as model, Reading};
 use anabranch_sim::address::address_of;
 use anabranch_sim::apps::BulkSender;
 use anabranch_sim::network::NetworkConfig;
 use anabranch_sim::packet::NodeId;
 use anabranch_sim::radio::Station;
-use anabranch_sim::scenario::{Plan, Scenario};
+use anabranch_sim::scenario::Plan;
 use anabranch_sim::sim::Simulation;
 
-pub use config::{Config, Medium, Mode};
+pub use config::{Chain, Mode, TEMPLATE};
 pub use meter::{Counts, Sample};
 
+use crate::experiment::template::Templated;
 use crate::experiment::{
     Chance, Experiment, Measured, Metric, Parameter, ParameterError, Point, RunError, Settings,
 };
@@ -49,7 +46,7 @@ impl Experiment for Dtc {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        parameters::PARAMETERS
+        TEMPLATE.parameters
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -61,42 +58,83 @@ impl Experiment for Dtc {
     }
 
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
-        Ok(Box::new(DtcPoint::new(Config::understand(settings)?)))
+        Ok(Box::new(DtcPoint::new(settings)?))
     }
 }
 
-/// A configuration with its scenario, which every run shares.
+/// A configuration, ready to run.
 #[derive(Debug)]
 pub struct DtcPoint {
-    config: Config,
-    scenario: Result<Scenario, RunError>,
+    templated: Templated,
+    chain: Chain,
+    /// Whether round trips are recorded, for the figures.
+    samples: bool,
 }
 
 impl DtcPoint {
     /// Ready to run.
-    pub fn new(config: Config) -> Self {
-        let mut scenario = config.scenario();
-        if let (true, Ok(scenario)) = (config.duplicate_acks, &mut scenario) {
-            for node in scenario.nodes.iter_mut().filter_map(|node| node.dtc.as_mut()) {
-                node.duplicate_acks = DuplicateAcks::Repeat;
-            }
-        }
-        Self { config, scenario }
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be.
+    pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
+        let settings = config::canonical(settings)?;
+        Ok(Self { templated: TEMPLATE.point(&settings)?, chain: Chain::of(&settings)?, samples: false })
     }
 
-    /// One run with all that was counted.
+    /// The same, which records round trips.
+    pub fn sampling(self) -> Self {
+        Self { samples: true, ..self }
+    }
+
+    /// One run with all that was counted, until the last of the segments is acknowledged.
     ///
     /// # Errors
     ///
     /// What the simulator has against the network.
     pub fn counts(&self, seed: u64, run: u64) -> Result<Counts, RunError> {
-        let scenario = self.scenario.as_ref().map_err(RunError::clone)?;
-        simulate(&self.config, scenario, seed, run)
+        let Plan { builder, planned } = self.templated.plan(seed, run)?;
+        let scenario = &self.templated.scenario;
+        let transfer = planned.transfers.first().expect("the experiment has one transfer");
+        let from = scenario.transfers[transfer.index].from;
+        let mut sim = builder.build();
+        sim.observe(Meter::new(&self.chain, self.samples));
+        let goal = self.chain.octets();
+        let mut before = 0;
+        let mut end_to_end = 0;
+        let mut local_rtt = vec![Vec::new(); if self.samples { self.chain.hops - 1 } else { 0 }];
+        let mut probe = None;
+        while sim.now() < scenario.stop && sim.step() {
+            if self.samples && probe.is_none() {
+                probe = Probe::new(&mut sim, self.chain.hops);
+            }
+            let opened = sim.app::<BulkSender>(transfer.sender).opened.is_some();
+            let id = sim.world().connections(from).next();
+            let Some(info) = id.and_then(|id| sim.world().info(from, id)) else { continue };
+            end_to_end = info.timeouts + info.fast_retransmits;
+            if !opened {
+                before = end_to_end;
+            }
+            if info.bytes_acked >= goal {
+                break;
+            }
+            if let (true, Some(probe)) = (opened, &probe) {
+                probe.sample(&sim, &mut local_rtt);
+            }
+        }
+        let mut counts = sim.take_observer::<Meter>().expect("it was put in").counts();
+        counts.end_to_end = end_to_end - before;
+        counts.frames = sim.world().network.radio().map(|radio| {
+            let stations = (0..radio.station_count() as u32).map(Station);
+            stations.map(|station| radio.metrics(station).transmissions).sum()
+        });
+        counts.local_rtt = local_rtt;
+        Ok(counts)
     }
 
     fn bounds(&self) -> Result<[f64; 3], RunError> {
-        let Config { hops, segments, loss, .. } = self.config;
-        let chain = Chain { hops: hops as u32, segments: segments as u32, loss };
+        let Chain { hops, segments, loss, .. } = self.chain;
+        let chain = model::Chain { hops: hops as u32, segments: segments as u32, loss };
         let failed = |error: model::ModelError| RunError::Model(error.to_string());
         let hop_by_hop = model::hop_by_hop(&chain, Reading::computed()).map_err(failed)?;
         Ok([model::omniscient(&chain).map_err(failed)?, hop_by_hop.data, hop_by_hop.acks])
@@ -105,16 +143,13 @@ impl DtcPoint {
 
 impl Point for DtcPoint {
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.config.texts()
+        self.templated.texts()
     }
 
     fn chance(&self) -> Chance {
         // On the radio backoffs are random.
-        if self.config.loss > 0.0 || self.config.medium == Medium::Radio {
-            Chance::Random
-        } else {
-            Chance::None
-        }
+        let random = self.chain.loss > 0.0 || config::is_radio(&self.templated.settings);
+        if random { Chance::Random } else { Chance::None }
     }
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
@@ -126,7 +161,7 @@ impl Point for DtcPoint {
         let seconds = counts.completion.map(|span| span.as_secs_f64());
         // Counts of a transfer that did not end say nothing.
         let counted = |count: u64| seconds.map(|_| count as f64);
-        let bits = 8.0 * self.config.segments as f64 * f64::from(self.config.payload);
+        let bits = 8.0 * self.chain.segments as f64 * f64::from(self.chain.payload);
         let [omniscient, data, acks] = self.bounds()?;
         let values = vec![
             counted(counts.data),
@@ -145,46 +180,6 @@ impl Point for DtcPoint {
         let by_node = counts.by_node.iter().map(|&n| n as f64).collect();
         Ok(Measured { values, arrays: vec![seconds.map(|_| by_node)] })
     }
-}
-
-/// Runs the scenario until the last of the segments is acknowledged.
-fn simulate(config: &Config, scenario: &Scenario, seed: u64, run: u64) -> Result<Counts, RunError> {
-    let Plan { builder, planned } = scenario.plan(seed, run, &BTreeMap::new())?;
-    let transfer = planned.transfers.first().expect("the experiment has one transfer");
-    let from = scenario.transfers[transfer.index].from;
-    let mut sim = builder.build();
-    sim.observe(Meter::new(config));
-    let goal = config.segments as u64 * u64::from(config.payload);
-    let mut before = 0;
-    let mut end_to_end = 0;
-    let mut local_rtt = vec![Vec::new(); if config.samples { config.hops - 1 } else { 0 }];
-    let mut probe = None;
-    while sim.now() < scenario.stop && sim.step() {
-        if config.samples && probe.is_none() {
-            probe = Probe::new(&mut sim, config.hops);
-        }
-        let opened = sim.app::<BulkSender>(transfer.sender).opened.is_some();
-        let id = sim.world().connections(from).next();
-        let Some(info) = id.and_then(|id| sim.world().info(from, id)) else { continue };
-        end_to_end = info.timeouts + info.fast_retransmits;
-        if !opened {
-            before = end_to_end;
-        }
-        if info.bytes_acked >= goal {
-            break;
-        }
-        if let (true, Some(probe)) = (opened, &probe) {
-            probe.sample(&sim, &mut local_rtt);
-        }
-    }
-    let mut counts = sim.take_observer::<Meter>().expect("it was put in").counts();
-    counts.end_to_end = end_to_end - before;
-    counts.frames = sim.world().network.radio().map(|radio| {
-        let stations = (0..radio.station_count() as u32).map(Station);
-        stations.map(|station| radio.metrics(station).transmissions).sum()
-    });
-    counts.local_rtt = local_rtt;
-    Ok(counts)
 }
 
 /// Reads the nodes' estimates.

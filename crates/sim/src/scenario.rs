@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod aodv;
 pub mod buffers;
+pub mod chain;
 pub mod deployment;
 pub mod dtc;
 pub mod emulation;

@@ -47,6 +47,10 @@ buffers = "small"
 name = "n{i}"
 count = 20
 place = { random = { width = "400 m", height = "200 m" } }
+
+[[nodes]]
+name = "r{i}-{j}"
+count = [2, 2, 2]
 "#,
     ),
     (
@@ -84,6 +88,25 @@ from = "cellular"
 to = "station"
 rate = "10 Mbit/s"
 delay = "15 ms"
+
+[[link]]
+name = "hop{i}"
+from = "source"
+via = "n{i}"
+to = "sink"
+rate = "250 kbit/s"
+delay = "11 ms"
+
+[link.only.hop1]
+loss = "10 %"
+
+[[link]]
+name = "radio{i}-{j}"
+from = "gw{i}"
+via = "r{i}-{j}"
+to = "sensor"
+rate = "250 kbit/s"
+delay = "11 ms"
 "#,
     ),
     (

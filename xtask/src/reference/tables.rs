@@ -79,7 +79,8 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 
 **Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
 all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc` and `buffers`, `*`
-stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused.
+stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused. Links that one table makes
+go by their own names, too: `link.hop3.loss`, `link.radio2-*.rate`.
 ";
 
 /// The page.

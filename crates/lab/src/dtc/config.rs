@@ -1,131 +1,210 @@
-//! What the parameters mean.
+//! The parameters of the experiment, their defaults, and what they change in its scenario.
 
+use anabranch_core::segment::Segment;
+use anabranch_sim::frames;
+use anabranch_sim::packet::{IpVersion, NodeId, Packet, Payload};
+use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::units::Size;
-use serde::{Deserialize, Serialize};
 
-use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, on_off, plain, probability, quantity, real};
-use crate::experiment::{ParameterError, Settings};
+use crate::experiment::template::{Assignment, Template};
+use crate::experiment::values::{self, Takes, Understood, count, probability, quantity};
+use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
+
+/// The scenario, and what the parameters change in it.
+pub const TEMPLATE: Template = Template {
+    file: "scenarios/papers/dtc.toml",
+    text: include_str!("../../../../scenarios/papers/dtc.toml"),
+    parameters: PARAMETERS,
+    derived,
+};
 
 /// What the nodes between the ends do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// They forward.
     Tcp,
     /// They follow section IV of the paper.
-    #[serde(rename = "dtc-paper")]
     Paper,
     /// They follow our own algorithm.
-    #[serde(rename = "dtc")]
     Improved,
 }
 
 impl Mode {
-    /// The chance of the cache, unless told otherwise.
-    pub const fn cache_probability(self) -> f64 {
+    /// The value of the parameter `mode`.
+    pub fn word(self) -> &'static str {
         match self {
-            Self::Tcp | Self::Paper => 0.5,
-            Self::Improved => 1.0,
+            Self::Tcp => "tcp",
+            Self::Paper => "dtc-paper",
+            Self::Improved => "dtc",
         }
     }
 }
 
-/// What joins the nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Medium {
-    /// A link of its own between each two neighbours.
-    Links,
-    /// One radio channel that all share.
-    Radio,
-}
+const FACTOR: &str = "0 to 1";
+const SWITCH: &str = "on or off";
 
-/// A point of the experiment. The names are those of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
-pub struct Config {
-    pub hops: usize,
-    pub loss: f64,
-    pub mode: Mode,
-    pub segments: usize,
-    pub payload: u16,
-    pub window: usize,
-    pub ack_loss_factor: f64,
-    pub link_ack_loss_factor: f64,
-    pub cache_segments: usize,
-    pub cache_probability: f64,
-    pub duplicate_acks: bool,
-    pub flying_start: bool,
-    pub medium: Medium,
-    pub retries: u8,
-    pub sender_sack: bool,
-    /// Whether round trips are recorded, for the figures; no parameter.
-    pub samples: bool,
-}
+/// Section V where the paper gives a number (500 segments of 100 octets, factors one half and one quarter, one
+/// cached segment, one half of them); a window of three segments follows from its tables (erratum D8).
+const PARAMETERS: &[Parameter] = &[
+    p("hops", "6", "2 to 32", "links in a row between sender and receiver"),
+    p("loss", "0.1", "a probability such as 0.1 or 10%", "loss of each data segment on each link").alias(),
+    p("mode", "dtc", "tcp, dtc-paper or dtc", "nodes that only forward, the paper's algorithm, or ours").alias(),
+    p("segments", "500", "1 to 1000000", "segments to carry; the run ends when the last is acknowledged"),
+    p("payload", "100B", "a size such as 100B, up to 1400B", "payload of each segment"),
+    p("window", "3", "1 to 100", "segments in flight at most"),
+    p(
+        "ack_loss_factor",
+        "0.5",
+        FACTOR,
+        "medium=links: loss of TCP acknowledgements as a fraction of that of data",
+    )
+    .alias(),
+    p(
+        "link_ack_loss_factor",
+        "0.25",
+        FACTOR,
+        "medium=links: loss of link acknowledgements as a fraction of that of data",
+    )
+    .alias(),
+    p("cache_segments", "1", "0 to 64", "segments that a node can cache").alias(),
+    p(
+        "cache_probability",
+        "auto",
+        "0 to 1, or auto: the paper's 0.5 with dtc-paper, 1 with dtc",
+        "chance that a segment displaces one that is not locked",
+    )
+    .alias(),
+    p(
+        "duplicate_acks",
+        "off",
+        SWITCH,
+        "action 3.2, which the authors would leave out: an acknowledgement without SACK that asks for the cached segment",
+    )
+    .alias(),
+    p("flying_start", "on", SWITCH, "SYN is looked after hop by hop, and measures the round trip").alias(),
+    p(
+        "medium",
+        "links",
+        "links or radio",
+        "links of their own between the nodes, or one 802.15.4 channel (O-QPSK) for all of them",
+    )
+    .alias(),
+    p("retries", "0", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
+    p("sender_sack", "on", SWITCH, "whether the sender offers SACK; if not, the nodes do in its name").alias(),
+];
 
-impl Default for Config {
-    fn default() -> Self {
-        Self::understand(&Settings::defaults(&super::Dtc)).expect("the defaults can be")
+const TAKES: &[(&str, Takes)] = &[
+    ("hops", Takes::Count(2, 32)),
+    ("loss", Takes::Probability),
+    ("segments", Takes::Count(1, 1_000_000)),
+    ("payload", Takes::Size),
+    ("window", Takes::Count(1, 100)),
+    ("ack_loss_factor", Takes::Real(0.0, 1.0)),
+    ("link_ack_loss_factor", Takes::Real(0.0, 1.0)),
+    ("cache_segments", Takes::Count(0, 64)),
+    ("cache_probability", Takes::Real(0.0, 1.0)),
+    ("retries", Takes::Count(0, 15)),
+];
+
+/// The same settings, each value in the one way in which results name it, and a number for "auto".
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
+    let mut settings = settings.clone();
+    if settings.text("cache_probability") == "auto" {
+        let chance = if settings.text("mode") == Mode::Improved.word() { "1" } else { "0.5" };
+        settings = settings.with("cache_probability", chance);
     }
+    values::canonical(&settings, TAKES)
 }
 
-impl Config {
-    /// Understands a text for each parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first that cannot be.
-    pub fn understand(settings: &Settings) -> Understood<Self> {
-        let number = |key, least, most| count(key, settings.text(key), least, most);
-        let fraction = |key| real(key, settings.text(key), 0.0, 1.0);
-        let switch = |key| values::switch(key, settings.text(key));
-        let mode = values::word("mode", settings.text("mode"))?;
+/// The numbers of the chain that meter and closed forms need.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Chain {
+    /// Links between sender and receiver.
+    pub hops: usize,
+    /// Segments to carry.
+    pub segments: usize,
+    /// Bytes of payload in a segment.
+    pub payload: u16,
+    /// Loss of a segment on a link.
+    pub loss: f64,
+}
+
+impl Chain {
+    pub(super) fn of(settings: &Settings) -> Understood<Self> {
         Ok(Self {
-            hops: number("hops", 2, 32)?,
-            loss: probability("loss", settings.text("loss"))?,
-            mode,
-            segments: number("segments", 1, 1_000_000)?,
+            hops: count("hops", settings.text("hops"), 2, 32)?,
+            segments: count("segments", settings.text("segments"), 1, 1_000_000)?,
             payload: payload(settings.text("payload"))?,
-            window: number("window", 1, 100)?,
-            ack_loss_factor: fraction("ack_loss_factor")?,
-            link_ack_loss_factor: fraction("link_ack_loss_factor")?,
-            cache_segments: number("cache_segments", 0, 64)?,
-            cache_probability: match settings.text("cache_probability") {
-                "auto" => mode.cache_probability(),
-                _ => fraction("cache_probability")?,
-            },
-            duplicate_acks: switch("duplicate_acks")?,
-            flying_start: switch("flying_start")?,
-            medium: values::word("medium", settings.text("medium"))?,
-            retries: number("retries", 0, 15)? as u8,
-            sender_sack: switch("sender_sack")?,
-            samples: false,
+            loss: probability("loss", settings.text("loss"))?,
         })
     }
 
-    /// Every parameter as it can be given again.
-    pub fn texts(&self) -> Vec<(&'static str, String)> {
-        let text = |name: &str| match name {
-            "hops" => self.hops.to_string(),
-            "loss" => self.loss.to_string(),
-            "mode" => named(self.mode),
-            "segments" => self.segments.to_string(),
-            "payload" => plain(&Size(self.payload.into())),
-            "window" => self.window.to_string(),
-            "ack_loss_factor" => self.ack_loss_factor.to_string(),
-            "link_ack_loss_factor" => self.link_ack_loss_factor.to_string(),
-            "cache_segments" => self.cache_segments.to_string(),
-            "cache_probability" => self.cache_probability.to_string(),
-            "duplicate_acks" => on_off(self.duplicate_acks),
-            "flying_start" => on_off(self.flying_start),
-            "medium" => named(self.medium),
-            "retries" => self.retries.to_string(),
-            "sender_sack" => on_off(self.sender_sack),
-            other => unreachable!("`{other}` is a parameter without a text"),
-        };
-        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
+    /// Bytes that the last acknowledgement covers.
+    pub fn octets(&self) -> u64 {
+        self.segments as u64 * u64::from(self.payload)
     }
+
+    /// The loss of a frame, or of its acknowledgement, with which `loss` is that of a data segment over a hop: of its frames
+    /// all must arrive, and be acknowledged but for the last, or the MAC gives the segment up.
+    pub(super) fn frame_loss(&self) -> f64 {
+        let must_arrive = f64::from(2 * self.frames() - 1);
+        1.0 - (1.0 - self.loss).powf(1.0 / must_arrive)
+    }
+
+    /// Frames of a data segment over a hop between two nodes that are not the ends.
+    pub(super) fn frames(&self) -> u32 {
+        let packet = Packet {
+            id: 0,
+            src: NodeId(0),
+            dst: NodeId(3),
+            wire_len: IPV6_AND_TCP + u32::from(self.payload),
+            identification: 0,
+            hop_limit: 0,
+            traffic_class: 0,
+            path: 0,
+            payload: Payload::Tcp(Segment::default()),
+        };
+        let hop = (NodeId(1), Some(NodeId(2)));
+        let cut = frames::cut(IpVersion::V6, &packet, hop, (&PhyConfig::o_qpsk()).into());
+        cut.map_or(1, |cut| cut.pieces())
+    }
+}
+
+/// How far a node on the radio is from the next, in metres.
+const SPACE: usize = 80;
+/// Octets of headers without options.
+const IPV6_AND_TCP: u32 = 60;
+
+fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let chain = Chain::of(settings)?;
+    let Chain { hops, payload, .. } = chain;
+    let window = count("window", settings.text("window"), 1, 100)?;
+    let mut all = vec![
+        ("hops", format!("nodes.r*.count={}", hops - 1)),
+        // The run ends with the last acknowledgement.
+        ("segments", "stop=8760 h".to_owned()),
+        ("payload", format!("tcp.default.mss={payload}")),
+        ("window", format!("tcp.default.window_limit={window}")),
+        ("window", format!("tcp.default.least_ssthresh={window}")),
+        ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
+    ];
+    if is_radio(settings) {
+        all.extend([
+            ("hops", format!("nodes.d.place.at=[[{}, 0]]", SPACE * hops)),
+            ("loss", format!("radio.loss={:?}", chain.frame_loss())),
+            ("retries", format!("radio.max_frame_retries={}", settings.text("retries"))),
+        ]);
+    }
+    Ok(all)
+}
+
+/// The nodes share one radio channel.
+pub(super) fn is_radio(settings: &Settings) -> bool {
+    settings.text("medium") == "radio"
 }
 
 fn payload(text: &str) -> Understood<u16> {

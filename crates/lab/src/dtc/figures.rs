@@ -1,10 +1,10 @@
 //! Section V: Figures 5 to 9. The paper prints them without numbers.
 
-use super::config::{Config, Mode};
+use super::config::Mode;
 use super::meter::Sample;
 use super::tables::{self, MODES, Tables};
 use super::{DtcPoint, meter::Counts};
-use crate::experiment::RunError;
+use crate::experiment::{RunError, Settings};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 use crate::work::Work;
 
@@ -24,9 +24,9 @@ pub struct Drawn {
 ///
 /// A run that could not be made.
 pub fn draw(tables: &Tables, work: &Work<'_>) -> Result<Vec<Drawn>, RunError> {
-    let paper = one_run(tables::cell(Mode::Paper, 11, 0.1), work)?;
-    let plain = one_run(tables::cell(Mode::Tcp, 11, 0.1), work)?;
-    let slow = one_run(Config { flying_start: false, ..tables::cell(Mode::Paper, 11, 0.1) }, work)?;
+    let paper = one_run(&tables::cell(Mode::Paper, 11, 0.1), work)?;
+    let plain = one_run(&tables::cell(Mode::Tcp, 11, 0.1), work)?;
+    let slow = one_run(&tables::cell(Mode::Paper, 11, 0.1).with("flying_start", "off"), work)?;
     let first = |samples: &[Sample]| samples.iter().take(SHOWN).copied().collect::<Vec<_>>();
     let near_sender = paper.local_rtt.first().cloned().unwrap_or_default();
     let near_receiver = paper.local_rtt.last().cloned().unwrap_or_default();
@@ -63,8 +63,8 @@ const EARLY: usize = 40;
 /// Runs that [`draw`] makes.
 pub(super) const RUNS: usize = 3;
 
-fn one_run(config: Config, work: &Work<'_>) -> Result<Counts, RunError> {
-    DtcPoint::new(Config { samples: true, ..config }).counts(work.seed, 0).inspect(|_| work.ran())
+fn one_run(settings: &Settings, work: &Work<'_>) -> Result<Counts, RunError> {
+    DtcPoint::new(settings)?.sampling().counts(work.seed, 0).inspect(|_| work.ran())
 }
 
 fn load(tables: &Tables) -> Chart {

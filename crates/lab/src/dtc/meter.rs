@@ -8,7 +8,7 @@ use anabranch_core::time::{Duration, Instant};
 use anabranch_sim::packet::{LinkId, NodeId, Packet, Payload};
 use anabranch_sim::trace::{NodeDrop, Observer, Point};
 
-use super::config::Config;
+use super::config::Chain;
 
 /// What one run has counted until the last acknowledgement.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -86,12 +86,12 @@ struct Track {
 }
 
 impl Meter {
-    pub(super) fn new(config: &Config) -> Self {
-        let hops = config.hops;
+    pub(super) fn new(chain: &Chain, samples: bool) -> Self {
+        let hops = chain.hops;
         Self {
             hops,
-            goal: config.segments as u32 * u32::from(config.payload),
-            samples: config.samples,
+            goal: chain.segments as u32 * u32::from(chain.payload),
+            samples,
             links: Vec::new(),
             started: None,
             first: SeqNumber(0),

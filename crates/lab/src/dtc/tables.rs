@@ -1,8 +1,8 @@
 //! Section V: Tables I to IV, measured.
 
-use super::config::{Config, Mode};
+use super::config::Mode;
 use super::{Dtc, DtcPoint};
-use crate::experiment::{self, Outcome, Point, RunError};
+use crate::experiment::{self, Outcome, Point, RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction;
 use crate::stats::{self, Summary};
@@ -40,8 +40,8 @@ pub struct Tables {
 /// Runs of Table IV for one of the others.
 const SHORT: usize = 20;
 
-fn outcome(config: Config, work: &Work<'_>) -> Result<Outcome, RunError> {
-    experiment::run_watched(&Dtc, &DtcPoint::new(config), work)
+fn outcome(settings: &Settings, work: &Work<'_>) -> Result<Outcome, RunError> {
+    experiment::run_watched(&Dtc, &DtcPoint::new(settings)?, work)
 }
 
 /// A metric of each run; no number where the run has not ended.
@@ -56,32 +56,34 @@ impl Tables {
     ///
     /// The first that could not be run.
     pub fn run(work: &Work<'_>) -> Result<Self, RunError> {
-        let cells: Vec<Config> = MODES
+        let cells: Vec<(Mode, usize, f64)> = MODES
             .iter()
             .flat_map(|&(mode, _)| HOPS.iter().map(move |&hops| (mode, hops)))
             .flat_map(|(mode, hops)| LOSSES.iter().map(move |&(loss, _)| (mode, hops, loss)))
-            .map(|(mode, hops, loss)| cell(mode, hops, loss))
             .collect();
-        let points: Vec<Box<dyn Point>> =
-            cells.iter().map(|c| Box::new(DtcPoint::new(c.clone())) as Box<dyn Point>).collect();
+        let point =
+            |&(mode, hops, loss): &_| Ok(Box::new(DtcPoint::new(&cell(mode, hops, loss))?) as Box<dyn Point>);
+        let points = cells.iter().map(point).collect::<Result<Vec<_>, RunError>>()?;
         let outcomes = experiment::run_all_watched(&Dtc, &points, work)?;
-        let full = cells.into_iter().zip(outcomes).map(|(c, outcome)| (c.mode, c.hops, c.loss, outcome));
+        let full = cells.into_iter().zip(outcomes);
+        let full = full.map(|((mode, hops, loss), outcome)| (mode, hops, loss, outcome));
         let mut short = Vec::new();
         for hops in HOPS {
             let at = |flying_start| {
-                let config = Config { segments: 20, flying_start, ..cell(Mode::Paper, hops, 0.1) };
+                let settings =
+                    cell(Mode::Paper, hops, 0.1).with("segments", 20).with("flying_start", flying_start);
                 // Short transfers differ much from each other, and cost little.
-                outcome(config, &work.with_runs(work.runs * SHORT))
+                outcome(&settings, &work.with_runs(work.runs * SHORT))
             };
-            short.push((hops, at(true)?, at(false)?));
+            short.push((hops, at("on")?, at("off")?));
         }
-        let action_32 = Config { duplicate_acks: true, ..cell(Mode::Paper, 11, 0.1) };
-        let always = Config { cache_probability: 1.0, ..cell(Mode::Paper, 11, 0.1) };
+        let action_32 = cell(Mode::Paper, 11, 0.1).with("duplicate_acks", "on");
+        let always = cell(Mode::Paper, 11, 0.1).with("cache_probability", 1);
         Ok(Self {
             full: full.collect(),
             short,
-            action_32: outcome(action_32, work)?,
-            always: outcome(always, work)?,
+            action_32: outcome(&action_32, work)?,
+            always: outcome(&always, work)?,
         })
     }
 
@@ -297,9 +299,9 @@ impl Tables {
     }
 }
 
-/// The configuration of a cell of Tables I and II.
-pub(super) fn cell(mode: Mode, hops: usize, loss: f64) -> Config {
-    Config { mode, hops, loss, cache_probability: mode.cache_probability(), ..Config::default() }
+/// The settings of a cell of Tables I and II.
+pub(super) fn cell(mode: Mode, hops: usize, loss: f64) -> Settings {
+    Settings::defaults(&Dtc).with("mode", mode.word()).with("hops", hops).with("loss", loss)
 }
 
 /// What the paper prints in a cell; empty where it prints nothing, as for our nodes.

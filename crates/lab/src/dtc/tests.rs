@@ -8,8 +8,9 @@ use crate::targets;
 /// One seed for all, so that a failure can be had again.
 const SEED: u64 = 1;
 
-fn outcome(config: Config, runs: usize) -> Outcome {
-    crate::experiment::run(&Dtc, &DtcPoint::new(config), runs, SEED).expect("runs")
+fn outcome(settings: Settings, runs: usize) -> Outcome {
+    let point = DtcPoint::new(&settings).expect("good settings");
+    crate::experiment::run(&Dtc, &point, runs, SEED).expect("runs")
 }
 
 fn printed(row: &str, hops: usize, column: &str) -> f64 {
@@ -83,10 +84,11 @@ fn table_3_throughput() {
 fn table_4_flying_start() {
     for hops in HOPS {
         let of = |flying_start| {
-            let config = Config { segments: 20, flying_start, ..cell(Mode::Paper, hops, 0.1) };
-            outcome(config, 300).mean("completion_s").expect("it ends")
+            let settings =
+                cell(Mode::Paper, hops, 0.1).with("segments", 20).with("flying_start", flying_start);
+            outcome(settings, 300).mean("completion_s").expect("it ends")
         };
-        let (with, without) = (of(true), of(false));
+        let (with, without) = (of("on"), of("off"));
         assert!(with <= 0.7 * without, "{hops} hops: {with:.1} s against {without:.1} s");
     }
 }
@@ -139,8 +141,7 @@ fn transmissions_add_up() {
 #[test]
 fn caching_nodes_help_on_the_radio_as_far_as_the_mac_does_not() {
     let of = |mode, retries| {
-        let radio = Config { medium: Medium::Radio, retries, samples: false, ..cell(mode, 6, 0.1) };
-        let found = outcome(radio, 10);
+        let found = outcome(cell(mode, 6, 0.1).with("medium", "radio").with("retries", retries), 10);
         let mean = |metric| found.mean(metric).expect("it ends");
         assert!(mean("frames") > mean("data_transmissions") + mean("ack_transmissions"));
         (mean("data_transmissions"), mean("completion_s"))
@@ -158,17 +159,19 @@ fn caching_nodes_help_on_the_radio_as_far_as_the_mac_does_not() {
 /// `loss` is that of a data segment over a hop on either medium, whatever number of frames it takes.
 #[test]
 fn the_loss_of_a_frame_is_that_of_its_segment() {
-    let of = |payload| Config { payload, loss: 0.19, ..Config::default() };
+    let of = |payload| Chain { hops: 6, segments: 500, payload, loss: 0.19 };
     assert_eq!((of(50).frames(), of(100).frames()), (1, 2));
     assert!((of(50).frame_loss() - 0.19).abs() < 1e-12);
     assert!(((1.0 - of(100).frame_loss()).powi(3) - 0.81).abs() < 1e-12);
 }
 
-/// The paper's algorithm is what the tables are made with; whoever asks for nothing gets the better one.
+/// The paper's algorithm is what the tables are made with; a user who asks for nothing gets the better one.
 #[test]
 fn our_nodes_are_the_default() {
-    let config = Config::default();
-    assert_eq!((config.mode, config.cache_probability), (Mode::Improved, 1.0));
+    let point = &grid(&Dtc, &[] as &[&str]).expect("the defaults")[0];
+    let texts = point.parameters();
+    assert!(texts.contains(&("mode", "dtc".to_owned())), "{texts:?}");
+    assert!(texts.contains(&("cache_probability", "1".to_owned())), "{texts:?}");
 }
 
 #[test]

@@ -59,15 +59,13 @@ impl Template {
     }
 
     fn assignments(&self, settings: &Settings) -> Understood<Vec<Assignment>> {
-        let mut all = (self.derived)(settings)?;
-        for parameter in self.parameters {
-            let text = settings.text(parameter.name);
-            match parameter.sets {
-                Sets::Alias => all.push((parameter.name, format!("{}={text}", parameter.name))),
-                Sets::Derived => {}
-            }
-        }
-        Ok(all)
+        let aliases = self.parameters.iter().filter(|parameter| parameter.sets == Sets::Alias);
+        let of = |parameter: &Parameter| {
+            let name = parameter.name;
+            (name, format!("{name}={}", settings.text(name)))
+        };
+        // What follows from several parameters is laid over what one of them says.
+        Ok(aliases.map(of).chain((self.derived)(settings)?).collect())
     }
 
     /// What the scenario has against a value, as the parameter's.
@@ -111,7 +109,9 @@ mod tests {
 
     #[test]
     fn an_experiments_aliases_are_those_of_its_scenario_file() {
-        for template in [crate::mptcp::TEMPLATE, crate::rdca::TEMPLATE, crate::sockbuf::TEMPLATE] {
+        for template in
+            [crate::dtc::TEMPLATE, crate::mptcp::TEMPLATE, crate::rdca::TEMPLATE, crate::sockbuf::TEMPLATE]
+        {
             let source = Source::new(template.file, template.text);
             let tree = source.tree().expect("TOML");
             let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());

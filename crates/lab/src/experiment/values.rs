@@ -4,11 +4,11 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use anabranch_sim::scenario::did_you_mean;
-use anabranch_sim::scenario::units::{self, UnitError};
+use anabranch_sim::scenario::units::{self, Rate, Size, Span, UnitError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::ParameterError;
+use super::{ParameterError, Settings};
 
 /// A value, or why it cannot be.
 pub(crate) type Understood<T> = Result<T, ParameterError>;
@@ -28,15 +28,6 @@ pub(crate) fn meant<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)])
     let known = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let found = words.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| one_of(key, text, &known()))
-}
-
-/// `on` or `off`.
-pub(crate) fn switch(key: &'static str, text: &str) -> Understood<bool> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(one_of(key, text, &["on", "off"])),
-    }
 }
 
 /// A whole number of the range.
@@ -70,6 +61,45 @@ pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
     })
 }
 
+/// What a parameter takes that is no word of the scenario.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Takes {
+    Span,
+    Size,
+    /// A rate, or 0.
+    RateOrNone,
+    Probability,
+    Count(usize, usize),
+    Real(f64, f64),
+}
+
+impl Takes {
+    /// The same value in the one way in which results name it.
+    pub(crate) fn canonical(self, key: &'static str, text: &str) -> Understood<String> {
+        Ok(match self {
+            Self::Span => plain(&quantity::<Span>(key, text)?),
+            Self::Size => plain(&quantity::<Size>(key, text)?),
+            Self::RateOrNone if ["0", "0bit/s", "0 bit/s"].contains(&text) => "0bit/s".to_owned(),
+            Self::RateOrNone => plain(&quantity::<Rate>(key, text)?),
+            Self::Probability => probability(key, text)?.to_string(),
+            Self::Count(least, most) => count(key, text, least, most)?.to_string(),
+            Self::Real(least, most) => real(key, text, least, most)?.to_string(),
+        })
+    }
+}
+
+/// The same settings, each value of the table in the one way in which results name it.
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub(crate) fn canonical(settings: &Settings, takes: &[(&'static str, Takes)]) -> Understood<Settings> {
+    takes.iter().try_fold(settings.clone(), |all, (key, takes)| {
+        let plain = takes.canonical(key, all.text(key))?;
+        Ok(all.with(key, plain))
+    })
+}
+
 /// A distance from 1 m to 100 km, in metres.
 pub(crate) fn metres(key: &'static str, text: &str) -> Understood<f64> {
     length(text).ok_or_else(|| {
@@ -92,9 +122,4 @@ pub(crate) fn plain(value: &impl Display) -> String {
 /// The word for a value.
 pub(crate) fn named<T: Serialize>(value: T) -> String {
     units::word_of(&value)
-}
-
-/// The word for a switch.
-pub(crate) fn on_off(on: bool) -> String {
-    if on { "on" } else { "off" }.to_owned()
 }

@@ -211,6 +211,9 @@ fn link(from: &str, to: &str, rate: Rate, delay: Span, mtu: u32) -> LinkSection 
         duplication: Probability::default(),
         spacing: Span(Duration::ZERO),
         back: None,
+        via: None,
+        only: BTreeMap::new(),
+        enabled: true,
     }
 }
 

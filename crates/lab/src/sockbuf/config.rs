@@ -3,10 +3,10 @@
 
 use anabranch_core::sockbuf::Gains;
 use anabranch_core::time::Duration;
-use anabranch_sim::scenario::units::{Rate, Size, Span};
+use anabranch_sim::scenario::units::{Size, Span};
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{Understood, count, meant, plain, probability, quantity, real};
+use crate::experiment::values::{self, Takes, Understood, count, meant, probability, quantity, real};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -186,16 +186,6 @@ const INTERFACES: [(&str, &str); FLOWS] = [("wlan", "r0"), ("geo", "r1"), ("hsup
 /// Those of the single connections, in turn.
 const IN_TURN: [&str; FLOWS] = ["wlan", "hsupa", "geo"];
 
-/// What a parameter takes that is no word of the scenario.
-enum Takes {
-    Span,
-    Size,
-    RateOrNone,
-    Probability,
-    Count(usize, usize),
-    Real(f64, f64),
-}
-
 const TAKES: &[(&str, Takes)] = &[
     ("connections", Takes::Count(FLOWS, 64)),
     ("memory", Takes::Size),
@@ -228,20 +218,7 @@ const TAKES: &[(&str, Takes)] = &[
 ///
 /// The first value that cannot be.
 pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
-    let same = |settings: Settings, (key, takes): &(&'static str, Takes)| {
-        let text = settings.text(key);
-        let plain = match *takes {
-            Takes::Span => plain(&quantity::<Span>(key, text)?),
-            Takes::Size => plain(&quantity::<Size>(key, text)?),
-            Takes::RateOrNone if ["0", "0bit/s", "0 bit/s"].contains(&text) => "0bit/s".to_owned(),
-            Takes::RateOrNone => plain(&quantity::<Rate>(key, text)?),
-            Takes::Probability => probability(key, text)?.to_string(),
-            Takes::Count(least, most) => count(key, text, least, most)?.to_string(),
-            Takes::Real(least, most) => real(key, text, least, most)?.to_string(),
-        };
-        Ok(settings.with(key, plain))
-    };
-    let understood = TAKES.iter().try_fold(settings.clone(), same)?;
+    let understood = values::canonical(settings, TAKES)?;
     check(&understood, settings)?;
     Ok(understood)
 }

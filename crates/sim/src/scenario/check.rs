@@ -19,6 +19,7 @@ use anabranch_core::{dtc, tcp};
 use super::Tree;
 use super::alias;
 use super::buffers::BuffersOptions;
+use super::chain;
 use super::deployment::Drawn;
 use super::file::{FileConfig, GatewayChoice, NodeSection, fifty_ms};
 use super::identity::ScenarioDigest;
@@ -57,6 +58,7 @@ impl Source {
     }
 
     pub(super) fn scenario_of<'s>(&'s self, tree: Tree<'s>) -> Checked<Scenario> {
+        let tree = chain::spread(self, tree)?;
         let mut file: FileConfig = self.read(tree.clone()).map_err(|error| alias::hinted(error, &tree))?;
         file.sweep.clear();
         let names = std::mem::take(&mut file.alias).into_keys();
@@ -64,7 +66,7 @@ impl Source {
             source: self,
             tree,
             said: file.node.len(),
-            members: file.nodes.iter().map(|nodes| nodes.count as usize).collect(),
+            members: file.nodes.iter().map(|nodes| nodes.count.total() as usize).collect(),
             nodes: BTreeMap::new(),
             profiles: BTreeMap::new(),
             rdca: BTreeMap::new(),

@@ -13,21 +13,27 @@ use serde::{Deserialize, Serialize};
 use anabranch_core::set::Energy;
 
 use super::node::NodeKind;
+use super::options::or_off;
 use super::units::Length;
 use crate::packet::NodeId;
 use crate::radio::Position;
 use crate::random::Stream;
+
+/// Nodes of one scenario at most.
+pub(super) const MAX_NODES: usize = 0xfffd;
 
 /// Nodes that are alike.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NodesSection {
-    /// Name of each node: `{i}` stands for its number, as in "n{i}".
+    /// Name of each node: `{i}` stands for its number, as in "n{i}". With rows, `{i}` stands for the number of the row and `{j}` for
+    /// the number in the row, from 1 on, as in "r{i}-{j}".
     pub name: String,
-    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here.
-    pub count: u32,
-    /// Number of the first node.
+    /// Number of nodes; 0 leaves them out, and the links whose end is the `name` given here. A list has the number of nodes in each
+    /// of several rows: `[2, 2, 2]`.
+    pub count: Count,
+    /// Number of the first node, or of the first row.
     #[serde(default = "one")]
     pub first: u32,
     /// What the nodes are.
@@ -36,8 +42,8 @@ pub struct NodesSection {
     /// Their energy level, for the gateway table of SET.
     #[serde(default)]
     pub energy: Energy,
-    /// The profile by which they cache TCP segments for others; they do not if none is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The profile by which they cache TCP segments for others; they do not if none is given, or "off".
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
     /// The pool for the send buffers of each node's connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +51,17 @@ pub struct NodesSection {
     /// Where they are: a generator. Nodes with a place are on the air.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceName>,
+}
+
+/// How many nodes there are.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(untagged, expecting = "expected a number of nodes, or a list with the number of nodes in each row")]
+pub enum Count {
+    /// Nodes with one number each.
+    Nodes(u32),
+    /// Rows of nodes, and the nodes in each.
+    Rows(Vec<u32>),
 }
 
 fn one() -> u32 {
@@ -56,10 +73,12 @@ fn node() -> NodeKind {
 }
 
 /// A generator of places, in metres east and north of the origin.
-#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum PlaceName {
+    /// Here: a place for each node, in order.
+    At(#[serde(deserialize_with = "super::node::places")] Vec<[f64; 2]>),
     /// Evenly at random in a rectangle, drawn anew for each run.
     Random {
         /// Width of the rectangle.
@@ -362,6 +381,10 @@ impl PlaceName {
         };
         let turn = |part: u32, of: u32| std::f64::consts::TAU * f64::from(part) / f64::from(of);
         match *self {
+            Self::At(ref places) => {
+                let [x, y] = places.get(k as usize).copied().unwrap_or_default();
+                at(x, y)
+            }
             Self::Random { width, height, corner: [x, y] } => {
                 Site::Within(Position::new(x, y), width.0, height.0)
             }
@@ -456,9 +479,50 @@ fn shorten_paths(places: &[Position], range: f64, count: usize, to: usize) -> Ve
 }
 
 impl NodesSection {
-    /// Name of node `k`, counted from 0.
-    pub(super) fn name_of(&self, k: u32) -> String {
-        self.name.replace("{i}", &(u64::from(self.first) + u64::from(k)).to_string())
+    /// The names of all nodes, in order.
+    pub(super) fn names(&self) -> Vec<String> {
+        let named = |i: u32| self.name.replace("{i}", &self.number(i).to_string());
+        match &self.count {
+            Count::Nodes(count) => (0..*count).map(named).collect(),
+            Count::Rows(rows) => (0..).zip(rows).flat_map(|(i, &count)| in_row(&named(i), count)).collect(),
+        }
+    }
+
+    /// The names of the nodes in the row of this number, or of the one node; `None` if there is no such row or node.
+    pub(super) fn names_in(&self, number: u64) -> Option<Vec<String>> {
+        let named = self.name.replace("{i}", &number.to_string());
+        let k = usize::try_from(number.checked_sub(self.first.into())?).ok()?;
+        match &self.count {
+            Count::Nodes(count) => (k < *count as usize).then(|| vec![named]),
+            Count::Rows(rows) => rows.get(k).map(|&count| in_row(&named, count)),
+        }
+    }
+
+    /// The numbers of the nodes, or of the rows.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let count = match &self.count {
+            Count::Nodes(count) => *count,
+            Count::Rows(rows) => rows.len() as u32,
+        };
+        (0..count).map(|k| self.number(k)).collect()
+    }
+
+    fn number(&self, k: u32) -> u64 {
+        u64::from(self.first) + u64::from(k)
+    }
+}
+
+fn in_row(name: &str, count: u32) -> Vec<String> {
+    (1..=count).map(|j| name.replace("{j}", &j.to_string())).collect()
+}
+
+impl Count {
+    /// The number of all nodes.
+    pub fn total(&self) -> u32 {
+        match self {
+            Self::Nodes(count) => *count,
+            Self::Rows(rows) => rows.iter().fold(0, |sum, count| sum.saturating_add(*count)),
+        }
     }
 }
 

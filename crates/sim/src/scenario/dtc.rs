@@ -1,6 +1,6 @@
 //! What a scenario file says of nodes that cache TCP segments for others (distributed TCP caching).
 
-use anabranch_core::dtc::{Chance, Config, FlyingStart};
+use anabranch_core::dtc::{Chance, Config, DuplicateAcks, FlyingStart};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,10 @@ pub struct DtcProfile {
     /// Hop-by-hop reliable SYN with a first measurement of the round trip.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flying_start: Option<bool>,
+    /// Whether an acknowledgement without SACK that asks for the cached segment is answered by it (action 3.2 of the paper, which its
+    /// authors would leave out).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duplicate_acks: Option<bool>,
     /// Connections whose state is kept, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<u32>,
@@ -66,6 +70,11 @@ impl DtcProfile {
                 None => base.flying_start,
                 Some(true) => FlyingStart::On,
                 Some(false) => FlyingStart::Off,
+            },
+            duplicate_acks: match self.duplicate_acks {
+                None => base.duplicate_acks,
+                Some(true) => DuplicateAcks::Repeat,
+                Some(false) => DuplicateAcks::Ignore,
             },
             connections: count("connections", self.connections, base.connections, 1..=1_000_000)?,
             idle: self.idle.map_or(base.idle, |span| span.0),

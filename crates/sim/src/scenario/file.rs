@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::alias::Alias;
 use super::aodv::AodvSection;
 use super::buffers::BuffersProfile;
+use super::chain::Via;
 use super::deployment::{DeploymentSection, GroupsSection, NodesSection};
 use anabranch_core::set::Energy;
 
@@ -22,6 +23,9 @@ use super::dtc::DtcProfile;
 use super::emulation::{EmulationSection, HostKind};
 use super::mptcp::MptcpSection;
 pub use super::node::NodeKind;
+#[cfg(feature = "schema")]
+use super::options::OrOff;
+use super::options::or_off;
 use super::paths::PathsSection;
 use super::radio::RadioSection;
 pub use super::random::FailureName;
@@ -199,8 +203,8 @@ pub struct NodeSection {
     #[serde(default)]
     pub neighbours: Vec<String>,
     /// The profile by which it caches TCP segments for others (distributed TCP caching); it does not if none is
-    /// given. Not for kind "host", which passes nothing on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// given, or "off". Not for kind "host", which passes nothing on.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
     pub dtc: Option<String>,
     /// Its interfaces, in order: names of links that begin or end here. Transfers name those that they use, and packets keep to
     /// the way that begins there, in both directions.
@@ -240,21 +244,37 @@ impl NodeSection {
     }
 }
 
-/// A link. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between them.
+/// A link, or several that are alike. Both directions are alike, unless `back` says otherwise. Two nodes have at most one link between
+/// them.
 ///
-/// One end may be several nodes, each of which gets such a link: a pattern such as "n*", the `name` of `[[nodes]]`, or a group, whose
-/// nodes each run chooses anew.
+/// With `via` the table makes a chain: a link between each two neighbours from `from` over the nodes of `via` to `to`. An end with
+/// `{i}`, the `name` of `[[nodes]]`, makes one chain for each of these nodes, in which `{i}` is the same number everywhere. Without
+/// `via` one end may be several nodes, each of which gets such a link: the `name` of `[[nodes]]`, a pattern such as "n*", or a group,
+/// whose nodes each run chooses anew.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkSection {
-    /// Its name, for paths of `--set` and sweeps. No two links share one.
+    /// Its name, for paths of `--set` and sweeps. No two links share one. In a chain `{i}` stands for the number of the link, from 1
+    /// on. Where an end has `{i}`, it stands for the number of that node, and `{j}` for that of the link in the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The node at one end, or several.
     pub from: String,
+    /// The nodes between the ends of a chain, in order: names of nodes and of `[[nodes]]`, whose nodes are all in the chain. If `from`
+    /// or `to` has `{i}`, each chain has the node or row of its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<Via>,
     /// The node at the other end, or several.
     pub to: String,
+    /// What differs at single links of a table that makes several: keys of `[[link]]` by the name of the link, or by a pattern. A
+    /// path such as `link.hop3.loss` of `--set` leads here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub only: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+    /// `false` leaves the links of this table out.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
+    pub enabled: bool,
     /// Rate of each direction.
     pub rate: Rate,
     /// Delay of each direction, from the end of transmission to arrival.
@@ -276,8 +296,9 @@ pub struct LinkSection {
     pub loss_factors: FactorsSection,
     /// Given if the link layer acknowledges every packet, for a caching node (`dtc`) at the link's beginning: how long after a
     /// packet's arrival that node waits for the acknowledgement. The link layer repeats nothing, and TCP does not hear of it:
-    /// without a caching node the key has no effect. An acknowledgement takes no time of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// without a caching node the key has no effect. An acknowledgement takes no time of its own. "off" is the same as no key.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "or_off")]
+    #[cfg_attr(feature = "schema", schemars(with = "OrOff<Span>"))]
     pub link_ack_timeout: Option<Span>,
     /// Probability that a packet arrives late, and so perhaps behind others.
     #[serde(default, skip_serializing_if = "is_never")]
@@ -300,6 +321,14 @@ pub struct LinkSection {
 
 fn hundred_packets() -> QueueSize {
     QueueSize(crate::link::QueueLimit::Packets(100))
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(enabled: &bool) -> bool {
+    *enabled
 }
 
 fn is_at_once(span: &Span) -> bool {

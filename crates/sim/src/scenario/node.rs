@@ -29,6 +29,13 @@ pub(super) fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[f64; 
     })
 }
 
+/// Several places.
+pub(super) fn places<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<[f64; 2]>, D::Error> {
+    #[derive(Deserialize)]
+    struct Place(#[serde(deserialize_with = "place")] [f64; 2]);
+    Ok(Vec::<Place>::deserialize(deserializer)?.into_iter().map(|Place(place)| place).collect())
+}
+
 pub(super) fn some_place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[f64; 2]>, D::Error> {
     place(deserializer).map(Some)
 }

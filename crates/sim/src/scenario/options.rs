@@ -114,6 +114,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrOff<T> {
     }
 }
 
+/// Reads a value, or "off" for none.
+pub(super) fn or_off<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    OrOff::deserialize(d).map(|value| value.0)
+}
+
 #[cfg(feature = "schema")]
 impl<T: schemars::JsonSchema> schemars::JsonSchema for OrOff<T> {
     fn inline_schema() -> bool {

@@ -1,6 +1,7 @@
 //! The text of a scenario with its overrides, as a tree in which every value knows where it was written.
 
 pub mod alias;
+mod single;
 
 use std::fmt;
 use std::ops::Range;
@@ -72,8 +73,9 @@ impl Source {
 
     /// Adds an override `path=value`, such as `link.0.rate=56 kbit/s`. Steps of the path are keys; in a list
     /// of tables an index, the `name` of one, or a pattern of names in which `*` stands for any text, as among
-    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The value is TOML; what is not, is a string. `off` takes one of the
-    /// sections `radio`, `paths`, `wifi` and `aodv` out of the file.
+    /// the profiles of `tcp`, `dtc`, `rdca` and `buffers`. The name or pattern of single links of a table `[[link]]` that makes
+    /// several is a step, too. The value is TOML; what is not, is a string. `off` takes one of the sections `radio`, `paths`, `wifi`
+    /// and `aodv` out of the file.
     pub fn set(mut self, assignment: impl Into<String>) -> Self {
         self.overrides.push(assignment.into());
         self
@@ -376,7 +378,12 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
         return Ok(());
     }
     let [kind @ ("tcp" | "dtc" | "rdca" | "buffers"), name, rest @ ..] = &steps[..] else {
-        return apply_to_table(tree.get_mut(), &steps, value);
+        let is_single = single::apply(tree, &steps, value)?;
+        return match apply_to_table(tree.get_mut(), &steps, value) {
+            // What the path means besides is not there.
+            Err(_) if is_single => Ok(()),
+            applied => applied,
+        };
     };
     for profile in profiles(tree, kind, name)? {
         let steps: Vec<&str> = [&[*kind, &profile], rest].concat();

@@ -1,6 +1,8 @@
 //! Checks of groups of nodes and of what is drawn for each run.
 
-use super::super::deployment::{Choice, Deployment, Drawn, GroupName, NodesSection, PlaceName, Site};
+use super::super::deployment::{
+    Choice, Count, Deployment, Drawn, GroupName, MAX_NODES, NodesSection, PlaceName, Site,
+};
 use super::super::file::{FileConfig, NodeSection};
 use super::super::radio::Channel;
 use super::super::units::Length;
@@ -12,44 +14,75 @@ use crate::radio::Position;
 
 /// East and north of the origin in metres, either way.
 const FARTHEST: f64 = 1e7;
-/// Nodes of one scenario at most.
-const MAX_NODES: usize = 0xfffd;
 
 impl Checker<'_> {
     /// Adds the nodes of groups to the single ones, and says where each of them is that a generator places.
     pub(super) fn expand(&self, file: &mut FileConfig) -> Checked<Vec<(usize, Site)>> {
         let mut sites = Vec::new();
         for (i, group) in file.nodes.iter().enumerate() {
-            if group.count > 1 && !group.name.contains("{i}") {
-                let hint = format!("say `name = \"{}{{i}}\"`", group.name);
-                let message = format!("{} nodes of one name: `{}`", group.count, group.name);
-                return self.fault(at!["nodes", i, "name"], message, Some(&hint));
-            }
-            if file.node.len() + group.count as usize > MAX_NODES {
+            let count = group.count.total();
+            self.numbered(i, group)?;
+            if file.node.len() + count as usize > MAX_NODES {
                 let message = format!("a scenario has at most {MAX_NODES} nodes");
                 return self.fault(at!["nodes", i, "count"], message, None);
             }
             self.place(i, group)?;
-            for k in 0..group.count {
-                let site = group.place.map(|place| place.site(k, group.count));
+            for (k, name) in (0..).zip(group.names()) {
+                let site = group.place.as_ref().map(|place| place.site(k, count));
                 sites.extend(site.map(|site| (file.node.len(), site)));
                 file.node.push(NodeSection {
                     energy: group.energy,
                     dtc: group.dtc.clone(),
                     buffers: group.buffers.clone(),
-                    ..NodeSection::new(group.name_of(k), group.kind)
+                    ..NodeSection::new(name, group.kind)
                 });
             }
         }
         Ok(sites)
     }
 
+    /// The name has the numbers that tell nodes apart.
+    fn numbered(&self, i: usize, group: &NodesSection) -> Checked<()> {
+        let (needed, wanted) = match &group.count {
+            Count::Nodes(count) => (*count > 1, "{i}"),
+            Count::Rows(_) => (true, "{i}-{j}"),
+        };
+        let has = |number: &str| group.name.contains(number);
+        let told = has("{i}") && (wanted == "{i}" || has("{j}"));
+        if needed && !told {
+            let message = match wanted {
+                "{i}" => format!("{} nodes of one name: `{}`", group.count.total(), group.name),
+                _ => format!("rows of nodes need `{{i}}` and `{{j}}` in their name, found `{}`", group.name),
+            };
+            let name = group.name.replace("{i}", "").replace("{j}", "");
+            let hint = format!("say `name = \"{name}{wanted}\"`");
+            return self.fault(at!["nodes", i, "name"], message, Some(&hint));
+        }
+        if wanted == "{i}" && has("{j}") {
+            let hint = Some("say `count = [2, 2]` for two rows of two nodes each, or leave `{j}` out");
+            return self.fault(
+                at!["nodes", i, "name"],
+                "`{j}` numbers the nodes of a row, and there are no rows",
+                hint,
+            );
+        }
+        Ok(())
+    }
+
     /// A generator has sizes from which places can be made.
     fn place(&self, i: usize, group: &NodesSection) -> Checked<()> {
         let Some(place) = &group.place else { return Ok(()) };
+        let count = group.count.total();
+        if let PlaceName::At(places) = place
+            && places.len() != count as usize
+        {
+            let message = format!("{} places for {count} nodes", places.len());
+            return self.fault(at!["nodes", i, "place", "at"], message, Some("give one place for each node"));
+        }
         let short = |Length(metres): Length| !(metres > 0.0 && metres <= 1e7);
-        let still = |[east, north]: [f64; 2]| group.count > 1 && east == 0.0 && north == 0.0;
+        let still = |[east, north]: [f64; 2]| count > 1 && east == 0.0 && north == 0.0;
         let checks = match *place {
+            PlaceName::At(_) => Vec::new(),
             PlaceName::Random { width, height, .. } => {
                 vec![("random", "width", short(width)), ("random", "height", short(height))]
             }
@@ -69,7 +102,7 @@ impl Checker<'_> {
             Site::Within(Position { x, y }, width, height) => within(x, y) && within(x + width, y + height),
         };
         match checks.into_iter().find(|(.., wrong)| *wrong) {
-            None if (0..group.count).all(|k| inside(place.site(k, group.count))) => Ok(()),
+            None if (0..count).all(|k| inside(place.site(k, count))) => Ok(()),
             None => {
                 let message = "its places are not within 10,000 km of the origin";
                 self.fault(at!["nodes", i, "place"], message, None)
@@ -208,7 +241,8 @@ impl Checker<'_> {
                 return self.fault(path, format!("the group `{name}` stands beside other names"), hint);
             }
             if let Some(nodes) = file.nodes.iter().find(|nodes| nodes.name == *name) {
-                let members = (0..nodes.count).filter_map(|k| self.nodes.get(&nodes.name_of(k)).copied());
+                let names = nodes.names();
+                let members = names.iter().filter_map(|name| self.nodes.get(name).copied());
                 found.extend(members.filter(|node| !found.contains(node)).collect::<Vec<_>>());
                 continue;
             }

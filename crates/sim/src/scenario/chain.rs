@@ -1,0 +1,303 @@
+//! Tables `[[link]]` that make several links: a chain of nodes, a chain for each of several nodes, or a link for each.
+//!
+//! They are spread in the tree of the file before its values are read. Each link is a copy of its table with a name and ends of its
+//! own, in which every value still knows where it was written.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use anabranch_units::{did_you_mean, quoted};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::deployment::{Count, MAX_NODES, NodesSection};
+use super::source::{Source, matches};
+use super::{Node, ScenarioError, Tree};
+
+/// The nodes between the ends of a chain, in order.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(untagged, expecting = "expected the name of a node or of `[[nodes]]`, or a list of these")]
+pub enum Via {
+    /// A node, or all nodes of `[[nodes]]`.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+type Spread<T> = Result<T, ScenarioError>;
+
+/// A name, and where it was written.
+type Said<'t> = (&'t str, Range<usize>);
+
+/// Makes a table for each link.
+pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>> {
+    let Some(nodes) = nodes(&tree) else { return Ok(tree) };
+    let spreader = Spreader { source, nodes };
+    if let Some(links) = tree.get_mut().get_mut("link")
+        && let DeValue::Array(tables) = links.get_mut()
+    {
+        let all = tables.iter().map(|table| spreader.links(table)).collect::<Spread<Vec<_>>>()?;
+        *tables = all.into_iter().flatten().collect();
+    }
+    Ok(tree)
+}
+
+/// The tables `[[nodes]]`; `None` if one is wrong, which is found when the file is read.
+fn nodes(tree: &Tree<'_>) -> Option<Vec<NodesSection>> {
+    let Some(tables) = tree.get_ref().get("nodes") else { return Some(Vec::new()) };
+    let read = |table: &Node<'_>| {
+        let nodes = NodesSection::deserialize(toml::de::ValueDeserializer::from(table.clone())).ok()?;
+        (nodes.count.total() as usize <= MAX_NODES).then_some(nodes)
+    };
+    tables.get_ref().as_array()?.iter().map(read).collect()
+}
+
+/// The links of one table.
+struct Spreader<'a> {
+    source: &'a Source,
+    nodes: Vec<NodesSection>,
+}
+
+/// One of the links: the number of its chain, its place in the chain from 1 on, its ends.
+struct Link {
+    chain: Option<u64>,
+    place: usize,
+    ends: [(String, Range<usize>); 2],
+}
+
+impl Spreader<'_> {
+    fn links<'s>(&self, node: &Node<'s>) -> Spread<Vec<Node<'s>>> {
+        let as_it_is = || Ok(vec![node.clone()]);
+        let Some(table) = node.get_ref().as_table() else { return as_it_is() };
+        let is_wrong = |key: &str, right: fn(&DeValue<'_>) -> bool| {
+            table.get(key).is_some_and(|value| !right(value.get_ref()))
+        };
+        // What is no value of its key is refused when the file is read.
+        if is_wrong("enabled", |value| value.as_bool().is_some())
+            || is_wrong("only", |value| value.is_table())
+        {
+            return as_it_is();
+        }
+        let (Some(from), Some(to), Some(via)) = (said(table, "from"), said(table, "to"), via(table)) else {
+            return as_it_is();
+        };
+        if table.get("enabled").is_some_and(|enabled| enabled.get_ref().as_bool() == Some(false)) {
+            return Ok(Vec::new());
+        }
+        let name = said(table, "name");
+        let links = match via {
+            Some(via) => self.chains(&from, &via, &to)?,
+            None if name.as_ref().is_some_and(is_numbered) || is_numbered(&from) && is_numbered(&to) => {
+                self.chains(&from, &[], &to)?
+            }
+            // One link, or one for each node of a pattern or group, all of one name.
+            None => vec![Link { chain: None, place: 1, ends: [owned(&from), owned(&to)] }],
+        };
+        let names = match &name {
+            Some(name) => self.names(name, &links)?.into_iter().map(Some).collect(),
+            None => vec![None; links.len()],
+        };
+        self.only(table, &names)?;
+        let own = |(link, name): (Link, &Option<String>)| {
+            let mut own = table.clone();
+            ["via", "only", "enabled"].into_iter().for_each(|key| drop(own.remove(key)));
+            let [from, to] = link.ends;
+            set(&mut own, "from", from);
+            set(&mut own, "to", to);
+            if let (Some(name), Some((_, span))) = (name, said(table, "name")) {
+                set(&mut own, "name", (name.clone(), span));
+                singles(table).filter(|(pattern, _)| matches(pattern, name)).for_each(|(_, settings)| {
+                    merge(&mut own, settings);
+                });
+            }
+            Spanned::new(node.span(), DeValue::Table(own))
+        };
+        Ok(links.into_iter().zip(&names).map(own).collect())
+    }
+
+    /// One chain from `from` to `to`, or one for each number that `{i}` stands for at the ends.
+    fn chains(&self, from: &Said<'_>, via: &[Said<'_>], to: &Said<'_>) -> Spread<Vec<Link>> {
+        let numbered = [from, to].into_iter().find(|end| is_numbered(end));
+        let chains: Vec<Option<u64>> = match numbered {
+            Some(end) => self.nodes_of(end)?.numbers().into_iter().map(Some).collect(),
+            None => vec![None],
+        };
+        let mut links = Vec::new();
+        for chain in chains {
+            let mut way = vec![self.end(from, chain)?];
+            for name in via {
+                way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
+            }
+            way.push(self.end(to, chain)?);
+            let ends = way.windows(2).map(|ends| [ends[0].clone(), ends[1].clone()]);
+            links.extend((1..).zip(ends).map(|(place, ends)| Link { chain, place, ends }));
+        }
+        Ok(links)
+    }
+
+    /// The node at an end of a chain.
+    fn end(&self, end: &Said<'_>, chain: Option<u64>) -> Spread<(String, Range<usize>)> {
+        let Some(chain) = chain.filter(|_| is_numbered(end)) else { return Ok(owned(end)) };
+        let nodes = self.nodes_of(end)?;
+        if matches!(nodes.count, Count::Rows(_)) {
+            let message = format!("`{}` means rows of nodes, and a chain has one node at each end", end.0);
+            return self.fault(end, message, Some("name the rows in `via`".to_owned()));
+        }
+        match nodes.names_in(chain) {
+            Some(mut names) => Ok((names.remove(0), end.1.clone())),
+            None => self.no_number(end, chain),
+        }
+    }
+
+    /// The nodes that a name in `via` means.
+    fn between(&self, name: &Said<'_>, chain: Option<u64>) -> Spread<Vec<String>> {
+        if !name.0.contains('{') {
+            return Ok(vec![name.0.to_owned()]);
+        }
+        let nodes = self.nodes_of(name)?;
+        match (chain, &nodes.count) {
+            (Some(chain), _) => nodes.names_in(chain).map_or_else(|| self.no_number(name, chain), Ok),
+            (None, Count::Nodes(_)) => Ok(nodes.names()),
+            (None, Count::Rows(_)) => {
+                let message = format!("`{}` means several rows, and there is one chain", name.0);
+                let hint = "let `from` or `to` have an `{i}` too, for one chain through each row";
+                self.fault(name, message, Some(hint.to_owned()))
+            }
+        }
+    }
+
+    fn no_number<T>(&self, name: &Said<'_>, number: u64) -> Spread<T> {
+        let message = format!("`{}` has no number {number}, which another node of the chain has", name.0);
+        self.fault(name, message, Some("give both `[[nodes]]` the same number of nodes or rows".to_owned()))
+    }
+
+    /// The table `[[nodes]]` of a name with `{i}`.
+    fn nodes_of(&self, (name, span): &Said<'_>) -> Spread<&NodesSection> {
+        if let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == *name) {
+            return Ok(nodes);
+        }
+        let known = || self.nodes.iter().map(|nodes| nodes.name.as_str());
+        let hint = did_you_mean(name, known())
+            .unwrap_or_else(|| format!("add `[[nodes]]` with `name = \"{name}\"` and a `count`"));
+        self.fault(
+            &(*name, span.clone()),
+            format!("there are no `[[nodes]]` of the name `{name}`"),
+            Some(hint),
+        )
+    }
+
+    /// The names of the links, all different.
+    fn names(&self, name: &Said<'_>, links: &[Link]) -> Spread<Vec<String>> {
+        let named = |link: &Link| {
+            let place = link.place.to_string();
+            match link.chain {
+                Some(chain) => name.0.replace("{i}", &chain.to_string()).replace("{j}", &place),
+                None => name.0.replace("{i}", &place),
+            }
+        };
+        let names: Vec<String> = links.iter().map(named).collect();
+        let mut known = BTreeSet::new();
+        let Some(twice) = names.iter().find(|name| !known.insert(name.as_str())) else { return Ok(names) };
+        let message = format!("there are several links of the name `{twice}`");
+        let (of_chains, base) =
+            (links.iter().any(|link| link.chain.is_some()), name.0.replace("{i}", "").replace("{j}", ""));
+        let hint = match of_chains {
+            true => format!(
+                "say `name = \"{base}{{i}}-{{j}}\"`: `{{i}}` is the number of the chain, `{{j}}` counts along it"
+            ),
+            false => format!("say `name = \"{base}{{i}}\"`: `{{i}}` counts along the chain"),
+        };
+        self.fault(name, message, Some(hint))
+    }
+
+    /// Each entry of `only` is about a link that the table makes, and about how that link is.
+    fn only(&self, table: &DeTable<'_>, names: &[Option<String>]) -> Spread<()> {
+        let Some(only) = table.get("only").and_then(|only| only.get_ref().as_table()) else { return Ok(()) };
+        for (pattern, settings) in only {
+            let said = (&**pattern.get_ref(), pattern.span());
+            if !names.iter().flatten().any(|name| matches(said.0, name)) {
+                let known: Vec<&String> = names.iter().flatten().collect();
+                let hint = match did_you_mean(said.0, &known) {
+                    Some(hint) => hint,
+                    None if known.is_empty() => "give the table a `name`, such as \"hop{i}\"".to_owned(),
+                    None => format!("its links are {}", quoted(known)),
+                };
+                return self.fault(
+                    &said,
+                    format!("no link of this table has the name `{}`", said.0),
+                    Some(hint),
+                );
+            }
+            let Some(keys) = settings.get_ref().as_table().map(|settings| settings.keys()) else {
+                let hint = Some("such as `{ loss = 0.1 }`".to_owned());
+                let message = "expected a table of keys".to_owned();
+                return self.fault(&(said.0, settings.span()), message, hint);
+            };
+            let of_table = |key: &&Spanned<DeString<'_>>| OF_TABLE.contains(&&**key.get_ref());
+            if let Some(key) = keys.into_iter().find(of_table) {
+                let message = format!("`{}` is a key of the whole table", key.get_ref());
+                return self.fault(&(key.get_ref(), key.span()), message, None);
+            }
+        }
+        Ok(())
+    }
+
+    fn fault<T>(&self, at: &Said<'_>, message: String, hint: Option<String>) -> Spread<T> {
+        Err(ScenarioError { place: self.source.place(at.1.clone()), message, hint })
+    }
+}
+
+/// Keys that say which links there are, and not how they are.
+const OF_TABLE: [&str; 6] = ["name", "from", "to", "via", "only", "enabled"];
+
+/// Settings of single links, by names or patterns.
+fn singles<'t, 's>(table: &'t DeTable<'s>) -> impl Iterator<Item = (&'t str, &'t DeTable<'s>)> {
+    let only = table.get("only").and_then(|only| only.get_ref().as_table());
+    let settings = only.into_iter().flatten();
+    settings.filter_map(|(name, settings)| Some((&**name.get_ref(), settings.get_ref().as_table()?)))
+}
+
+fn is_numbered(said: &Said<'_>) -> bool {
+    said.0.contains("{i}")
+}
+
+fn owned(said: &Said<'_>) -> (String, Range<usize>) {
+    (said.0.to_owned(), said.1.clone())
+}
+
+fn said<'t>(table: &'t DeTable<'_>, key: &str) -> Option<Said<'t>> {
+    text(table.get(key)?)
+}
+
+fn text<'t>(node: &'t Node<'_>) -> Option<Said<'t>> {
+    Some((node.get_ref().as_str()?, node.span()))
+}
+
+/// The names in `via`, if the table has it; `None` if it is no name and no list of names.
+fn via<'t>(table: &'t DeTable<'_>) -> Option<Option<Vec<Said<'t>>>> {
+    match table.get("via") {
+        None => Some(None),
+        Some(names) => match names.get_ref() {
+            DeValue::Array(names) => names.iter().map(text).collect::<Option<_>>().map(Some),
+            _ => Some(Some(vec![text(names)?])),
+        },
+    }
+}
+
+fn set(table: &mut DeTable<'_>, key: &'static str, (value, span): (String, Range<usize>)) {
+    table.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, DeValue::String(value.into())));
+}
+
+/// Lays settings over a table, key by key.
+fn merge<'s>(table: &mut DeTable<'s>, settings: &DeTable<'s>) {
+    for (key, value) in settings {
+        match (table.get_mut(&**key.get_ref()).map(Spanned::get_mut), value.get_ref()) {
+            (Some(DeValue::Table(inner)), DeValue::Table(settings)) => merge(inner, settings),
+            _ => drop(table.insert(key.clone(), value.clone())),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Chains of links, rows of nodes, and settings of single links.
+
+use super::*;
+use crate::radio::Position;
+
+const PAPER: &str = include_str!("../../../../../scenarios/papers/dtc.toml");
+
+/// Relays in a row, a hub, gateways around it with rows of relays behind them, and a node at the end of all.
+const NODES: &str = r#"
+[[node]]
+name = "hub"
+kind = "router"
+[[nodes]]
+name = "gw{i}"
+count = 3
+kind = "gateway"
+[[nodes]]
+name = "r{i}-{j}"
+count = [2, 0, 1]
+[[nodes]]
+name = "m{i}"
+count = 3
+[[node]]
+name = "end"
+"#;
+
+fn source(links: &str) -> Source {
+    Source::new("chain.toml", format!("{NODES}{links}"))
+}
+
+/// A table `[[link]]` with these keys, and the rate and delay that all have.
+fn link(keys: &str) -> String {
+    format!("[[link]]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{keys}\n")
+}
+
+/// What joins the nodes that a test does not ask for.
+fn rest(without: &str) -> String {
+    let others = ["gw{i}", "r{i}-{j}", "m{i}", "end"].into_iter().filter(|name| !without.contains(name));
+    others.map(|name| link(&format!("from = \"hub\"\nto = \"{name}\""))).collect()
+}
+
+#[track_caller]
+fn read(source: &Source) -> Scenario {
+    source.scenario().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Names of the links with their ends, those without a name left out.
+fn links(scenario: &Scenario) -> Vec<String> {
+    let links = scenario.resolved().link.iter();
+    links.filter_map(|link| Some(format!("{}: {}-{}", link.name.as_ref()?, link.from, link.to))).collect()
+}
+
+#[test]
+fn a_chain_has_a_link_between_each_two_neighbours() {
+    for (keys, expected) in [
+        ("via = \"m{i}\"", &["c1: hub-m1", "c2: m1-m2", "c3: m2-m3", "c4: m3-end"][..]),
+        ("via = [\"m{i}\"]", &["c1: hub-m1", "c2: m1-m2", "c3: m2-m3", "c4: m3-end"]),
+        ("via = [\"m2\", \"gw1\"]", &["c1: hub-m2", "c2: m2-gw1", "c3: gw1-end"]),
+        ("via = []", &["c1: hub-end"]),
+    ] {
+        let chain = link(&format!("name = \"c{{i}}\"\nfrom = \"hub\"\nto = \"end\"\n{keys}"));
+        let others = match keys {
+            "via = []" => rest("end"),
+            "via = [\"m2\", \"gw1\"]" => [
+                link("from = \"m*\"\nto = \"m2\""),
+                link("from = \"gw*\"\nto = \"gw1\""),
+                rest("m{i} gw{i} end"),
+            ]
+            .concat(),
+            _ => rest("m{i} end"),
+        };
+        let scenario = read(&source(&format!("{chain}{others}")));
+        assert_eq!(links(&scenario), expected, "{keys}");
+        let again = Source::new("again.toml", scenario.to_toml());
+        assert_eq!(read(&again), scenario);
+    }
+}
+
+#[test]
+fn an_end_with_a_number_makes_a_chain_for_each_node() {
+    let star = link("name = \"wired{i}\"\nfrom = \"hub\"\nto = \"gw{i}\"");
+    let chains = link("name = \"radio{i}-{j}\"\nfrom = \"gw{i}\"\nvia = \"r{i}-{j}\"\nto = \"end\"");
+    let others = rest("gw{i} r{i}-{j} end");
+    let expected = [
+        "wired1: hub-gw1",
+        "wired2: hub-gw2",
+        "wired3: hub-gw3",
+        "radio1-1: gw1-r1-1",
+        "radio1-2: r1-1-r1-2",
+        "radio1-3: r1-2-end",
+        "radio2-1: gw2-end",
+        "radio3-1: gw3-r3-1",
+        "radio3-2: r3-1-end",
+    ];
+    let star_of_chains = source(&format!("{star}{chains}{others}"));
+    assert_eq!(links(&read(&star_of_chains)), expected);
+    // One row of nodes, one number: pairs.
+    let pairs = link("name = \"pair{i}\"\nfrom = \"gw{i}\"\nvia = \"m{i}\"\nto = \"hub\"");
+    let refused = source(&pairs).scenario().unwrap_err();
+    assert!(refused.to_string().contains("say `name = \"pair{i}-{j}\"`"), "{refused}");
+    let pairs = pairs.replace("{i}\"\nfrom", "{i}-{j}\"\nfrom");
+    let scenario = read(&source(&format!("{pairs}{}", rest("gw{i} m{i}"))));
+    let expected =
+        ["pair1-1: gw1-m1", "pair1-2: m1-hub", "pair2-1: gw2-m2", "pair2-2: m2-hub", "pair3-1: gw3-m3"];
+    assert_eq!(links(&scenario)[..5], expected);
+    // No node, no chain.
+    let none = star_of_chains.set("nodes.gw*.count=0").set("nodes.r*.count=[]").scenario().unwrap_err();
+    assert!(none.message.contains("no link leads from `hub` to `end`"), "{none}");
+}
+
+#[test]
+fn a_table_can_be_left_out() {
+    let star = link("name = \"wired{i}\"\nfrom = \"hub\"\nto = \"gw{i}\"\nenabled = false");
+    let source = source(&format!("{star}{}", rest("")));
+    assert_eq!(links(&read(&source)), [] as [&str; 0]);
+    let twice = source.set("link.wired*.enabled=true").scenario().unwrap_err();
+    assert!(twice.message.contains("there are two links between"), "{twice}");
+}
+
+/// The loss of each of the links.
+fn losses(source: &Source) -> Vec<f64> {
+    let loss = |link: &file::LinkSection| match link.loss {
+        file::Loss::Bernoulli(p) => p.0,
+        file::Loss::GilbertElliott(_) => panic!("no test has it"),
+    };
+    read(source).resolved().link.iter().filter(|link| link.name.is_some()).map(loss).collect()
+}
+
+#[test]
+fn single_links_have_settings_of_their_own() {
+    let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"\nloss = 0.1");
+    let only =
+        "[link.only.c2]\nloss = 0.2\nback.delay = \"9 ms\"\n[link.only.\"c*4\"]\nrate = \"5 kbit/s\"\n";
+    let source = source(&format!("{chain}{only}{}", rest("m{i} end")));
+    assert_eq!(losses(&source), [0.1, 0.2, 0.1, 0.1]);
+    let scenario = read(&source);
+    let rates: Vec<u64> = scenario.links[..8].iter().step_by(2).map(|link| link.config.rate).collect();
+    assert_eq!(rates, [1_000_000, 1_000_000, 1_000_000, 5_000]);
+    let delays: Vec<u64> =
+        scenario.links[..8].iter().skip(1).step_by(2).map(|link| link.config.delay.as_millis()).collect();
+    assert_eq!(delays, [1, 9, 1, 1]);
+    for (sets, expected) in [
+        (&["link.c3.loss=0.5"][..], [0.1, 0.2, 0.5, 0.1]),
+        (&["link.c*.loss=0.5"], [0.5; 4]),
+        (&["link.c{i}.loss=0.5"], [0.5, 0.2, 0.5, 0.5]),
+        (&["link.0.loss=0.5"], [0.5, 0.2, 0.5, 0.5]),
+        (&["link.c*.loss=0.5", "link.c1.loss=0.4", "link.*3.loss=0.3"], [0.4, 0.5, 0.3, 0.5]),
+        (&["link.c1.loss=0.4", "link.c*.loss=0.5"], [0.5; 4]),
+        (&["link.c1.back={ delay = \"2 ms\" }", "link.c1.back.loss=0.5"], [0.1, 0.2, 0.1, 0.1]),
+    ] {
+        let set = sets.iter().fold(source.clone(), |source, set| source.set(*set));
+        assert_eq!(losses(&set), expected, "{sets:?}");
+    }
+    // The number of links may follow later, on an axis too.
+    let longer = source.clone().set("link.c6.loss=0.6").set("nodes.m*.count=5");
+    assert_eq!(losses(&longer), [0.1, 0.2, 0.1, 0.1, 0.1, 0.6]);
+    let text =
+        format!("{}\n[sweep]\n\"link.c2.loss\" = [0.3, 0.4]\n\"nodes.m*.count\" = [3, 5]\n", source.text());
+    let points = Source::new("sweep.toml", text).points().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(points.iter().map(|point| point.scenario.links.len()).collect::<Vec<_>>(), [20, 24, 20, 24]);
+}
+
+#[test]
+fn what_cannot_be_is_refused_where_it_is_written() {
+    let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"");
+    let file = |keys: &str| format!("{NODES}{}", link(keys));
+    let faults = [
+        (
+            file("from = \"hub\"\nvia = \"n{i}\"\nto = \"end\""),
+            21,
+            "there are no `[[nodes]]` of the name `n{i}`",
+        ),
+        (file("from = \"hub\"\nvia = \"n1\"\nto = \"end\""), 21, "there is no node `n1`"),
+        (file("from = \"hub\"\nvia = 7\nto = \"end\""), 21, "expected the name of a node or of `[[nodes]]`"),
+        (
+            file("from = \"hub\"\nvia = [\"m1\", 7]\nto = \"end\""),
+            21,
+            "expected the name of a node or of `[[nodes]]`",
+        ),
+        (
+            file("from = \"hub\"\nvia = \"r{i}-{j}\"\nto = \"end\""),
+            21,
+            "several rows, and there is one chain",
+        ),
+        (file("from = \"r{i}-{j}\"\nvia = \"m{i}\"\nto = \"end\""), 20, "a chain has one node at each end"),
+        (
+            file("name = \"c\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\""),
+            20,
+            "several links of the name `c`",
+        ),
+        (
+            file("name = \"c{i}\"\nfrom = \"gw{i}\"\nvia = \"m{i}\"\nto = \"end\""),
+            20,
+            "several links of the name `c1`",
+        ),
+        (file("from = \"hub\"\nvia = \"hub\"\nto = \"end\""), 21, "a link joins two different nodes"),
+        (file("name = \"c\"\nfrom = \"hub\"\nto = \"end\"\nenabled = 1"), 23, "invalid type"),
+        (
+            format!("{NODES}{chain}[link.only.c9]\nloss = 0.1\n"),
+            24,
+            "no link of this table has the name `c9`",
+        ),
+        (format!("{NODES}{chain}[link.only.c1]\nfrom = \"m2\"\n"), 25, "`from` is a key of the whole table"),
+        (format!("{NODES}{chain}[link.only.c1]\nlos = 0.1\n"), 25, "unknown key `los`"),
+        (format!("{NODES}{chain}[link.only.c1]\nloss = 7\n"), 25, "7 is not a probability"),
+        (format!("{NODES}{chain}[link.only]\nc1 = 7\n"), 25, "expected a table of keys"),
+        (format!("{NODES}{chain}only = 7\n"), 24, "invalid type"),
+        (file("from = \"hub\"\nto = \"end\"\nonly = { c = { loss = 0 } }"), 22, "give the table a `name`"),
+        (NODES.replace("[2, 0, 1]", "[2, -1]"), 11, "expected a number of nodes, or a list"),
+        (NODES.replace("r{i}-{j}", "r{i}"), 10, "rows of nodes need `{i}` and `{j}`"),
+        (NODES.replace("m{i}", "m{i}-{j}"), 13, "there are no rows"),
+        (
+            NODES.replace("count = 3\n[[node]]\n", "count = 3\nplace = { at = [[0, 0]] }\n[[node]]\n"),
+            15,
+            "1 places for 3 nodes",
+        ),
+        (
+            NODES.replace("count = 3\n[[node]]\n", "count = 3\nplace = { at = [[0]] }\n[[node]]\n"),
+            15,
+            "expected two numbers",
+        ),
+    ];
+    for (text, line, message) in faults {
+        let error = Source::new("bad.toml", text.as_str()).scenario().expect_err(message).to_string();
+        assert!(error.contains(message), "{message}: {error}");
+        assert!(error.starts_with(&format!("bad.toml:{line}:")), "line {line}: {error}");
+    }
+    let short =
+        source(&link("from = \"gw{i}\"\nvia = \"r{i}-{j}\"\nto = \"end\"")).set("nodes.r*.count=[1, 1]");
+    let error = short.scenario().unwrap_err();
+    assert!(error.message.contains("`r{i}-{j}` has no number 3"), "{error}");
+    for (set, message) in [
+        ("link.c9.loss=0.1", "no link of this table has the name `c9`"),
+        ("link.x1.loss=0.1", "there is no entry `x1` in that list"),
+        ("link.c2=7", "there is no entry `c2` in that list"),
+        ("link.c2.los=0.1", "unknown key `los`"),
+        ("nodes.m*.count=70000", "at most 65533 nodes"),
+        ("nodes.r*.count=[4000000000, 4000000000]", "at most 65533 nodes"),
+    ] {
+        let error = source(&chain).set(set).scenario().expect_err(set).to_string();
+        assert!(error.contains(message) && error.contains("--set"), "{set}: {error}");
+    }
+}
+
+/// Nodes in rows have their places in order.
+#[test]
+fn a_list_of_places_is_for_all_rows() {
+    let text = "radio = { range = \"50 m\" }\n[[nodes]]\nname = \"r{i}-{j}\"\ncount = [1, 2]\nfirst = 4\n\
+                place = { at = [[0, 0], [40, 0], [80, 0.5]] }\n";
+    let scenario = read(&Source::new("rows.toml", text));
+    let radio = scenario.radio.as_ref().expect("it has one");
+    let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["r4-1", "r5-1", "r5-2"]);
+    let places = [Position::new(0.0, 0.0), Position::new(40.0, 0.0), Position::new(80.0, 0.5)];
+    assert!(radio.places.iter().map(|(_, place)| *place).eq(places));
+    assert_eq!(radio.links.len(), 4);
+}
+
+#[test]
+fn the_papers_chain_can_be_changed_from_outside() {
+    let paper = || Source::new("dtc.toml", PAPER);
+    let default = read(&paper());
+    assert_eq!(default.links.len(), 12);
+    let first = &default.links[0].config;
+    assert_eq!((first.spacing.as_millis(), default.links[2].config.spacing.as_millis()), (77, 0));
+    assert_eq!(default.links[1].config.loss, crate::loss::LossModel::None);
+    assert!(default.nodes[1..6].iter().all(|node| node.dtc.is_some()));
+    let longer = read(&paper().set("nodes.r*.count=10").set("loss=0.2").set("mode=tcp"));
+    assert_eq!((longer.nodes.len(), longer.links.len()), (12, 22));
+    assert!(longer.nodes.iter().all(|node| node.dtc.is_none()) && !longer.has_unheard_link_acks());
+    let radio = read(&paper().set("medium=radio"));
+    assert_eq!(radio.links.len(), 0);
+    assert_eq!(radio.radio.as_ref().map(|radio| radio.links.len()), Some(12));
+    for scenario in [default, longer, radio] {
+        assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
+    }
+    let answers = paper().set("duplicate_acks=on");
+    let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
+    assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));
+}
