@@ -69,7 +69,7 @@ impl Options {
 
 /// At most 1.02 times the best single gateway's latency in 99 % of networks, 1.10 times in every one.
 fn random_networks(
-    network: fn(u64, u64) -> anabranch_lab::set::Config,
+    network: fn(u64, u64) -> anabranch_lab::experiment::Settings,
     options: &Options,
 ) -> Result<bool, anabranch_lab::experiment::RunError> {
     let cases =

@@ -2,16 +2,14 @@
 //! baselines that section 6 compares it with. Figure 9's network: a correspondent node, gateways on wired
 //! links of their own, behind each of them `hops` wireless links in a row, and the node at the end of all.
 //!
-//! Code map: [`Config`] is what the parameters mean; `network` makes a scenario of it; [`Config::model`] is
-//! the same transfer for the closed form; [`figures`] and [`claims`] are section 6,
-//! [`reproduction`] puts them together.
+//! Code map: [`TEMPLATE`] is the scenario, and what the parameters change in it; `radio` is where its nodes are on a channel;
+//! [`transfer`] is the same transfer for the closed form; [`figures`] and [`claims`] are section 6, [`reproduction`] puts them
+//! together.
 
 pub mod claims;
 mod config;
 pub mod figures;
 mod model;
-mod network;
-mod parameters;
 mod radio;
 pub mod reproduction;
 
@@ -21,9 +19,11 @@ use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::scenario::record::SetFigures;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-pub use config::{Config, Failing, Medium, PerGateway, Scheme, Tcp};
-pub use model::Equations;
+pub use config::{Failing, Scheme, TEMPLATE};
+pub(crate) use config::{losses, quantities};
+pub use model::{Equations, transfer};
 
+use crate::experiment::template::Templated;
 use crate::experiment::{Chance, Experiment, Metric, Parameter, ParameterError, Point, RunError, Settings};
 
 /// The experiment.
@@ -40,7 +40,7 @@ impl Experiment for Set {
     }
 
     fn parameters(&self) -> &'static [Parameter] {
-        parameters::PARAMETERS
+        TEMPLATE.parameters
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -48,42 +48,54 @@ impl Experiment for Set {
     }
 
     fn point(&self, settings: &Settings) -> Result<Box<dyn Point>, ParameterError> {
-        Ok(Box::new(SetPoint::new(Config::understand(settings)?)))
+        Ok(Box::new(SetPoint::new(settings)?))
     }
 }
 
-/// A configuration with its scenario and its closed form, both of which every run shares.
+/// The settings with each value in the one way in which results name it.
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub fn canonical(settings: &Settings) -> Result<Settings, ParameterError> {
+    config::canonical(settings)
+}
+
+/// A configuration, ready to run, with its closed form.
 #[derive(Debug)]
 pub struct SetPoint {
-    config: Config,
-    scenario: Result<Scenario, RunError>,
+    templated: Templated,
     model: Option<f64>,
 }
 
 impl SetPoint {
     /// Ready to run.
-    pub fn new(config: Config) -> Self {
-        let scenario = config.scenario();
-        let model = config.model_latency();
-        Self { config, scenario, model }
+    ///
+    /// # Errors
+    ///
+    /// The first value that cannot be.
+    pub fn new(settings: &Settings) -> Result<Self, ParameterError> {
+        let settings = canonical(settings)?;
+        Ok(Self { templated: TEMPLATE.point(&settings)?, model: model::latency(&settings)? })
     }
 }
 
 impl Point for SetPoint {
     fn parameters(&self) -> Vec<(&'static str, String)> {
-        self.config.texts()
+        self.templated.texts()
     }
 
     fn chance(&self) -> Chance {
         // On the radio backoffs are random.
-        let random =
-            self.config.medium == Medium::Radio || self.config.wireless_loss.all().iter().any(|p| *p > 0.0);
+        let settings = &self.templated.settings;
+        let losses = losses(settings).unwrap_or_default();
+        let random = config::is_radio(settings) || losses.iter().any(|loss| *loss > 0.0);
         if random { Chance::Random } else { Chance::None }
     }
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
-        let scenario = self.scenario.as_ref().map_err(RunError::clone)?;
-        let figures = simulate(scenario, seed, run)?;
+        let figures = simulate(&self.templated.scenario, seed, run)?;
+        let is_radio = config::is_radio(&self.templated.settings);
         Ok(vec![
             figures.latency.map(|d| d.as_secs_f64()),
             figures.establishment.map(|d| d.as_secs_f64()),
@@ -91,7 +103,7 @@ impl Point for SetPoint {
             Some(figures.retransmissions as f64),
             Some(figures.gateway_drops as f64),
             // A radio's queue counts packets, and only those that it refuses.
-            (self.config.medium == Medium::Links).then_some(figures.gateway_queue_peak_bytes as f64),
+            (!is_radio).then_some(figures.gateway_queue_peak_bytes as f64),
             self.model,
         ])
     }

@@ -4,8 +4,7 @@ use anabranch_deploy::error::Error;
 use anabranch_deploy::output;
 use anabranch_lab::experiment;
 use anabranch_lab::plan::set::{self, Answer, Refusal};
-use anabranch_lab::set::{Config, Equations, Set};
-use anabranch_model::set::Best;
+use anabranch_lab::set::{Equations, Set};
 
 use crate::lab::unfit;
 
@@ -26,13 +25,12 @@ pub(crate) struct Arguments {
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
     let equations = if arguments.printed { Equations::Printed } else { Equations::Protocol };
     let settings = experiment::settings(&Set, &arguments.set).map_err(unfit)?;
-    let configs = settings.iter().map(Config::understand).collect::<Result<Vec<_>, _>>().map_err(unfit)?;
-    let answers = configs.into_iter().map(|config| set::answer(config, equations).map_err(refused));
+    let answers = settings.iter().map(|settings| set::answer(settings, equations).map_err(refused));
     for answer in answers.collect::<Result<Vec<Answer>, Error>>()? {
         if arguments.json {
             output::json(&answer.object())?;
         } else {
-            output::text(&table(&answer.config, &answer.best))?;
+            output::text(&table(&answer))?;
         }
     }
     Ok(())
@@ -40,14 +38,16 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Error> {
 
 fn refused(refusal: Refusal) -> Error {
     match refusal {
+        Refusal::Parameter(error) => unfit(error),
         Refusal::NotSet(_) => Error::input(format!("--set {refusal}"))
             .with_hint("leave `scheme` out; `lab run set` simulates baselines"),
         other => Error::input(other.to_string()),
     }
 }
 
-fn table(config: &Config, best: &Best) -> String {
-    let words: Vec<String> = config
+fn table(answer: &Answer) -> String {
+    let best = &answer.best;
+    let words: Vec<String> = answer
         .texts()
         .into_iter()
         .filter(|(name, _)| !UNMODELLED.contains(name))

@@ -14,7 +14,8 @@ use rayon::prelude::*;
 
 use super::networks::network;
 use crate::experiment::RunError;
-use crate::set::{Config, Failing, simulate};
+use crate::experiment::values::plain;
+use crate::set::{Failing, TEMPLATE, simulate};
 
 /// Who is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,10 +88,12 @@ pub fn campaign(
 fn case(seed: u64, number: u64, left: Left) -> Result<Case, RunError> {
     let mut random = Stream::new(seed, number, "campaign set-faults", "schedule");
     let octets = random.range(1..=60_000);
-    let config = Config { file: Size(octets), ..network(seed, number) };
-    let undisturbed = simulate(&config.scenario()?, seed, number)?.latency.map(|d| d.as_secs_f64());
-    let deaths = schedule(&mut random, config.gateways, undisturbed.unwrap_or(60.0), left);
-    let scenario = Config { fail: deaths.clone(), ..config.clone() }.scenario()?;
+    let settings = network(seed, number).with("file", plain(&Size(octets)));
+    let gateways = settings.text("gateways").parse().expect("it is a number");
+    let undisturbed = TEMPLATE.point(&settings)?.scenario;
+    let undisturbed = simulate(&undisturbed, seed, number)?.latency.map(|d| d.as_secs_f64());
+    let deaths = schedule(&mut random, gateways, undisturbed.unwrap_or(60.0), left);
+    let scenario = TEMPLATE.point(&settings.with("fail", Failing::text_of_all(&deaths)))?.scenario;
 
     let Plan { builder, planned } = scenario.plan(seed, number, &BTreeMap::new())?;
     let mut sim = builder.build();
@@ -101,7 +104,7 @@ fn case(seed: u64, number: u64, left: Left) -> Result<Case, RunError> {
     Ok(Case {
         number,
         left,
-        gateways: config.gateways,
+        gateways,
         deaths,
         octets,
         undisturbed,

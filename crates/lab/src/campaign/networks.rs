@@ -1,14 +1,16 @@
 //! Never slower than the best single gateway: random networks, SET over all of them against each alone.
 
-use anabranch_core::set::{OpenWait, Start};
+use std::fmt::Display;
+
 use anabranch_core::time::Duration;
 use anabranch_sim::random::Stream;
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::scenario::units::{Rate, Size, Span};
 use rayon::prelude::*;
 
-use crate::experiment::RunError;
-use crate::set::{Config, PerGateway, Scheme, Tcp, simulate};
+use crate::experiment::values::{Understood, plain, quantity};
+use crate::experiment::{RunError, Settings};
+use crate::set::{self, Scheme, Set, TEMPLATE, simulate};
 
 /// What a network showed. Latencies are means over the runs, seconds.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,7 +51,7 @@ fn least(values: &[f64]) -> f64 {
 
 /// Network `number`: 2 to 5 gateways, 20 to 1000 kbit/s (evenly in the logarithm), 5 to 500 ms, 0 to 5 % loss;
 /// 100 kB.
-pub fn network(seed: u64, number: u64) -> Config {
+pub fn network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-random-networks", "paths");
     let n = random.range(2..=5) as usize;
     let (mut rates, mut delays, mut losses) = (Vec::new(), Vec::new(), Vec::new());
@@ -58,23 +60,25 @@ pub fn network(seed: u64, number: u64) -> Config {
         delays.push(Span(Duration::from_millis(random.range(5..=500))));
         losses.push(random.uniform() * 0.05);
     }
-    Config {
-        gateways: n,
-        file: Size(100_000),
-        wireless_rate: PerGateway::each(rates),
-        wireless_delay: PerGateway::each(delays),
-        wireless_loss: PerGateway::each(losses),
-        tcp: Tcp::Modern,
-        start: Start::Early,
-        open_wait: OpenWait::None,
-        ..Config::default()
-    }
+    let set = Settings::defaults(&Set).with("gateways", n).with("file", "100kB");
+    let set = set.with("tcp", "modern").with("start", "early").with("open_wait", "none");
+    with_paths(set, &rates, &delays, &losses)
+}
+
+fn with_paths(settings: Settings, rates: &[Rate], delays: &[Span], losses: &[f64]) -> Settings {
+    let settings = settings.with("wireless_rate", joined(rates)).with("wireless_delay", joined(delays));
+    settings.with("wireless_loss", joined(losses))
+}
+
+/// A value for each gateway.
+fn joined<T: Display>(values: &[T]) -> String {
+    values.iter().map(plain).collect::<Vec<_>>().join("+")
 }
 
 /// Network `number` of the wide ranges: 1 to 15 gateways, the fastest 10 kbit/s to 100 Mbit/s and up to 1000 times as fast
 /// as the others, round trips of 4 ms to 5 s, a node buffer of 500 bytes to 16 MB and a file of 1 byte to 10 MB, all evenly
 /// in the logarithm; in every second network each link loses up to 20 %.
-pub fn wide_network(seed: u64, number: u64) -> Config {
+pub fn wide_network(seed: u64, number: u64) -> Settings {
     let mut random = Stream::new(seed, number, "campaign set-wide-networks", "paths");
     let mut between = |low: f64, high: f64| low * (high / low).powf(random.uniform());
     let n = between(1.0, 16.0) as usize;
@@ -82,19 +86,13 @@ pub fn wide_network(seed: u64, number: u64) -> Config {
     let (node_buffer, file) = (between(500.0, 16e6), between(1.0, 10e6));
     let first = between(1.0, n as f64 + 1.0) as usize - 1;
     let rate = |i| if i == first { fastest } else { between((fastest / 1000.0).max(10e3), fastest) };
-    let rates = (0..n).map(rate).map(|rate| Rate(rate as u64)).collect();
-    let delays = (0..n).map(|_| Span(Duration::from_micros(between(1e3, 2.5e6) as u64))).collect();
+    let rates: Vec<Rate> = (0..n).map(rate).map(|rate| Rate(rate as u64)).collect();
+    let delays: Vec<Span> = (0..n).map(|_| Span(Duration::from_micros(between(1e3, 2.5e6) as u64))).collect();
     let most = if number.is_multiple_of(2) { 0.0 } else { 0.2 };
-    Config {
-        gateways: n,
-        file: Size(file as u64),
-        node_buffer: Size(node_buffer as u64),
-        wired_delay: PerGateway::same(Span(Duration::from_millis(1))),
-        wireless_rate: PerGateway::each(rates),
-        wireless_delay: PerGateway::each(delays),
-        wireless_loss: PerGateway::each((0..n).map(|_| random.uniform() * most).collect()),
-        ..network(seed, number)
-    }
+    let losses: Vec<f64> = (0..n).map(|_| random.uniform() * most).collect();
+    let set = network(seed, number).with("gateways", n).with("file", plain(&Size(file as u64)));
+    let set = set.with("node_buffer", plain(&Size(node_buffer as u64))).with("wired_delay", "1ms");
+    with_paths(set, &rates, &delays, &losses)
 }
 
 /// Runs the networks `0..count`, in parallel, and hands each case on as soon as it is there.
@@ -103,7 +101,7 @@ pub fn wide_network(seed: u64, number: u64) -> Config {
 ///
 /// A network that the simulator refuses.
 pub fn campaign(
-    network: fn(u64, u64) -> Config,
+    network: fn(u64, u64) -> Settings,
     seed: u64,
     count: u64,
     runs: u64,
@@ -119,51 +117,53 @@ pub fn campaign(
         .collect()
 }
 
-fn case(config: &Config, seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
-    let lossless = config.wireless_loss.all().iter().all(|loss| *loss == 0.0);
+fn case(settings: &Settings, seed: u64, number: u64, runs: u64) -> Result<Case, RunError> {
+    let settings = &set::canonical(settings)?;
+    let (rates, losses) = (set::quantities::<Rate>(settings, "wireless_rate")?, set::losses(settings)?);
+    let spans = |key| set::quantities::<Span>(settings, key);
+    let (wired_delays, delays) = (spans("wired_delay")?, spans("wireless_delay")?);
+    let size = |key| -> Understood<u64> { Ok(quantity::<Size>(key, settings.text(key))?.0) };
+    let (file, node_buffer) = (size("file")?, size("node_buffer")?);
+    let lossless = losses.iter().all(|loss| *loss == 0.0);
     let runs = if lossless { 1 } else { runs };
     let seed = seed.wrapping_mul(1_000_003).wrapping_add(number);
-    let mean = |config: &Config| -> Result<Option<f64>, RunError> {
-        Ok(mean_latency(&config.scenario()?, seed, runs))
-    };
     // No file is there sooner: its octets over the link, after a request and its answer.
     let least_time = |i: usize| {
-        let delay = config.wired_delay.of(i).0 + config.wireless_delay.of(i).0;
-        config.file.0 as f64 * 8.0 / config.wireless_rate.of(i).0 as f64 + 2.0 * delay.as_secs_f64()
+        let delay = wired_delays[i].0 + delays[i].0;
+        file as f64 * 8.0 / rates[i].0 as f64 + 2.0 * delay.as_secs_f64()
     };
-    let mut order: Vec<usize> = (0..config.gateways).collect();
+    let mut order: Vec<usize> = (0..rates.len()).collect();
     order.sort_by(|a, b| least_time(*a).total_cmp(&least_time(*b)));
     // The network stays whole and only the node's table shrinks: so the n-th packet of a link meets the same
     // channel alone and together, and the comparison is paired run by run.
-    let each = |scheme| -> Result<Vec<f64>, RunError> {
-        let mut latencies = vec![f64::INFINITY; config.gateways];
+    let each = |scheme: Scheme| -> Result<Vec<f64>, RunError> {
+        let settings = settings.clone().with("scheme", scheme.word());
+        let mut latencies = vec![f64::INFINITY; rates.len()];
         for &i in &order {
             if least_time(i) < least(&latencies) {
-                let alone = Config { scheme, through: Some(i), ..config.clone() };
-                latencies[i] = mean(&alone)?.unwrap_or(f64::INFINITY);
+                let alone = TEMPLATE.source(&settings)?.set(format!("transfer.*.gateways=[\"gw{}\"]", i + 1));
+                let alone = alone.scenario().map_err(|e| RunError::Scenario(e.to_string()))?;
+                latencies[i] = mean_latency(&alone, seed, runs).unwrap_or(f64::INFINITY);
             }
         }
         Ok(latencies)
     };
-    let path = |i| {
-        let (rate, delay) = (config.wireless_rate.of(i).0, config.wireless_delay.of(i).0);
-        (rate as f64 / 1000.0, delay.as_millis(), config.wireless_loss.of(i))
-    };
+    let path = |i: usize| (rates[i].0 as f64 / 1000.0, delays[i].0.as_millis(), losses[i]);
     Ok(Case {
         number,
-        paths: (0..config.gateways).map(path).collect(),
-        file: config.file.0,
-        node_buffer: config.node_buffer.0,
-        together: mean(config)?,
+        paths: (0..rates.len()).map(path).collect(),
+        file,
+        node_buffer,
+        together: mean_latency(&TEMPLATE.point(settings)?.scenario, seed, runs),
         alone: each(Scheme::Set)?,
         split: each(Scheme::Split)?,
-        command: command(config, seed, runs),
+        command: command(settings, seed, runs),
     })
 }
 
-fn command(config: &Config, seed: u64, runs: u64) -> String {
-    let defaults = Config::default().texts();
-    let texts = config.texts().into_iter().zip(defaults).filter(|(text, default)| text != default);
+fn command(settings: &Settings, seed: u64, runs: u64) -> String {
+    let defaults = TEMPLATE.texts(&Settings::defaults(&Set));
+    let texts = TEMPLATE.texts(settings).into_iter().zip(defaults).filter(|(text, default)| text != default);
     let sets: String = texts.map(|((name, text), _)| format!(" --set {name}={text}")).collect();
     format!("anabranch-lab lab run set --seed {seed} --runs {runs}{sets}")
 }

@@ -16,7 +16,8 @@ pub struct Template {
     pub text: &'static str,
     /// The experiment's parameters.
     pub parameters: &'static [Parameter],
-    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it depends on.
+    /// The assignments of the parameters that are [`Sets::Derived`], each with a parameter that it depends on. A parameter that is
+    /// an alias is none where it has assignments here.
     pub derived: fn(&Settings) -> Understood<Vec<Assignment>>,
 }
 
@@ -58,14 +59,22 @@ impl Template {
         Ok(Templated { settings: settings.clone(), scenario, parameters: self.parameters })
     }
 
+    /// Every parameter as it can be given again.
+    pub fn texts(&self, settings: &Settings) -> Vec<(&'static str, String)> {
+        self.parameters.iter().map(|p| (p.name, settings.text(p.name).to_owned())).collect()
+    }
+
     fn assignments(&self, settings: &Settings) -> Understood<Vec<Assignment>> {
+        let derived = (self.derived)(settings)?;
+        let is_derived = |name| derived.iter().any(|(key, _)| *key == name);
         let aliases = self.parameters.iter().filter(|parameter| parameter.sets == Sets::Alias);
+        let aliases = aliases.filter(|parameter| !is_derived(parameter.name));
         let of = |parameter: &Parameter| {
             let name = parameter.name;
             (name, format!("{name}={}", settings.text(name)))
         };
         // What follows from several parameters is laid over what one of them says.
-        Ok(aliases.map(of).chain((self.derived)(settings)?).collect())
+        Ok(aliases.map(of).chain(derived.clone()).collect())
     }
 
     /// What the scenario has against a value, as the parameter's.

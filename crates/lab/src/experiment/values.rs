@@ -4,8 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use anabranch_sim::scenario::did_you_mean;
-use anabranch_sim::scenario::units::{self, Rate, Size, Span, UnitError};
-use serde::Serialize;
+use anabranch_sim::scenario::units::{self, QueueSize, Rate, Size, Span, UnitError};
 use serde::de::DeserializeOwned;
 
 use super::{ParameterError, Settings};
@@ -66,8 +65,10 @@ pub(crate) fn probability(key: &'static str, text: &str) -> Understood<f64> {
 pub(crate) enum Takes {
     Span,
     Size,
+    Rate,
     /// A rate, or 0.
     RateOrNone,
+    Queue,
     Probability,
     Count(usize, usize),
     Real(f64, f64),
@@ -80,7 +81,8 @@ impl Takes {
             Self::Span => plain(&quantity::<Span>(key, text)?),
             Self::Size => plain(&quantity::<Size>(key, text)?),
             Self::RateOrNone if ["0", "0bit/s", "0 bit/s"].contains(&text) => "0bit/s".to_owned(),
-            Self::RateOrNone => plain(&quantity::<Rate>(key, text)?),
+            Self::Rate | Self::RateOrNone => plain(&quantity::<Rate>(key, text)?),
+            Self::Queue => plain(&quantity::<QueueSize>(key, text)?),
             Self::Probability => probability(key, text)?.to_string(),
             Self::Count(least, most) => count(key, text, least, most)?.to_string(),
             Self::Real(least, most) => real(key, text, least, most)?.to_string(),
@@ -117,9 +119,4 @@ pub(crate) fn length(text: &str) -> Option<f64> {
 /// A quantity without the space before its unit, so that a shell needs no quotes.
 pub(crate) fn plain(value: &impl Display) -> String {
     value.to_string().replace(' ', "")
-}
-
-/// The word for a value.
-pub(crate) fn named<T: Serialize>(value: T) -> String {
-    units::word_of(&value)
 }

@@ -3,13 +3,14 @@
 use anabranch_model::set::{Best, Latency, ModelError, best_gateways};
 use serde_json::{Map, Value, json};
 
-use crate::set::{Config, Equations, Scheme};
+use crate::experiment::{ParameterError, Settings};
+use crate::set::{self, Equations, Scheme, TEMPLATE};
 
 /// What the model says.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was asked: parameters of the experiment `set`.
-    pub config: Config,
+    /// What was asked: parameters of the experiment `set`, each value in the one way in which results name it.
+    pub settings: Settings,
     /// Which equations.
     pub equations: Equations,
     /// Every number of gateways, and the best.
@@ -20,6 +21,9 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
+    /// A parameter has no such value.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// The transfer is not of SET.
     #[error("scheme={0}: the model is of SET")]
     NotSet(String),
@@ -33,21 +37,28 @@ pub enum Refusal {
 /// # Errors
 ///
 /// See [`Refusal`].
-pub fn answer(config: Config, equations: Equations) -> Result<Answer, Refusal> {
-    if config.scheme != Scheme::Set {
-        let word = config.texts().into_iter().find(|(name, _)| *name == "scheme").map(|(_, text)| text);
-        return Err(Refusal::NotSet(word.unwrap_or_default()));
+pub fn answer(settings: &Settings, equations: Equations) -> Result<Answer, Refusal> {
+    let settings = set::canonical(settings)?;
+    // What is no word of the scenario is refused here.
+    TEMPLATE.point(&settings)?;
+    if settings.text("scheme") != Scheme::Set.word() {
+        return Err(Refusal::NotSet(settings.text("scheme").to_owned()));
     }
-    let best = best_gateways(&config.model(equations))?;
-    Ok(Answer { config, equations, best })
+    let best = best_gateways(&set::transfer(&settings, equations)?)?;
+    Ok(Answer { settings, equations, best })
 }
 
 impl Answer {
+    /// Every parameter with its value.
+    pub fn texts(&self) -> Vec<(&'static str, String)> {
+        TEMPLATE.texts(&self.settings)
+    }
+
     /// As one JSON object.
     pub fn object(&self) -> Value {
-        let Self { config, equations, best } = self;
+        let Self { equations, best, .. } = self;
         let parameters: Map<String, Value> =
-            config.texts().into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
+            self.texts().into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect();
         json!({
             "model": "set",
             "equations": match equations {

@@ -1,18 +1,13 @@
 //! The paper's claims about SET beside what we measure: every value and trend of [`crate::targets`].
 
-use anabranch_core::time::Duration;
-use anabranch_model::set::establishment::Establishment;
-use anabranch_model::set::{HandshakeEnd, OpenWait, Path};
-use anabranch_sim::scenario::units::{Rate, Size};
-use anabranch_sim::world::Failure;
-
-use super::config::{Config, Failing, PerGateway};
 use super::figures::{Drawn, SPLIT, set_curve};
 use super::{Set, SetPoint};
-use crate::experiment::{self, RunError};
+use crate::experiment::{self, RunError, Settings};
 use crate::targets::{self, Kind, Target};
 use crate::verdict::{Figure, Holds, Judged, Rule, Verdict};
 use crate::work::Work;
+use anabranch_model::set::establishment::Establishment;
+use anabranch_model::set::{HandshakeEnd, OpenWait, Path};
 
 /// Judges every claim by the drawn panels (all of them) and a few more runs.
 ///
@@ -79,8 +74,11 @@ impl Judge<'_> {
         self.drawn.iter().find(|d| d.id == id).expect("every panel is drawn before claims are judged")
     }
 
-    fn latency(&self, config: Config) -> Result<Option<f64>, RunError> {
-        let outcome = experiment::run_watched(&Set, &SetPoint::new(config), self.work)?;
+    /// The mean latency with these settings, all others as they are by default.
+    fn latency(&self, set: &[(&str, &str)]) -> Result<Option<f64>, RunError> {
+        let defaults = Settings::defaults(&Set);
+        let settings = set.iter().fold(defaults, |settings, (key, value)| settings.with(key, value));
+        let outcome = experiment::run_watched(&Set, &SetPoint::new(&settings)?, self.work)?;
         Ok(outcome.mean("latency_s"))
     }
 
@@ -265,12 +263,12 @@ impl Judge<'_> {
     }
 
     fn ideal(&self) -> Result<Claim, RunError> {
-        let at = |gateways| self.latency(Config { gateways, file: Size(1_000_000), ..Config::default() });
-        let one = at(1)?;
+        let at = |gateways: &str| self.latency(&[("gateways", gateways), ("file", "1MB")]);
+        let one = at("1")?;
         let mut text = Vec::new();
         let mut fine = true;
         for n in 2..=4 {
-            let up = one.zip(at(n)?).map_or(0.0, |(a, b)| a / b);
+            let up = one.zip(at(&n.to_string())?).map_or(0.0, |(a, b)| a / b);
             fine &= up >= 0.95 * n as f64;
             text.push(format!("{up:.3} for {n}"));
         }
@@ -278,12 +276,8 @@ impl Judge<'_> {
     }
 
     fn independent(&self) -> Result<Claim, RunError> {
-        let rates = [256_000, 256_000, 56_000].map(Rate).to_vec();
-        let file = Size(1_000_000);
-        let mixed =
-            self.latency(Config { wireless_rate: PerGateway::each(rates), file, ..Config::default() })?;
-        let slow = Config { wireless_rate: PerGateway::same(Rate(56_000)), file, ..Config::default() };
-        let together = self.latency(slow)?;
+        let with = |rates| self.latency(&[("wireless_rate", rates), ("file", "1MB")]);
+        let (mixed, together) = (with("256kbit/s+256kbit/s+56kbit/s")?, with("56kbit/s")?);
         let (Some(mixed), Some(together)) = (mixed, together) else {
             return Ok((Holds::No, "a transfer did not end".to_owned()));
         };
@@ -295,12 +289,11 @@ impl Judge<'_> {
     }
 
     fn failure(&self) -> Result<Claim, RunError> {
-        let plain = self.latency(Config::default())?;
+        let plain = self.latency(&[])?;
         let mut text = Vec::new();
         let mut fine = true;
-        for (word, how) in [("silent", Failure::Silent), ("reset", Failure::Reset)] {
-            let fail = vec![Failing { gateway: 1, at: Duration::from_millis(1_500), how }];
-            let broken = self.latency(Config { fail, ..Config::default() })?;
+        for (word, fail) in [("silent", "gw2@1.5s"), ("reset", "gw2@1.5s:reset")] {
+            let broken = self.latency(&[("fail", fail)])?;
             fine &= broken.is_some();
             text.push(broken.map_or(format!("{word}: not delivered"), |s| format!("{word}: {s:.2} s")));
         }

@@ -1,27 +1,29 @@
-//! What the parameters mean.
+//! The parameters of the experiment, their defaults, and what they change in its scenario.
 
 use std::str::FromStr;
 
-use anabranch_core::set::buffers::Sharing;
-use anabranch_core::set::{
-    Layout, MAX_GATEWAYS, OpenWait, OpenWhen, Recovery, Reinjection, Start, StripingPolicy,
-};
+use anabranch_core::set::MAX_GATEWAYS;
+use anabranch_core::tcp;
 use anabranch_core::time::Duration;
 use anabranch_sim::link::QueueLimit;
-use anabranch_sim::scenario::policies::Named;
-use anabranch_sim::scenario::set::SetSection;
-use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span, UnitError};
+use anabranch_sim::scenario::units::{QueueSize, Size, Span, UnitError};
 use anabranch_sim::world::Failure;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use super::parameters::PARAMETERS;
-use crate::experiment::values::{self, Understood, count, named, plain, probability, quantity};
-use crate::experiment::{ParameterError, Settings};
+use super::radio;
+use crate::experiment::template::{Assignment, Template};
+use crate::experiment::values::{self, Takes, Understood, count, meant, plain, probability, quantity};
+use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
+
+/// The scenario, and what the parameters change in it.
+pub const TEMPLATE: Template = Template {
+    file: "scenarios/papers/set.toml",
+    text: include_str!("../../../../scenarios/papers/set.toml"),
+    parameters: PARAMETERS,
+    derived,
+};
 
 /// How the file is carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scheme {
     /// SET over all gateways.
     Set,
@@ -31,60 +33,203 @@ pub enum Scheme {
     EndToEnd,
 }
 
-/// Which TCP.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tcp {
-    /// The paper's: initial window 1, window limit 64, no options.
-    Paper,
-    /// A present-day host's.
-    Modern,
-}
-
-/// What joins gateways and node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Medium {
-    /// Wireless links, each for itself.
-    Links,
-    /// One radio channel that all share.
-    Radio,
-}
-
-/// One value for all gateways, or one for each.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PerGateway<T> {
-    values: Vec<T>,
-}
-
-impl<T: Copy> PerGateway<T> {
-    /// One for all.
-    pub fn same(value: T) -> Self {
-        Self { values: vec![value] }
+impl Scheme {
+    /// The value of the parameter `scheme`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Split => "split",
+            Self::EndToEnd => "end-to-end",
+        }
     }
 
-    /// One for each; must not be empty.
-    pub fn each(values: Vec<T>) -> Self {
-        Self { values }
-    }
-
-    /// That of gateway `i`, from 0.
-    pub fn of(&self, i: usize) -> T {
-        self.values[if self.values.len() == 1 { 0 } else { i }]
-    }
-
-    /// As they were given.
-    pub fn all(&self) -> &[T] {
-        &self.values
-    }
-
-    fn text(&self, show: impl Fn(&T) -> String) -> String {
-        self.values.iter().map(show).collect::<Vec<_>>().join("+")
+    pub(super) fn of(settings: &Settings) -> Understood<Self> {
+        let all = [Self::Set, Self::Split, Self::EndToEnd].map(|scheme| (scheme.word(), scheme));
+        values::meant("scheme", settings.text("scheme"), &all)
     }
 }
+
+const RATE: &str = "a rate such as 256kbit/s; one for all, or one each joined by +";
+const DELAY: &str = "a span such as 25ms; one for all, or one each joined by +";
+
+/// Section 6.1's network where the paper gives a number (100 Mbit/s and 10 ms wired, 256 kbit/s and 25 ms
+/// wireless, 100 packets at a gateway); 64 kB at the node from section 6.2; the largest file of Table 2.
+const PARAMETERS: &[Parameter] = &[
+    p("scheme", "set", "set, split or end-to-end", "how the file is carried; the baselines use gateway 1")
+        .alias(),
+    p("gateways", "3", "1 to 15", "gateways of the network, and SET's sessions"),
+    p("file", "129kB", "a size such as 129kB", "the file").alias(),
+    p("wired_rate", "100Mbit/s", RATE, "rate of the wired links").alias(),
+    p("wired_delay", "10ms", DELAY, "one-way delay of the wired links").alias(),
+    p("wireless_rate", "256kbit/s", RATE, "medium=links: rate of the wireless links").alias(),
+    p("wireless_delay", "25ms", DELAY, "medium=links: one-way delay of each wireless link").alias(),
+    p(
+        "wireless_loss",
+        "0",
+        "a probability such as 0.02 or 2%; one for all, or one each joined by +",
+        "loss of each packet on each wireless link, both ways; on a radio, of each frame and its acknowledgement",
+    )
+    .alias(),
+    p(
+        "hops",
+        "1",
+        "1 to 32; one for all, or one each joined by +",
+        "wireless links in a row behind a gateway",
+    ),
+    p(
+        "gateway_buffer",
+        "100packets",
+        "packets or a size such as 640kB; one for all, or one each joined by +",
+        "drop-tail queue of a gateway's wireless link; on a radio, packets of each node",
+    )
+    .alias(),
+    p("node_buffer", "64kB", "a size such as 64kB", "receive buffer of the node"),
+    p(
+        "background",
+        "0",
+        "0 to 200",
+        "other transfers of the same kind and size to other nodes through the same gateways, begun together",
+    ),
+    p(
+        "fail",
+        "none",
+        "none, or gw2@1.5s (silent) or gw2@1.5s:reset; several joined by +",
+        "gateways that die, and when",
+    ),
+    p("tcp", "paper", "paper or modern", "TCP everywhere: that of the paper, or a present-day host's"),
+    p("start", "after-setack", "after-setack or early", "when data may follow a SETSYN").alias(),
+    p("open", "staggered", "staggered, one-by-one or at-once", "when the next session is opened").alias(),
+    p("striping", "predictive", "predictive or window", "how sessions share the file").alias(),
+    p("open_wait", "round-trip", "round-trip or none", "how long a gateway waits before its SETACK").alias(),
+    p("layout", "compact", "compact or paper", "layout of the header of a data chunk").alias(),
+    p("ip", "6", "6 or 4", "IP version").alias(),
+    p(
+        "medium",
+        "links",
+        "links or radio",
+        "wireless links of their own, or one 802.15.4 channel (O-QPSK) for gateways, relays and node",
+    )
+    .alias(),
+    p("retries", "3", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
+];
+
+/// What a parameter takes that is no word of the scenario.
+const TAKES: &[(&str, Takes)] = &[
+    ("gateways", Takes::Count(1, MAX_GATEWAYS)),
+    ("file", Takes::Size),
+    ("node_buffer", Takes::Size),
+    ("background", Takes::Count(0, 200)),
+    ("retries", Takes::Count(0, 15)),
+];
+
+/// The same for those with one value for all gateways, or one for each.
+const EACH: &[(&str, Takes)] = &[
+    ("wired_rate", Takes::Rate),
+    ("wired_delay", Takes::Span),
+    ("wireless_rate", Takes::Rate),
+    ("wireless_delay", Takes::Span),
+    ("wireless_loss", Takes::Probability),
+    ("hops", Takes::Count(1, 32)),
+    ("gateway_buffer", Takes::Queue),
+];
 
 /// Rows of relays around the node, at most, that do not hear each other.
 const MAX_ROWS: usize = 5;
+
+/// The same settings, each value in the one way in which results name it.
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
+    let mut understood = values::canonical(settings, TAKES)?;
+    let gateways = gateways(&understood)?;
+    for (key, takes) in EACH {
+        let text = settings.text(key);
+        let each: Vec<String> =
+            text.split('+').map(|part| takes.canonical(key, part.trim())).collect::<Understood<_>>()?;
+        if each.len() != 1 && each.len() != gateways {
+            let message = format!("{} values for {gateways} gateways", each.len());
+            let hint = "give one for all, or one for each gateway, joined by +".to_owned();
+            return Err(ParameterError::bad(key, text, message, Some(hint)));
+        }
+        understood = understood.with(key, each.join("+"));
+    }
+    let Size(buffer) = quantity("node_buffer", understood.text("node_buffer"))?;
+    if buffer == 0 || buffer > u64::from(u32::MAX) {
+        let text = settings.text("node_buffer");
+        return Err(ParameterError::bad("node_buffer", text, "a buffer has 1 B to 4 GiB", None));
+    }
+    let fail = Failing::text_of_all(&Failing::all(&understood)?);
+    understood = understood.with("fail", fail);
+    if is_radio(&understood) { fits_radio(&understood, settings) } else { Ok(understood) }
+}
+
+/// One channel has one loss, a node on it one queue, and what it carries is IPv6.
+fn fits_radio(understood: &Settings, given: &Settings) -> Understood<Settings> {
+    let bad = |key, message: &str| Err(ParameterError::bad(key, given.text(key), message, None));
+    let queues = quantity::<QueueSize>("gateway_buffer", understood.text("gateway_buffer"));
+    let rows = hops(understood)?.iter().any(|hops| *hops > 1);
+    if understood.text("ip") == "4" {
+        bad("ip", "the radio carries IPv6")
+    } else if understood.text("wireless_loss").contains('+') {
+        bad("wireless_loss", "one radio channel has one loss")
+    } else if !matches!(queues, Ok(QueueSize(QueueLimit::Packets(1..)))) {
+        bad("gateway_buffer", "on a radio: one number of packets for all, such as 100packets")
+    } else if rows && gateways(understood)? > MAX_ROWS {
+        bad(
+            "gateways",
+            "on a radio at most 5 with more than one hop: the relays of more would hear each other",
+        )
+    } else {
+        Ok(understood.clone())
+    }
+}
+
+/// Gateways of the network.
+pub(super) fn gateways(settings: &Settings) -> Understood<usize> {
+    count("gateways", settings.text("gateways"), 1, MAX_GATEWAYS)
+}
+
+/// Other receivers.
+pub(super) fn background(settings: &Settings) -> Understood<usize> {
+    count("background", settings.text("background"), 0, 200)
+}
+
+/// A value for each gateway.
+pub(super) fn each<T: Clone>(
+    settings: &Settings,
+    key: &'static str,
+    read: impl Fn(&'static str, &str) -> Understood<T>,
+) -> Understood<Vec<T>> {
+    let values: Vec<T> =
+        settings.text(key).split('+').map(|text| read(key, text)).collect::<Understood<_>>()?;
+    let gateways = gateways(settings)?;
+    Ok(if values.len() == 1 { vec![values[0].clone(); gateways] } else { values })
+}
+
+/// A quantity for each gateway.
+pub(crate) fn quantities<T: Clone + FromStr<Err = UnitError>>(
+    settings: &Settings,
+    key: &'static str,
+) -> Understood<Vec<T>> {
+    each(settings, key, quantity)
+}
+
+/// The loss of each gateway's wireless links.
+pub(crate) fn losses(settings: &Settings) -> Understood<Vec<f64>> {
+    each(settings, "wireless_loss", probability)
+}
+
+/// Wireless links behind each gateway.
+pub(super) fn hops(settings: &Settings) -> Understood<Vec<usize>> {
+    each(settings, "hops", |key, text| count(key, text, 1, 32))
+}
+
+/// Gateways, relays and node share one radio channel.
+pub(super) fn is_radio(settings: &Settings) -> bool {
+    settings.text("medium") == "radio"
+}
 
 /// A gateway that dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,234 +242,31 @@ pub struct Failing {
     pub how: Failure,
 }
 
-/// A point of the experiment. The names are those of the parameters.
-#[derive(Clone, PartialEq, Debug)]
-#[expect(missing_docs, reason = "the parameters' own descriptions are the one home of these facts")]
-pub struct Config {
-    pub scheme: Scheme,
-    pub gateways: usize,
-    pub file: Size,
-    pub wired_rate: PerGateway<Rate>,
-    pub wired_delay: PerGateway<Span>,
-    pub wireless_rate: PerGateway<Rate>,
-    pub wireless_delay: PerGateway<Span>,
-    pub wireless_loss: PerGateway<f64>,
-    pub hops: PerGateway<usize>,
-    pub gateway_buffer: PerGateway<QueueSize>,
-    pub node_buffer: Size,
-    pub background: usize,
-    pub fail: Vec<Failing>,
-    pub tcp: Tcp,
-    pub start: Start,
-    pub open: OpenWhen,
-    pub striping: StripingPolicy,
-    pub open_wait: OpenWait,
-    pub layout: Layout,
-    pub ip: u8,
-    pub medium: Medium,
-    pub retries: u8,
-    /// The only gateway that the node knows, from 0, in the network of all; no parameter.
-    pub through: Option<usize>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::understand(&Settings::defaults(&super::Set)).expect("the defaults can be")
-    }
-}
-
-impl Config {
-    /// Understands a text for each parameter.
-    ///
-    /// # Errors
-    ///
-    /// The first that cannot be.
-    pub fn understand(settings: &Settings) -> Understood<Self> {
-        let read = Reader { settings, gateways: 1 };
-        let gateways = read.count("gateways", 1, MAX_GATEWAYS)?;
-        let read = Reader { gateways, ..read };
-        let this = Self {
-            scheme: read.word("scheme")?,
-            gateways,
-            file: read.quantity("file")?,
-            wired_rate: read.each("wired_rate", quantity)?,
-            wired_delay: read.each("wired_delay", quantity)?,
-            wireless_rate: read.each("wireless_rate", quantity)?,
-            wireless_delay: read.each("wireless_delay", quantity)?,
-            wireless_loss: read.each("wireless_loss", probability)?,
-            hops: read.each("hops", |key, text| count(key, text, 1, 32))?,
-            gateway_buffer: read.each("gateway_buffer", quantity)?,
-            node_buffer: read.node_buffer()?,
-            background: read.count("background", 0, 200)?,
-            fail: read.fail()?,
-            tcp: read.word("tcp")?,
-            start: read.word("start")?,
-            open: read.word("open")?,
-            striping: read.word("striping")?,
-            open_wait: read.word("open_wait")?,
-            layout: read.word("layout")?,
-            through: None,
-            ip: read.ip()?,
-            medium: read.word("medium")?,
-            retries: read.count("retries", 0, 15)? as u8,
-        };
-        match this.medium {
-            Medium::Links => Ok(this),
-            Medium::Radio => this.fits_radio(settings),
-        }
-    }
-
-    /// One channel has one loss, a node on it one queue, and what it carries is IPv6.
-    fn fits_radio(self, settings: &Settings) -> Understood<Self> {
-        let bad = |key, message: &str| Err(ParameterError::bad(key, settings.text(key), message, None));
-        let rows = self.hops.all().iter().any(|hops| *hops > 1);
-        let packets = matches!(self.gateway_buffer.all(), [QueueSize(QueueLimit::Packets(1..))]);
-        if self.ip != 6 {
-            bad("ip", "the radio carries IPv6")
-        } else if self.wireless_loss.all().len() > 1 {
-            bad("wireless_loss", "one radio channel has one loss")
-        } else if !packets {
-            bad("gateway_buffer", "on a radio: one number of packets for all, such as 100packets")
-        } else if rows && self.gateways > MAX_ROWS {
-            bad(
-                "gateways",
-                "on a radio at most 5 with more than one hop: the relays of more would hear each other",
-            )
-        } else {
-            Ok(self)
-        }
-    }
-
-    /// Every parameter as it can be given again.
-    pub fn texts(&self) -> Vec<(&'static str, String)> {
-        let text = |name: &str| match name {
-            "scheme" => named(self.scheme),
-            "gateways" => self.gateways.to_string(),
-            "file" => plain(&self.file),
-            "wired_rate" => self.wired_rate.text(plain),
-            "wired_delay" => self.wired_delay.text(plain),
-            "wireless_rate" => self.wireless_rate.text(plain),
-            "wireless_delay" => self.wireless_delay.text(plain),
-            "wireless_loss" => self.wireless_loss.text(plain),
-            "hops" => self.hops.text(plain),
-            "gateway_buffer" => self.gateway_buffer.text(plain),
-            "node_buffer" => plain(&self.node_buffer),
-            "background" => self.background.to_string(),
-            "fail" => self.fail_text(),
-            "tcp" => named(self.tcp),
-            "start" => named(self.start),
-            "open" => named(self.open),
-            "striping" => named(self.striping),
-            "open_wait" => named(self.open_wait),
-            "layout" => named(self.layout),
-            "ip" => self.ip.to_string(),
-            "medium" => named(self.medium),
-            "retries" => self.retries.to_string(),
-            other => unreachable!("`{other}` is a parameter without a text"),
-        };
-        PARAMETERS.iter().map(|p| (p.name, text(p.name))).collect()
-    }
-
-    /// What the scenario format says of SET.
-    pub(super) fn section(&self) -> SetSection {
-        SetSection {
-            layout: self.layout,
-            start: self.start,
-            open: self.open,
-            open_wait: self.open_wait,
-            striping: Named::of(self.striping),
-            node_buffer: self.node_buffer,
-            // The window striping is the paper's, and the paper copies nothing, calls no lost gateway and divides the buffer.
-            reinjection: match self.striping {
-                StripingPolicy::Predictive => Reinjection::On,
-                StripingPolicy::Window | StripingPolicy::Custom(_) => Reinjection::Off,
-            },
-            recovery: match self.striping {
-                StripingPolicy::Predictive => Recovery::Always,
-                StripingPolicy::Window | StripingPolicy::Custom(_) => Recovery::NoneLeft,
-            },
-            sharing: match self.striping {
-                StripingPolicy::Predictive => Sharing::Overcommitted,
-                StripingPolicy::Window | StripingPolicy::Custom(_) => Sharing::Divided,
-            },
-            ..SetSection::default()
-        }
-    }
-
-    fn fail_text(&self) -> String {
-        let one = |f: &Failing| {
+impl Failing {
+    /// The value of the parameter `fail`.
+    pub fn text_of_all(all: &[Self]) -> String {
+        let one = |f: &Self| {
             let how = match f.how {
                 Failure::Silent => "",
                 Failure::Reset => ":reset",
             };
             format!("gw{}@{}{how}", f.gateway + 1, plain(&Span(f.at)))
         };
-        if self.fail.is_empty() {
-            return "none".to_owned();
-        }
-        self.fail.iter().map(one).collect::<Vec<_>>().join("+")
-    }
-}
-
-struct Reader<'s> {
-    settings: &'s Settings,
-    gateways: usize,
-}
-
-impl Reader<'_> {
-    fn word<T: DeserializeOwned>(&self, key: &'static str) -> Understood<T> {
-        values::word(key, self.settings.text(key))
-    }
-
-    fn ip(&self) -> Understood<u8> {
-        match self.settings.text("ip") {
-            "6" => Ok(6),
-            "4" => Ok(4),
-            text => Err(ParameterError::bad("ip", text, "expected one of 6, 4", None)),
+        match all {
+            [] => "none".to_owned(),
+            all => all.iter().map(one).collect::<Vec<_>>().join("+"),
         }
     }
 
-    fn count(&self, key: &'static str, least: usize, most: usize) -> Understood<usize> {
-        count(key, self.settings.text(key), least, most)
-    }
-
-    fn quantity<T: FromStr<Err = UnitError>>(&self, key: &'static str) -> Understood<T> {
-        quantity(key, self.settings.text(key))
-    }
-
-    fn each<T: Copy>(
-        &self,
-        key: &'static str,
-        read: impl Fn(&'static str, &str) -> Understood<T>,
-    ) -> Understood<PerGateway<T>> {
-        let text = self.settings.text(key);
-        let values: Vec<T> = text.split('+').map(|part| read(key, part.trim())).collect::<Understood<_>>()?;
-        if values.len() != 1 && values.len() != self.gateways {
-            let message = format!("{} values for {} gateways", values.len(), self.gateways);
-            let hint = "give one for all, or one for each gateway, joined by +".to_owned();
-            return Err(ParameterError::bad(key, text, message, Some(hint)));
+    fn all(settings: &Settings) -> Understood<Vec<Self>> {
+        let gateways = gateways(settings)?;
+        match settings.text("fail") {
+            "none" => Ok(Vec::new()),
+            text => text.split('+').map(|part| Self::parse(part.trim(), gateways)).collect(),
         }
-        Ok(PerGateway::each(values))
     }
 
-    fn node_buffer(&self) -> Understood<Size> {
-        let (key, size) = ("node_buffer", self.quantity::<Size>("node_buffer")?);
-        if size.0 == 0 || size.0 > u64::from(u32::MAX) {
-            let text = self.settings.text(key);
-            return Err(ParameterError::bad(key, text, "a buffer has 1 B to 4 GiB", None));
-        }
-        Ok(size)
-    }
-
-    fn fail(&self) -> Understood<Vec<Failing>> {
-        let text = self.settings.text("fail");
-        if text == "none" {
-            return Ok(Vec::new());
-        }
-        text.split('+').map(|part| self.failing(part.trim())).collect()
-    }
-
-    fn failing(&self, text: &str) -> Understood<Failing> {
+    fn parse(text: &str, gateways: usize) -> Understood<Self> {
         let bad = |message: String| {
             let hint = "write `gw2@1.5s`, `gw2@1.5s:reset`, several joined by +, or `none`".to_owned();
             ParameterError::bad("fail", text, message, Some(hint))
@@ -339,10 +281,96 @@ impl Reader<'_> {
             Some((_, other)) => return Err(bad(format!("`{other}` is neither silent nor reset"))),
         };
         let number = name.strip_prefix("gw").and_then(|n| n.parse::<usize>().ok());
-        let Some(gateway) = number.filter(|n| (1..=self.gateways).contains(n)) else {
-            return Err(bad(format!("there is no gateway `{name}`, only gw1 to gw{}", self.gateways)));
+        let Some(gateway) = number.filter(|n| (1..=gateways).contains(n)) else {
+            return Err(bad(format!("there is no gateway `{name}`, only gw1 to gw{gateways}")));
         };
         let at: Span = at.parse().map_err(|e: UnitError| bad(e.to_string()))?;
-        Ok(Failing { gateway: gateway - 1, at: at.0, how })
+        Ok(Self { gateway: gateway - 1, at: at.0, how })
     }
+
+    fn event(&self) -> String {
+        let how = match self.how {
+            Failure::Silent => "silent",
+            Failure::Reset => "reset",
+        };
+        let (at, gateway) = (Span(self.at), self.gateway + 1);
+        format!("{{ at = \"{at}\", action = \"fail-node\", node = \"gw{gateway}\", how = \"{how}\" }}")
+    }
+}
+
+fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
+    let (gateways, background) = (gateways(settings)?, background(settings)?);
+    let (hops, is_radio) = (hops(settings)?, is_radio(settings));
+    let shared = background > 0 && !is_radio;
+    // Where there are several receivers a last relay joins them to the wireless links.
+    let relays: Vec<usize> = hops.iter().map(|hops| if shared { *hops } else { hops - 1 }).collect();
+    let tcp = meant("tcp", settings.text("tcp"), &[("paper", "paper"), ("modern", "modern")])?;
+    let mut all = vec![
+        // No alias of the file, where `tcp` is a section.
+        ("tcp", format!("tcp.*.base={tcp}")),
+        ("gateways", format!("nodes.gw*.count={gateways}")),
+        ("background", format!("nodes.sn{{i}}.count={background}")),
+        ("hops", format!("nodes.r*.count={relays:?}")),
+        ("node_buffer", format!("transfer.*.set.node_buffer={}", settings.text("node_buffer"))),
+    ];
+    if shared {
+        all.push(("background", "link.radio*.to=r{i}-{n}".to_owned()));
+        all.push(("background", "link.here*.enabled=true".to_owned()));
+    }
+    all.extend(receive_buffer(settings)?.into_iter().map(|set| ("node_buffer", set)));
+    if Scheme::of(settings)? == Scheme::EndToEnd {
+        // TCP from end to end goes through the first gateway; a request takes the shortest way: `default_gateway` sees to it
+        // at the correspondent node, and here at the receivers.
+        let last = if relays[0] == 0 { "gw1".to_owned() } else { format!("r1-{}", relays[0]) };
+        let receivers =
+            (0..=background).map(|j| if j == 0 { "sn".to_owned() } else { format!("sn{}", j + 1) });
+        let routes: Vec<String> =
+            receivers.map(|at| format!("{{ at = \"{at}\", to = \"cn\", via = \"{last}\" }}")).collect();
+        all.push(("hops", format!("route=[{}]", routes.join(", "))));
+    }
+    let fail = Failing::all(settings)?;
+    if !fail.is_empty() {
+        let events: Vec<String> = fail.iter().map(Failing::event).collect();
+        all.push(("fail", format!("event=[{}]", events.join(", "))));
+    }
+    all.extend(of_each_gateway(settings));
+    if is_radio {
+        all.extend(radio::channel(settings, &hops, background));
+    }
+    Ok(all)
+}
+
+/// Values of single gateways, where one is not for all.
+fn of_each_gateway(settings: &Settings) -> Vec<Assignment> {
+    const LINKS: [(&str, &str, &str, &str); 6] = [
+        ("wired_rate", "wired", "", "rate"),
+        ("wired_delay", "wired", "", "delay"),
+        ("wireless_rate", "radio", "-*", "rate"),
+        ("wireless_delay", "radio", "-*", "delay"),
+        ("wireless_loss", "radio", "-*", "loss"),
+        ("gateway_buffer", "radio", "-*", "queue"),
+    ];
+    let of = |(key, link, rest, set): (&'static str, &str, &str, &str)| {
+        let text = settings.text(key);
+        let each = (1..).zip(text.split('+')).filter(|_| text.contains('+'));
+        each.map(|(i, value)| (key, format!("link.{link}{i}{rest}.{set}={value}"))).collect::<Vec<_>>()
+    };
+    LINKS.into_iter().flat_map(of).collect()
+}
+
+/// The node is no host with more memory than its buffer: nothing offers more before it has spoken.
+fn receive_buffer(settings: &Settings) -> Understood<Vec<String>> {
+    let Size(buffer) = quantity("node_buffer", settings.text("node_buffer"))?;
+    if buffer < 65_535 {
+        return Ok(vec![format!("tcp.*.receive_buffer={buffer} B")]);
+    }
+    let host = if settings.text("tcp") == "modern" { tcp::Config::modern() } else { tcp::Config::paper() };
+    let most = match host.auto_tune.map_or(0, |most| most.receive) {
+        0 => "none".to_owned(),
+        most => format!("{most} B"),
+    };
+    Ok(vec![
+        format!("tcp.*.receive_buffer={} B", host.receive_buffer),
+        format!("tcp.*.receive_buffer_max={most}"),
+    ])
 }

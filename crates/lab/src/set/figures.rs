@@ -3,12 +3,11 @@
 //! the report.
 
 use anabranch_core::time::Duration;
-use anabranch_sim::link::QueueLimit;
-use anabranch_sim::scenario::units::{QueueSize, Rate, Size, Span};
+use anabranch_sim::scenario::units::{Rate, Size, Span};
 
-use super::config::{Config, PerGateway, Scheme};
-use super::{Set, SetPoint};
-use crate::experiment::{self, RunError};
+use super::{Scheme, Set, SetPoint};
+use crate::experiment::values::plain;
+use crate::experiment::{self, RunError, Settings};
 use crate::plot::{Axis, Chart, Look, Point, Scale, Series};
 use crate::work::Work;
 
@@ -24,6 +23,9 @@ pub enum Grid {
 /// The paper's files, octets, with the letters of their panels.
 pub const FILES: [(&str, u64); 3] = [("a", 5_000), ("b", 42_000), ("c", 129_000)];
 
+/// Section 6.2's buffer of a gateway.
+const LARGE_BUFFER: &str = "640kB";
+
 /// A panel to be drawn.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
@@ -37,7 +39,7 @@ pub struct Panel {
 #[derive(Clone, PartialEq, Debug)]
 struct Curve {
     name: String,
-    points: Vec<(f64, Config)>,
+    points: Vec<(f64, Settings)>,
 }
 
 /// A panel with its measurements.
@@ -71,8 +73,8 @@ pub fn set_curve(n: usize) -> String {
 
 impl Panel {
     /// The settings of all points.
-    pub fn points(&self) -> impl Iterator<Item = &Config> {
-        self.curves.iter().flat_map(|curve| curve.points.iter().map(|(_, config)| config))
+    pub fn points(&self) -> impl Iterator<Item = &Settings> {
+        self.curves.iter().flat_map(|curve| curve.points.iter().map(|(_, settings)| settings))
     }
 
     /// Runs all points.
@@ -83,11 +85,9 @@ impl Panel {
     pub fn run(self, work: &Work<'_>) -> Result<Drawn, RunError> {
         let mut series = Vec::new();
         for curve in self.curves {
-            let (places, configs): (Vec<f64>, Vec<Config>) = curve.points.into_iter().unzip();
-            let points: Vec<Box<dyn experiment::Point>> = configs
-                .into_iter()
-                .map(|c| Box::new(SetPoint::new(c)) as Box<dyn experiment::Point>)
-                .collect();
+            let (places, settings): (Vec<f64>, Vec<Settings>) = curve.points.into_iter().unzip();
+            let point = |settings| Ok(Box::new(SetPoint::new(settings)?) as Box<dyn experiment::Point>);
+            let points = settings.iter().map(point).collect::<Result<Vec<_>, RunError>>()?;
             let outcomes = experiment::run_all_watched(&Set, &points, work)?;
             let measured = places.iter().zip(&outcomes).filter_map(|(&x, outcome)| {
                 let summary = outcome.metric("latency_s").summary?;
@@ -130,14 +130,15 @@ pub fn panel(id: &str, grid: Grid) -> Panel {
     panels(grid).into_iter().find(|p| p.id == id).expect("a panel of section 6")
 }
 
-fn file(octets: u64) -> Config {
-    Config { file: Size(octets), ..Config::default() }
+fn file(octets: u64) -> Settings {
+    Settings::defaults(&Set).with("file", plain(&Size(octets)))
 }
 
 /// The baseline and SET over 1, 2 and 3 gateways, at each x.
-fn curves(places: &[f64], at: impl Fn(f64) -> Config) -> Vec<Curve> {
-    let points = |scheme, gateways| {
-        places.iter().map(|&x| (x, Config { scheme, gateways, ..at(x) })).collect::<Vec<_>>()
+fn curves(places: &[f64], at: impl Fn(f64) -> Settings) -> Vec<Curve> {
+    let points = |scheme: Scheme, gateways: usize| {
+        let of = |x| at(x).with("scheme", scheme.word()).with("gateways", gateways);
+        places.iter().map(|&x| (x, of(x))).collect::<Vec<_>>()
     };
     let mut curves = vec![Curve { name: SPLIT.to_owned(), points: points(Scheme::Split, 1) }];
     for n in 1..=3 {
@@ -163,7 +164,7 @@ fn node_buffer(letter: &str, octets: u64, grid: Grid) -> Panel {
         id: format!("10{letter}"),
         title: format!("Figure 10({letter}): {} kB, 256 kbit/s, 25 ms", octets / 1000),
         axis: Axis::new("Node's receive buffer", "kB").scaled(Scale::Log),
-        curves: curves(&kilo, |x| Config { node_buffer: Size((x * 1000.0) as u64), ..file(octets) }),
+        curves: curves(&kilo, |x| file(octets).with("node_buffer", plain(&Size((x * 1000.0) as u64)))),
     }
 }
 
@@ -173,11 +174,10 @@ fn wireless_delay(figure: u32, rate: u64, letter: &str, octets: u64, grid: Grid)
         id: format!("{figure}{letter}"),
         title: format!("Figure {figure}({letter}): {} kB, {} kbit/s", octets / 1000, rate / 1000),
         axis: Axis::new("Wireless delay, one way", "ms"),
-        curves: curves(&ms, |x| Config {
-            wireless_rate: PerGateway::same(Rate(rate)),
-            wireless_delay: PerGateway::same(Span(Duration::from_micros((x * 1000.0) as u64))),
-            gateway_buffer: PerGateway::same(QueueSize(QueueLimit::Bytes(640_000))),
-            ..file(octets)
+        curves: curves(&ms, |x| {
+            let delay = Span(Duration::from_micros((x * 1000.0) as u64));
+            let settings = file(octets).with("wireless_rate", plain(&Rate(rate)));
+            settings.with("wireless_delay", plain(&delay)).with("gateway_buffer", LARGE_BUFFER)
         }),
     }
 }
@@ -188,10 +188,7 @@ fn bandwidth(letter: &str, octets: u64) -> Panel {
         id: format!("13{letter}"),
         title: format!("Figure 13({letter}): {} kB, 25 ms", octets / 1000),
         axis: Axis { ticks: kilobit.to_vec(), ..Axis::new("Wireless rate", "kbit/s") },
-        curves: curves(&kilobit, |x| Config {
-            wireless_rate: PerGateway::same(Rate((x * 1000.0) as u64)),
-            ..file(octets)
-        }),
+        curves: curves(&kilobit, |x| file(octets).with("wireless_rate", plain(&Rate((x * 1000.0) as u64)))),
     }
 }
 
@@ -203,11 +200,7 @@ fn background(letter: &str, octets: u64, grid: Grid) -> Panel {
         axis: Axis { ticks: others.clone(), ..Axis::new("Other transfers", "number") },
         // Section 6.4 does not say which buffer the gateway has; with the 100 packets of 6.1 it would drop from
         // the second transfer on, and the curve would show TCP's time-outs. This is section 6.2's.
-        curves: curves(&others, |x| Config {
-            background: x as usize,
-            gateway_buffer: PerGateway::same(QueueSize(QueueLimit::Bytes(640_000))),
-            ..file(octets)
-        }),
+        curves: curves(&others, |x| file(octets).with("background", x).with("gateway_buffer", LARGE_BUFFER)),
     }
 }
 
@@ -217,6 +210,6 @@ fn hops(grid: Grid) -> Panel {
         id: "15".to_owned(),
         title: "Figure 15: 129 kB, 256 kbit/s and 25 ms each hop".to_owned(),
         axis: Axis { ticks: hops.clone(), ..Axis::new("Wireless hops", "number") },
-        curves: curves(&hops, |x| Config { hops: PerGateway::same(x as usize), ..file(129_000) }),
+        curves: curves(&hops, |x| file(129_000).with("hops", x)),
     }
 }

@@ -1,11 +1,18 @@
 //! The same transfer for the closed form: section 5 with what assumption (3) leaves out.
 
+use anabranch_core::set::{OpenWait, OpenWhen, StripingPolicy};
 use anabranch_model::set::{self as model, Path, Reading, Transfer, Window};
 use anabranch_sim::scenario::advice::{REQUEST, answer, overhead, probing, reading};
-use anabranch_sim::scenario::units::Span;
+use anabranch_sim::scenario::units::{Rate, Size, Span};
 
-use super::config::{Config, Medium, Scheme, Tcp};
-use super::network::{WIRED_MSS, WIRELESS_MSS};
+use super::config::{self, Scheme};
+use crate::experiment::Settings;
+use crate::experiment::values::{Understood, quantity, word};
+
+/// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
+const WIRED_MSS: u16 = 1296;
+/// Octets of payload in a wireless segment: what an 802.15.4 frame leaves for IPv6 at worst (errata S14).
+const WIRELESS_MSS: u16 = 81;
 
 /// Which form of section 5's equations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,66 +23,75 @@ pub enum Equations {
     Printed,
 }
 
-impl Config {
-    /// The transfer as the closed form sees it, through all gateways.
-    pub fn model(&self, equations: Equations) -> Transfer {
-        let paths: Vec<Path> = (0..self.gateways).map(|i| self.model_path(i, equations)).collect();
-        let plain = Transfer::new(self.file.0, paths);
-        let node_buffer = Some(self.node_buffer.0 as f64);
-        if equations == Equations::Printed {
-            return Transfer { node_buffer, reading: Reading::printed(), ..plain };
-        }
-        let (initial, max) = match self.tcp {
-            // SETSYN and JOIN were the first window: their ACK has opened the second.
-            Tcp::Paper => (2.0, 64.0),
-            Tcp::Modern => (11.0, 4096.0),
-        };
-        Transfer {
-            window: Window { initial, max, ..Window::default() },
-            request: plain.gateways[0].request_time_of(
-                overhead(self.ip) + REQUEST,
-                overhead(self.ip) + answer(self.ip, self.gateways),
-            ),
-            node_buffer,
-            probing: probing(self.striping, WIRED_MSS),
-            reading: reading(self.open, self.open_wait),
-            ..plain
-        }
+/// The transfer as the closed form sees it, through all gateways.
+///
+/// # Errors
+///
+/// The first value that cannot be.
+pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfer> {
+    let ip = if settings.text("ip") == "4" { 4 } else { 6 };
+    let paths = paths(settings, equations, ip)?;
+    let (gateways, size) = (paths.len(), |key| Ok(quantity::<Size>(key, settings.text(key))?.0));
+    let plain = Transfer::new(size("file")?, paths);
+    let node_buffer = Some(size("node_buffer")? as f64);
+    if equations == Equations::Printed {
+        return Ok(Transfer { node_buffer, reading: Reading::printed(), ..plain });
     }
+    let (initial, max) = match settings.text("tcp") {
+        "modern" => (11.0, 4096.0),
+        // SETSYN and JOIN were the first window: their ACK has opened the second.
+        _ => (2.0, 64.0),
+    };
+    let striping: StripingPolicy = word("striping", settings.text("striping"))?;
+    let open: OpenWhen = word("open", settings.text("open"))?;
+    let open_wait: OpenWait = word("open_wait", settings.text("open_wait"))?;
+    Ok(Transfer {
+        window: Window { initial, max, ..Window::default() },
+        request: plain.gateways[0]
+            .request_time_of(overhead(ip) + REQUEST, overhead(ip) + answer(ip, gateways)),
+        node_buffer,
+        probing: probing(striping, WIRED_MSS),
+        reading: reading(open, open_wait),
+        ..plain
+    })
+}
 
-    /// The latency by the closed form; `None` for TCP from end to end and for a channel that paths share, neither of which
-    /// section 5 treats.
-    pub(super) fn model_latency(&self) -> Option<f64> {
-        if self.medium == Medium::Radio {
-            return None;
-        }
-        let gateways = match self.scheme {
-            Scheme::Set => self.gateways,
-            Scheme::Split => 1,
-            Scheme::EndToEnd => return None,
-        };
-        model::latency(&self.model(Equations::Protocol), gateways).ok().map(|l| l.total)
+/// The latency by the closed form; `None` for TCP from end to end and for a channel that paths share, neither of which
+/// section 5 treats.
+pub(super) fn latency(settings: &Settings) -> Understood<Option<f64>> {
+    if config::is_radio(settings) {
+        return Ok(None);
     }
+    let gateways = match Scheme::of(settings)? {
+        Scheme::Set => config::gateways(settings)?,
+        Scheme::Split => 1,
+        Scheme::EndToEnd => return Ok(None),
+    };
+    Ok(model::latency(&transfer(settings, Equations::Protocol)?, gateways).ok().map(|l| l.total))
+}
 
-    fn model_path(&self, i: usize, equations: Equations) -> Path {
-        let seconds = |span: Span| span.0.as_secs_f64();
-        let hops = self.hops.of(i);
-        // Other transfers of the same kind take turns with this one on the gateway's link.
-        let share = (self.background + 1) as f64;
-        let mut path = Path::new(
-            seconds(self.wired_delay.of(i)),
-            seconds(self.wireless_delay.of(i)) * hops as f64,
-            self.wireless_rate.of(i).0 as f64 / share,
-        );
-        path.wired_rate = self.wired_rate.of(i).0 as f64;
+fn paths(settings: &Settings, equations: Equations, ip: u8) -> Understood<Vec<Path>> {
+    let seconds = |key| -> Understood<Vec<f64>> {
+        Ok(config::quantities::<Span>(settings, key)?.into_iter().map(|span| span.0.as_secs_f64()).collect())
+    };
+    let rates = |key| config::quantities::<Rate>(settings, key);
+    let (wired_rate, wired_delay) = (rates("wired_rate")?, seconds("wired_delay")?);
+    let (wireless_rate, wireless_delay) = (rates("wireless_rate")?, seconds("wireless_delay")?);
+    // Other transfers of the same kind take turns with this one on the gateway's link.
+    let share = (config::background(settings)? + 1) as f64;
+    let path = |(i, hops): (usize, usize)| {
+        let mut path =
+            Path::new(wired_delay[i], wireless_delay[i] * hops as f64, wireless_rate[i].0 as f64 / share);
+        path.wired_rate = wired_rate[i].0 as f64;
         path.wired_mss = WIRED_MSS.into();
         path.wireless_mss = WIRELESS_MSS.into();
         if equations == Equations::Protocol {
             path.hops = hops as u32;
-            path.wired_overhead = overhead(self.ip);
-            path.wireless_overhead = overhead(self.ip);
-            path.wireless_control = overhead(self.ip);
+            path.wired_overhead = overhead(ip);
+            path.wireless_overhead = overhead(ip);
+            path.wireless_control = overhead(ip);
         }
         path
-    }
+    };
+    Ok(config::hops(settings)?.into_iter().enumerate().map(path).collect())
 }

@@ -1,10 +1,9 @@
 //! Section 6 for the report.
 
 use super::claims;
-use super::config::Config;
 use super::figures::{self, Grid, Panel};
-use super::{Set, SetPoint};
-use crate::experiment;
+use super::{Set, SetPoint, TEMPLATE, canonical};
+use crate::experiment::{self, ParameterError, RunError, Settings};
 use crate::plot::csv;
 use crate::reproduction::{self, Extent, Figure, Options, Paper, ReproduceError, Reproduction, Table};
 use crate::targets;
@@ -34,7 +33,10 @@ fn panels(options: &Options) -> Vec<Panel> {
 /// Runs that [`reproduce`] makes.
 pub fn planned(options: &Options) -> usize {
     let runs = options.runs_of(&PAPER);
-    let made = |config: &Config| experiment::made(&SetPoint::new(config.clone()), runs);
+    let made = |settings: &Settings| {
+        let point = SetPoint::new(settings).expect("the panels' settings can be");
+        experiment::made(&point, runs)
+    };
     panels(options).iter().flat_map(Panel::points).map(made).sum::<usize>() + claims::RUNS
 }
 
@@ -46,7 +48,7 @@ pub fn planned(options: &Options) -> usize {
 pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, ReproduceError> {
     let (mut drawn, mut made, mut tables) = (Vec::new(), Vec::new(), Vec::new());
     for panel in panels(&options) {
-        let settings: Vec<_> = panel.points().map(Config::texts).collect();
+        let settings = texts(&panel).map_err(RunError::from)?;
         let assignments = reproduction::assignments(&Set, &settings);
         let command = options.run_command(&PAPER, work.runs, &assignments);
         let panel = panel.run(work)?;
@@ -70,6 +72,11 @@ pub fn reproduce(options: Options, work: &Work<'_>) -> Result<Reproduction, Repr
         parameters: reproduction::parameters(&Set, &targets::set(), ours),
         errata: reproduction::errata_of(&PAPER),
     })
+}
+
+/// The settings of all points of a panel, in the one way in which results name them.
+fn texts(panel: &Panel) -> Result<Vec<Vec<(&'static str, String)>>, ParameterError> {
+    panel.points().map(|settings| Ok(TEMPLATE.texts(&canonical(settings)?))).collect()
 }
 
 /// The numbers of a panel: its curves as columns.
@@ -149,7 +156,7 @@ mod tests {
     fn a_figure_s_command_runs_its_points() {
         let options = Options { extent: Extent::Full, runs: None, seed: 1 };
         for panel in panels(&options) {
-            let settings: Vec<_> = panel.points().map(Config::texts).collect();
+            let settings = texts(&panel).expect("good settings");
             let points =
                 grid(&Set, &reproduction::assignments(&Set, &settings)).expect("what `lab run` takes");
             let run: Vec<_> = points.iter().map(|point| point.parameters()).collect();

@@ -7,6 +7,7 @@ use crate::experiment::{Outcome, grid, run, run_all};
 use crate::verdict::Holds;
 use crate::work::Work;
 use anabranch_sim::scenario::advice::scenario_model;
+use anabranch_sim::scenario::units::Size;
 
 /// The only point of these settings.
 fn latency(assignments: &[&str]) -> f64 {
@@ -163,9 +164,8 @@ fn runs_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn one_run_stands_for_all_where_nothing_is_random() {
     let points = grid(&Set, &["file=5kB"]).expect("good settings");
-    let SetPoint { scenario, .. } =
-        SetPoint::new(Config { file: "5kB".parse().unwrap(), ..Config::default() });
-    let scenario = scenario.expect("a scenario");
+    let settings = Settings::defaults(&Set).with("file", "5kB");
+    let scenario = SetPoint::new(&settings).expect("good settings").templated.scenario;
     assert_eq!(points[0].chance(), Chance::None);
     assert_eq!(simulate(&scenario, 1, 0), simulate(&scenario, 99, 5));
 }
@@ -252,7 +252,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         --set file: expected `key=value` (write `--set key=value`, or `key=value,value` for a grid)
         --set file: `file` is set twice (write both values with a comma: `--set file=value,value`)
         --set file=: `` does not begin with a number; expected a size such as "129 kB" ()
-        --set medium=air: expected one of links, radio ()
+        --set medium=air: `medium` has no value `air`, expected one of `links`, `radio` ()
         --set ip=4: the radio carries IPv6 ()
         --set wireless_loss=0+1%+0: one radio channel has one loss ()
         --set gateway_buffer=640kB: on a radio: one number of packets for all, such as 100packets ()
@@ -290,11 +290,12 @@ fn the_model_of_a_scenario_is_the_model_of_its_configuration() {
     ] {
         let assignments: Vec<String> = assignments.iter().map(|&a| a.to_owned()).collect();
         let settings = crate::experiment::settings(&Set, &assignments).expect("good settings");
-        let config = Config::understand(&settings[0]).expect("good settings");
-        let scenario = config.scenario().expect("a scenario");
+        let settings = canonical(&settings[0]).expect("good settings");
+        let scenario = TEMPLATE.point(&settings).expect("a scenario").scenario;
+        let file: Size = settings.text("file").parse().expect("a size");
         let (own, of_scenario) = (
-            config.model(Equations::Protocol),
-            scenario_model(&scenario, 0, config.file.0).expect("a transfer with a request"),
+            transfer(&settings, Equations::Protocol).expect("good settings"),
+            scenario_model(&scenario, 0, file.0).expect("a transfer with a request"),
         );
         let best = |transfer| anabranch_model::set::best_gateways(transfer).expect("sane numbers");
         let (own, of_scenario) = (best(&own), best(&of_scenario));
@@ -335,8 +336,8 @@ fn rows_meet_at_the_node_alone() {
         &Set,
         &["medium=radio", "gateways=5", "hops=1+2+3+2+1"].map(str::to_owned),
     );
-    let config = Config::understand(&settings.expect("good settings")[0]).expect("good settings");
-    let scenario = config.scenario().expect("a scenario");
+    let scenario =
+        SetPoint::new(&settings.expect("good settings")[0]).expect("a scenario").templated.scenario;
     let name = |node: anabranch_sim::packet::NodeId| scenario.nodes[node.index()].name.as_str();
     let air = scenario.edges().filter(|(link, from, to)| scenario.is_wireless(*link) && from < to);
     let mut links: Vec<String> = air.map(|(_, from, to)| format!("{}-{}", name(from), name(to))).collect();

@@ -2,7 +2,7 @@
 
 use anabranch_lab::experiment;
 use anabranch_lab::plan::set::{self, Refusal};
-use anabranch_lab::set::{Config, Equations, Set};
+use anabranch_lab::set::{Equations, Set};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;
@@ -16,9 +16,9 @@ pub(super) fn plan_set(py: Python<'_>, assignments: Vec<String>, printed: bool) 
 fn plan(assignments: &[String], printed: bool) -> Result<Vec<String>, Fault> {
     let equations = if printed { Equations::Printed } else { Equations::Protocol };
     let settings = experiment::settings(&Set, assignments)?;
-    let configs = settings.iter().map(Config::understand).collect::<Result<Vec<_>, _>>()?;
-    let objects = configs.into_iter().map(|config| {
-        let answer = set::answer(config, equations).map_err(|refusal| match refusal {
+    let objects = settings.iter().map(|settings| {
+        let answer = set::answer(settings, equations).map_err(|refusal| match refusal {
+            Refusal::Parameter(error) => error.into(),
             Refusal::NotSet(_) => Fault::new(refusal.to_string())
                 .with_hint("leave `scheme` out; `lab.run(\"set\", ...)` simulates baselines"),
             other => Fault::new(other.to_string()),

@@ -132,7 +132,11 @@ impl Spreader<'_> {
             for name in via {
                 way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
             }
-            way.push(self.end(to, chain)?);
+            let end = self.end(to, chain)?;
+            // The last node of a row in `via` may be the end.
+            if !is_last(to) || way.last().is_none_or(|(node, _)| *node != end.0) {
+                way.push(end);
+            }
             let ends = way.windows(2).map(|ends| [ends[0].clone(), ends[1].clone()]);
             links.extend((1..).zip(ends).map(|(place, ends)| Link { chain, place, ends }));
         }
@@ -143,13 +147,15 @@ impl Spreader<'_> {
     fn end(&self, end: &Said<'_>, chain: Option<u64>) -> Spread<(String, Range<usize>)> {
         let Some(chain) = chain.filter(|_| is_numbered(end)) else { return Ok(owned(end)) };
         let nodes = self.nodes_of(end)?;
-        if matches!(nodes.count, Count::Rows(_)) {
+        let Some(names) = nodes.names_in(chain) else { return self.no_number(end, chain) };
+        if is_last(end) != matches!(nodes.count, Count::Rows(_)) {
             let message = format!("`{}` means rows of nodes, and a chain has one node at each end", end.0);
-            return self.fault(end, message, Some("name the rows in `via`".to_owned()));
+            let hint = "name the rows in `via`; `{n}` in place of `{j}` is the last node of a row";
+            return self.fault(end, message, Some(hint.to_owned()));
         }
-        match nodes.names_in(chain) {
-            Some(mut names) => Ok((names.remove(0), end.1.clone())),
-            None => self.no_number(end, chain),
+        match names.into_iter().next_back() {
+            Some(name) => Ok((name, end.1.clone())),
+            None => self.fault(end, format!("row {chain} of `{}` has no node", nodes.name), None),
         }
     }
 
@@ -177,7 +183,7 @@ impl Spreader<'_> {
 
     /// The table `[[nodes]]` of a name with `{i}`.
     fn nodes_of(&self, (name, span): &Said<'_>) -> Spread<&NodesSection> {
-        if let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == *name) {
+        if let Some(nodes) = self.nodes.iter().find(|nodes| nodes.name == name.replace("{n}", "{j}")) {
             return Ok(nodes);
         }
         let known = || self.nodes.iter().map(|nodes| nodes.name.as_str());
@@ -259,6 +265,11 @@ fn singles<'t, 's>(table: &'t DeTable<'s>) -> impl Iterator<Item = (&'t str, &'t
     let only = table.get("only").and_then(|only| only.get_ref().as_table());
     let settings = only.into_iter().flatten();
     settings.filter_map(|(name, settings)| Some((&**name.get_ref(), settings.get_ref().as_table()?)))
+}
+
+/// It means the last node of a row.
+fn is_last(said: &Said<'_>) -> bool {
+    said.0.contains("{n}")
 }
 
 fn is_numbered(said: &Said<'_>) -> bool {

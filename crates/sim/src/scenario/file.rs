@@ -248,7 +248,8 @@ impl NodeSection {
 /// them.
 ///
 /// With `via` the table makes a chain: a link between each two neighbours from `from` over the nodes of `via` to `to`. An end with
-/// `{i}`, the `name` of `[[nodes]]`, makes one chain for each of these nodes, in which `{i}` is the same number everywhere. Without
+/// `{i}`, the `name` of `[[nodes]]`, makes one chain for each of these nodes, in which `{i}` is the same number everywhere; "r{i}-{n}"
+/// is the last node of a row. Without
 /// `via` one end may be several nodes, each of which gets such a link: the `name` of `[[nodes]]`, a pattern such as "n*", or a group,
 /// whose nodes each run chooses anew.
 #[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
@@ -527,7 +528,7 @@ pub enum Best {
 pub enum GatewayChoice {
     /// At most that many; SET chooses.
     Count(u32),
-    /// These, the primary first.
+    /// These, the primary first: names, patterns such as "gw*", or the `name` of `[[nodes]]`.
     Names(Vec<String>),
     /// As many as the latency model finds best for this file and network. SET only.
     Best(Best),
@@ -545,9 +546,10 @@ pub struct TransferSection {
     /// Number of transfers that are alike, 0 for none; one if it is not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// How.
+    /// How. Where `--set` or an axis of `[sweep]` chooses, keys of the file that the choice does not read are left aside.
     pub kind: TransferKind,
-    /// The sender.
+    /// The sender. `from` or `to` may be the `name` of `[[nodes]]`, such as "n{i}": there is a transfer for each of these nodes, and
+    /// `{i}` in `name` stands for the number of the node.
     pub from: String,
     /// The receiver.
     pub to: String,

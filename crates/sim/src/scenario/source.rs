@@ -329,7 +329,7 @@ fn selects_profile(path: &str) -> bool {
         steps[..],
         ["transfer" | "node" | "nodes" | "traffic"]
             | ["transfer" | "node" | "nodes" | "traffic", _]
-            | ["transfer", _, "tcp" | "tcp_wireless" | "tcp_receiver"]
+            | ["transfer", _, "kind" | "tcp" | "tcp_wireless" | "tcp_receiver"]
             | ["node" | "nodes", _, "dtc" | "buffers"]
             | ["traffic", _, "tcp" | "rdca" | "over"]
     )

@@ -15,6 +15,7 @@ mod mptcp;
 mod names;
 mod policies;
 mod radio;
+mod star;
 mod traffic;
 
 const GOOD: &str = r#"

@@ -6,6 +6,7 @@ use anabranch_core::set::{MAX_GATEWAYS, Plan};
 use anabranch_core::tcp;
 use anabranch_core::time::{Duration, Instant};
 
+use super::super::deployment::{Count, NodesSection};
 use super::super::did_you_mean;
 use super::super::file::{GatewayChoice, RepeatSection, TransferKind, TransferSection};
 use super::super::mptcp::MptcpSpec;
@@ -15,6 +16,7 @@ use super::super::units::{Span, quoted};
 use super::super::{
     ContentSpec, Gateways, NodeKind, NodeSpec, Repeat, Scenario, Scheme, SetSpec, TransferSpec,
 };
+use super::deployment::Named;
 use super::{Checked, Checker, at};
 use crate::apps::Interfaces;
 use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
@@ -42,12 +44,14 @@ impl Checker<'_> {
         let (mut ways, mut known) = (BTreeMap::new(), Known::default());
         for i in 0..scenario.resolved.transfer.len() {
             let mut section = scenario.resolved.transfer[i].clone();
-            let count = section.count.unwrap_or(1);
+            self.leave_aside(i, &mut section);
+            let nodes = self.for_each(i, &section, scenario)?;
+            let count = nodes.as_ref().map_or(section.count.unwrap_or(1), |nodes| nodes.len() as u32);
             if scenario.transfers.len() + count as usize > MOST {
                 let message = format!("{count} transfers: a scenario has at most {MOST}");
                 return self.fault(at!["transfer", i, "count"], message, None);
             }
-            if section.name.is_none() && count != 1 {
+            if section.name.is_none() && count != 1 && nodes.is_none() {
                 let hint = Some("such as `name = \"flow {i}\"`");
                 return self.fault(at!["transfer", i, "count"], "several transfers need a `name`", hint);
             }
@@ -58,19 +62,30 @@ impl Checker<'_> {
                 return self.fault(at!["transfer", i, "name"], message, Some(&hint));
             }
             // One that is not there is checked as well, so that a count of one more is no surprise.
-            for member in 0..count.max(1) {
-                let name = match section.count {
-                    Some(_) => name.replace("{i}", &(member + 1).to_string()),
-                    None => name.clone(),
+            let least = if nodes.is_none() { 1 } else { 0 };
+            for member in 0..count.max(least) {
+                let number = match (&nodes, section.count) {
+                    (Some(nodes), _) => Some(nodes[member as usize]),
+                    (None, Some(_)) => Some(u64::from(member) + 1),
+                    (None, None) => None,
                 };
-                let spec = self.member(i, (name, member), &section, scenario, &known)?;
+                let numbered = |text: &str| match number {
+                    Some(number) => text.replace("{i}", &number.to_string()),
+                    None => text.to_owned(),
+                };
+                let mut own = section.clone();
+                if nodes.is_some() {
+                    (own.from, own.to) = (numbered(&section.from), numbered(&section.to));
+                }
+                let section = &own;
+                let spec = self.member(i, (numbered(&name), member), section, scenario, &known)?;
                 if routes.next(spec.from, spec.to).is_none() {
                     let message = format!("no packet gets from `{}` to `{}`", section.from, section.to);
                     let hint = "hosts pass nothing on: make the nodes between routers";
                     return self.fault(at!["transfer", i, "to"], message, Some(hint));
                 }
                 self.ways(i, scenario, (spec.from, spec.to), &spec.interfaces, &mut ways)?;
-                self.over_the_air(i, &spec, &section, scenario, &routes)?;
+                self.over_the_air(i, &spec, section, scenario, &routes)?;
                 if count > 0 {
                     known.names.insert(spec.name.clone());
                     if spec.scheme.is_bulk() {
@@ -85,6 +100,48 @@ impl Checker<'_> {
             scenario.resolved.transfer[i] = section;
         }
         Ok(())
+    }
+
+    /// The numbers of the nodes for each of which there is a transfer, if an end names `[[nodes]]`.
+    fn for_each(
+        &self,
+        i: usize,
+        section: &TransferSection,
+        scenario: &Scenario,
+    ) -> Checked<Option<Vec<u64>>> {
+        let is_end = |name: &String| *name == section.from || *name == section.to;
+        let several = |nodes: &&NodesSection| nodes.name.contains("{i}") && is_end(&nodes.name);
+        let Some(nodes) = scenario.resolved.nodes.iter().find(several) else { return Ok(None) };
+        match (&nodes.count, section.count) {
+            (Count::Rows(_), _) => Ok(None),
+            (Count::Nodes(_), None) => Ok(Some(nodes.numbers())),
+            (Count::Nodes(_), Some(_)) => {
+                let message = format!("there is a transfer for each of `{}`, and so no `count`", nodes.name);
+                self.fault(at!["transfer", i, "count"], message, None)
+            }
+        }
+    }
+
+    /// Where the kind is chosen from outside, keys of the file that it does not read are not meant.
+    fn leave_aside(&self, i: usize, section: &mut TransferSection) {
+        let chosen = || self.source.is_chosen(&self.tree, at!["transfer", i, "kind"]);
+        for (key, given, refused) in unread(section) {
+            let of_file = || self.source.is_of_file(&self.tree, at!["transfer", i, key]);
+            if !(given && refused && chosen() && of_file()) {
+                continue;
+            }
+            match key {
+                "tcp_wireless" => section.tcp_wireless = None,
+                "gateways" => section.gateways = None,
+                "default_gateway" => section.default_gateway = None,
+                "set" => section.set = None,
+                "mptcp" => section.mptcp = None,
+                "interfaces" => section.interfaces = None,
+                "port" => section.port = None,
+                "tcp_receiver" => section.tcp_receiver = None,
+                _ => section.reads_for = None,
+            }
+        }
     }
 
     /// One of the transfers of a section.
@@ -320,21 +377,9 @@ impl Checker<'_> {
         scenario: &Scenario,
     ) -> Checked<Scheme> {
         let kind = section.kind;
-        let plain = !kind.has_request() || kind == TransferKind::EndToEnd;
-        let refused = [
-            ("tcp_wireless", section.tcp_wireless.is_some(), plain),
-            ("gateways", section.gateways.is_some(), plain),
-            ("default_gateway", section.default_gateway.is_some(), !kind.has_request()),
-            ("set", section.set.is_some(), !kind.has_request()),
-            ("mptcp", section.mptcp.is_some(), kind != TransferKind::Mptcp),
-            ("interfaces", section.interfaces.is_some(), kind.has_request()),
-            ("port", section.port.is_some(), kind.has_request()),
-            ("tcp_receiver", section.tcp_receiver.is_some(), kind.has_request()),
-            ("reads_for", section.reads_for.is_some(), kind.has_request()),
-        ];
-        if let Some((key, ..)) = refused.iter().find(|(_, given, refused)| *given && *refused) {
+        if let Some((key, ..)) = unread(section).into_iter().find(|(_, given, refused)| *given && *refused) {
             let message = format!("`{key}` has no meaning for this kind of transfer");
-            return self.fault(at!["transfer", i, *key], message, None);
+            return self.fault(at!["transfer", i, key], message, None);
         }
         let wireless = match &section.tcp_wireless {
             Some(name) => self.profile(at!["transfer", i, "tcp_wireless"], name)?,
@@ -426,16 +471,36 @@ impl Checker<'_> {
                 self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE)
             }
             Some(GatewayChoice::Names(names)) => {
-                let bind = |(j, name): (usize, &String)| {
+                let mut found = Vec::new();
+                for (j, name) in names.iter().enumerate() {
                     let at = at!["transfer", i, "gateways", j];
-                    if names[..j].contains(name) {
-                        return self.fault(at, format!("`{name}` is named twice"), None);
+                    for gateway in self.gateways_named(at, name, scenario)? {
+                        if found.contains(&gateway) {
+                            let name = &scenario.nodes[gateway.index()].name;
+                            return self.fault(at, format!("`{name}` is named twice"), None);
+                        }
+                        found.push(gateway);
                     }
-                    self.gateway(at, name, scenario)
-                };
-                names.iter().enumerate().map(bind).collect::<Checked<_>>().map(Gateways::These)
+                }
+                if found.is_empty() {
+                    return self.fault(at, "SET needs at least one gateway", AT_LEAST_ONE);
+                }
+                Ok(Gateways::These(found))
             }
         }
+    }
+
+    /// The gateway of a name, or all that a pattern or the name of `[[nodes]]` means.
+    fn gateways_named(&self, at: &[Step], name: &String, scenario: &Scenario) -> Checked<Vec<NodeId>> {
+        let file = &scenario.resolved;
+        if !name.contains('*') && file.nodes.iter().all(|nodes| nodes.name != *name) {
+            return Ok(vec![self.gateway(at, name, scenario)?]);
+        }
+        let Named::Nodes(nodes) = self.nodes_named(at, std::slice::from_ref(name), file)? else {
+            return self.fault(at, format!("the group `{name}` has no gateway"), None);
+        };
+        let names = nodes.iter().map(|node| &scenario.nodes[node.index()].name);
+        names.map(|name| self.gateway(at, name, scenario)).collect()
     }
 
     fn gateway(&self, path: &[Step], name: &str, scenario: &Scenario) -> Checked<NodeId> {
@@ -455,6 +520,23 @@ impl Checker<'_> {
         });
         self.fault(path, format!("there is no TCP profile `{name}`"), Some(&hint))
     }
+}
+
+/// Keys that not every kind of transfer reads: whether each is given, and whether this kind does not read it.
+fn unread(section: &TransferSection) -> [(&'static str, bool, bool); 9] {
+    let kind = section.kind;
+    let plain = !kind.has_request() || kind == TransferKind::EndToEnd;
+    [
+        ("tcp_wireless", section.tcp_wireless.is_some(), plain),
+        ("gateways", section.gateways.is_some(), plain),
+        ("default_gateway", section.default_gateway.is_some(), !kind.has_request()),
+        ("set", section.set.is_some(), !kind.has_request()),
+        ("mptcp", section.mptcp.is_some(), kind != TransferKind::Mptcp),
+        ("interfaces", section.interfaces.is_some(), kind.has_request()),
+        ("port", section.port.is_some(), kind.has_request()),
+        ("tcp_receiver", section.tcp_receiver.is_some(), kind.has_request()),
+        ("reads_for", section.reads_for.is_some(), kind.has_request()),
+    ]
 }
 
 fn routes(scenario: &Scenario) -> Routes {
