@@ -31,7 +31,7 @@ pub struct Templated {
     pub settings: Settings,
     /// What they make of the template.
     pub scenario: Scenario,
-    pub(crate) parameters: &'static [Parameter],
+    pub(crate) template: Template,
 }
 
 impl Template {
@@ -56,7 +56,7 @@ impl Template {
             Ok(scenario) => scenario,
             Err(error) => return Err(self.refused(settings, error)),
         };
-        Ok(Templated { settings: settings.clone(), scenario, parameters: self.parameters })
+        Ok(Templated { settings: settings.clone(), scenario, template: *self })
     }
 
     /// Every parameter as it can be given again.
@@ -97,7 +97,7 @@ impl Template {
 impl Templated {
     /// Every parameter as it can be given again.
     pub fn texts(&self) -> Vec<(&'static str, String)> {
-        self.parameters.iter().map(|p| (p.name, self.settings.text(p.name).to_owned())).collect()
+        self.template.texts(&self.settings)
     }
 
     /// A simulation about to begin.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use anabranch_core::set::Energy;
 
+use super::emulation::HostKind;
 use super::node::NodeKind;
 use super::options::or_off;
 use super::units::Length;
@@ -48,6 +49,12 @@ pub struct NodesSection {
     /// The pool for the send buffers of each node's connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<String>,
+    /// What stands for their transports: the simulator, or the kernel behind a TUN device for each.
+    #[serde(default, skip_serializing_if = "HostKind::is_default")]
+    pub host: HostKind,
+    /// The network namespace of each TUN device: `{i}` stands for the number of the node. Only with `host = "tun"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub netns: Option<String>,
     /// Where they are: a generator. Nodes with a place are on the air.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PlaceName>,
@@ -507,7 +514,8 @@ impl NodesSection {
         (0..count).map(|k| self.number(k)).collect()
     }
 
-    fn number(&self, k: u32) -> u64 {
+    /// The number of node or row `k`, counted from 0.
+    pub(super) fn number(&self, k: u32) -> u64 {
         u64::from(self.first) + u64::from(k)
     }
 }

@@ -34,6 +34,11 @@ impl Checker<'_> {
                     energy: group.energy,
                     dtc: group.dtc.clone(),
                     buffers: group.buffers.clone(),
+                    host: group.host,
+                    netns: group
+                        .netns
+                        .as_ref()
+                        .map(|netns| netns.replace("{i}", &group.number(k).to_string())),
                     ..NodeSection::new(name, group.kind)
                 });
             }

@@ -274,6 +274,15 @@ fn the_papers_chain_can_be_changed_from_outside() {
     for scenario in [default, longer, radio] {
         assert_eq!(read(&Source::new("again.toml", scenario.to_toml())), scenario);
     }
+    let ends =
+        ["nodes.s.host=tun", "nodes.s.netns=near", "nodes.d.host=tun", "nodes.d.netns=far", "transfer=[]"];
+    let real = read(&ends.into_iter().fold(paper(), Source::set));
+    let tun: Vec<_> = real.nodes.iter().filter_map(|node| node.tun.as_ref()?.netns.as_deref()).collect();
+    assert_eq!(tun, ["near", "far"]);
+    let error = paper().set("nodes.r*.netns=x{i}").scenario().unwrap_err();
+    assert!(error.message.contains("`netns` has no meaning for a simulated node"), "{error}");
+    let error = paper().set("nodes.s.host=tun").scenario().unwrap_err();
+    assert!(error.message.contains("the kernel stands for this node"), "{error}");
     let answers = paper().set("duplicate_acks=on");
     let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
     assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));
