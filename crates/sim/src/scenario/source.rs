@@ -379,8 +379,11 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     }
     let [kind @ ("tcp" | "dtc" | "rdca" | "buffers"), name, rest @ ..] = &steps[..] else {
         let is_single = single::apply(tree, &steps, value)?;
+        if is_single && !path.contains('*') {
+            return Ok(());
+        }
         return match apply_to_table(tree.get_mut(), &steps, value) {
-            // What the path means besides is not there.
+            // Of the links that the pattern means all are single ones.
             Err(_) if is_single => Ok(()),
             applied => applied,
         };

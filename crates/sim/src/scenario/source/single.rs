@@ -13,10 +13,15 @@ pub(super) fn apply<'s>(tree: &mut Tree<'s>, steps: &[&str], value: &Node<'s>) -
     let Some(DeValue::Array(tables)) = tree.get_mut().get_mut("link").map(|links| links.get_mut()) else {
         return Ok(false);
     };
+    let name_of = |table: &Node<'_>| Some(table.get_ref().get("name")?.get_ref().as_str()?.to_owned());
+    if tables.iter().any(|table| name_of(table).as_deref() == Some(*step)) {
+        return Ok(false);
+    }
     let mut is_single = false;
     for table in tables.iter_mut() {
-        let name = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
-        let (Some(name), DeValue::Table(table)) = (name.filter(|_| !rest.is_empty()), table.get_mut()) else {
+        let (Some(name), DeValue::Table(table)) =
+            (name_of(table).filter(|_| !rest.is_empty()), table.get_mut())
+        else {
             continue;
         };
         if matches(step, &name) {

@@ -151,6 +151,13 @@ fn single_links_have_settings_of_their_own() {
         let set = sets.iter().fold(source.clone(), |source, set| source.set(*set));
         assert_eq!(losses(&set), expected, "{sets:?}");
     }
+    // A number is a name before it is an index, and a link of its own comes before one of a table.
+    let numbers =
+        source.text().replace("\"c{i}\"", "\"{i}\"").replace("only.c2", "only.2").replace("c*4", "4");
+    assert_eq!(losses(&Source::new("numbers.toml", numbers).set("link.1.loss=0.5")), [0.5, 0.2, 0.1, 0.1]);
+    let own = link("name = \"c9\"\nfrom = \"m1\"\nto = \"m3\"");
+    let own = Source::new("own.toml", format!("{}{own}", source.text())).set("link.c9.loss=0.5");
+    assert_eq!(losses(&own), [0.1, 0.2, 0.1, 0.1, 0.5]);
     // The number of links may follow later, on an axis too.
     let longer = source.clone().set("link.c6.loss=0.6").set("nodes.m*.count=5");
     assert_eq!(losses(&longer), [0.1, 0.2, 0.1, 0.1, 0.1, 0.6]);
