@@ -12,6 +12,8 @@ use std::hash::{Hash, Hasher};
 pub struct Probe {
     features: Vec<u16>,
     landmarks: BTreeSet<&'static str>,
+    /// The landmarks that any execution has reached.
+    known: BTreeSet<&'static str>,
     narrates: bool,
     looks_inside: bool,
 }
@@ -19,7 +21,13 @@ pub struct Probe {
 impl Probe {
     /// Says nothing, only collects.
     pub fn quiet() -> Self {
-        Self { features: Vec::new(), landmarks: BTreeSet::new(), narrates: false, looks_inside: false }
+        Self {
+            features: Vec::new(),
+            landmarks: BTreeSet::new(),
+            known: BTreeSet::new(),
+            narrates: false,
+            looks_inside: false,
+        }
     }
 
     /// As [`Probe::quiet`], and also looks for landmarks that are costly to see.
@@ -45,14 +53,15 @@ impl Probe {
     /// that reach it.
     pub fn reach(&mut self, landmark: &'static str) {
         if self.landmarks.insert(landmark) {
+            self.known.insert(landmark);
             self.feature(landmark);
             self.say(|| format!("reached: {landmark}"));
         }
     }
 
-    /// Whether to look for a landmark that is costly to see.
+    /// Whether to look for a landmark that is costly to see: until an execution has reached it. The report counts it once.
     pub fn looks_for(&self, landmark: &'static str) -> bool {
-        self.looks_inside && !self.landmarks.contains(landmark)
+        self.looks_inside && !self.known.contains(landmark)
     }
 
     /// The landmarks that this execution has reached.
