@@ -1,6 +1,5 @@
 //! SET over simulated TCP through gateways of a simulated network.
 
 mod faults;
-mod random;
 pub(crate) mod star;
 mod striping;
