@@ -42,12 +42,20 @@ fn plain_tcp_is_that_of_tables_1_and_2() {
 }
 
 /// Tables I and II with the paper's nodes: data transmissions at most 5 % (6 hops) and 10 % (11 hops) above, but in the
-/// cell that contradicts the others (erratum D9), and never below the omniscient bound. Over 11 hops 30 runs are sure
-/// to 2 % only, and with 15 % loss the mean of very many is 9.0 % above: these cells are decided by 300.
+/// cell that contradicts the others (erratum D9), and never below the omniscient bound.
+///
+/// Over 11 hops the standard deviation of a run is 3 % with 10 % loss and 5 % with 15 %, and the means of very many are 7.7 and
+/// 9.0 % above. Without loss all runs are equal.
 #[test]
 fn the_papers_nodes_reach_tables_1_and_2() {
     for (hops, loss, column) in cells() {
-        let found = outcome(cell(Mode::Paper, hops, loss), if hops == 11 { 300 } else { 30 });
+        let runs = match (hops, column) {
+            (_, "p00") => 1,
+            (11, "p10") => 50,
+            (11, "p15") => 300,
+            _ => 30,
+        };
+        let found = outcome(cell(Mode::Paper, hops, loss), runs);
         let mean = |metric| found.mean(metric).expect("it ends");
         let (ours, published) = (mean("data_transmissions"), printed("dtc_data_tx", hops, column));
         println!("{hops} hops, loss {loss}: {ours:.1}, published {published}");
