@@ -46,9 +46,9 @@ impl Queue {
     /// Octets for each who waits.
     pub(super) const ENTRY: usize = size_of::<Waiting>();
 
-    /// For so many.
+    /// At most `most` wait. Their memory is taken now, so that it never grows.
     pub(super) fn new(most: usize) -> Self {
-        Self { most, waiting: VecDeque::new() }
+        Self { most, waiting: VecDeque::with_capacity(most) }
     }
 
     /// A transfer of `sender` asks a node that is busy.
