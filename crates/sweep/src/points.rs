@@ -28,6 +28,8 @@ pub struct Sweep {
     factors: Vec<Factor>,
     points: usize,
     seeds: Vec<u64>,
+    /// The parameters as they apply: what is fixed comes first, and each part from the general to the particular.
+    order: Vec<String>,
     files: Mutex<BTreeMap<PathBuf, Bytes>>,
 }
 
@@ -88,7 +90,12 @@ impl Sweep {
                 hint: "make several sweeps of it, or sample instead of a grid".to_owned(),
             });
         }
-        Ok(Self { spec, factors, points: points as usize, seeds, files: Mutex::default() })
+        let fixed = spec.fixed.keys().map(String::as_str).collect();
+        let varied = factors.iter().flat_map(|factor| factor.axes.keys().map(String::as_str));
+        let varied = varied.filter(|path| !spec.fixed.contains_key(*path)).collect();
+        let order = [spec.scenario.in_order(fixed)?, spec.scenario.in_order(varied)?].concat();
+        let order = order.into_iter().map(str::to_owned).collect();
+        Ok(Self { spec, factors, points: points as usize, seeds, order, files: Mutex::default() })
     }
 
     /// What was asked for.
@@ -141,14 +148,11 @@ impl Sweep {
     /// Makes a point of the scenario's parsed text.
     fn point(&self, index: usize, parsed: &Tree<'_>) -> Result<Point, Error> {
         let parameters = self.parameters(index);
-        let (fixed, varied): (Vec<_>, Vec<_>) =
-            parameters.iter().partition(|(path, _)| self.spec.fixed.contains_key(*path));
-        // What is fixed comes first, so that an axis can be more particular than a `*`.
         let folder = self.spec.folder.clone();
         let length = move |name: &str| Some(std::fs::metadata(folder.join(name)).ok()?.len());
         let mut source = self.spec.scenario.clone().with_lengths(length);
-        for (path, value) in fixed.into_iter().chain(varied) {
-            source = source.set(assignment(path, value));
+        for path in &self.order {
+            source = source.set(assignment(path, &parameters[path]));
         }
         let scenario =
             source.scenario_from(parsed.clone()).map_err(|error| self.placed(error, &parameters))?;

@@ -478,7 +478,6 @@ fn a_multipath_transfer_survives_the_loss_of_a_relay() {
     wrong("transfer.log.mptcp.subflow=2", "did you mean `subflows`?");
     wrong("transfer.log.mptcp.subflows=9", "expected 1 to 8, found 9");
     wrong("transfer.log.mptcp.dsn_width=6", "expected 4 or 8, found 6");
-    wrong("transfer.log.kind=tcp", "diamond-mptcp.toml:53:1: `mptcp` has no meaning for this kind");
     wrong("paths.root=north", "paths lead to `north`");
     wrong("transfer.log.tcp=wide", "there is no TCP profile `wide`");
     wrong("radio.range=50 yards", "unknown unit `yards`");

@@ -7,7 +7,7 @@ use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::units::Size;
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{self, Takes, Understood, count, probability, quantity};
+use crate::experiment::values::{self, Takes, Understood, count, meant, probability, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -87,8 +87,7 @@ const PARAMETERS: &[Parameter] = &[
         "links",
         "links or radio",
         "links of their own between the nodes, or one 802.15.4 channel (O-QPSK) for all of them",
-    )
-    .alias(),
+    ),
     p("retries", "0", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
     p("sender_sack", "on", SWITCH, "whether the sender offers SACK; if not, the nodes do in its name").alias(),
 ];
@@ -179,6 +178,14 @@ const SPACE: usize = 80;
 /// Octets of headers without options.
 const IPV6_AND_TCP: u32 = 60;
 
+/// One IEEE 802.15.4 channel on which each node hears its neighbours and no other.
+const RADIO: [&str; 4] = [
+    "link.hop*.enabled=false",
+    "nodes.s.place={ at = [[0, 0]] }",
+    "nodes.r*.place={ line = { start = [80, 0], step = [80, 0] } }",
+    r#"radio={ phy = "oqpsk-250k", range = "100 m", queue = "1000 packets" }"#,
+];
+
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let chain = Chain::of(settings)?;
     let Chain { hops, payload, .. } = chain;
@@ -192,9 +199,10 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("window", format!("tcp.default.least_ssthresh={window}")),
         ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
     ];
-    if is_radio(settings) {
+    if meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])? {
+        all.extend(RADIO.map(|set| ("medium", set.to_owned())));
         all.extend([
-            ("hops", format!("nodes.d.place.at=[[{}, 0]]", SPACE * hops)),
+            ("hops", format!("nodes.d.place={{ at = [[{}, 0]] }}", SPACE * hops)),
             ("loss", format!("radio.loss={:?}", chain.frame_loss())),
             ("retries", format!("radio.max_frame_retries={}", settings.text("retries"))),
         ]);

@@ -108,8 +108,7 @@ const PARAMETERS: &[Parameter] = &[
         "links",
         "links or radio",
         "wireless links of their own, or one 802.15.4 channel (O-QPSK) for gateways, relays and node",
-    )
-    .alias(),
+    ),
     p("retries", "3", "0 to 15", "medium=radio: how often the MAC repeats a frame that is not acknowledged"),
 ];
 
@@ -334,7 +333,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         all.push(("fail", format!("event=[{}]", events.join(", "))));
     }
     all.extend(of_each_gateway(settings));
-    if is_radio {
+    if meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])? {
         all.extend(radio::channel(settings, &hops, background));
     }
     Ok(all)

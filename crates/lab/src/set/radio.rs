@@ -13,6 +13,15 @@ const SPACE: f64 = 90.0;
 /// From the node to other receivers, in metres.
 const BESIDE: f64 = 5.0;
 
+/// One IEEE 802.15.4 channel. It carries packets of 1280 bytes, headers included, and some come over the wires that are for it.
+const CHANNEL: [&str; 5] = [
+    "link.radio*.enabled=false",
+    "link.here*.enabled=false",
+    "tcp.default.mss=1215",
+    r#"radio={ phy = "oqpsk-250k", range = "100 m" }"#,
+    "nodes.sn.place={ at = [[0, 0]] }",
+];
+
 /// What the parameters change of the channel and of the places on it.
 pub(super) fn channel(settings: &Settings, hops: &[usize], background: usize) -> Vec<Assignment> {
     let rows = hops.iter().any(|hops| *hops > 1);
@@ -38,7 +47,7 @@ pub(super) fn channel(settings: &Settings, hops: &[usize], background: usize) ->
         ("retries", format!("radio.max_frame_retries={}", settings.text("retries"))),
         ("hops", format!("radio.retry_delay={retry_delay}")),
     ];
-    of_channel.into_iter().chain(placed).collect()
+    CHANNEL.map(|set| ("medium", set.to_owned())).into_iter().chain(of_channel).chain(placed).collect()
 }
 
 /// The place of the `i`-th of `n` on a circle around the node, in whole millimetres, so that it is the same wherever it is

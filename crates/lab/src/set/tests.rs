@@ -252,7 +252,7 @@ fn what_cannot_be_is_refused_with_a_hint() {
         --set file: expected `key=value` (write `--set key=value`, or `key=value,value` for a grid)
         --set file: `file` is set twice (write both values with a comma: `--set file=value,value`)
         --set file=: `` does not begin with a number; expected a size such as "129 kB" ()
-        --set medium=air: `medium` has no value `air`, expected one of `links`, `radio` ()
+        --set medium=air: expected one of links, radio ()
         --set ip=4: the radio carries IPv6 ()
         --set wireless_loss=0+1%+0: one radio channel has one loss ()
         --set gateway_buffer=640kB: on a radio: one number of packets for all, such as 100packets ()

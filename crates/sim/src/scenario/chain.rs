@@ -3,6 +3,7 @@
 //! They are spread in the tree of the file before its values are read. Each link is a copy of its table with a name and ends of its
 //! own, in which every value still knows where it was written.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -15,7 +16,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::deployment::{Count, MAX_NODES, NodesSection};
 use super::source::{Source, matches};
-use super::{Node, ScenarioError, Tree};
+use super::{Node, Place, ScenarioError, Tree};
 
 /// The nodes between the ends of a chain, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
@@ -36,12 +37,21 @@ type Said<'t> = (&'t str, Range<usize>);
 /// Makes a table for each link.
 pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>> {
     let Some(nodes) = nodes(&tree) else { return Ok(tree) };
-    let spreader = Spreader { source, nodes };
+    let spreader = Spreader { source, nodes, made: Cell::new(0), strangers: RefCell::default() };
     if let Some(links) = tree.get_mut().get_mut("link")
         && let DeValue::Array(tables) = links.get_mut()
     {
         let all = tables.iter().map(|table| spreader.links(table)).collect::<Spread<Vec<_>>>()?;
         *tables = all.into_iter().flatten().collect();
+        for Stranger { pattern, error } in spreader.strangers.take() {
+            let is_of = |table: &Node<'_>| {
+                let name = table.get_ref().as_table().and_then(|table| said(table, "name"));
+                name.is_some_and(|name| matches(&pattern, name.0))
+            };
+            if !tables.iter().any(is_of) {
+                return Err(error);
+            }
+        }
     }
     Ok(tree)
 }
@@ -60,7 +70,20 @@ fn nodes(tree: &Tree<'_>) -> Option<Vec<NodesSection>> {
 struct Spreader<'a> {
     source: &'a Source,
     nodes: Vec<NodesSection>,
+    /// Number of links so far.
+    made: Cell<usize>,
+    /// Settings of single links, from outside the file, that their table has no link for: another may have it.
+    strangers: RefCell<Vec<Stranger>>,
 }
+
+/// A name or pattern of `only` without a link, and the error that it is.
+struct Stranger {
+    pattern: String,
+    error: ScenarioError,
+}
+
+/// Links that tables with `{i}` or `via` make, at most, in one file.
+const MAX_LINKS: usize = 65_535;
 
 /// One of the links: the number of its chain, its place in the chain from 1 on, its ends.
 struct Link {
@@ -110,13 +133,32 @@ impl Spreader<'_> {
             set(&mut own, "to", to);
             if let (Some(name), Some((_, span))) = (name, said(table, "name")) {
                 set(&mut own, "name", (name.clone(), span));
-                singles(table).filter(|(pattern, _)| matches(pattern, name)).for_each(|(_, settings)| {
-                    merge(&mut own, settings);
-                });
+                self.settle(&mut own, singles(table).filter(|(pattern, _)| matches(pattern, name)));
             }
             Spanned::new(node.span(), DeValue::Table(own))
         };
         Ok(links.into_iter().zip(&names).map(own).collect())
+    }
+
+    /// Lays settings of a single link over it. In a file a name wins over a pattern; what is set from outside wins over the file, and what
+    /// is set later over what is set earlier.
+    fn settle<'t, 's: 't>(
+        &self,
+        own: &mut DeTable<'s>,
+        settings: impl Iterator<Item = (&'t str, &'t DeTable<'s>)>,
+    ) {
+        let outside = self.source.text().len();
+        let mut values = Vec::new();
+        for (pattern, settings) in settings {
+            leaves(settings, &mut Vec::new(), &mut |path, value| {
+                let start = value.span().start;
+                let rank =
+                    if start > outside { (2, start) } else { (u8::from(!pattern.contains('*')), start) };
+                values.push((rank, path.to_vec(), value));
+            });
+        }
+        values.sort_by_key(|(rank, ..)| *rank);
+        values.into_iter().for_each(|(_, path, value)| put(own, &path, value));
     }
 
     /// One chain from `from` to `to`, or one for each number that `{i}` stands for at the ends.
@@ -128,8 +170,15 @@ impl Spreader<'_> {
         };
         let mut links = Vec::new();
         for chain in chains {
+            if self.made.get() + links.len() > MAX_LINKS {
+                let hint = "leave out nodes, or name fewer in `via`".to_owned();
+                return self.fault(from, format!("the file makes more than {MAX_LINKS} links"), Some(hint));
+            }
             let mut way = vec![self.end(from, chain)?];
             for name in via {
+                if way.len() > MAX_LINKS {
+                    break;
+                }
                 way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
             }
             let end = self.end(to, chain)?;
@@ -139,6 +188,11 @@ impl Spreader<'_> {
             }
             let ends = way.windows(2).map(|ends| [ends[0].clone(), ends[1].clone()]);
             links.extend((1..).zip(ends).map(|(place, ends)| Link { chain, place, ends }));
+        }
+        self.made.set(self.made.get() + links.len());
+        if self.made.get() > MAX_LINKS {
+            let hint = "leave out nodes, or name fewer in `via`".to_owned();
+            return self.fault(from, format!("the file makes more than {MAX_LINKS} links"), Some(hint));
         }
         Ok(links)
     }
@@ -161,6 +215,10 @@ impl Spreader<'_> {
 
     /// The nodes that a name in `via` means.
     fn between(&self, name: &Said<'_>, chain: Option<u64>) -> Spread<Vec<String>> {
+        if name.0.contains('*') {
+            let message = format!("`{}` is a pattern, and a chain has its nodes in order", name.0);
+            return self.fault(name, message, Some("name `[[nodes]]`, such as \"r{i}\"".to_owned()));
+        }
         if !name.0.contains('{') {
             return Ok(vec![name.0.to_owned()]);
         }
@@ -230,13 +288,19 @@ impl Spreader<'_> {
                 let hint = match did_you_mean(said.0, &known) {
                     Some(hint) => hint,
                     None if known.is_empty() => "give the table a `name`, such as \"hop{i}\"".to_owned(),
+                    None if known.len() > SHOWN => {
+                        format!("its links are {} and {} more", quoted(&known[..SHOWN]), known.len() - SHOWN)
+                    }
                     None => format!("its links are {}", quoted(known)),
                 };
-                return self.fault(
-                    &said,
-                    format!("no link of this table has the name `{}`", said.0),
-                    Some(hint),
-                );
+                let error =
+                    self.fault(&said, format!("no link of this table has the name `{}`", said.0), Some(hint));
+                let Err(error) = error else { return error };
+                if matches!(error.place, Place::Override(_)) {
+                    self.strangers.borrow_mut().push(Stranger { pattern: said.0.to_owned(), error });
+                    continue;
+                }
+                return Err(error);
             }
             let Some(keys) = settings.get_ref().as_table().map(|settings| settings.keys()) else {
                 let hint = Some("such as `{ loss = 0.1 }`".to_owned());
@@ -256,6 +320,9 @@ impl Spreader<'_> {
         Err(ScenarioError { place: self.source.place(at.1.clone()), message, hint })
     }
 }
+
+/// Names of links in a hint, at most.
+const SHOWN: usize = 10;
 
 /// Keys that say which links there are, and not how they are.
 const OF_TABLE: [&str; 6] = ["name", "from", "to", "via", "only", "enabled"];
@@ -303,12 +370,34 @@ fn set(table: &mut DeTable<'_>, key: &'static str, (value, span): (String, Range
     table.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span, DeValue::String(value.into())));
 }
 
-/// Lays settings over a table, key by key.
-fn merge<'s>(table: &mut DeTable<'s>, settings: &DeTable<'s>) {
-    for (key, value) in settings {
-        match (table.get_mut(&**key.get_ref()).map(Spanned::get_mut), value.get_ref()) {
-            (Some(DeValue::Table(inner)), DeValue::Table(settings)) => merge(inner, settings),
-            _ => drop(table.insert(key.clone(), value.clone())),
+/// Calls `each` with the path and the value of everything in a table that is no table itself.
+fn leaves<'t, 's>(
+    table: &'t DeTable<'s>,
+    path: &mut Vec<&'t Spanned<DeString<'s>>>,
+    each: &mut impl FnMut(&[&'t Spanned<DeString<'s>>], &'t Node<'s>),
+) {
+    for (key, value) in table {
+        path.push(key);
+        match value.get_ref() {
+            DeValue::Table(inner) if !inner.is_empty() => leaves(inner, path, each),
+            _ => each(path, value),
         }
+        path.pop();
+    }
+}
+
+/// Sets a value at a path of keys.
+fn put<'s>(table: &mut DeTable<'s>, path: &[&Spanned<DeString<'s>>], value: &Node<'s>) {
+    let [key, rest @ ..] = path else { return };
+    if rest.is_empty() {
+        table.insert((*key).clone(), value.clone());
+        return;
+    }
+    let is_table = table.get(&**key.get_ref()).is_some_and(|inner| inner.get_ref().is_table());
+    if !is_table {
+        table.insert((*key).clone(), Spanned::new(key.span(), DeValue::Table(DeTable::new())));
+    }
+    if let Some(DeValue::Table(inner)) = table.get_mut(&**key.get_ref()).map(Spanned::get_mut) {
+        put(inner, rest, value);
     }
 }

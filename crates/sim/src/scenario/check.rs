@@ -71,6 +71,8 @@ impl Source {
             profiles: BTreeMap::new(),
             rdca: BTreeMap::new(),
             pools: BTreeMap::new(),
+            first_links: Vec::new(),
+            link_count: 0,
         };
         checker.aliases(names)?;
         checker.scenario(file)
@@ -88,6 +90,9 @@ struct Checker<'s> {
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
     pools: BTreeMap<String, BuffersOptions>,
+    /// The first link of each `[[link]]`, which may make none, one or several, each there and back.
+    first_links: Vec<usize>,
+    link_count: usize,
 }
 
 /// A path into the file.

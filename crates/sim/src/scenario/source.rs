@@ -151,6 +151,17 @@ impl Source {
         self.text.tree()
     }
 
+    /// The order in which several parameters apply so that none is lost: words first, then aliases of paths, then patterns, then single
+    /// values. Within each kind the order of names decides.
+    ///
+    /// # Errors
+    /// If the text is not TOML.
+    pub fn in_order<'p>(&self, mut paths: Vec<&'p str>) -> Result<Vec<&'p str>, ScenarioError> {
+        let tree = self.parsed()?;
+        paths.sort_by_key(|path| (alias::rank(&tree, path), *path));
+        Ok(paths)
+    }
+
     /// Applies the removals and overrides to the tree of the text.
     pub(super) fn changed<'s>(&'s self, mut tree: Tree<'s>) -> Result<Tree<'s>, ScenarioError> {
         self.removed.iter().for_each(|path| remove(&mut tree, path));

@@ -32,25 +32,33 @@ impl Source {
         let mut tree = self.tree()?;
         let axes = self.axes(&tree)?;
         tree.get_mut().remove("sweep");
-        let mut points = vec![(BTreeMap::new(), tree)];
-        for (path, values) in axes {
-            let mut next = Vec::with_capacity(points.len() * values.len());
-            for (axes, tree) in points {
-                for (index, value) in values.iter().enumerate() {
-                    let mut tree: Tree<'_> = tree.clone();
-                    apply(&mut tree, &path, value).map_err(|(message, hint)| {
-                        let at = [Step::from("sweep"), Step::from(path.as_str()), Step::from(index)];
-                        self.tree().map_or_else(|e| e, |whole| self.error_at(&whole, &at, message, hint))
-                    })?;
-                    let mut axes = axes.clone();
-                    axes.insert(path.clone(), self.plain(value)?);
-                    next.push((axes, tree));
-                }
-            }
-            points = next;
+        let order = self.in_order(axes.iter().map(|(path, _)| path.as_str()).collect())?;
+        let mut points: Vec<BTreeMap<&str, usize>> = vec![BTreeMap::new()];
+        for (path, values) in &axes {
+            let with = |point: BTreeMap<_, _>| {
+                (0..values.len()).map(move |value| {
+                    let mut point = point.clone();
+                    point.insert(path.as_str(), value);
+                    point
+                })
+            };
+            points = points.into_iter().flat_map(with).collect();
         }
-        let point = |(axes, tree)| Ok(Point { axes, scenario: self.scenario_of(tree)? });
-        points.into_iter().map(point).collect()
+        let values: BTreeMap<&str, &Vec<Node<'_>>> =
+            axes.iter().map(|(path, values)| (path.as_str(), values)).collect();
+        let scenario = |point: BTreeMap<&str, usize>| {
+            let (mut tree, mut said): (Tree<'_>, _) = (tree.clone(), BTreeMap::new());
+            for path in &order {
+                let (index, value) = (point[path], &values[path][point[path]]);
+                apply(&mut tree, path, value).map_err(|(message, hint)| {
+                    let at = [Step::from("sweep"), Step::from(*path), Step::from(index)];
+                    self.tree().map_or_else(|e| e, |whole| self.error_at(&whole, &at, message, hint))
+                })?;
+                said.insert((*path).to_owned(), self.plain(value)?);
+            }
+            Ok(Point { axes: said, scenario: self.scenario_of(tree)? })
+        };
+        points.into_iter().map(scenario).collect()
     }
 
     /// The values on the axes of the file's own sweep, by their paths; none if there is no sweep.

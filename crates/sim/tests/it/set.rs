@@ -1,5 +1,6 @@
 //! SET over simulated TCP through gateways of a simulated network.
 
 mod faults;
+mod random;
 pub(crate) mod star;
 mod striping;

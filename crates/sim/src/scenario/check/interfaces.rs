@@ -84,7 +84,16 @@ impl Checker<'_> {
     /// The link of that name, there.
     pub(super) fn link_of(&self, at: &[Step], file: &FileConfig, name: &str) -> Checked<LinkId> {
         if let Some(k) = file.link.iter().position(|link| link.name.as_deref() == Some(name)) {
-            return Ok(LinkId(2 * k as u32));
+            let next = self.first_links.get(k + 1).copied().unwrap_or(self.link_count);
+            return match next - self.first_links[k] {
+                2 => Ok(LinkId(self.first_links[k] as u32)),
+                directions => {
+                    let message = format!("`{name}` is the name of {} links", directions / 2);
+                    let hint =
+                        "an interface is one link: let the `name` have `{i}`, as the end with the nodes";
+                    self.fault(at, message, Some(hint))
+                }
+            };
         }
         let names = || file.link.iter().filter_map(|link| link.name.as_ref());
         let hint = match did_you_mean(name, names()) {
@@ -93,6 +102,15 @@ impl Checker<'_> {
             None => format!("the names of links are {}", quoted(names())),
         };
         self.fault(at, format!("there is no link of the name `{name}`"), Some(&hint))
+    }
+
+    fn link_name<'f>(&self, scenario: &'f Scenario, link: LinkId) -> &'f str {
+        let section = self.first_links.partition_point(|first| *first <= link.index()) - 1;
+        scenario.resolved.link[section].name.as_deref().unwrap_or_default()
+    }
+
+    fn interface_name<'f>(&self, scenario: &'f Scenario, interface: &Interface) -> &'f str {
+        self.link_name(scenario, interface.link)
     }
 
     /// A route for packets that keep to an interface: one for each path that begins at its link.
@@ -133,12 +151,13 @@ impl Checker<'_> {
         for (j, name) in names.iter().enumerate() {
             let at = at!["transfer", i, "interfaces", j];
             let mut own =
-                node.interfaces.iter().map(|interface| (interface, interface_name(scenario, interface)));
+                node.interfaces.iter().map(|interface| (interface, self.interface_name(scenario, interface)));
             match own.find(|(_, own)| *own == name) {
                 Some((interface, _)) if !found.contains(interface) => found.push(*interface),
                 Some(_) => return self.fault(at, format!("`{name}` is named twice"), None),
                 None => {
-                    let own = || node.interfaces.iter().map(|interface| interface_name(scenario, interface));
+                    let own =
+                        || node.interfaces.iter().map(|interface| self.interface_name(scenario, interface));
                     let hint = match did_you_mean(name, own()) {
                         Some(hint) => hint,
                         None if node.interfaces.is_empty() => {
@@ -176,7 +195,7 @@ impl Checker<'_> {
                     stuck => {
                         let [from, to, at] =
                             [from, to, at].map(|node| scenario.nodes[node.index()].name.as_str());
-                        let name = link_name(scenario, first);
+                        let name = self.link_name(scenario, first);
                         let message = format!("no packet gets from `{from}` over `{name}` to `{to}`");
                         let hint = match stuck {
                             Some(_) => format!("the `[[route]]`s for `{name}` lead in a circle"),
@@ -212,14 +231,6 @@ fn reverse(link: LinkId) -> LinkId {
 
 fn from(links: &[LinkSpec], link: LinkId) -> NodeId {
     links[link.index()].from
-}
-
-fn link_name(scenario: &Scenario, link: LinkId) -> &str {
-    scenario.resolved.link[link.index() / 2].name.as_deref().unwrap_or_default()
-}
-
-fn interface_name<'s>(scenario: &'s Scenario, interface: &Interface) -> &'s str {
-    link_name(scenario, interface.link)
 }
 
 /// Shortest ways over cables that do not lead back through `from`.

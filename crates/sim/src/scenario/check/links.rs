@@ -17,9 +17,10 @@ const SMALLEST_MTU: u32 = 68;
 
 impl Checker<'_> {
     /// The links that every run has, each there and back, and those of drawn groups.
-    pub(super) fn links(&self, file: &FileConfig) -> Checked<(Vec<LinkSpec>, Vec<GroupLinkSpec>)> {
+    pub(super) fn links(&mut self, file: &FileConfig) -> Checked<(Vec<LinkSpec>, Vec<GroupLinkSpec>)> {
         let (mut links, mut of_groups, mut pairs) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (i, section) in file.link.iter().enumerate() {
+            self.first_links.push(links.len());
             let from = self.end(at!["link", i, "from"], &section.from, file)?;
             let to = self.end(at!["link", i, "to"], &section.to, file)?;
             let [there, back] = self.link(i, section)?;
@@ -53,6 +54,7 @@ impl Checker<'_> {
                 links.push(LinkSpec { from: to, to: from, config: back });
             }
         }
+        self.link_count = links.len();
         self.names_differ(file)?;
         Ok((links, of_groups))
     }

@@ -48,6 +48,16 @@ pub(super) fn paths(tree: &Tree<'_>) -> Vec<String> {
     aliases(tree).into_iter().flat_map(|aliases| aliases.values()).flat_map(of).collect()
 }
 
+/// How much a path leaves to others: 0 for a word of an alias, 1 for an alias of paths, 2 for a pattern, 3 for a single value.
+pub(super) fn rank(tree: &Tree<'_>, path: &str) -> u8 {
+    match aliases(tree).and_then(|aliases| aliases.get(path)).map(|alias| alias.get_ref()) {
+        Some(DeValue::Table(_)) => 0,
+        Some(_) => 1,
+        None if path.contains('*') => 2,
+        None => 3,
+    }
+}
+
 /// An error with the alias that was probably meant, where a key is unknown.
 pub(in crate::scenario) fn hinted(mut error: ScenarioError, tree: &Tree<'_>) -> ScenarioError {
     let key = error.message.strip_prefix("unknown key `").and_then(|rest| rest.split('`').next());

@@ -73,11 +73,47 @@ fn pattern_of(template: &str) -> String {
 
 /// Some name matches both patterns.
 fn meet(a: &[u8], b: &[u8]) -> bool {
-    match (a, b) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => meet(rest, b) || (!b.is_empty() && meet(a, &b[1..])),
-        (_, [b'*', ..]) => meet(b, a),
-        ([x, a @ ..], [y, b @ ..]) => x == y && meet(a, b),
-        _ => false,
+    // `row[j]`: what is left of `a` and `b[j..]` meet.
+    let mut row: Vec<bool> = (0..=b.len()).map(|j| b[j..].iter().all(|octet| *octet == b'*')).collect();
+    for i in (0..a.len()).rev() {
+        let below = row.clone();
+        for j in (0..=b.len()).rev() {
+            row[j] = match (a[i], b.get(j)) {
+                (b'*', octet) => below[j] || (octet.is_some() && row[j + 1]),
+                (_, Some(b'*')) => row[j + 1] || below[j],
+                (octet, Some(other)) => octet == *other && below[j + 1],
+                (_, None) => false,
+            };
+        }
+    }
+    row[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_meet_if_some_name_matches_both() {
+        for (a, b, does) in [
+            ("hop*", "hop1", true),
+            ("hop*", "hop*", true),
+            ("*-1", "radio*-*", true),
+            ("*-1", "wired*", true),
+            ("*x", "*y", false),
+            ("a*b", "ab", true),
+            ("a*b", "a", false),
+            ("", "", true),
+            ("", "*", true),
+            ("**", "", true),
+            ("ab", "a", false),
+            ("*a*", "b*", true),
+        ] {
+            assert_eq!(meet(a.as_bytes(), b.as_bytes()), does, "{a} {b}");
+            assert_eq!(meet(b.as_bytes(), a.as_bytes()), does, "{b} {a}");
+        }
+        // Each star of one pattern may take any part of the other.
+        let (many, others) = ("*a".repeat(2000), "a*".repeat(2000) + "b");
+        assert!(!meet(many.as_bytes(), others.as_bytes()));
     }
 }

@@ -275,7 +275,17 @@ fn the_papers_chain_can_be_changed_from_outside() {
     let longer = read(&paper().set("nodes.r*.count=10").set("loss=0.2").set("mode=tcp"));
     assert_eq!((longer.nodes.len(), longer.links.len()), (12, 22));
     assert!(longer.nodes.iter().all(|node| node.dtc.is_none()) && !longer.has_unheard_link_acks());
-    let radio = read(&paper().set("medium=radio"));
+    let channel = [
+        "link.hop*.enabled=false",
+        "nodes.s.place={ at = [[0, 0]] }",
+        "nodes.r*.place={ line = { start = [80, 0], step = [80, 0] } }",
+        "nodes.d.place={ at = [[480, 0]] }",
+        "radio={ range = \"100 m\" }",
+    ];
+    let radio = read(&channel.into_iter().fold(paper(), Source::set));
+    // A word takes back what another one has set.
+    let again = paper().set("mode=tcp").set("mode=dtc-paper");
+    assert_eq!(read(&again), read(&paper().set("mode=dtc-paper")));
     assert_eq!(radio.links.len(), 0);
     assert_eq!(radio.radio.as_ref().map(|radio| radio.links.len()), Some(12));
     for scenario in [default, longer, radio] {
@@ -293,4 +303,104 @@ fn the_papers_chain_can_be_changed_from_outside() {
     let answers = paper().set("duplicate_acks=on");
     let repeats = |node: &NodeSpec| node.dtc.map(|dtc| dtc.duplicate_acks);
     assert_eq!(repeats(&read(&answers).nodes[1]), Some(anabranch_core::dtc::DuplicateAcks::Repeat));
+}
+
+fn loss(scenario: &Scenario, name: &str) -> f64 {
+    let link = scenario.resolved().link.iter().find(|link| link.name.as_deref() == Some(name));
+    match link.unwrap_or_else(|| panic!("no link {name}")).loss {
+        file::Loss::Bernoulli(loss) => loss.0,
+        _ => panic!("another loss"),
+    }
+}
+
+#[test]
+fn what_is_set_later_wins_and_in_a_file_the_name_wins() {
+    let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"") + &rest("m{i}end");
+    for (sets, expected) in [
+        (&["link.c1*.loss=0.3", "link.c1.loss=0.2"][..], [0.2, 0.0]),
+        (&["link.c1.loss=0.2", "link.c1*.loss=0.3"], [0.3, 0.0]),
+        (&["link.c*1.loss=0.1", "link.*1.loss=0.4"], [0.4, 0.0]),
+        (&["link.*1.loss=0.4", "link.c*1.loss=0.1"], [0.1, 0.0]),
+        (&["link.c2.loss=0.2", "link.c*.loss=0.3"], [0.3, 0.3]),
+        (&["link.c*.loss=0.3", "link.c2.loss=0.2"], [0.3, 0.2]),
+    ] {
+        let scenario = read(&sets.iter().fold(source(&chain), |source, set| source.set(*set)));
+        assert_eq!([loss(&scenario, "c1"), loss(&scenario, "c2")], expected, "{sets:?}");
+    }
+    for only in
+        ["c1 = { loss = 0.2 }, \"c*\" = { loss = 0.3 }", "\"*1\" = { loss = 0.3 }, c1 = { loss = 0.2 }"]
+    {
+        let chain = link(&format!(
+            "name = \"c{{i}}\"\nfrom = \"hub\"\nvia = \"m{{i}}\"\nto = \"end\"\nonly = {{ {only} }}"
+        ));
+        assert_eq!(loss(&read(&source(&(chain + &rest("m{i}end")))), "c1"), 0.2, "{only}");
+    }
+}
+
+/// An axis over a single link or a word's value is not lost beside an axis with a later name that means more.
+#[test]
+fn axes_apply_from_the_general_to_the_particular() {
+    let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m{i}\"\nto = \"end\"") + &rest("m{i}end");
+    let more = "[alias]\nz = \"link.c*.loss\"\n[alias.zz]\nlossy = { \"link.c*.loss\" = 0.5 }\n\
+                [sweep]\nzz = [\"lossy\"]\nz = [0.1]\n\"link.c1.loss\" = [0.3, 0.4]\n";
+    let points = source(&(chain + more)).points().expect("it is a sweep");
+    let of = |point: &Point| [loss(&point.scenario, "c1"), loss(&point.scenario, "c2")];
+    assert_eq!(points.iter().map(of).collect::<Vec<_>>(), [[0.3, 0.1], [0.4, 0.1]]);
+}
+
+#[test]
+fn a_pattern_may_mean_links_of_some_tables_only() {
+    let two = link("name = \"w{i}\"\nfrom = \"hub\"\nto = \"gw{i}\"")
+        + &link("name = \"c{i}-{j}\"\nfrom = \"gw{i}\"\nvia = \"r{i}-{j}\"\nto = \"end\"")
+        + &rest("gw{i}r{i}-{j}end");
+    let scenario = read(&source(&two).set("link.*-1.loss=0.2"));
+    assert_eq!([loss(&scenario, "w1"), loss(&scenario, "c1-1"), loss(&scenario, "c1-2")], [0.0, 0.2, 0.0]);
+    let error = source(&two).set("link.*-7.loss=0.2").scenario().expect_err("no link").to_string();
+    assert!(error.starts_with("--set link.*-7.loss=0.2: no link"), "{error}");
+}
+
+#[test]
+fn a_file_cannot_make_links_without_end() {
+    let many = "[[nodes]]\nname = \"x{i}\"\ncount = 60000\n";
+    let via: Vec<&str> = std::iter::repeat_n("x{i}", 100).collect();
+    let chain = link(&format!("name = \"x{{i}}\"\nfrom = \"hub\"\nvia = {via:?}\nto = \"end\""));
+    let error = source(&format!("{many}{chain}")).scenario().expect_err("too many").to_string();
+    assert!(error.contains("the file makes more than 65535 links"), "{error}");
+    let star = link("name = \"y{i}-{j}\"\nfrom = \"x{i}\"\nvia = [\"m1\", \"m2\", \"m3\"]\nto = \"end\"");
+    let error = source(&format!("{many}{star}")).scenario().expect_err("too many").to_string();
+    assert!(error.contains("the file makes more than 65535 links"), "{error}");
+}
+
+#[test]
+fn a_chain_does_not_take_patterns() {
+    let chain = link("name = \"c{i}\"\nfrom = \"hub\"\nvia = \"m*\"\nto = \"end\"") + &rest("end");
+    let error = source(&chain).scenario().expect_err("a pattern").to_string();
+    assert!(error.contains("`m*` is a pattern, and a chain has its nodes in order"), "{error}");
+}
+
+/// A table before the interface's link may make no link, or several.
+#[test]
+fn an_interface_is_the_link_of_its_name_whatever_stands_before() {
+    let file = |count: u32| {
+        format!(
+            "[[node]]\nname = \"s\"\ninterfaces = [\"x\", \"y\"]\n[[node]]\nname = \"m\"\nkind = \"router\"\n\
+             [[node]]\nname = \"m2\"\nkind = \"router\"\n[[node]]\nname = \"d\"\n\
+             [[nodes]]\nname = \"n{{i}}\"\ncount = {count}\n{}{}{}{}{}\
+             [[transfer]]\nname = \"t\"\nkind = \"tcp\"\nfrom = \"s\"\nto = \"d\"\nbytes = \"10 kB\"\ninterfaces = [\"x\"]\n",
+            link("name = \"spokes\"\nfrom = \"n{i}\"\nto = \"m\""),
+            link("name = \"x\"\nfrom = \"s\"\nto = \"m\""),
+            link("name = \"y\"\nfrom = \"s\"\nto = \"m2\""),
+            link("from = \"m\"\nto = \"d\""),
+            link("from = \"m2\"\nto = \"d\""),
+        )
+    };
+    for count in [0, 1, 3] {
+        let scenario = read(&Source::new("interfaces.toml", file(count)));
+        let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).expect("it can be drawn");
+        let packets = |link: &str| metrics[&format!("link.{link}.packets")].value.unwrap();
+        assert!(packets("s>m") > 5.0 && packets("s>m2") == 0.0, "{count}");
+    }
+    let spokes = Source::new("interfaces.toml", file(3)).set("node.m.interfaces=[\"spokes\"]");
+    let error = spokes.scenario().expect_err("three links").to_string();
+    assert!(error.contains("`spokes` is the name of 3 links"), "{error}");
 }

@@ -127,7 +127,17 @@ fn the_papers_network_can_be_changed_from_outside() {
     let scenario = read(&far);
     let rates: Vec<u64> = scenario.links.iter().step_by(2).map(|link| link.config.rate / 1000).collect();
     assert_eq!(rates, [100_000, 100_000, 100_000, 256, 256, 256, 56, 56, 56]);
-    let radio = read(&paper().set("medium=radio"));
+    let channel = [
+        "link.radio*.enabled=false",
+        "link.here*.enabled=false",
+        "tcp.default.mss=1215",
+        "radio={ range = \"100 m\" }",
+        "nodes.sn.place={ at = [[0, 0]] }",
+        "nodes.gw*.place={ at = [[40, 0], [-20, 34.641], [-20, -34.641]] }",
+    ];
+    let radio = read(&channel.into_iter().fold(paper(), Source::set));
+    // A word takes back what another one has set.
+    assert!(read(&paper().set("scheme=split").set("scheme=set")) == read(&paper()));
     assert_eq!((radio.links.len(), radio.radio.as_ref().map(|radio| radio.places.len())), (6, Some(4)));
     assert_eq!(read(&paper().set("ip=4")).links[6].config.mtu, 121);
     for scenario in [scenario, radio] {

@@ -6,19 +6,8 @@ use anabranch_sim::random::Stream;
 use anabranch_sim::sim::Fault;
 use anabranch_sim::world::Failure;
 
+use super::random::network;
 use super::star::*;
-
-/// 2 to 5 gateways, 20 to 1000 kbit/s, 5 to 500 ms, loss 0 to 5 %.
-fn network(seed: u64) -> Vec<Path> {
-    let mut random = Stream::new(seed, 0, "random networks", "paths");
-    let n = random.range(2..=5);
-    (0..n)
-        .map(|_| {
-            let rate = (20e3 * (50f64).powf(random.uniform())) as u64;
-            path(rate, random.range(5..=500), random.uniform() * 0.05)
-        })
-        .collect()
-}
 
 fn failure(random: &mut Stream) -> Failure {
     if random.range(0..=1) == 0 { Failure::Silent } else { Failure::Reset }
