@@ -30,7 +30,7 @@ pub use de::{HINT_MARK, ProbabilityVisitor, hint_from};
 pub use length::Length;
 pub use quantity::Quantity;
 #[cfg(feature = "serde")]
-pub use word::{WordError, word, word_of, words_of};
+pub use word::{WordError, keys_of, word, word_of, words_of};
 pub use words::{did_you_mean, nearest, quoted};
 
 /// Bit/s, at least 1.

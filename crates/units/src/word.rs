@@ -1,10 +1,10 @@
-//! The words of enums, as serde knows them.
+//! The words of enums and the keys of structs, as serde knows them.
 
 use std::fmt;
 
-use serde::Serialize;
-use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, Error, IntoDeserializer};
+use serde::de::value::{self, StrDeserializer};
+use serde::de::{DeserializeOwned, Error, IntoDeserializer, Visitor};
+use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 
 /// Why a word is no value of an enum.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,6 +53,37 @@ pub fn words_of<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
+/// All keys of a struct, in the order of its fields.
+pub fn keys_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Keys<'k>(&'k mut &'static [&'static str]);
+    impl<'de> Deserializer<'de> for Keys<'_> {
+        type Error = value::Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(value::Error::custom("no struct"))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, Self::Error> {
+            *self.0 = fields;
+            self.deserialize_any(visitor)
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+    let mut keys: &[&str] = &[];
+    // It says which fields it has and gets no value.
+    let _ = T::deserialize(Keys(&mut keys));
+    keys
+}
+
 /// The word for a value.
 ///
 /// # Panics
@@ -82,6 +113,19 @@ mod tests {
         assert_eq!(words_of::<SackRole>(), ["off", "receiver", "sender", "both"]);
         let error = word::<SackRole>("of").expect_err("no word");
         assert_eq!(error.to_string(), "expected one of off, receiver, sender, both");
+    }
+
+    #[test]
+    fn keys_are_those_that_a_file_has() {
+        #[derive(serde::Deserialize)]
+        #[expect(dead_code, reason = "only its keys are asked for")]
+        struct Table {
+            first: u8,
+            #[serde(rename = "second-one", default)]
+            second: u8,
+        }
+        assert_eq!(keys_of::<Table>(), ["first", "second-one"]);
+        assert!(keys_of::<SackRole>().is_empty(), "no struct");
     }
 
     #[test]

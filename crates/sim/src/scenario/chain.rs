@@ -3,7 +3,6 @@
 //! They are spread in the tree of the file before its values are read. Each link is a copy of its table with a name and ends of its
 //! own, in which every value still knows where it was written.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -37,13 +36,13 @@ type Said<'t> = (&'t str, Range<usize>);
 /// Makes a table for each link.
 pub(super) fn spread<'s>(source: &Source, mut tree: Tree<'s>) -> Spread<Tree<'s>> {
     let Some(nodes) = nodes(&tree) else { return Ok(tree) };
-    let spreader = Spreader { source, nodes, made: Cell::new(0), strangers: RefCell::default() };
+    let mut spreader = Spreader { source, nodes, made: 0, strangers: Vec::new() };
     if let Some(links) = tree.get_mut().get_mut("link")
         && let DeValue::Array(tables) = links.get_mut()
     {
         let all = tables.iter().map(|table| spreader.links(table)).collect::<Spread<Vec<_>>>()?;
         *tables = all.into_iter().flatten().collect();
-        for Stranger { pattern, error } in spreader.strangers.take() {
+        for Stranger { pattern, error } in spreader.strangers {
             let is_of = |table: &Node<'_>| {
                 let name = table.get_ref().as_table().and_then(|table| said(table, "name"));
                 name.is_some_and(|name| matches(&pattern, name.0))
@@ -71,9 +70,9 @@ struct Spreader<'a> {
     source: &'a Source,
     nodes: Vec<NodesSection>,
     /// Number of links so far.
-    made: Cell<usize>,
+    made: usize,
     /// Settings of single links, from outside the file, that their table has no link for: another may have it.
-    strangers: RefCell<Vec<Stranger>>,
+    strangers: Vec<Stranger>,
 }
 
 /// A name or pattern of `only` without a link, and the error that it is.
@@ -93,7 +92,7 @@ struct Link {
 }
 
 impl Spreader<'_> {
-    fn links<'s>(&self, node: &Node<'s>) -> Spread<Vec<Node<'s>>> {
+    fn links<'s>(&mut self, node: &Node<'s>) -> Spread<Vec<Node<'s>>> {
         let as_it_is = || Ok(vec![node.clone()]);
         let Some(table) = node.get_ref().as_table() else { return as_it_is() };
         let is_wrong = |key: &str, right: fn(&DeValue<'_>) -> bool| {
@@ -162,7 +161,7 @@ impl Spreader<'_> {
     }
 
     /// One chain from `from` to `to`, or one for each number that `{i}` stands for at the ends.
-    fn chains(&self, from: &Said<'_>, via: &[Said<'_>], to: &Said<'_>) -> Spread<Vec<Link>> {
+    fn chains(&mut self, from: &Said<'_>, via: &[Said<'_>], to: &Said<'_>) -> Spread<Vec<Link>> {
         let numbered = [from, to].into_iter().find(|end| is_numbered(end));
         let chains: Vec<Option<u64>> = match numbered {
             Some(end) => self.nodes_of(end)?.numbers().into_iter().map(Some).collect(),
@@ -170,15 +169,9 @@ impl Spreader<'_> {
         };
         let mut links = Vec::new();
         for chain in chains {
-            if self.made.get() + links.len() > MAX_LINKS {
-                let hint = "leave out nodes, or name fewer in `via`".to_owned();
-                return self.fault(from, format!("the file makes more than {MAX_LINKS} links"), Some(hint));
-            }
             let mut way = vec![self.end(from, chain)?];
             for name in via {
-                if way.len() > MAX_LINKS {
-                    break;
-                }
+                self.has_room(from, links.len() + way.len())?;
                 way.extend(self.between(name, chain)?.into_iter().map(|node| (node, name.1.clone())));
             }
             let end = self.end(to, chain)?;
@@ -188,13 +181,19 @@ impl Spreader<'_> {
             }
             let ends = way.windows(2).map(|ends| [ends[0].clone(), ends[1].clone()]);
             links.extend((1..).zip(ends).map(|(place, ends)| Link { chain, place, ends }));
+            self.has_room(from, links.len())?;
         }
-        self.made.set(self.made.get() + links.len());
-        if self.made.get() > MAX_LINKS {
-            let hint = "leave out nodes, or name fewer in `via`".to_owned();
-            return self.fault(from, format!("the file makes more than {MAX_LINKS} links"), Some(hint));
-        }
+        self.made += links.len();
         Ok(links)
+    }
+
+    /// The file may make this number of links more.
+    fn has_room(&self, at: &Said<'_>, more: usize) -> Spread<()> {
+        if self.made + more <= MAX_LINKS {
+            return Ok(());
+        }
+        let hint = "leave out nodes, or name fewer in `via`".to_owned();
+        self.fault(at, format!("the file makes more than {MAX_LINKS} links"), Some(hint))
     }
 
     /// The node at an end of a chain.
@@ -279,7 +278,7 @@ impl Spreader<'_> {
     }
 
     /// Each entry of `only` is about a link that the table makes, and about how that link is.
-    fn only(&self, table: &DeTable<'_>, names: &[Option<String>]) -> Spread<()> {
+    fn only(&mut self, table: &DeTable<'_>, names: &[Option<String>]) -> Spread<()> {
         let Some(only) = table.get("only").and_then(|only| only.get_ref().as_table()) else { return Ok(()) };
         for (pattern, settings) in only {
             let said = (&**pattern.get_ref(), pattern.span());
@@ -297,7 +296,7 @@ impl Spreader<'_> {
                     self.fault(&said, format!("no link of this table has the name `{}`", said.0), Some(hint));
                 let Err(error) = error else { return error };
                 if matches!(error.place, Place::Override(_)) {
-                    self.strangers.borrow_mut().push(Stranger { pattern: said.0.to_owned(), error });
+                    self.strangers.push(Stranger { pattern: said.0.to_owned(), error });
                     continue;
                 }
                 return Err(error);

@@ -26,7 +26,7 @@ use super::identity::ScenarioDigest;
 use super::rdca::RdcaOptions;
 use super::source::{Source, Step, matches};
 use super::tcp::TcpProfile;
-use super::units::quoted;
+use super::units::{keys_of, quoted};
 use super::{ContentSpec, Gateways, NodeKind, NodeSpec, RouteSpec, Scenario, Scheme, WaySpec, advice};
 use super::{ScenarioError, did_you_mean, nearest};
 use crate::network::NetworkConfig;
@@ -72,7 +72,6 @@ impl Source {
             rdca: BTreeMap::new(),
             pools: BTreeMap::new(),
             first_links: Vec::new(),
-            link_count: 0,
         };
         checker.aliases(names)?;
         checker.scenario(file)
@@ -90,9 +89,8 @@ struct Checker<'s> {
     profiles: BTreeMap<String, tcp::Config>,
     rdca: BTreeMap<String, RdcaOptions>,
     pools: BTreeMap<String, BuffersOptions>,
-    /// The first link of each `[[link]]`, which may make none, one or several, each there and back.
+    /// The first link of each `[[link]]`, which may make none, one or several, each there and back; and the number of links.
     first_links: Vec<usize>,
-    link_count: usize,
 }
 
 /// A path into the file.
@@ -132,7 +130,9 @@ impl Checker<'_> {
             let hides = match name.as_str() {
                 "" => Some("an alias needs a name".to_owned()),
                 dotted if dotted.contains('.') => Some(format!("`{name}` is a path")),
-                key if FileConfig::has_key(key) => Some(format!("`{name}` is a key of scenario files")),
+                key if keys_of::<FileConfig>().contains(&key) => {
+                    Some(format!("`{name}` is a key of scenario files"))
+                }
                 _ => None,
             };
             if let Some(message) = hides {

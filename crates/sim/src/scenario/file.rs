@@ -8,7 +8,6 @@ use std::fmt;
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
-use serde::de::value::MapDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -124,16 +123,6 @@ pub struct FileConfig {
     /// Axes of a sweep: dotted paths as in `--set`, each with its values. Every combination is one scenario.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sweep: BTreeMap<String, Vec<serde_json::Value>>,
-}
-
-impl FileConfig {
-    /// Whether scenario files have a key of this name at their top.
-    pub(super) fn has_key(name: &str) -> bool {
-        let alone: MapDeserializer<'_, _, serde::de::value::Error> =
-            MapDeserializer::new([(name, false)].into_iter());
-        // An unknown key is refused before its value is looked at.
-        !Self::deserialize(alone).is_err_and(|error| error.to_string().starts_with("unknown field"))
-    }
 }
 
 impl Default for FileConfig {

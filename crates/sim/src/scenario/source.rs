@@ -382,6 +382,7 @@ fn apply_at<'s>(tree: &mut Tree<'s>, path: &str, value: &Node<'s>) -> Result<(),
     if steps.iter().any(|step| step.is_empty()) {
         return Err((format!("`{path}` is not a path of keys joined by dots"), None));
     }
+    // One channel and its routing may so take the place of another.
     if let ["radio" | "paths" | "wifi" | "aodv"] = steps[..]
         && value.get_ref().as_str() == Some("off")
     {

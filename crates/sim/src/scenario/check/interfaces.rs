@@ -84,9 +84,9 @@ impl Checker<'_> {
     /// The link of that name, there.
     pub(super) fn link_of(&self, at: &[Step], file: &FileConfig, name: &str) -> Checked<LinkId> {
         if let Some(k) = file.link.iter().position(|link| link.name.as_deref() == Some(name)) {
-            let next = self.first_links.get(k + 1).copied().unwrap_or(self.link_count);
-            return match next - self.first_links[k] {
-                2 => Ok(LinkId(self.first_links[k] as u32)),
+            let first = self.first_links[k];
+            return match self.first_links[k + 1] - first {
+                2 => Ok(LinkId(first as u32)),
                 directions => {
                     let message = format!("`{name}` is the name of {} links", directions / 2);
                     let hint =

@@ -54,7 +54,7 @@ impl Checker<'_> {
                 links.push(LinkSpec { from: to, to: from, config: back });
             }
         }
-        self.link_count = links.len();
+        self.first_links.push(links.len());
         self.names_differ(file)?;
         Ok((links, of_groups))
     }

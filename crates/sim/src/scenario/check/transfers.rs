@@ -124,22 +124,13 @@ impl Checker<'_> {
 
     /// Where the kind is chosen from outside, keys of the file that it does not read are not meant.
     fn leave_aside(&self, i: usize, section: &mut TransferSection) {
-        let chosen = || self.source.is_chosen(&self.tree, at!["transfer", i, "kind"]);
-        for (key, given, refused) in unread(section) {
-            let of_file = || self.source.is_of_file(&self.tree, at!["transfer", i, key]);
-            if !(given && refused && chosen() && of_file()) {
-                continue;
-            }
-            match key {
-                "tcp_wireless" => section.tcp_wireless = None,
-                "gateways" => section.gateways = None,
-                "default_gateway" => section.default_gateway = None,
-                "set" => section.set = None,
-                "mptcp" => section.mptcp = None,
-                "interfaces" => section.interfaces = None,
-                "port" => section.port = None,
-                "tcp_receiver" => section.tcp_receiver = None,
-                _ => section.reads_for = None,
+        let unread: Vec<Unread> = unread(section).collect();
+        if unread.is_empty() || !self.source.is_chosen(&self.tree, at!["transfer", i, "kind"]) {
+            return;
+        }
+        for Unread { key, clear } in unread {
+            if self.source.is_of_file(&self.tree, at!["transfer", i, key]) {
+                clear(section);
             }
         }
     }
@@ -377,7 +368,7 @@ impl Checker<'_> {
         scenario: &Scenario,
     ) -> Checked<Scheme> {
         let kind = section.kind;
-        if let Some((key, ..)) = unread(section).into_iter().find(|(_, given, refused)| *given && *refused) {
+        if let Some(Unread { key, .. }) = unread(section).next() {
             let message = format!("`{key}` has no meaning for this kind of transfer");
             return self.fault(at!["transfer", i, key], message, None);
         }
@@ -522,21 +513,37 @@ impl Checker<'_> {
     }
 }
 
-/// Keys that not every kind of transfer reads: whether each is given, and whether this kind does not read it.
-fn unread(section: &TransferSection) -> [(&'static str, bool, bool); 9] {
+/// A key that a transfer has, and that its kind does not read.
+struct Unread {
+    key: &'static str,
+    clear: fn(&mut TransferSection),
+}
+
+/// The keys of a section that its kind does not read.
+fn unread(section: &TransferSection) -> impl Iterator<Item = Unread> + use<> {
     let kind = section.kind;
-    let plain = !kind.has_request() || kind == TransferKind::EndToEnd;
-    [
-        ("tcp_wireless", section.tcp_wireless.is_some(), plain),
-        ("gateways", section.gateways.is_some(), plain),
-        ("default_gateway", section.default_gateway.is_some(), !kind.has_request()),
-        ("set", section.set.is_some(), !kind.has_request()),
-        ("mptcp", section.mptcp.is_some(), kind != TransferKind::Mptcp),
-        ("interfaces", section.interfaces.is_some(), kind.has_request()),
-        ("port", section.port.is_some(), kind.has_request()),
-        ("tcp_receiver", section.tcp_receiver.is_some(), kind.has_request()),
-        ("reads_for", section.reads_for.is_some(), kind.has_request()),
-    ]
+    let request = kind.has_request();
+    let plain = !request || kind == TransferKind::EndToEnd;
+    macro_rules! all {
+        ($($key:ident: $refused:expr,)*) => {
+            [$((
+                $refused && section.$key.is_some(),
+                Unread { key: stringify!($key), clear: |section| section.$key = None },
+            )),*]
+        };
+    }
+    let all = all! {
+        tcp_wireless: plain,
+        gateways: plain,
+        default_gateway: !request,
+        set: !request,
+        mptcp: kind != TransferKind::Mptcp,
+        interfaces: request,
+        port: request,
+        tcp_receiver: request,
+        reads_for: request,
+    };
+    all.into_iter().filter(|(is_unread, _)| *is_unread).map(|(_, unread)| unread)
 }
 
 fn routes(scenario: &Scenario) -> Routes {
