@@ -148,7 +148,7 @@ impl Point for DtcPoint {
 
     fn chance(&self) -> Chance {
         // On the radio backoffs are random.
-        let random = self.chain.loss > 0.0 || config::is_radio(&self.templated.settings);
+        let random = self.chain.loss > 0.0 || self.templated.scenario.radio.is_some();
         if random { Chance::Random } else { Chance::None }
     }
 

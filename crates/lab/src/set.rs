@@ -19,7 +19,7 @@ use anabranch_sim::apps::set::SetSender;
 use anabranch_sim::scenario::record::SetFigures;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-pub use config::{Failing, Scheme, TEMPLATE};
+pub use config::{Failing, Scheme, TEMPLATE, canonical};
 pub(crate) use config::{losses, quantities};
 pub use model::{Equations, transfer};
 
@@ -52,15 +52,6 @@ impl Experiment for Set {
     }
 }
 
-/// The settings with each value in the one way in which results name it.
-///
-/// # Errors
-///
-/// The first value that cannot be.
-pub fn canonical(settings: &Settings) -> Result<Settings, ParameterError> {
-    config::canonical(settings)
-}
-
 /// A configuration, ready to run, with its closed form.
 #[derive(Debug)]
 pub struct SetPoint {
@@ -78,6 +69,10 @@ impl SetPoint {
         let settings = canonical(settings)?;
         Ok(Self { templated: TEMPLATE.point(&settings)?, model: model::latency(&settings)? })
     }
+
+    fn is_radio(&self) -> bool {
+        self.templated.scenario.radio.is_some()
+    }
 }
 
 impl Point for SetPoint {
@@ -87,15 +82,13 @@ impl Point for SetPoint {
 
     fn chance(&self) -> Chance {
         // On the radio backoffs are random.
-        let settings = &self.templated.settings;
-        let losses = losses(settings).unwrap_or_default();
-        let random = config::is_radio(settings) || losses.iter().any(|loss| *loss > 0.0);
+        let losses = losses(&self.templated.settings).expect("the point was made of them");
+        let random = self.is_radio() || losses.iter().any(|loss| *loss > 0.0);
         if random { Chance::Random } else { Chance::None }
     }
 
     fn run(&self, seed: u64, run: u64) -> Result<Vec<Option<f64>>, RunError> {
         let figures = simulate(&self.templated.scenario, seed, run)?;
-        let is_radio = config::is_radio(&self.templated.settings);
         Ok(vec![
             figures.latency.map(|d| d.as_secs_f64()),
             figures.establishment.map(|d| d.as_secs_f64()),
@@ -103,7 +96,7 @@ impl Point for SetPoint {
             Some(figures.retransmissions as f64),
             Some(figures.gateway_drops as f64),
             // A radio's queue counts packets, and only those that it refuses.
-            (!is_radio).then_some(figures.gateway_queue_peak_bytes as f64),
+            (!self.is_radio()).then_some(figures.gateway_queue_peak_bytes as f64),
             self.model,
         ])
     }

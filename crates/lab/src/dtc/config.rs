@@ -7,7 +7,7 @@ use anabranch_sim::radio::PhyConfig;
 use anabranch_sim::scenario::units::Size;
 
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{self, Takes, Understood, count, meant, probability, quantity};
+use crate::experiment::values::{self, Takes, Understood, count, is_radio, probability, quantity};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -173,18 +173,10 @@ impl Chain {
     }
 }
 
-/// How far a node on the radio is from the next, in metres.
+/// How far a node on the radio is from the next, in metres: each hears its neighbours and no other.
 const SPACE: usize = 80;
 /// Octets of headers without options.
 const IPV6_AND_TCP: u32 = 60;
-
-/// One IEEE 802.15.4 channel on which each node hears its neighbours and no other.
-const RADIO: [&str; 4] = [
-    "link.hop*.enabled=false",
-    "nodes.s.place={ at = [[0, 0]] }",
-    "nodes.r*.place={ line = { start = [80, 0], step = [80, 0] } }",
-    r#"radio={ phy = "oqpsk-250k", range = "100 m", queue = "1000 packets" }"#,
-];
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let chain = Chain::of(settings)?;
@@ -199,20 +191,22 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         ("window", format!("tcp.default.least_ssthresh={window}")),
         ("window", format!("tcp.default.receive_buffer={} B", window * usize::from(payload))),
     ];
-    if meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])? {
-        all.extend(RADIO.map(|set| ("medium", set.to_owned())));
+    if is_radio(settings)? {
+        let radio = "radio={ phy = \"oqpsk-250k\", range = \"100 m\", queue = \"1000 packets\" }";
         all.extend([
+            ("medium", "link.hop*.enabled=false".to_owned()),
+            ("medium", radio.to_owned()),
+            ("medium", "nodes.s.place={ at = [[0, 0]] }".to_owned()),
+            (
+                "medium",
+                format!("nodes.r*.place={{ line = {{ start = [{SPACE}, 0], step = [{SPACE}, 0] }} }}"),
+            ),
             ("hops", format!("nodes.d.place={{ at = [[{}, 0]] }}", SPACE * hops)),
             ("loss", format!("radio.loss={:?}", chain.frame_loss())),
             ("retries", format!("radio.max_frame_retries={}", settings.text("retries"))),
         ]);
     }
     Ok(all)
-}
-
-/// The nodes share one radio channel.
-pub(super) fn is_radio(settings: &Settings) -> bool {
-    settings.text("medium") == "radio"
 }
 
 fn payload(text: &str) -> Understood<u16> {

@@ -118,9 +118,8 @@ mod tests {
 
     #[test]
     fn an_experiments_aliases_are_those_of_its_scenario_file() {
-        for template in
-            [crate::dtc::TEMPLATE, crate::mptcp::TEMPLATE, crate::rdca::TEMPLATE, crate::sockbuf::TEMPLATE]
-        {
+        use crate::{dtc, mptcp, rdca, set, sockbuf};
+        for template in [dtc::TEMPLATE, mptcp::TEMPLATE, rdca::TEMPLATE, set::TEMPLATE, sockbuf::TEMPLATE] {
             let source = Source::new(template.file, template.text);
             let tree = source.tree().expect("TOML");
             let aliases = tree.get_ref().get("alias").and_then(|aliases| aliases.get_ref().as_table());

@@ -29,6 +29,11 @@ pub(crate) fn meant<T: Copy>(key: &'static str, text: &str, words: &[(&str, T)])
     found.map(|(_, value)| *value).ok_or_else(|| one_of(key, text, &known()))
 }
 
+/// Whether nodes share one radio channel: the parameter `medium` of two experiments.
+pub(crate) fn is_radio(settings: &Settings) -> Understood<bool> {
+    meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])
+}
+
 /// A whole number of the range.
 pub(crate) fn count(key: &'static str, text: &str, least: usize, most: usize) -> Understood<usize> {
     text.parse().ok().filter(|n| (least..=most).contains(n)).ok_or_else(|| {

@@ -11,7 +11,9 @@ use anabranch_sim::world::Failure;
 
 use super::radio;
 use crate::experiment::template::{Assignment, Template};
-use crate::experiment::values::{self, Takes, Understood, count, meant, plain, probability, quantity};
+use crate::experiment::values::{
+    self, Takes, Understood, count, is_radio, meant, plain, probability, quantity,
+};
 use crate::experiment::{Parameter, ParameterError, Settings, parameter as p};
 
 /// The scenario, and what the parameters change in it.
@@ -140,7 +142,7 @@ const MAX_ROWS: usize = 5;
 /// # Errors
 ///
 /// The first value that cannot be.
-pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
+pub fn canonical(settings: &Settings) -> Understood<Settings> {
     let mut understood = values::canonical(settings, TAKES)?;
     let gateways = gateways(&understood)?;
     for (key, takes) in EACH {
@@ -161,7 +163,7 @@ pub(super) fn canonical(settings: &Settings) -> Understood<Settings> {
     }
     let fail = Failing::text_of_all(&Failing::all(&understood)?);
     understood = understood.with("fail", fail);
-    if is_radio(&understood) { fits_radio(&understood, settings) } else { Ok(understood) }
+    if is_radio(&understood)? { fits_radio(&understood, settings) } else { Ok(understood) }
 }
 
 /// One channel has one loss, a node on it one queue, and what it carries is IPv6.
@@ -223,11 +225,6 @@ pub(crate) fn losses(settings: &Settings) -> Understood<Vec<f64>> {
 /// Wireless links behind each gateway.
 pub(super) fn hops(settings: &Settings) -> Understood<Vec<usize>> {
     each(settings, "hops", |key, text| count(key, text, 1, 32))
-}
-
-/// Gateways, relays and node share one radio channel.
-pub(super) fn is_radio(settings: &Settings) -> bool {
-    settings.text("medium") == "radio"
 }
 
 /// A gateway that dies.
@@ -299,7 +296,7 @@ impl Failing {
 
 fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
     let (gateways, background) = (gateways(settings)?, background(settings)?);
-    let (hops, is_radio) = (hops(settings)?, is_radio(settings));
+    let (hops, is_radio) = (hops(settings)?, is_radio(settings)?);
     let shared = background > 0 && !is_radio;
     // Where there are several receivers a last relay joins them to the wireless links.
     let relays: Vec<usize> = hops.iter().map(|hops| if shared { *hops } else { hops - 1 }).collect();
@@ -333,7 +330,7 @@ fn derived(settings: &Settings) -> Understood<Vec<Assignment>> {
         all.push(("fail", format!("event=[{}]", events.join(", "))));
     }
     all.extend(of_each_gateway(settings));
-    if meant("medium", settings.text("medium"), &[("links", false), ("radio", true)])? {
+    if is_radio {
         all.extend(radio::channel(settings, &hops, background));
     }
     Ok(all)

@@ -7,7 +7,7 @@ use anabranch_sim::scenario::units::{Rate, Size, Span};
 
 use super::config::{self, Scheme};
 use crate::experiment::Settings;
-use crate::experiment::values::{Understood, quantity, word};
+use crate::experiment::values::{Understood, is_radio, quantity, word};
 
 /// Octets of payload in a wired segment: sixteen wireless ones (errata S14).
 const WIRED_MSS: u16 = 1296;
@@ -59,7 +59,7 @@ pub fn transfer(settings: &Settings, equations: Equations) -> Understood<Transfe
 /// The latency by the closed form; `None` for TCP from end to end and for a channel that paths share, neither of which
 /// section 5 treats.
 pub(super) fn latency(settings: &Settings) -> Understood<Option<f64>> {
-    if config::is_radio(settings) {
+    if is_radio(settings)? {
         return Ok(None);
     }
     let gateways = match Scheme::of(settings)? {
