@@ -42,9 +42,7 @@ impl Read {
         let lines = self.fields(&names.join(" or "), &names.join(" "));
         let mut columns = [const { Vec::new() }; N];
         for line in lines.lines() {
-            for (column, values) in columns.iter_mut().zip(line.split('\t')) {
-                column.extend(values.split(',').filter(|value| !value.is_empty()).map(str::to_owned));
-            }
+            extend(&mut columns, line);
         }
         columns
     }
@@ -105,12 +103,16 @@ fn of_examples(read: &Read, arguments: &[&str]) -> BTreeMap<String, [Vec<String>
     let mut streams = BTreeMap::<_, [Vec<String>; 4]>::new();
     for line in read.run(&[arguments, &told].concat()).lines() {
         let (stream, line) = line.split_once('\t').expect("several columns");
-        let columns = streams.entry(stream.to_owned()).or_default();
-        for (column, values) in columns.iter_mut().zip(line.split('\t')) {
-            column.extend(values.split(',').filter(|value| !value.is_empty()).map(str::to_owned));
-        }
+        extend(streams.entry(stream.to_owned()).or_default(), line);
     }
     streams
+}
+
+/// Adds the values of a line of tshark's to their columns.
+fn extend(columns: &mut [Vec<String>], line: &str) {
+    for (column, values) in columns.iter_mut().zip(line.split('\t')) {
+        column.extend(values.split(',').filter(|value| !value.is_empty()).map(str::to_owned));
+    }
 }
 
 #[test]
