@@ -78,9 +78,10 @@ there is to say of radio beyond the keys in [Radio in a scenario](scenario-radio
 | probability | 0 to 1, or `%` | `0.02`, `\"2 %\"` |
 
 **Overriding.** `--set PATH=VALUE` changes a value from outside: `--set link.radio1.rate=\"56 kbit/s\"`, `--set \"link.*.loss=2 %\"` for
-all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc` and `buffers`, `*`
+all of a list. Members of a list go by their `name` or index. Among names, and among the profiles of `tcp`, `dtc`, `rdca` and `buffers`, `*`
 stands for any text: `link.radio*.loss`, `tcp.*.congestion`. A pattern that matches nothing is refused. Links that one table makes
-go by their own names, too: `link.hop3.loss`, `link.radio2-*.rate`.
+go by their own names, too: `link.hop3.loss`, `link.radio2-*.rate`. `off` takes one of the sections `radio`, `paths`, `wifi` and `aodv`
+out: `--set radio=off`. Names of the table `[alias]` stand for paths: [Aliases](scenario-mesh.md#aliases).
 ";
 
 /// The page.
