@@ -11,7 +11,9 @@ mod traffic;
 mod transfers;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use anabranch_core::time::Instant;
 use anabranch_core::{dtc, tcp};
@@ -72,6 +74,7 @@ impl Source {
             rdca: BTreeMap::new(),
             pools: BTreeMap::new(),
             first_links: Vec::new(),
+            axes: OnceCell::new(),
         };
         checker.aliases(names)?;
         checker.scenario(file)
@@ -91,6 +94,8 @@ struct Checker<'s> {
     pools: BTreeMap<String, BuffersOptions>,
     /// The first link of each `[[link]]`, which may make none, one or several, each there and back; and the number of links.
     first_links: Vec<usize>,
+    /// Where the axes of the file's own sweep stand, once it is asked for: the tree of a point has them no more.
+    axes: OnceCell<Vec<Range<usize>>>,
 }
 
 /// A path into the file.
@@ -122,6 +127,11 @@ impl Checker<'_> {
             }
             _ => Cow::Borrowed(path),
         }
+    }
+
+    /// Whether an override or an axis has chosen the value at `path`.
+    fn is_chosen(&self, path: &[Step]) -> bool {
+        self.source.is_chosen(&self.tree, path, self.axes.get_or_init(|| self.source.axis_spans()))
     }
 
     /// An alias with the name of a section would hide the section from overrides and axes.

@@ -209,20 +209,24 @@ impl Source {
         Self::deepest(tree, path).is_some_and(|(_, found)| found == path.len())
     }
 
-    /// Whether an override or an axis of the sweep has chosen the value at `path`, and not the place in the file where it belongs.
-    pub(super) fn is_chosen(&self, tree: &Tree<'_>, path: &[Step]) -> bool {
+    /// Where the values of the file's own sweep stand, an entry for each axis.
+    pub(super) fn axis_spans(&self) -> Vec<Range<usize>> {
+        let spans = |tree: Tree<'_>| {
+            let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
+            Some(axes.values().map(Spanned::span).collect())
+        };
+        self.parsed().ok().and_then(spans).unwrap_or_default()
+    }
+
+    /// Whether an override or an axis has chosen the value at `path`, and not the place in the file where it belongs. `axes` are
+    /// [`Source::axis_spans`].
+    pub(super) fn is_chosen(&self, tree: &Tree<'_>, path: &[Step], axes: &[Range<usize>]) -> bool {
         let Some((chosen, _)) = Self::deepest(tree, path).filter(|(_, found)| *found == path.len()) else {
             return false;
         };
-        let holds = |axis: &Node<'_>| {
-            axis.span().start <= chosen.span().start && chosen.span().end <= axis.span().end
-        };
-        let of_axis = || {
-            let tree = self.tree().ok()?;
-            let axes = tree.get_ref().get("sweep")?.get_ref().as_table()?;
-            Some(axes.values().any(holds))
-        };
-        chosen.span().start > self.text().len() || of_axis().unwrap_or(false)
+        let span = chosen.span();
+        let holds = |axis: &Range<usize>| axis.start <= span.start && span.end <= axis.end;
+        span.start > self.text().len() || axes.iter().any(holds)
     }
 
     /// Whether all of the value at `path` stands in the file, and nothing in an override.

@@ -224,7 +224,7 @@ impl Checker<'_> {
             ("mptcp", section.mptcp.is_some()),
         ];
         for (key, _) in given.iter().filter(|(key, given)| *given && !read(key)) {
-            let chosen = self.source.is_chosen(&self.tree, at!["traffic", i, "over"]);
+            let chosen = self.is_chosen(at!["traffic", i, "over"]);
             if chosen && self.source.is_of_file(&self.tree, at!["traffic", i, *key]) {
                 // What the file says of another transport is not meant.
                 match *key {

@@ -125,7 +125,7 @@ impl Checker<'_> {
     /// Where the kind is chosen from outside, keys of the file that it does not read are not meant.
     fn leave_aside(&self, i: usize, section: &mut TransferSection) {
         let unread: Vec<Unread> = unread(section).collect();
-        if unread.is_empty() || !self.source.is_chosen(&self.tree, at!["transfer", i, "kind"]) {
+        if unread.is_empty() || !self.is_chosen(at!["transfer", i, "kind"]) {
             return;
         }
         for Unread { key, clear } in unread {
