@@ -77,7 +77,7 @@ pub struct Outcome {
     pub frames: u64,
     /// Those that nobody acknowledged who should.
     pub frames_lost: u64,
-    /// What all radios drew from when the sources began, in joules.
+    /// What all radios drew from when the sources began until all knew that everything had arrived, in joules.
     pub energy: f64,
     /// Packets that came twice to the application, out of order, or with wrong octets.
     pub wrong: u64,
@@ -156,11 +156,11 @@ impl MptcpPoint {
         let activity = sim.take_observer::<Meter>().expect("it was put in").activity;
         let watch = sim.take_observer::<Watch>().expect("it was put in");
         let grown = |of: fn(&StationMetrics) -> u64| {
-            let sum = |all: &[(StationMetrics, f64)]| all.iter().map(|station| of(&station.0)).sum::<u64>();
+            let sum = |all: &[StationMetrics]| all.iter().map(of).sum::<u64>();
             // A frame that was under way when the sources began may have been acknowledged since.
             sum(&after).saturating_sub(sum(&before))
         };
-        let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(&b.0, &a.0)).collect();
+        let busy: Vec<f64> = before.iter().zip(&after).map(|(b, a)| busy_probability(b, a)).collect();
         let firsts = first_paths(sim, &planned);
         // No queue can hold more than there is.
         let all = u32::try_from(expected).unwrap_or(u32::MAX).min(LONGEST_QUEUE);
@@ -180,7 +180,7 @@ impl MptcpPoint {
             expected,
             frames: grown(|m| m.transmissions),
             frames_lost: grown(|m| m.transmissions - m.broadcast - m.acknowledged),
-            energy: before.iter().zip(&after).map(|(b, a)| a.1 - b.1).sum(),
+            energy: sim.probed("packets", "energy_j").expect("the template has the probe"),
             wrong: sink.wrong,
             failures: planned
                 .sources
@@ -197,12 +197,10 @@ impl MptcpPoint {
     }
 }
 
-/// Each radio's figures, and the joules that it has drawn. Nodes are put on the air in their order: a station's number
-/// is its node's.
-fn stations(sim: &Simulation) -> Vec<(StationMetrics, f64)> {
+/// Each radio's figures. Nodes are put on the air in their order: a station's number is its node's.
+fn stations(sim: &Simulation) -> Vec<StationMetrics> {
     let radio = sim.world().network.radio().expect("there is one");
-    let stations = (0..radio.station_count() as u32).map(Station);
-    stations.map(|s| (radio.metrics(s), radio.energy_j(sim.now(), s))).collect()
+    (0..radio.station_count() as u32).map(|station| radio.metrics(Station(station))).collect()
 }
 
 /// The share of assessments between two moments that found the channel busy; 0 without any.
@@ -308,7 +306,11 @@ const METRICS: &[Metric] = &[
     Metric { name: "complete", unit: "1", about: "share of packets delivered in the end" },
     Metric { name: "frames", unit: "1", about: "frames on the air, without acknowledgements" },
     Metric { name: "frames_lost", unit: "1", about: "frames for one node that were not acknowledged" },
-    Metric { name: "energy_j", unit: "J", about: "drawn by all radios, from when the sources began" },
+    Metric {
+        name: "energy_j",
+        unit: "J",
+        about: "drawn by all radios, from when the sources began until all know that everything has arrived",
+    },
     Metric { name: "connections_failed", unit: "1", about: "connections that were opened anew" },
     Metric {
         name: "rtt_s",

@@ -157,10 +157,7 @@ impl RdcaPoint {
         let (mut sim, spec) = (builder.build(), self.traffic());
         sim.observe(Meter::of(spec.port));
         sim.observe(FirstSent::new(spec.port, spec.payload));
-        sim.run_until(spec.start);
-        let before = energy(&sim);
         sim.run_until(spec.stop);
-        let energy = energy(&sim) - before;
         let (queue_drops, routing) =
             (0..self.0.scenario.nodes.len()).fold((0, 0), |(drops, routing), node| {
                 let node = NodeId(node as u32);
@@ -169,6 +166,7 @@ impl RdcaPoint {
             });
         let collisions = stations(&sim).map(|s| wifi(&sim).metrics(s).collisions).sum();
         sim.run_until(self.0.scenario.stop);
+        let energy = sim.probed("event", "energy_j").expect("the template has the probe");
         let meter = sim.take_observer::<Meter>().expect("it was put in");
         let first = sim.take_observer::<FirstSent>().expect("it was put in");
         let (data_sent, data_received) = meter.data(spec.stop);
@@ -277,10 +275,6 @@ fn wifi(sim: &Simulation) -> &anabranch_sim::wifi::Wifi {
 
 fn stations(sim: &Simulation) -> impl Iterator<Item = Station> {
     (0..wifi(sim).station_count() as u32).map(Station)
-}
-
-fn energy(sim: &Simulation) -> f64 {
-    stations(sim).map(|station| wifi(sim).energy_j(sim.now(), station)).sum()
 }
 
 impl Point for RdcaPoint {

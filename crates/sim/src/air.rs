@@ -8,7 +8,7 @@
 pub mod error;
 pub mod geometry;
 pub(crate) mod medium;
-pub(crate) mod meter;
+pub mod meter;
 pub mod modulation;
 pub mod propagation;
 

@@ -319,6 +319,11 @@ impl<'a> Ctx<'a> {
         self.world.network.note(now, Some(self.node), text);
     }
 
+    /// What the application is for is done: probes that measure until then end.
+    pub fn finished(&mut self) {
+        self.world.finished.push(self.app);
+    }
+
     /// Ends the run after this instant's work: what it was for is done.
     pub fn stop(&mut self) {
         self.world.stop = true;

@@ -42,6 +42,7 @@ mod numbered;
 pub mod octets;
 pub mod packet;
 pub mod pcapng;
+pub mod probe;
 pub mod radio;
 pub mod random;
 pub mod routing;

@@ -60,6 +60,7 @@ use crate::random::Stream;
 pub use crate::air::Station;
 pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
+pub use crate::air::meter::{EnergyUse, RadioState};
 pub use crate::air::modulation::Modulation;
 pub use crate::air::propagation::{Capture, CcaMode, LogDistance, Propagation, UnitDisk};
 pub use anabranch_wire::ieee802154::Fcs;
@@ -349,12 +350,20 @@ impl Radio {
 
     /// Time from the epoch on that a station has been in each state.
     pub fn state_time(&self, now: Instant, station: Station) -> StateTime {
-        self.macs[station.0 as usize].meter.until(now)
+        let mac = &self.macs[station.0 as usize];
+        let receive = mac.receive_time(self.busy_time(now, station));
+        let time = mac.meter.until(now);
+        StateTime { receive, listen: time.listen - receive, ..time }
+    }
+
+    /// Time and energy that a station has used in each state from the epoch on.
+    pub fn energy_use(&self, now: Instant, station: Station) -> EnergyUse {
+        self.power.energy_use(&self.state_time(now, station))
     }
 
     /// Energy in joules that a station has drawn from the epoch on.
     pub fn energy_j(&self, now: Instant, station: Station) -> f64 {
-        self.power.energy_j(&self.state_time(now, station))
+        self.energy_use(now, station).energy_j()
     }
 
     fn link(&self, from: Station, to: Station) -> Option<usize> {

@@ -18,6 +18,7 @@ pub mod mptcp;
 pub mod node;
 pub mod paths;
 pub mod policies;
+pub mod probe;
 pub mod radio;
 pub mod random;
 pub mod rdca;
@@ -88,6 +89,8 @@ pub struct Scenario {
     pub transfers: Vec<TransferSpec>,
     /// Packets that sources make.
     pub traffic: Vec<traffic::TrafficSpec>,
+    /// What is measured in parts of a run.
+    pub probes: Vec<probe::ProbeSpec>,
     /// What breaks, heals or changes, in the order of the file; links as [`Scenario::edges`] has them.
     pub faults: Vec<(Instant, Fault)>,
     /// What is drawn of such for each run.

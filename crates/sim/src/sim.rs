@@ -41,6 +41,7 @@ use crate::network::{
     WirelessConfig,
 };
 use crate::packet::{Injected, LinkId, NodeId, Packet};
+use crate::probe::Probe;
 use crate::radio::{ConfigError, Position, Radio, RadioConfig, Station};
 use crate::random::Stream;
 use crate::stream::ConnId;
@@ -79,6 +80,7 @@ pub struct Builder {
     world: World,
     apps: Vec<Option<Box<dyn App>>>,
     faults: Vec<Fault>,
+    probes: Vec<Probe>,
     seed: u64,
     run: u64,
 }
@@ -93,7 +95,7 @@ impl Builder {
     /// An empty network, for one run of one seed.
     pub fn new(config: NetworkConfig, seed: u64, run: u64) -> Self {
         let world = World::new(Network::new(config), seed, run);
-        Self { world, apps: Vec::new(), faults: Vec::new(), seed, run }
+        Self { world, apps: Vec::new(), faults: Vec::new(), probes: Vec::new(), seed, run }
     }
 
     /// Adds a node. Names should differ: random streams bear them.
@@ -247,6 +249,11 @@ impl Builder {
         self.world.network.events.push(at, Event::Fault(index));
     }
 
+    /// Adds a probe.
+    pub fn probe(&mut self, probe: Probe) {
+        self.probes.push(probe);
+    }
+
     /// Makes `at` send what is for `to` over `link`, whatever is shortest.
     pub fn pin_route(&mut self, at: NodeId, to: NodeId, link: LinkId) {
         self.world.network.pin_route(at, to, link);
@@ -272,7 +279,9 @@ impl Builder {
     /// Computes the routes: the run can begin.
     pub fn build(mut self) -> Simulation {
         self.world.network.start();
-        Simulation { world: self.world, apps: self.apps, faults: self.faults }
+        let Self { world, apps, faults, probes, .. } = self;
+        let next_look = next_look(&probes);
+        Simulation { world, apps, faults, probes, next_look }
     }
 }
 
@@ -282,6 +291,14 @@ pub struct Simulation {
     /// `None` only while that application is being called.
     apps: Vec<Option<Box<dyn App>>>,
     faults: Vec<Fault>,
+    probes: Vec<Probe>,
+    /// When the window of a probe begins or ends next.
+    next_look: Instant,
+}
+
+/// When the window of one of the probes begins or ends next.
+fn next_look(probes: &[Probe]) -> Instant {
+    probes.iter().filter_map(Probe::due).min().unwrap_or(Instant::FAR_FUTURE)
 }
 
 impl fmt::Debug for Simulation {
@@ -351,11 +368,42 @@ impl Simulation {
                 return Pause::Stopped;
             }
         }
+        while self.next_look <= stop && self.next_look < Instant::FAR_FUTURE {
+            self.look();
+        }
         if self.world.network.events.is_empty() {
             return Pause::Idle;
         }
         self.world.advance(stop);
         Pause::Reached
+    }
+
+    /// The probes, in the order in which they were added.
+    pub fn probes(&self) -> &[Probe] {
+        &self.probes
+    }
+
+    /// A figure of a probe, up to now if its window goes on.
+    pub fn probed(&self, probe: &str, figure: &str) -> Option<f64> {
+        let probe = self.probes.iter().find(|of| of.name == probe)?;
+        let figures = probe.figures(self.now(), &self.world);
+        figures.into_iter().find(|of| of.name == figure)?.value
+    }
+
+    /// The window of a probe begins or ends, and all that happens until then has happened.
+    #[cold]
+    fn look(&mut self) {
+        let now = self.next_look;
+        self.probes.iter_mut().for_each(|probe| probe.look(now, &self.world));
+        self.next_look = next_look(&self.probes);
+    }
+
+    #[cold]
+    fn tell_probes(&mut self) {
+        for app in std::mem::take(&mut self.world.finished) {
+            self.probes.iter_mut().for_each(|probe| probe.finished(self.world.now(), app, &self.world));
+        }
+        self.next_look = next_look(&self.probes);
     }
 
     /// Runs all events up to and including `now`, and it is `now`, though nothing be pending and an application
@@ -399,6 +447,9 @@ impl Simulation {
     #[inline]
     fn step_until(&mut self, stop: Instant) -> bool {
         let Some((now, event)) = self.world.network.events.pop_until(stop) else { return false };
+        while now > self.next_look {
+            self.look();
+        }
         self.world.advance(now);
         match event {
             Event::Arrival { link, generation } => self.world.handle_arrival(link, generation),
@@ -499,6 +550,9 @@ impl Simulation {
         let mut app = self.apps[id.0 as usize].take().expect("an application is not called from itself");
         f(&mut *app, &mut Ctx::new(&mut self.world, id));
         self.apps[id.0 as usize] = Some(app);
+        if !self.world.finished.is_empty() {
+            self.tell_probes();
+        }
     }
 
     fn apply(&mut self, fault: Fault) {

@@ -66,6 +66,7 @@ use crate::random::Stream;
 pub use crate::air::Station;
 pub use crate::air::error::{ConfigError, SendError};
 pub use crate::air::geometry::{LinkMetrics, Position};
+pub use crate::air::meter::{EnergyUse, RadioState};
 pub use config::{Eifs, FirstAccess, MacConfig, ResponseTimeout, WifiConfig, Window};
 pub use energy::{PowerConfig, StateTime};
 pub use metrics::StationMetrics;
@@ -364,9 +365,14 @@ impl Wifi {
         self.macs[station.0 as usize].meter.until(now)
     }
 
+    /// Time and energy that a station has used in each state from the epoch on.
+    pub fn energy_use(&self, now: Instant, station: Station) -> EnergyUse {
+        self.power.energy_use(&self.state_time(now, station))
+    }
+
     /// Energy in joules that a station has drawn from the epoch on.
     pub fn energy_j(&self, now: Instant, station: Station) -> f64 {
-        self.power.energy_j(&self.state_time(now, station))
+        self.energy_use(now, station).energy_j()
     }
 
     fn link(&self, from: Station, to: Station) -> Option<usize> {

@@ -69,6 +69,8 @@ pub struct World {
     working: Vec<(NodeId, ConnId)>,
     now: Instant,
     pub(crate) stop: bool,
+    /// Applications that have done what they are for, until probes are told.
+    pub(crate) finished: Vec<AppId>,
     seed: u64,
     run: u64,
 }
@@ -95,6 +97,7 @@ impl World {
             working: Vec::new(),
             now: Instant::ZERO,
             stop: false,
+            finished: Vec::new(),
             seed,
             run,
         }

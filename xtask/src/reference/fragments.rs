@@ -321,6 +321,20 @@ subflows = 3
 "#,
     ),
     (
+        "probe",
+        r#"
+[probe.update]
+kind = "energy"
+nodes = ["n*", "sensor"]
+during = "update"
+
+[probe.night]
+kind = "energy"
+from = "10 min"
+until = "8 h"
+"#,
+    ),
+    (
         "event",
         r#"
 [[event]]

@@ -34,7 +34,7 @@ pub(super) const IMPLIED: [(&str, (&str, &str)); 7] = [
 ];
 
 /// The order in which the tables of the file are read best. What is not here comes behind.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 20] = [
     "network",
     "node",
     "nodes",
@@ -51,6 +51,7 @@ const ORDER: [&str; 19] = [
     "buffers",
     "transfer",
     "traffic",
+    "probe",
     "event",
     "random-event",
     "route",

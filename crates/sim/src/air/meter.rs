@@ -2,6 +2,72 @@
 
 use anabranch_core::time::{Duration, Instant};
 
+/// What a radio of either kind does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RadioState {
+    /// It is on air.
+    Transmit,
+    /// It senses the signals of others, be they for it or not.
+    Receive,
+    /// It is on, and the channel is clear.
+    Listen,
+    /// It is off.
+    Off,
+}
+
+impl RadioState {
+    /// All, in the order of [`EnergyUse`].
+    pub const ALL: [Self; 4] = [Self::Transmit, Self::Receive, Self::Listen, Self::Off];
+
+    /// As in the names of metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transmit => "transmit",
+            Self::Receive => "receive",
+            Self::Listen => "listen",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// Seconds that a radio has been in each state, and the joules that it has drawn there.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct EnergyUse {
+    /// In the order of [`RadioState::ALL`].
+    pub seconds: [f64; 4],
+    /// In the order of [`RadioState::ALL`].
+    pub joules: [f64; 4],
+}
+
+impl EnergyUse {
+    /// Of so much time in each state with so many watts.
+    pub(crate) fn of(states: [(Duration, f64); 4]) -> Self {
+        let seconds = states.map(|(time, _)| time.as_secs_f64());
+        Self { seconds, joules: states.map(|(time, watts)| watts * time.as_secs_f64()) }
+    }
+
+    /// What has been used since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        let less = |now: [f64; 4], then: [f64; 4]| std::array::from_fn(|i| now[i] - then[i]);
+        Self { seconds: less(self.seconds, before.seconds), joules: less(self.joules, before.joules) }
+    }
+
+    /// The joules of all states.
+    pub fn energy_j(&self) -> f64 {
+        self.joules.iter().sum()
+    }
+}
+
+impl std::ops::AddAssign for EnergyUse {
+    fn add_assign(&mut self, other: Self) {
+        for i in 0..4 {
+            self.seconds[i] += other.seconds[i];
+            self.joules[i] += other.joules[i];
+        }
+    }
+}
+
 /// Times by state.
 pub(crate) trait ByState: Copy + Default {
     /// What a radio may be doing.

@@ -290,6 +290,7 @@ impl App for BulkSender {
                     if acked >= self.written && self.outcome == Outcome::Pending {
                         self.outcome = Outcome::Done;
                         self.finished = Some(ctx.now());
+                        ctx.finished();
                     }
                 }
             }
@@ -300,6 +301,7 @@ impl App for BulkSender {
                 self.id = None;
                 if self.outcome == Outcome::Pending {
                     self.finished = Some(ctx.now());
+                    ctx.finished();
                     let done = reason == CloseReason::Graceful;
                     self.outcome = if done { Outcome::Done } else { Outcome::Failed(reason) };
                 }

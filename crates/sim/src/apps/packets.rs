@@ -218,6 +218,7 @@ impl App for PacketSource {
         self.next = self.pace.start(ctx);
         if self.next.is_none() {
             self.finished = Some(ctx.now());
+            ctx.finished();
             return;
         }
         self.make(ctx.now());
@@ -242,6 +243,7 @@ impl App for PacketSource {
                 self.fill(ctx);
                 if self.acknowledged(ctx) >= self.config.packets && self.finished.is_none() {
                     self.finished = Some(ctx.now());
+                    ctx.finished();
                     ctx.close(id);
                 }
             }

@@ -96,6 +96,7 @@ impl SetSender {
         }
         if self.finished.is_none() && self.outcome().is_some() {
             self.finished = Some(ctx.now());
+            ctx.finished();
             if self.config.stop_when_over {
                 ctx.stop();
             }

@@ -15,6 +15,7 @@ use anabranch_core::time::{Duration, Instant};
 
 use super::Network;
 use super::forwarding::Past;
+use crate::air::meter::EnergyUse;
 use crate::link::Link;
 use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
 use crate::trace::Observer;
@@ -133,6 +134,12 @@ pub(super) trait Medium {
         None
     }
 
+    /// What the radio of a node has used from the epoch on, if it has one here.
+    fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
+        let _ = (net, now, node);
+        None
+    }
+
     /// An observer comes, who may want to see frames.
     fn attach(net: &mut Network, observer: &mut dyn Observer) {
         let _ = (net, observer);
@@ -197,6 +204,14 @@ impl Network {
         let medium = self.graph.link(link).medium();
         each_medium!(M => if M::ID == medium {
             return M::view(self, now, link);
+        });
+        None
+    }
+
+    /// What the radio of a node has used from the epoch on; `None` if it has none.
+    pub fn energy_use(&self, now: Instant, node: NodeId) -> Option<EnergyUse> {
+        each_medium!(M => if let Some(used) = M::energy_use(self, now, node) {
+            return Some(used);
         });
         None
     }

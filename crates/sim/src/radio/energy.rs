@@ -3,14 +3,16 @@
 use anabranch_core::time::Duration;
 
 use crate::air::error::ConfigError;
-use crate::air::meter::ByState;
+use crate::air::meter::{ByState, EnergyUse};
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PowerConfig {
     /// While it transmits.
     pub transmit: f64,
-    /// While it listens or receives, and while it turns around.
+    /// While it senses the signals of others, be they for it or not.
+    pub receive: f64,
+    /// While the channel is clear, and while it turns around.
     pub listen: f64,
     /// While it is off.
     pub off: f64,
@@ -20,29 +22,31 @@ impl PowerConfig {
     /// TI CC2420 (data sheet SWRS041) at 3.0 V: 17.4 mA to send at 0 dBm, 18.8 mA to receive, 20 nA with its
     /// regulator off.
     pub const fn cc2420() -> Self {
-        Self { transmit: 0.0522, listen: 0.0564, off: 60e-9 }
+        Self { transmit: 0.0522, receive: 0.0564, listen: 0.0564, off: 60e-9 }
     }
 
     /// Atmel AT86RF215 (data sheet 42415) at 3.0 V below 1 GHz: 64 mA to send at 14 dBm, 28 mA to receive,
     /// 30 nA in DEEP_SLEEP.
     pub const fn at86rf215() -> Self {
-        Self { transmit: 0.192, listen: 0.084, off: 90e-9 }
+        Self { transmit: 0.192, receive: 0.084, listen: 0.084, off: 90e-9 }
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let sound = |watts: f64| (0.0..=100.0).contains(&watts);
-        match sound(self.transmit) && sound(self.listen) && sound(self.off) {
+        match [self.transmit, self.receive, self.listen, self.off].into_iter().all(sound) {
             true => Ok(()),
             false => Err(ConfigError::Range("power", "0 to 100 W")),
         }
     }
 
-    /// Energy in joules of so much time in each state.
-    pub fn energy_j(&self, time: &StateTime) -> f64 {
-        let Self { transmit, listen, off } = *self;
-        transmit * time.transmit.as_secs_f64()
-            + listen * time.listen.as_secs_f64()
-            + off * time.off.as_secs_f64()
+    /// What so much time in each state takes.
+    pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
+        EnergyUse::of([
+            (time.transmit, self.transmit),
+            (time.receive, self.receive),
+            (time.listen, self.listen),
+            (time.off, self.off),
+        ])
     }
 }
 
@@ -51,13 +55,17 @@ impl PowerConfig {
 pub struct StateTime {
     /// On air.
     pub transmit: Duration,
-    /// Neither on air nor off.
+    /// Neither on air nor off, and the channel busy.
+    pub receive: Duration,
+    /// Neither on air nor off, and the channel clear.
     pub listen: Duration,
     /// Off.
     pub off: Duration,
 }
 
-/// What a radio does, for its energy.
+/// What a radio does, for its energy. Whether it receives while it listens is the channel's affair: see [`Radio::state_time`].
+///
+/// [`Radio::state_time`]: super::Radio::state_time
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PowerState {
     Transmit,

@@ -99,6 +99,10 @@ pub(super) struct Mac {
     ack: Option<PendingAck>,
     random: Stream,
     pub(super) meter: Meter<StateTime>,
+    /// Time in which the channel was busy while the station did something else than listen.
+    deaf: Duration,
+    /// How long the channel had been busy when it began to do something else.
+    busy_before: Option<Duration>,
     pub(super) metrics: StationMetrics,
 }
 
@@ -123,12 +127,32 @@ impl Mac {
             ack: None,
             random,
             meter: Meter::new(PowerState::Listen),
+            deaf: Duration::ZERO,
+            busy_before: None,
             metrics: StationMetrics::default(),
         }
     }
 
     pub(super) fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// Enters a state, when the channel has been busy at the station for so long in all.
+    fn enter(&mut self, now: Instant, state: PowerState, busy: Duration) {
+        self.meter.enter(now, state);
+        match (state, self.busy_before) {
+            (PowerState::Listen, Some(before)) => {
+                self.deaf += busy - before;
+                self.busy_before = None;
+            }
+            (PowerState::Transmit | PowerState::Off, None) => self.busy_before = Some(busy),
+            _ => {}
+        }
+    }
+
+    /// Time in which the station listened on a busy channel, when that has been busy for so long in all.
+    pub(super) fn receive_time(&self, busy: Duration) -> Duration {
+        self.busy_before.unwrap_or(busy) - self.deaf
     }
 
     /// No frame is being sent.
@@ -257,9 +281,10 @@ impl Radio {
 
     fn transmit(&mut self, now: Instant, station: u32, on_air: OnAir, agenda: &mut Agenda) {
         let end = now + self.phy.airtime(on_air.frame.psdu_len);
+        let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         mac.on_air = Some(on_air);
-        mac.meter.enter(now, PowerState::Transmit);
+        mac.enter(now, PowerState::Transmit, busy);
         agenda.push(
             end,
             Event::Medium { medium: MEDIUM, station, what: Alarm::AirEnd as u32, generation: mac.epoch },
@@ -268,10 +293,11 @@ impl Radio {
     }
 
     fn air_end(&mut self, now: Instant, station: u32, agenda: &mut Agenda) {
+        let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         let on_air = mac.on_air.take().expect("the end of a frame has its frame");
         mac.sent_until = now;
-        mac.meter.enter(now, PowerState::Listen);
+        mac.enter(now, PowerState::Listen, busy);
         let mut receptions = std::mem::take(&mut self.receptions);
         self.medium.end(now, station, &mut receptions);
         self.medium.open(station);
@@ -370,12 +396,13 @@ impl Radio {
 
     /// A station goes off: what it sends breaks off.
     pub(super) fn go_down(&mut self, now: Instant, station: u32) {
+        let busy = self.medium.busy_time(station, now);
         self.medium.close(station);
         let mac = &mut self.macs[station as usize];
         mac.up = false;
         mac.epoch = mac.epoch.wrapping_add(1);
         mac.ack = None;
-        mac.meter.enter(now, PowerState::Off);
+        mac.enter(now, PowerState::Off, busy);
         let has_frame = mac.frame.is_some();
         if let Some(on_air) = mac.on_air.take() {
             mac.sent_until = now;
@@ -389,9 +416,10 @@ impl Radio {
 
     /// A station comes back, as if it had never sent.
     pub(super) fn come_up(&mut self, now: Instant, station: u32) {
+        let busy = self.medium.busy_time(station, now);
         let mac = &mut self.macs[station as usize];
         mac.up = true;
-        mac.meter.enter(now, PowerState::Listen);
+        mac.enter(now, PowerState::Listen, busy);
         self.medium.open(station);
     }
 

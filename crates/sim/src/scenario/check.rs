@@ -5,6 +5,7 @@ mod emulation;
 mod events;
 mod interfaces;
 mod links;
+mod probe;
 mod radio;
 mod random;
 mod traffic;
@@ -193,6 +194,7 @@ impl Checker<'_> {
             ways: Vec::new(),
             transfers: Vec::new(),
             traffic: Vec::new(),
+            probes: Vec::new(),
             faults: Vec::new(),
             random_events: Vec::new(),
             emulation,
@@ -206,6 +208,7 @@ impl Checker<'_> {
         self.neighbours(&mut scenario)?;
         self.transfers(&mut scenario)?;
         scenario.traffic = self.traffic(&mut scenario)?;
+        scenario.probes = self.probes(&scenario)?;
         self.unused_profiles(&mut scenario)?;
         for i in 0..scenario.resolved.event.len() {
             let section = scenario.resolved.event[i].clone();

@@ -26,6 +26,7 @@ pub use super::node::NodeKind;
 use super::options::OrOff;
 use super::options::or_off;
 use super::paths::PathsSection;
+use super::probe::ProbeSection;
 use super::radio::RadioSection;
 pub use super::random::FailureName;
 use super::random::RandomEventSection;
@@ -108,6 +109,9 @@ pub struct FileConfig {
     /// Packets that sources make as time goes on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<TrafficSection>,
+    /// What is measured in parts of a run, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub probe: BTreeMap<String, ProbeSection>,
     /// What breaks, heals or changes.
     #[serde(default)]
     pub event: Vec<EventSection>,

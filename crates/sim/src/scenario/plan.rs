@@ -1,5 +1,6 @@
 //! From a scenario to a simulation about to begin.
 
+mod probe;
 mod set;
 mod traffic;
 
@@ -115,6 +116,7 @@ impl Scenario {
         }
         self.plan_sets(&mut plan, files);
         self.plan_traffic(&mut plan, &drawn, (seed, run));
+        self.plan_probes(&mut plan, &drawn);
         Ok(plan)
     }
 

@@ -17,6 +17,7 @@ use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::network::FragmentForwarding;
 use crate::packet::NodeId;
+use crate::probe::Figure;
 use crate::radio::Station;
 use crate::sim::Simulation;
 
@@ -56,7 +57,7 @@ impl Scenario {
     }
 
     /// The figures of a run: of each transfer (`transfer.NAME.…`), of each direction of a link
-    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), of each pool of
+    /// (`link.A>B.…`, and `link.A>B.air.…` over the air beside a cable), of each node on the air (`radio.NODE.…`), of each probe (`probe.NAME.…`), of each pool of
     /// send buffers (`buffers.NODE.…`), and of each node that has dropped packets (`node.NAME.…`). A run in which nothing is pending any more lasts until `stop`.
     pub fn metrics(&self, plan: &Planned, sim: &Simulation) -> Metrics {
         let end = if sim.is_idle() { sim.now().max(self.stop) } else { sim.now() };
@@ -104,10 +105,16 @@ impl Scenario {
                 put(&mut metrics, &place, "busy_s", Some(m.busy.as_secs_f64()), "s");
             }
         }
-        self.radio_metrics(&mut metrics, sim);
-        self.wifi_metrics(&mut metrics, sim);
+        self.radio_metrics(&mut metrics, sim, end);
+        self.wifi_metrics(&mut metrics, sim, end);
         buffers::metrics(&mut metrics, &self.nodes, sim);
         self.node_metrics(&mut metrics, sim);
+        for probe in sim.probes() {
+            let place = format!("probe.{}", probe.name);
+            for Figure { name, value, unit } in probe.figures(end, sim.world()) {
+                put(&mut metrics, &place, &name, value, unit);
+            }
+        }
         metrics
     }
 
@@ -126,7 +133,7 @@ impl Scenario {
         }
     }
 
-    fn radio_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
+    fn radio_metrics(&self, metrics: &mut Metrics, sim: &Simulation, end: Instant) {
         let network = &sim.world().network;
         let Some(radio) = network.radio() else { return };
         for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
@@ -153,11 +160,11 @@ impl Scenario {
                     put(metrics, &place, name, Some(value as f64), "1");
                 }
             }
-            put(metrics, &place, "energy_j", Some(radio.energy_j(sim.now(), station)), "J");
+            put(metrics, &place, "energy_j", Some(radio.energy_j(end, station)), "J");
         }
     }
 
-    fn wifi_metrics(&self, metrics: &mut Metrics, sim: &Simulation) {
+    fn wifi_metrics(&self, metrics: &mut Metrics, sim: &Simulation, end: Instant) {
         let network = &sim.world().network;
         let Some(wifi) = network.wifi() else { return };
         for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
@@ -175,7 +182,7 @@ impl Scenario {
             for (name, value) in figures {
                 put(metrics, &place, name, Some(value as f64), "1");
             }
-            put(metrics, &place, "energy_j", Some(wifi.energy_j(sim.now(), station)), "J");
+            put(metrics, &place, "energy_j", Some(wifi.energy_j(end, station)), "J");
         }
     }
 

@@ -14,6 +14,7 @@ mod mesh;
 mod mptcp;
 mod names;
 mod policies;
+mod probes;
 mod radio;
 mod star;
 mod traffic;
@@ -765,7 +766,7 @@ fn errors_of_overrides_name_them() {
     check_set(
         "stpo=1 s",
         expect![[r#"
-            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `event`, `random-event`, `emulation`, `alias`, `sweep`
+            --set stpo=1 s: unknown key `stpo`, expected one of `name`, `description`, `seed`, `stop`, `network`, `tcp`, `dtc`, `rdca`, `buffers`, `radio`, `paths`, `wifi`, `aodv`, `node`, `nodes`, `deployment`, `group`, `link`, `route`, `transfer`, `traffic`, `probe`, `event`, `random-event`, `emulation`, `alias`, `sweep`
               hint: did you mean `stop`?"#]],
     );
     check_set(

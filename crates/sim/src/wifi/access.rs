@@ -189,7 +189,7 @@ impl Wifi {
         mac.meter.enter(now, state);
         // Most runs end before, and this is asked at every signal of every station.
         if now >= self.sated_until
-            && self.energy.is_some_and(|joules| self.power.energy_j(mac.meter.spent()) >= joules)
+            && self.energy.is_some_and(|joules| self.power.energy_use(mac.meter.spent()).energy_j() >= joules)
         {
             self.exhausted.push(station);
         }

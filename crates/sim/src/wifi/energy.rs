@@ -3,7 +3,7 @@
 use anabranch_core::time::{Duration, Instant};
 
 use crate::air::error::ConfigError;
-use crate::air::meter::ByState;
+use crate::air::meter::{ByState, EnergyUse};
 
 /// Power drawn in each state, in watts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -48,13 +48,14 @@ impl PowerConfig {
         if nanos < 3e18 { Instant::from_nanos(nanos as u64) } else { Instant::FAR_FUTURE }
     }
 
-    /// Energy in joules of so much time in each state.
-    pub fn energy_j(&self, time: &StateTime) -> f64 {
-        let Self { transmit, receive, idle, off } = *self;
-        transmit * time.transmit.as_secs_f64()
-            + receive * time.receive.as_secs_f64()
-            + idle * time.idle.as_secs_f64()
-            + off * time.off.as_secs_f64()
+    /// What so much time in each state takes.
+    pub fn energy_use(&self, time: &StateTime) -> EnergyUse {
+        EnergyUse::of([
+            (time.transmit, self.transmit),
+            (time.receive, self.receive),
+            (time.idle, self.idle),
+            (time.off, self.off),
+        ])
     }
 }
 

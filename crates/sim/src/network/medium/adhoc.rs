@@ -21,7 +21,7 @@ use crate::network::Network;
 use crate::network::forwarding::Past;
 use crate::packet::{LinkId, MediumId, NodeId, PacketHandle, Payload};
 use crate::trace::{NodeDrop, Observer, Point};
-use crate::wifi::{Effect, Outcome, Outgoing, Station, Wifi};
+use crate::wifi::{Effect, EnergyUse, Outcome, Outgoing, Station, Wifi};
 
 use queue::{Priority, Queue, Refused};
 
@@ -172,6 +172,11 @@ impl Medium for Adhoc {
             adhoc.wifi.handle_event(now, station, what, generation, &mut net.events);
         }
         Self::settle(net, now);
+    }
+
+    fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
+        let station = net.wifi_station(node)?;
+        Some(net.wifi()?.energy_use(now, station))
     }
 
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {

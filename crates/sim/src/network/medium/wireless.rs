@@ -25,7 +25,7 @@ use crate::link::{Link, LinkDrop};
 use crate::network::Network;
 use crate::network::forwarding::Past;
 use crate::packet::{LinkId, MediumId, NodeId, PacketHandle};
-use crate::radio::{Effect, Outcome, Outgoing, Radio, Station};
+use crate::radio::{Effect, EnergyUse, Outcome, Outgoing, Radio, Station};
 use crate::routing::hop_over_air;
 use crate::trace::{NodeDrop, Observer, Point};
 
@@ -335,6 +335,11 @@ impl Medium for Wireless {
             wireless.radio.handle_event(now, station, what, generation, &mut net.events);
         }
         Self::settle_radio(net, now);
+    }
+
+    fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
+        let station = net.station(node)?;
+        Some(net.radio()?.energy_use(now, Station(station)))
     }
 
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {

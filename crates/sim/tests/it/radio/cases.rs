@@ -307,9 +307,9 @@ fn energy_adds_up_to_time() {
     air.saturate(&[0], 1, 127, stop);
     for station in [0, 1, 2].map(Station) {
         let time = air.radio.state_time(stop, station);
-        assert_eq!(time.transmit + time.listen + time.off, Duration::from_secs(2));
+        assert_eq!(time.transmit + time.receive + time.listen + time.off, Duration::from_secs(2));
         let by_hand = 0.0522 * time.transmit.as_secs_f64()
-            + 0.0564 * time.listen.as_secs_f64()
+            + 0.0564 * (time.receive + time.listen).as_secs_f64()
             + 60e-9 * time.off.as_secs_f64();
         assert!((air.radio.energy_j(stop, station) - by_hand).abs() < 1e-12);
     }

@@ -120,7 +120,8 @@ proptest! {
             let ends = m.acknowledged + m.broadcast + m.no_ack + m.channel_access_failures + m.down;
             prop_assert_eq!(m.offered, ends);
             let time = air.radio.state_time(air.now, s);
-            prop_assert_eq!(time.transmit + time.listen + time.off, total);
+            prop_assert_eq!(time.transmit + time.receive + time.listen + time.off, total);
+            prop_assert!(time.receive <= air.radio.busy_time(air.now, s));
             prop_assert!(air.radio.busy_time(air.now, s) <= total);
             for to in (0..8).map(Station) {
                 let Some(link) = air.radio.link_metrics(s, to) else { continue };

@@ -1,0 +1,51 @@
+//! What radios draw, by what they do.
+
+use anabranch_core::time::Instant;
+
+use super::{Figure, Measure};
+use crate::packet::NodeId;
+use crate::radio::{EnergyUse, RadioState};
+use crate::world::World;
+
+/// Energy of the radios of some nodes: of all together in each state, and of each node.
+#[derive(Debug)]
+pub struct Energy {
+    nodes: Vec<NodeId>,
+    before: Vec<EnergyUse>,
+}
+
+impl Energy {
+    /// Of these nodes; one without a radio counts as one that draws nothing.
+    pub fn of(nodes: Vec<NodeId>) -> Self {
+        Self { before: vec![EnergyUse::default(); nodes.len()], nodes }
+    }
+
+    fn now(&self, now: Instant, world: &World) -> Vec<EnergyUse> {
+        let used = |node: &NodeId| world.network.energy_use(now, *node).unwrap_or_default();
+        self.nodes.iter().map(used).collect()
+    }
+}
+
+impl Measure for Energy {
+    fn begin(&mut self, now: Instant, world: &World) {
+        self.before = self.now(now, world);
+    }
+
+    fn figures(&self, now: Instant, world: &World) -> Vec<Figure> {
+        let now = self.now(now, world);
+        let used: Vec<EnergyUse> =
+            now.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
+        let mut all = EnergyUse::default();
+        used.iter().for_each(|used| all += *used);
+        let mut figures = vec![Figure::new("energy_j", all.energy_j(), "J")];
+        for (i, state) in RadioState::ALL.into_iter().enumerate() {
+            figures.push(Figure::new(format!("{}_j", state.name()), all.joules[i], "J"));
+            figures.push(Figure::new(format!("{}_s", state.name()), all.seconds[i], "s"));
+        }
+        for (node, used) in self.nodes.iter().zip(&used) {
+            let name = world.network.node_name(*node);
+            figures.push(Figure::new(format!("{name}.energy_j"), used.energy_j(), "J"));
+        }
+        figures
+    }
+}

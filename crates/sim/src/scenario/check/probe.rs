@@ -1,0 +1,87 @@
+//! Checks of probes.
+
+use anabranch_core::time::Instant;
+
+use super::super::probe::{During, ProbeSection, ProbeSpec};
+use super::super::traffic::Senders;
+use super::super::units::quoted;
+use super::super::{Scenario, did_you_mean};
+use super::deployment::Named;
+use super::{Checked, Checker, at, matches};
+use crate::packet::NodeId;
+
+impl Checker<'_> {
+    pub(super) fn probes(&self, scenario: &Scenario) -> Checked<Vec<ProbeSpec>> {
+        let sections = scenario.resolved.probe.iter();
+        sections.map(|(name, section)| self.probe(name, section, scenario)).collect()
+    }
+
+    fn probe(&self, name: &str, section: &ProbeSection, scenario: &Scenario) -> Checked<ProbeSpec> {
+        if scenario.radio.is_none() {
+            let hint = Some("leave the probe out, or add `[radio]` or `[wifi]`");
+            return self.fault(at!["probe", name, "kind"], "no node has a radio whose energy counts", hint);
+        }
+        let nodes = match &section.nodes {
+            None => {
+                let nodes = (0..scenario.nodes.len() as u32).map(NodeId);
+                Senders::Nodes(nodes.filter(|node| scenario.is_on_air(*node)).collect())
+            }
+            Some(names) => {
+                let path = at!["probe", name, "nodes"];
+                match self.nodes_named(path, names.names(), &scenario.resolved)? {
+                    Named::Group(group) => Senders::Group(group),
+                    Named::Nodes(nodes) => match nodes.iter().find(|node| !scenario.is_on_air(**node)) {
+                        None => Senders::Nodes(nodes),
+                        Some(wired) => {
+                            let message =
+                                format!("`{}` is not on the air", scenario.nodes[wired.index()].name);
+                            return self.fault(path, message, Some("name nodes that have a `position`"));
+                        }
+                    },
+                }
+            }
+        };
+        let during = self.window(name, section, scenario)?;
+        Ok(ProbeSpec { name: name.to_owned(), kind: section.kind, nodes, during })
+    }
+
+    fn window(&self, name: &str, section: &ProbeSection, scenario: &Scenario) -> Checked<During> {
+        let Some(during) = &section.during else {
+            let from = section.from.map_or(Instant::ZERO, |from| Instant::ZERO + from.0);
+            let until = section.until.map_or(Instant::FAR_FUTURE, |until| Instant::ZERO + until.0);
+            let late = |key, message: String| self.fault(at!["probe", name, key], message, None);
+            if from >= scenario.stop {
+                return late("from", format!("the simulation ends at {}", scenario.resolved.stop));
+            }
+            if section.until.is_some() && until > scenario.stop {
+                return late("until", format!("the simulation ends at {}", scenario.resolved.stop));
+            }
+            if until <= from {
+                return late("until", "the window ends before it begins".to_owned());
+            }
+            return Ok(During::Moments(from, until));
+        };
+        for (key, given) in [("from", section.from.is_some()), ("until", section.until.is_some())] {
+            if given {
+                let message = format!("`during` says when, and so does `{key}`");
+                return self.fault(at!["probe", name, key], message, Some("leave one of them out"));
+            }
+        }
+        let transfers: Vec<&str> = scenario.transfers.iter().map(|transfer| &*transfer.name).collect();
+        let traffic: Vec<&str> = scenario.traffic.iter().map(|traffic| &*traffic.name).collect();
+        let meant = |names: &[&str]| -> Vec<usize> {
+            names.iter().enumerate().filter(|(_, name)| matches(during, name)).map(|(i, _)| i).collect()
+        };
+        let (these, those) = (meant(&transfers), meant(&traffic));
+        if !these.is_empty() || !those.is_empty() {
+            return Ok(During::These(these, those));
+        }
+        let known = || transfers.iter().chain(&traffic);
+        let hint = did_you_mean(during, known().copied()).unwrap_or_else(|| match known().next() {
+            Some(_) => format!("there are {}", quoted(known())),
+            None => "leave `during` out: nothing is carried".to_owned(),
+        });
+        let message = format!("there is no transfer and no traffic `{during}`");
+        self.fault(at!["probe", name, "during"], message, Some(&hint))
+    }
+}

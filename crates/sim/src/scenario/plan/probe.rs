@@ -1,0 +1,53 @@
+//! Probes, once it is known which applications they wait for.
+
+use anabranch_core::time::Instant;
+
+use super::super::deployment::Drawn;
+use super::super::probe::{During, ProbeSpec};
+use super::super::traffic::Senders;
+use super::{Plan, Planned, Scenario};
+use crate::event::AppId;
+use crate::probe::{Probe, Window};
+
+impl Scenario {
+    pub(super) fn plan_probes(&self, plan: &mut Plan, drawn: &Drawn) {
+        for spec in &self.probes {
+            let nodes = match &spec.nodes {
+                Senders::Nodes(nodes) => nodes,
+                Senders::Group(group) => &drawn.groups[*group],
+            };
+            let (window, measure) = (self.window(spec, &plan.planned), spec.kind.measure(nodes.clone()));
+            plan.builder.probe(Probe::new(&spec.name, window, measure));
+        }
+    }
+
+    fn window(&self, spec: &ProbeSpec, planned: &Planned) -> Window {
+        let (transfers, traffic) = match &spec.during {
+            During::Moments(from, until) => return Window { from: *from, until: *until, apps: Vec::new() },
+            During::These(transfers, traffic) => (transfers, traffic),
+        };
+        let mut window = Window { from: Instant::FAR_FUTURE, until: Instant::ZERO, apps: Vec::new() };
+        for &transfer in transfers {
+            let begin = self.transfers[transfer].connections(self.stop)[0].0;
+            window.from = window.from.min(begin);
+            let bulk = planned.transfers.iter().filter(|planned| planned.index == transfer);
+            window.apps.extend(bulk.flat_map(|planned| planned.all_senders()));
+            let sets = planned.sets.iter().filter(|planned| planned.index == transfer);
+            window.apps.extend(sets.map(|planned| planned.sender));
+        }
+        for &index in traffic {
+            let spec = &self.traffic[index];
+            window.from = window.from.min(spec.start);
+            // The same for all that may carry it, so that energies can be compared.
+            if spec.stop < self.stop || spec.carrier.transport().is_none() {
+                window.until = window.until.max(spec.stop);
+            } else {
+                let sources = planned.traffic.iter().filter(|planned| planned.index == index);
+                window
+                    .apps
+                    .extend(sources.flat_map(|planned| &planned.sources).map(|(_, app): &(_, AppId)| *app));
+            }
+        }
+        window
+    }
+}

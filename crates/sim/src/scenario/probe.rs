@@ -1,0 +1,75 @@
+//! What a scenario file says of probes: what is measured in a part of a run.
+
+use anabranch_core::time::Instant;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::traffic::{FromName, Senders};
+use super::units::Span;
+use crate::packet::NodeId;
+use crate::probe::Measure;
+use crate::probe::energy::Energy;
+
+/// What a probe measures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum ProbeKind {
+    /// The energy that radios draw, by what they do: transmit, receive, listen, off.
+    Energy,
+}
+
+impl ProbeKind {
+    /// The measure of some nodes.
+    pub(super) fn measure(self, nodes: Vec<NodeId>) -> Box<dyn Measure> {
+        match self {
+            Self::Energy => Box::new(Energy::of(nodes)),
+        }
+    }
+}
+
+/// What is measured in a part of a run, under `probe.NAME` in results.
+#[derive(Clone, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProbeSection {
+    /// What is measured.
+    pub kind: ProbeKind,
+    /// The nodes: names of nodes or groups, or patterns such as "n*". All nodes on the air if none are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<FromName>,
+    /// A transfer or a traffic, or several by a pattern. The window begins with the first of them and ends with the last: a traffic
+    /// with a `stop` ends then; another one over TCP, and a transfer, when the senders know that everything has arrived. Either this
+    /// or `from` and `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<String>,
+    /// When the window begins; the beginning of the run if neither this nor `during` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
+    /// When the window ends; the end of the run if neither this nor `during` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Span>,
+}
+
+/// What is measured in a part of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProbeSpec {
+    /// Its name in results.
+    pub name: String,
+    /// What is measured.
+    pub kind: ProbeKind,
+    /// At which nodes.
+    pub nodes: Senders,
+    /// When.
+    pub during: During,
+}
+
+/// A part of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum During {
+    /// From one moment to another; [`Instant::FAR_FUTURE`] is the end of the run.
+    Moments(Instant, Instant),
+    /// While these are under way: indices of transfers and of traffic.
+    These(Vec<usize>, Vec<usize>),
+}

@@ -1,0 +1,285 @@
+//! Probes: windows, and energy by what radios do.
+
+use anabranch_core::time::Duration;
+
+use super::*;
+use crate::frames::AirFrame;
+use crate::packet::LinkId;
+use crate::scenario::record::Metrics;
+use crate::sim::Simulation;
+use crate::trace::Observer;
+
+/// A line of nodes on the air, 40 m apart, in reach of the next alone, and one far away on a cable.
+fn line(probes: &str) -> Source {
+    let nodes = "[[nodes]]\nname = \"n{i}\"\ncount = 4\nplace = { line = { step = [40, 0] } }\n";
+    let rest = r#"
+        [radio]
+        range = "50 m"
+        [tcp.default]
+        mss = 80
+        [[node]]
+        name = "far"
+        [[link]]
+        from = "n4"
+        to = "far"
+        rate = "1 Mbit/s"
+        delay = "5 ms"
+        [[transfer]]
+        name = "file"
+        kind = "tcp"
+        from = "n1"
+        to = "far"
+        bytes = "3 kB"
+        start = "2 s"
+        [[traffic]]
+        name = "readings"
+        kind = "cbr"
+        from = "n2"
+        to = "n3"
+        payload = "20 B"
+        interval = "500 ms"
+        start = "1 s"
+        stop = "9 s"
+    "#;
+    Source::new("line.toml", format!("stop = \"60 s\"\n{nodes}{rest}{probes}"))
+}
+
+/// Who was on air, and when.
+#[derive(Default)]
+struct OnAir(Vec<(NodeId, Instant, Instant)>);
+
+impl Observer for OnAir {
+    fn on_attach_radio(&mut self, _: &[LinkId]) -> bool {
+        true
+    }
+
+    fn on_frame(&mut self, _: Instant, frame: &AirFrame<'_>) {
+        self.0.push((frame.from, frame.start, frame.end));
+    }
+}
+
+/// Length of the union of intervals within a window.
+fn union(mut spans: Vec<(Instant, Instant)>, (from, until): (Instant, Instant)) -> Duration {
+    spans.sort();
+    let (mut sum, mut reached) = (Duration::ZERO, from);
+    for (begin, end) in spans {
+        let (begin, end) = (begin.max(reached), end.min(until));
+        sum += end.saturating_since(begin);
+        reached = reached.max(end);
+    }
+    sum
+}
+
+/// Runs once; the metrics, and all frames.
+fn run(source: &Source) -> (Metrics, Vec<(NodeId, Instant, Instant)>) {
+    let scenario = source.scenario().unwrap_or_else(|error| panic!("{error}"));
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+    let mut sim = builder.build();
+    sim.observe(OnAir::default());
+    sim.run_until(scenario.stop);
+    let metrics = scenario.metrics(&planned, &sim);
+    (metrics, sim.take_observer::<OnAir>().unwrap().0)
+}
+
+fn seconds(at: f64) -> Instant {
+    Instant::ZERO + Duration::from_nanos((at * 1e9).round() as u64)
+}
+
+#[test]
+fn the_states_of_a_window_are_what_was_on_air() {
+    // Ends of windows fall where they may: within frames, before all, after all.
+    for (from, until) in [(0.0, 60.0), (2.0, 3.1), (2.0123, 2.0456), (4.0, 4.001), (30.0, 59.0)] {
+        for node in [1, 2, 4] {
+            let probe = format!(
+                "[probe.p]\nkind = \"energy\"\nnodes = \"n{node}\"\nfrom = \"{from} s\"\nuntil = \"{until} s\"\n"
+            );
+            let (metrics, frames) = run(&line(&probe));
+            let value = |name: &str| metrics[&format!("probe.p.{name}")].value.expect("it was measured");
+            let window = (seconds(from), seconds(until));
+            // The node `far` is the first.
+            let is_own = |from: NodeId| from.index() == node;
+            let near = |from: NodeId| from.index().abs_diff(node) == 1;
+            let spans = |which: &dyn Fn(NodeId) -> bool| {
+                frames.iter().filter(|(from, ..)| which(*from)).map(|(_, a, b)| (*a, *b)).collect::<Vec<_>>()
+            };
+            let transmit = union(spans(&is_own), window);
+            let either = union(spans(&|from| is_own(from) || near(from)), window);
+            let whole = window.1.saturating_since(window.0);
+            let is = |name: &str, time: Duration| {
+                let found = value(name);
+                assert!(
+                    (found - time.as_secs_f64()).abs() < 1e-9,
+                    "{name} of n{node}: {found}, {time:?} on air"
+                );
+            };
+            is("window_s", whole);
+            is("transmit_s", transmit);
+            is("receive_s", either - transmit);
+            is("listen_s", whole - either);
+            is("off_s", Duration::ZERO);
+            let joules = 0.0522 * transmit.as_secs_f64() + 0.0564 * (whole - transmit).as_secs_f64();
+            assert!((value("energy_j") - joules).abs() < 1e-9);
+            assert_eq!(value(&format!("n{node}.energy_j")), value("energy_j"));
+            let by_state = ["transmit_j", "receive_j", "listen_j", "off_j"].map(&value).iter().sum::<f64>();
+            assert!((value("energy_j") - by_state).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn a_window_lasts_as_long_as_what_it_is_named_after() {
+    let probes = r#"
+        [probe.of-file]
+        kind = "energy"
+        during = "file"
+        [probe.of-readings]
+        kind = "energy"
+        during = "readings"
+        [probe.of-both]
+        kind = "energy"
+        during = "*"
+        [probe.all]
+        kind = "energy"
+    "#;
+    let of = |time_wait: &str| run(&line(probes).set(format!("tcp.default.time_wait={time_wait}"))).0;
+    let (short, long) = (of("1 s"), of("50 s"));
+    let value = |name: &str| short[name].value.unwrap_or_else(|| panic!("{name} was not measured"));
+    // How long a connection stays in TIME-WAIT says nothing about the energy of the transfer, nor about that of the run.
+    for (name, metric) in short.iter().filter(|(name, _)| name.contains("energy") || name.contains("probe")) {
+        assert_eq!(metric.value, long[name].value, "{name}");
+    }
+    let (file, latency) = (value("probe.of-file.window_s"), value("transfer.file.latency_s"));
+    assert!(latency < file && file < latency + 0.2, "{latency} s, and then its acknowledgement: {file} s");
+    assert_eq!(value("probe.of-readings.window_s"), 8.0);
+    // From the first reading until the file is there, which is later than the last reading or not.
+    assert_eq!(value("probe.of-both.window_s"), f64::max(9.0, 2.0 + file) - 1.0);
+    assert_eq!(value("probe.all.window_s"), 60.0);
+    let sum: f64 = (1..=4).map(|n| value(&format!("radio.n{n}.energy_j"))).sum();
+    assert!((value("probe.all.energy_j") - sum).abs() < 1e-12);
+}
+
+#[test]
+fn a_transfer_that_does_not_end_is_measured_until_the_end() {
+    let probes = "[probe.p]\nkind = \"energy\"\nduring = \"file\"\n";
+    let event = "[[event]]\nat = \"2100 ms\"\naction = \"fail-node\"\nnode = \"n3\"\n";
+    let (metrics, _) = run(&line(&format!("{probes}{event}")));
+    assert_eq!(metrics["transfer.file.delivered"].value, Some(0.0));
+    assert_eq!(metrics["probe.p.window_s"].value, Some(58.0));
+    assert!((metrics["probe.p.off_s"].value.unwrap() - 57.9).abs() < 1e-9, "n3 is off");
+}
+
+#[test]
+fn what_never_began_was_not_measured() {
+    let probes = "[probe.p]\nkind = \"energy\"\nfrom = \"50 s\"\n";
+    let scenario = line(probes).scenario().unwrap();
+    let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+    let mut sim = builder.build();
+    sim.run_until(seconds(20.0));
+    let metrics = scenario.metrics_until(&planned, &sim, sim.now());
+    let of = |metrics: &Metrics| -> Vec<(String, Option<f64>)> {
+        let probe = metrics.iter().filter(|(name, _)| name.starts_with("probe."));
+        probe.map(|(name, metric)| (name.clone(), metric.value)).collect()
+    };
+    let (never, ever) = (of(&metrics), of(&run(&line(probes)).0));
+    assert_eq!(never.len(), 14);
+    assert!(never.iter().all(|(_, value)| value.is_none()));
+    assert!(ever.iter().all(|(_, value)| value.is_some()));
+    let names = |figures: &[(String, Option<f64>)]| figures.iter().map(|f| f.0.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&never), names(&ever), "a table of many runs has one set of columns");
+}
+
+#[test]
+fn stepping_and_running_measure_the_same() {
+    let scenario = line("[probe.p]\nkind = \"energy\"\nduring = \"*\"\n").scenario().unwrap();
+    let start = || {
+        let Plan { builder, planned } = scenario.plan(1, 0, &BTreeMap::new()).unwrap();
+        (builder.build(), planned)
+    };
+    let (mut steps, planned) = start();
+    while steps.next_event().is_some_and(|at| at <= scenario.stop) {
+        steps.step();
+    }
+    let (mut slices, _) = start();
+    for slice in 1..=600 {
+        slices.run_until(seconds(f64::from(slice) / 10.0));
+    }
+    let of = |sim: &Simulation| scenario.metrics_until(&planned, sim, scenario.stop);
+    assert_eq!(of(&steps), of(&slices));
+}
+
+#[test]
+fn other_radios_have_the_same_states() {
+    let text = r#"
+        stop = "10 s"
+        [network]
+        ip = 4
+        [wifi]
+        range = "100 m"
+        transmit_w = 2.0
+        receive_w = 1.0
+        idle_w = 0.5
+        [[nodes]]
+        name = "n{i}"
+        count = 2
+        place = { line = { step = [50, 0] } }
+        [[transfer]]
+        name = "file"
+        kind = "tcp"
+        from = "n1"
+        to = "n2"
+        bytes = "20 kB"
+        start = "1 s"
+        [probe.p]
+        kind = "energy"
+        during = "file"
+    "#;
+    let scenario = Source::new("wifi.toml", text).scenario().unwrap_or_else(|error| panic!("{error}"));
+    let (_, metrics) = scenario.run(1, 0, &BTreeMap::new()).unwrap();
+    let value = |name: &str| metrics[&format!("probe.p.{name}")].value.unwrap();
+    let joules = [("transmit", 2.0), ("receive", 1.0), ("listen", 0.5)];
+    for (state, watts) in joules {
+        let (joules, seconds) = (value(&format!("{state}_j")), value(&format!("{state}_s")));
+        assert!(
+            seconds > 0.0 && (joules - watts * seconds).abs() < 1e-9,
+            "{state}: {joules} J in {seconds} s"
+        );
+    }
+    let all = ["transmit_s", "receive_s", "listen_s", "off_s"].map(value).iter().sum::<f64>();
+    assert!((all - 2.0 * value("window_s")).abs() < 1e-9);
+}
+
+#[test]
+fn probes_that_cannot_be_are_refused() {
+    let error = |probe: &str| line(&format!("[probe.p]\n{probe}")).scenario().expect_err(probe).to_string();
+    for (probe, at) in [
+        ("kind = \"energy\"\nduring = \"fiel\"", "did you mean `file`?"),
+        ("kind = \"energy\"\nduring = \"file\"\nfrom = \"1 s\"", "`during` says when, and so does `from`"),
+        ("kind = \"energy\"\nduring = \"file\"\nuntil = \"1 s\"", "`during` says when, and so does `until`"),
+        ("kind = \"energy\"\nfrom = \"60 s\"", "the simulation ends at 60 s"),
+        ("kind = \"energy\"\nuntil = \"61 s\"", "the simulation ends at 60 s"),
+        ("kind = \"energy\"\nfrom = \"5 s\"\nuntil = \"5 s\"", "the window ends before it begins"),
+        ("kind = \"energy\"\nnodes = \"far\"", "`far` is not on the air"),
+        ("kind = \"energy\"\nnodes = [\"n1\", \"n9\"]", "there is no node and no group `n9`"),
+        ("kind = \"energy\"\nnodes = \"m*\"", "no node's name is like `m*`"),
+        ("kind = \"heat\"", "energy"),
+        ("during = \"file\"", "kind"),
+    ] {
+        let error = error(probe);
+        assert!(error.contains(at), "{probe}: {error}");
+    }
+    let wired = r#"
+        [[node]]
+        name = "a"
+        [[node]]
+        name = "b"
+        [[link]]
+        from = "a"
+        to = "b"
+        rate = "1 Mbit/s"
+        delay = "1 ms"
+        [probe.p]
+        kind = "energy"
+    "#;
+    let error = Source::new("wired.toml", wired).scenario().expect_err("no radio").to_string();
+    assert!(error.contains("no node has a radio"), "{error}");
+}
