@@ -49,11 +49,11 @@ impl Pages {
         let mut staged = BTreeMap::new();
         for target in links(summary) {
             let page = resolved(&Path::new(PAGES).join("SUMMARY.md"), target);
-            if root.join(&page).is_file()
-                && let Some(name) = page.file_name()
-            {
-                let name = name.to_string_lossy().into_owned();
-                staged.insert(page, name);
+            if root.join(&page).is_file() {
+                // The book has no folders: `docs/papers/set.md` is not `docs/set.md` there.
+                let within = page.strip_prefix(PAGES).unwrap_or(&page);
+                let parts: Vec<_> = within.iter().map(|part| part.to_string_lossy()).collect();
+                staged.insert(page.clone(), parts.join("-"));
             }
         }
         Self { staged }
@@ -202,6 +202,21 @@ mod tests {
         let contents =
             pages.summary("- [A](radio.md)\n- [B](../ARCHITECTURE.md)\n- [C](nowhere.md)\n", &root);
         assert_eq!(contents, "- [A](radio.md)\n- [B](ARCHITECTURE.md)\n- [C]()\n");
+    }
+
+    #[test]
+    fn pages_of_one_name_in_two_folders_are_two_pages() {
+        let contents = "- [A](set.md)\n- [B](papers/set.md)\n";
+        let pages = Pages::of(contents, &crate::cargo::root());
+        assert_eq!(pages.summary(contents, &crate::cargo::root()), "- [A](set.md)\n- [B](papers-set.md)\n");
+        let mut copies = BTreeSet::new();
+        let turned = pages.turned(
+            "[a](../set.md) [b](set.md)\n",
+            Path::new("docs/papers/sockbuf.md"),
+            &crate::cargo::root(),
+            &mut copies,
+        );
+        assert_eq!(turned.as_deref(), Ok("[a](set.md) [b](papers-set.md)\n"));
     }
 
     #[test]

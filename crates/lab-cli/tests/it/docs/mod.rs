@@ -31,10 +31,12 @@ pub(crate) fn root() -> PathBuf {
 fn pages() -> Vec<Page> {
     let mut names: Vec<String> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(str::to_owned).to_vec();
-    let listing = fs::read_dir(root().join("docs")).expect("the pages are here");
-    let entries =
-        listing.map(|entry| entry.expect("it can be read").file_name().into_string().expect("it is text"));
-    names.extend(entries.filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}")));
+    for folder in ["docs", "docs/papers"] {
+        let listing = fs::read_dir(root().join(folder)).expect("the pages are here");
+        let entries = listing
+            .map(|entry| entry.expect("it can be read").file_name().into_string().expect("it is text"));
+        names.extend(entries.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
+    }
     names.sort();
     names.into_iter().map(|name| Page::read(&root(), name)).collect()
 }
