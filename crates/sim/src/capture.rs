@@ -210,6 +210,9 @@ impl<W: Write + Send + 'static> Observer for Capture<W> {
             Point::Dropped(LinkDrop::QueueFull) => {
                 self.settled(link, packet, Some("lost: the queue was full"));
             }
+            Point::Dropped(LinkDrop::Early) => {
+                self.settled(link, packet, Some("lost: dropped early by the queue"));
+            }
         }
     }
 

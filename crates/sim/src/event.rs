@@ -66,6 +66,8 @@ pub enum Event {
     Buffers(NodeId),
     /// The link layers of a node's interfaces sample their rates.
     Reports(NodeId),
+    /// The transmitter of a link whose queue has a discipline may be free.
+    Departure(LinkId),
 }
 
 /// An [`Event`] in two words, as the queue keeps it. Both are made in registers: an enum that is stored field
@@ -95,6 +97,7 @@ impl From<Event> for Packed {
             Event::Hook { hook, at, what } => (8 | u64::from(hook.0) << 8, at, what, 0),
             Event::Buffers(node) => (9, node.0, 0, 0),
             Event::Reports(node) => (10, node.0, 0, 0),
+            Event::Departure(link) => (11, link.0, 0, 0),
         };
         Self { head: tag | u64::from(a) << 32, tail: u64::from(b) | u64::from(c) << 32 }
     }
@@ -116,7 +119,8 @@ impl From<Packed> for Event {
             7 => Self::Medium { medium: MediumId(owner), station: a, what: b, generation: c },
             8 => Self::Hook { hook: HookId(owner), at: a, what: b },
             9 => Self::Buffers(NodeId(a)),
-            _ => Self::Reports(NodeId(a)),
+            10 => Self::Reports(NodeId(a)),
+            _ => Self::Departure(LinkId(a)),
         }
     }
 }
@@ -181,6 +185,7 @@ mod tests {
             Event::Hook { hook: HookId(u8::MAX), at: u32::MAX, what: 6 },
             Event::Buffers(NodeId(3)),
             Event::Reports(NodeId(2)),
+            Event::Departure(link),
         ] {
             assert_eq!(Event::from(Packed::from(event)), event);
         }

@@ -267,6 +267,7 @@ impl<W: Write + Send + 'static> Observer for EventLog<W> {
         if let Point::Dropped(why) = point {
             record.octet(match why {
                 LinkDrop::QueueFull => format::reason::QUEUE_FULL,
+                LinkDrop::Early => format::reason::EARLY,
                 LinkDrop::Loss => format::reason::CHANNEL,
                 LinkDrop::Down => format::reason::LINK_DOWN,
             });

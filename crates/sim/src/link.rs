@@ -15,6 +15,10 @@
 //! * Going down cuts what is queued and in transmission; what has left the transmitter arrives. While down,
 //!   nothing is accepted.
 //! * A new rate holds from the next transmission on; the running one ends as it began.
+//! * A queue with a [`discipline`] of its own is asked for the next packet when the transmitter is free. Only then the packet enters the
+//!   list, and there is a second pending event, for that moment.
+
+pub mod discipline;
 
 use std::collections::VecDeque;
 
@@ -27,6 +31,7 @@ use crate::packet::{MediumId, NodeId, PacketHandle};
 use crate::random::Stream;
 
 pub use anabranch_units::QueueLimit;
+use discipline::{Discipline, DisciplineConfig, Verdicts};
 
 /// One direction of a link, as configured.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -37,8 +42,10 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Waiting packets.
     pub queue: QueueLimit,
+    /// How waiting packets are treated.
+    pub discipline: DisciplineConfig,
     /// A packet of a transport that understands ECN is marked if the queue holds more than this with it (RFC 3168
-    /// section 5). Without it none is.
+    /// section 5). Without it none is. For a queue that drops from its tail.
     pub ecn_threshold: Option<QueueLimit>,
     /// Largest IP packet in octets.
     pub mtu: u32,
@@ -64,6 +71,7 @@ impl LinkConfig {
             rate,
             delay,
             queue: QueueLimit::Packets(100),
+            discipline: DisciplineConfig::DropTail,
             ecn_threshold: None,
             mtu: 1500,
             loss: LossModel::None,
@@ -80,6 +88,8 @@ impl LinkConfig {
 pub enum LinkDrop {
     /// The queue was at its limit.
     QueueFull,
+    /// The queue's discipline dropped it to tell of congestion.
+    Early,
     /// The channel lost it.
     Loss,
     /// The link was down, or went down while the packet was in it.
@@ -87,7 +97,7 @@ pub enum LinkDrop {
 }
 
 /// What a link has done so far. `enqueued + dropped_full` is all that was offered while it was up;
-/// `enqueued = delivered + dropped_loss + cut + in flight`.
+/// `enqueued = delivered + dropped_early + dropped_loss + cut + in flight`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkMetrics {
     /// Packets accepted.
@@ -98,6 +108,8 @@ pub struct LinkMetrics {
     pub delivered_bytes: u64,
     /// Packets refused by a full queue.
     pub dropped_full: u64,
+    /// Packets that the queue's discipline has dropped though there was room.
+    pub dropped_early: u64,
     /// Packets that this queue has marked (RFC 3168); they may still be lost behind it.
     pub marked: u64,
     /// Packets lost by the channel.
@@ -159,6 +171,8 @@ pub enum Offer {
     AcceptedFirst(Instant),
     /// Accepted behind others.
     Accepted,
+    /// Given to the queue's discipline; at this time, if there is one, [`Link::depart`] is due. See [`Link::take_dropped`].
+    Waits(Option<Instant>),
     /// Refused; the caller drops it.
     Refused(LinkDrop),
 }
@@ -182,12 +196,34 @@ pub struct Link {
     /// How many of `flights`, from the back, still waited when last looked at.
     waiting: usize,
     waiting_bytes: u64,
+    /// A queue with a discipline of its own; `None` drops from its tail. Then nothing in `flights` waits.
+    managed: Option<Box<Managed>>,
     /// When the transmitter is free.
     free_at: Instant,
     /// Length and transmission time of the last packet: most are alike, and a division is slow.
     last_transmission: (u32, Duration),
     /// Counts the rebuilds of the list, which make the pending arrival event void.
     generation: u32,
+}
+
+/// A queue with a discipline of its own.
+#[derive(Debug)]
+struct Managed {
+    queue: Box<dyn Discipline>,
+    /// When the transmitter asks for the next packet; `None` while nothing waits.
+    due: Option<Instant>,
+    verdicts: Verdicts,
+}
+
+/// The transmitter has asked for a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Departure {
+    /// The packet that goes now, and when it arrives; `None` if no packet is left.
+    pub packet: Option<(PacketHandle, Instant)>,
+    /// It is the link's next to arrive, so that an event is due then.
+    pub is_first: bool,
+    /// When [`Link::depart`] is due next.
+    pub next: Option<Instant>,
 }
 
 impl Link {
@@ -208,10 +244,15 @@ impl Link {
             flights: VecDeque::new(),
             waiting: 0,
             waiting_bytes: 0,
+            managed: config.discipline.make(&config).map(Link::managed_by),
             free_at: Instant::ZERO,
             last_transmission: (0, Duration::ZERO),
             generation: 0,
         }
+    }
+
+    fn managed_by(queue: Box<dyn Discipline>) -> Box<Managed> {
+        Box::new(Managed { queue, due: None, verdicts: Verdicts::default() })
     }
 
     /// Where it starts.
@@ -275,7 +316,7 @@ impl Link {
         match refusal {
             None => self.metrics.enqueued += 1,
             Some(LinkDrop::QueueFull) => self.metrics.dropped_full += 1,
-            Some(LinkDrop::Down | LinkDrop::Loss) => self.metrics.dropped_down += 1,
+            Some(LinkDrop::Down | LinkDrop::Loss | LinkDrop::Early) => self.metrics.dropped_down += 1,
         }
     }
 
@@ -302,16 +343,20 @@ impl Link {
 
     /// Packets accepted that have not arrived.
     pub fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.flights.len() + self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0)
     }
 
     /// Packets among them that wait for the transmitter.
     pub fn waiting(&self, now: Instant) -> usize {
-        self.departures(now).count()
+        let managed = self.managed.as_ref().map_or(0, |managed| managed.queue.queued().0);
+        self.departures(now).count() + managed
     }
 
     /// Packets and octets that wait for the transmitter.
     pub fn queued(&mut self, now: Instant) -> (usize, u64) {
+        if let Some(managed) = &self.managed {
+            return managed.queue.queued();
+        }
         self.settle(now);
         (self.waiting, self.waiting_bytes)
     }
@@ -326,7 +371,7 @@ impl Link {
         self.flights.back().map(|flight| flight.start)
     }
 
-    /// The packets that wait for the transmitter, and when it begins with each.
+    /// The packets that wait for the transmitter, and when it begins with each, if that is decided.
     pub(crate) fn departures(&self, now: Instant) -> impl Iterator<Item = (PacketHandle, Instant)> {
         let waiting = self.flights.partition_point(|f| f.start <= now);
         self.flights.range(waiting..).map(|f| (f.handle, f.start))
@@ -340,21 +385,20 @@ impl Link {
             self.metrics.dropped_down += 1;
             return Offer::Refused(LinkDrop::Down);
         }
+        if self.managed.is_some() {
+            return self.offer_managed(now, handle);
+        }
         let idle = self.free_at <= now;
         if !idle {
             self.settle(now);
-            let full = match self.config.queue {
-                QueueLimit::Packets(n) => self.waiting >= n as usize,
-                QueueLimit::Bytes(n) => self.waiting_bytes + u64::from(len) > n,
-            };
+            let full = self.config.queue.is_exceeded(self.waiting + 1, self.waiting_bytes + u64::from(len));
             if full {
                 self.metrics.dropped_full += 1;
                 return Offer::Refused(LinkDrop::QueueFull);
             }
             self.waiting += 1;
             self.waiting_bytes += u64::from(len);
-            self.metrics.peak_packets = self.metrics.peak_packets.max(self.waiting as u64);
-            self.metrics.peak_bytes = self.metrics.peak_bytes.max(self.waiting_bytes);
+            self.note_peak(self.waiting, self.waiting_bytes);
             if self.marks() && handle.ecn.is_capable() && handle.ecn != Ecn::Ce {
                 handle.ecn = Ecn::Ce;
                 self.metrics.marked += 1;
@@ -364,22 +408,95 @@ impl Link {
             self.waiting_bytes = 0;
         }
         self.metrics.enqueued += 1;
-        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
         let start = if idle { now } else { self.free_at };
+        let (arrival, first) = self.transmit(start, handle);
+        if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted }
+    }
+
+    /// The transmitter sends a packet from `start` on: when it arrives, and whether it is the next that does.
+    #[inline(always)]
+    fn transmit(&mut self, start: Instant, mut handle: PacketHandle) -> (Instant, bool) {
+        handle.lost = self.channel.as_mut().is_some_and(|channel| channel.loses(handle.kind));
         let flight = self.schedule(start, InFlight { start, arrival: start, handle });
         let first = self.flights.is_empty();
         self.flights.push_back(flight);
-        if first { Offer::AcceptedFirst(flight.arrival) } else { Offer::Accepted }
+        (flight.arrival, first)
+    }
+
+    #[inline]
+    fn note_peak(&mut self, packets: usize, octets: u64) {
+        self.metrics.peak_packets = self.metrics.peak_packets.max(packets as u64);
+        self.metrics.peak_bytes = self.metrics.peak_bytes.max(octets);
+    }
+
+    /// Offers a packet to a queue with a discipline of its own.
+    #[cold]
+    fn offer_managed(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+        let managed = self.managed.as_mut().expect("the link has one");
+        self.metrics.enqueued += 1;
+        if self.free_at <= now && managed.due.is_none() {
+            managed.queue.pass(now, &mut handle, &mut managed.verdicts);
+            self.count_verdicts();
+            let (arrival, first) = self.transmit(now, handle);
+            return if first { Offer::AcceptedFirst(arrival) } else { Offer::Accepted };
+        }
+        managed.queue.enqueue(now, handle, &mut managed.verdicts);
+        let (packets, octets) = managed.queue.queued();
+        let is_new = managed.due.is_none() && packets > 0;
+        if is_new {
+            managed.due = Some(self.free_at);
+        }
+        self.note_peak(packets, octets);
+        self.count_verdicts();
+        Offer::Waits(is_new.then_some(self.free_at))
+    }
+
+    /// The transmitter is free and takes a packet of a queue with a discipline, if it is to do so now.
+    pub fn depart(&mut self, now: Instant) -> Departure {
+        let Some(managed) = self.managed.as_mut().filter(|managed| managed.due == Some(now)) else {
+            return Departure::default();
+        };
+        managed.due = None;
+        let next = managed.queue.dequeue(now, &mut managed.verdicts);
+        self.count_verdicts();
+        let Some(handle) = next else { return Departure::default() };
+        let (arrival, is_first) = self.transmit(now, handle);
+        let managed = self.managed.as_mut().expect("it was there");
+        managed.due = (managed.queue.queued().0 > 0).then_some(self.free_at);
+        Departure { packet: Some((handle, arrival)), is_first, next: managed.due }
+    }
+
+    /// When the packet that has come last begins, if the queue's discipline drops none and keeps their order.
+    pub(crate) fn expected_start(&self) -> Instant {
+        let Some(managed) = &self.managed else { return self.free_at };
+        let ahead = managed.queue.queued().1.saturating_sub(self.last_transmission.0.into());
+        self.free_at + transmission_time(u32::try_from(ahead).unwrap_or(u32::MAX), self.config.rate)
+    }
+
+    /// Takes the packets that the queue's discipline has dropped since this was last called.
+    pub fn take_dropped(&mut self) -> Vec<(PacketHandle, LinkDrop)> {
+        self.managed.as_mut().map(|managed| std::mem::take(&mut managed.verdicts.dropped)).unwrap_or_default()
+    }
+
+    /// Counts what the discipline has decided just now.
+    fn count_verdicts(&mut self) {
+        let Some(managed) = &mut self.managed else { return };
+        self.metrics.marked += std::mem::take(&mut managed.verdicts.marked);
+        for (_, why) in &managed.verdicts.dropped {
+            match why {
+                LinkDrop::QueueFull => {
+                    self.metrics.enqueued -= 1;
+                    self.metrics.dropped_full += 1;
+                }
+                _ => self.metrics.dropped_early += 1,
+            }
+        }
     }
 
     /// The queue is longer than the threshold.
     #[inline]
     fn marks(&self) -> bool {
-        match self.config.ecn_threshold {
-            None => false,
-            Some(QueueLimit::Packets(n)) => self.waiting > n as usize,
-            Some(QueueLimit::Bytes(n)) => self.waiting_bytes > n,
-        }
+        self.config.ecn_threshold.is_some_and(|most| most.is_exceeded(self.waiting, self.waiting_bytes))
     }
 
     /// Takes the packet that arrives now, the head of the list.
@@ -432,7 +549,13 @@ impl Link {
             let unused = flight.end(delay).saturating_since(flight.start.max(now));
             self.metrics.busy = self.metrics.busy - unused;
         }
-        self.flights.drain(kept..).map(|f| f.handle).for_each(cut);
+        let managed = self.managed.as_mut().map(|managed| {
+            managed.due = None;
+            managed.queue.clear()
+        });
+        let waiting = managed.unwrap_or_default();
+        self.metrics.cut += waiting.len() as u64;
+        self.flights.drain(kept..).map(|f| f.handle).chain(waiting).for_each(cut);
         self.waiting = 0;
         self.waiting_bytes = 0;
         self.free_at = self.free_at.min(now);

@@ -474,6 +474,7 @@ impl Simulation {
             Event::Hook { hook, at, what } => self.world.network.handle_hook(now, hook, at, what),
             Event::Buffers(node) => self.world.handle_buffers_timer(node),
             Event::Reports(node) => self.world.sample_links(node),
+            Event::Departure(link) => self.world.network.handle_departure(now, link),
         }
         self.settle();
         true

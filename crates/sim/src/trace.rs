@@ -155,7 +155,8 @@ pub trait Observer: Any + Send {
         let _ = (now, link, point, packet);
     }
 
-    /// A cable's transmitter will begin with a packet at `start`: told when it was accepted, and again if that changes.
+    /// A cable's transmitter will begin with a packet at `start`: told when it was accepted, and again if that changes. A queue with a
+    /// discipline of its own may drop it before, and let it go earlier.
     fn on_departure(&mut self, now: Instant, link: LinkId, packet: u64, start: Instant) {
         let _ = (now, link, packet, start);
     }

@@ -54,6 +54,17 @@ pub enum QueueLimit {
     Bytes(u64),
 }
 
+impl QueueLimit {
+    /// So much is more than the limit.
+    #[inline]
+    pub fn is_exceeded(self, packets: usize, octets: u64) -> bool {
+        match self {
+            Self::Packets(most) => packets > most as usize,
+            Self::Bytes(most) => octets > most,
+        }
+    }
+}
+
 /// A [`QueueLimit`] as text; "unlimited" is the largest number of packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueSize(pub QueueLimit);

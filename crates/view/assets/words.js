@@ -1,6 +1,6 @@
 // What numbers mean, in words.
 
-const REASONS = ["the queue was full", "lost on the channel", "the link was down", "no route", "hop limit used up", "too big", "the node was dead", "held by a cache", "waited in vain for a route"];
+const REASONS = ["the queue was full", "lost on the channel", "the link was down", "no route", "hop limit used up", "too big", "the node was dead", "held by a cache", "waited in vain for a route", "dropped early by the queue"];
 const REPAIRS = ["not repaired", "end to end", "by a cache on the way", "by another subflow", "by the session layer", "by the link layer", "nothing was missing", "needs no repair", "given up by the link layer"];
 const TCP = 1;
 const SYN = 2;

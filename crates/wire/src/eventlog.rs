@@ -86,6 +86,8 @@ pub mod reason {
     pub const HELD: u8 = 7;
     /// It waited too long for a route.
     pub const WAITED_IN_VAIN: u8 = 8;
+    /// The discipline of a link's queue dropped it to tell of congestion.
+    pub const EARLY: u8 = 9;
 }
 
 /// Kinds and flags of frames.

@@ -3,18 +3,45 @@
 use std::borrow::Cow;
 
 use anabranch_core::time::{Duration, Instant};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::app::Ctx;
 use crate::random::Stream;
 
-/// How packets follow upon each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// How packets follow upon each other. The words are those of `kind` of a traffic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Spacing {
-    /// As a Poisson process.
+    /// One packet in each interval.
+    #[serde(rename = "cbr")]
+    Constant,
+    /// A Poisson process.
     #[default]
     Poisson,
-    /// Evenly, one in each interval.
-    Constant,
+}
+
+impl Spacing {
+    /// Packets that a source makes at most which has that much time, the first at once; `None` if chance decides.
+    pub(crate) fn most_packets(self, time: Duration, interval: Duration) -> Option<u32> {
+        match self {
+            Self::Poisson => None,
+            Self::Constant => {
+                let intervals = time.as_nanos() / interval.as_nanos().max(1);
+                Some(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
+            }
+        }
+    }
+
+    /// From one packet to the next.
+    fn wait(self, interval: Duration, random: &mut Stream) -> Duration {
+        match self {
+            Self::Poisson => Duration::from_secs_f64(interval.as_secs_f64() * random.exponential()),
+            Self::Constant => interval.max(Duration::from_nanos(1)),
+        }
+    }
 }
 
 /// When a source makes its packets.
@@ -50,11 +77,7 @@ impl Pace {
     /// start. Only a Poisson process draws a random number.
     pub(super) fn next(&mut self, at: Instant, made: usize) -> Option<Instant> {
         let random = self.random.as_mut()?;
-        let wait = match self.spacing {
-            Spacing::Poisson => Duration::from_secs_f64(self.interval.as_secs_f64() * random.exponential()),
-            Spacing::Constant => self.interval.max(Duration::from_nanos(1)),
-        };
-        let next = at + wait;
+        let next = at + self.spacing.wait(self.interval, random);
         (made < self.packets as usize && self.until.is_none_or(|until| next <= until)).then_some(next)
     }
 }

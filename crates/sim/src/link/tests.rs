@@ -1,3 +1,4 @@
+use super::discipline::Fifo;
 use super::*;
 use crate::packet::{Packet, PacketSlab, Payload};
 
@@ -180,4 +181,238 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     let expected = rho * 1e-3 / (2.0 * (1.0 - rho));
     let mean = waited / f64::from(n);
     assert!((mean / expected - 1.0).abs() < 0.02, "{mean} instead of {expected}");
+}
+
+/// Drops from its tail, and is asked for every packet.
+#[derive(Debug)]
+struct Tail(Fifo);
+
+impl Discipline for Tail {
+    fn pass(&mut self, _: Instant, _: &mut PacketHandle, _: &mut Verdicts) {}
+
+    fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
+        self.0.push(now, packet, verdicts);
+    }
+
+    fn dequeue(&mut self, _: Instant, _: &mut Verdicts) -> Option<PacketHandle> {
+        self.0.pop().map(|(packet, _)| packet)
+    }
+
+    fn queued(&self) -> (usize, u64) {
+        self.0.queued()
+    }
+
+    fn clear(&mut self) -> Vec<PacketHandle> {
+        self.0.clear()
+    }
+}
+
+/// What is done to a link, after so many microseconds.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Offer(u32),
+    Rate(u64),
+    Cut,
+    Down,
+    Up,
+}
+
+fn deeds() -> impl proptest::strategy::Strategy<Value = Vec<(u64, Deed)>> {
+    use proptest::prelude::*;
+    let deed = prop_oneof![
+        20 => (40..1500u32).prop_map(Deed::Offer),
+        1 => (100_000..50_000_000u64).prop_map(Deed::Rate),
+        1 => Just(Deed::Cut),
+        1 => Just(Deed::Down),
+        1 => Just(Deed::Up),
+    ];
+    proptest::collection::vec((0..2000u64, deed), 1..200)
+}
+
+/// A link with its two kinds of events, and all that comes of it: arrivals with their times, and packets that are gone.
+struct Driven {
+    link: Link,
+    arrival: Option<Instant>,
+    departure: Option<Instant>,
+    arrived: Vec<(Instant, PacketHandle, bool)>,
+    gone: Vec<PacketHandle>,
+}
+
+impl Driven {
+    fn new(link: Link) -> Self {
+        Self { link, arrival: None, departure: None, arrived: Vec::new(), gone: Vec::new() }
+    }
+
+    /// All events until `now`. At the same instant it is first the transmitter's turn: nothing that arrives changes what waits.
+    fn run(&mut self, now: Instant) {
+        loop {
+            let next = [self.departure, self.arrival].into_iter().flatten().min().filter(|at| *at <= now);
+            let Some(at) = next else { return };
+            if self.departure == Some(at) {
+                let departure = self.link.depart(at);
+                self.departure = departure.next;
+                if let Some((_, arrival)) = departure.packet.filter(|_| departure.is_first) {
+                    self.arrival = Some(arrival);
+                }
+                self.dropped();
+            } else {
+                let arrival = self.link.arrive(at);
+                self.arrival = arrival.next;
+                self.arrived.push((at, arrival.handle, arrival.lost));
+            }
+        }
+    }
+
+    fn dropped(&mut self) {
+        self.gone.extend(self.link.take_dropped().into_iter().map(|(packet, _)| packet));
+    }
+
+    fn act(&mut self, now: Instant, deed: Deed, handle: PacketHandle) {
+        match deed {
+            Deed::Offer(len) => {
+                let handle = of_length(handle, len);
+                match self.link.offer(now, handle) {
+                    Offer::AcceptedFirst(at) => self.arrival = Some(at),
+                    Offer::Accepted => {}
+                    Offer::Waits(due) => self.departure = due.or(self.departure),
+                    Offer::Refused(_) => self.gone.push(handle),
+                }
+            }
+            Deed::Rate(rate) => self.arrival = self.link.set_rate(now, rate),
+            Deed::Cut | Deed::Down => {
+                let mut cut = Vec::new();
+                let keep = |handle| cut.push(handle);
+                self.arrival = match deed {
+                    Deed::Cut => self.link.cut(now, keep),
+                    _ => self.link.take_down(now, keep),
+                };
+                self.gone.extend(cut);
+            }
+            Deed::Up => self.link.bring_up(),
+        }
+        self.dropped();
+    }
+}
+
+fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Link {
+    Link { managed: Some(Link::managed_by(queue)), ..link(config) }
+}
+
+proptest::proptest! {
+    /// To be asked for each packet, or to know at once when it goes, makes no difference to a queue that drops from its tail.
+    #[test]
+    fn a_discipline_that_does_nothing_changes_nothing(deeds in deeds(), packets in 0..6u32, octets: bool) {
+        let queue = if octets { QueueLimit::Bytes(u64::from(packets) * 1000) } else { QueueLimit::Packets(packets) };
+        let loss = LossModel::Bernoulli { p: 0.1 };
+        let config = LinkConfig { queue, loss, ..config() };
+        let (mut plain, mut asked) =
+            (Driven::new(link(config)), Driven::new(with(Box::new(Tail(Fifo::new(queue))), config)));
+        let mut now = Instant::ZERO;
+        for (handle, (wait, deed)) in handles(deeds.len()).into_iter().zip(&deeds) {
+            now += Duration::from_micros(*wait);
+            for driven in [&mut plain, &mut asked] {
+                driven.run(now);
+                driven.act(now, *deed, handle);
+            }
+            proptest::prop_assert_eq!(plain.link.queued(now), asked.link.queued(now));
+            proptest::prop_assert_eq!(plain.link.waiting(now), asked.link.waiting(now));
+            proptest::prop_assert_eq!(plain.link.in_flight(), asked.link.in_flight());
+        }
+        for driven in [&mut plain, &mut asked] {
+            driven.run(Instant::FAR_FUTURE);
+        }
+        // Which packets the channel loses is drawn when they begin, so those that were cut before have drawn nothing.
+        let cut = plain.link.metrics().cut > 0;
+        let seen = |driven: &Driven| driven.arrived.iter().map(|(at, packet, lost)| (*at, packet.wire_len, *lost && !cut)).collect::<Vec<_>>();
+        proptest::prop_assert_eq!(seen(&plain), seen(&asked));
+        proptest::prop_assert_eq!(plain.gone.len(), asked.gone.len());
+        let same = |metrics: &LinkMetrics| (metrics.enqueued, metrics.dropped_full, metrics.dropped_down, metrics.cut, metrics.peak_packets, metrics.peak_bytes, metrics.busy);
+        proptest::prop_assert_eq!(same(plain.link.metrics()), same(asked.link.metrics()));
+    }
+
+    /// Whatever happens, each packet arrives once or is gone once, and the figures say so.
+    #[test]
+    fn no_discipline_loses_count(deeds in deeds(), packets in 1..40u32, ecn: bool) {
+        let discipline = DisciplineConfig::Codel(Default::default());
+        let config = LinkConfig { queue: QueueLimit::Packets(packets), discipline, rate: 500_000, ..config() };
+        let mut driven = Driven::new(link(config));
+        let (mut now, mut offered) = (Instant::ZERO, 0);
+        for (mut handle, (wait, deed)) in handles(deeds.len()).into_iter().zip(&deeds) {
+            now += Duration::from_micros(*wait);
+            handle.ecn = if ecn { Ecn::Ect0 } else { Ecn::NotEct };
+            driven.run(now);
+            driven.act(now, *deed, handle);
+            offered += u64::from(matches!(deed, Deed::Offer(_)));
+            let m = *driven.link.metrics();
+            proptest::prop_assert_eq!(m.enqueued + m.dropped_full + m.dropped_down, offered);
+            let ends = m.delivered + m.dropped_loss + m.dropped_early + m.cut;
+            proptest::prop_assert_eq!(m.enqueued, ends + driven.link.in_flight() as u64);
+        }
+        driven.run(Instant::FAR_FUTURE);
+        proptest::prop_assert_eq!(driven.link.in_flight(), 0);
+        proptest::prop_assert_eq!((driven.arrived.len() + driven.gone.len()) as u64, offered);
+        proptest::prop_assert!(!ecn || driven.link.metrics().dropped_early == 0);
+        proptest::prop_assert!(ecn || driven.link.metrics().marked == 0);
+    }
+}
+
+/// Packets of 1 ms come every half millisecond for `millis`; when which of them were dropped, in milliseconds, and what is left.
+fn overloaded(millis: u64, ecn: Ecn) -> (Vec<f64>, Link) {
+    let queue = QueueLimit::Packets(100_000);
+    let discipline = DisciplineConfig::Codel(Default::default());
+    let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));
+    let mut times = Vec::new();
+    for (i, mut handle) in (0..).zip(handles(2 * millis as usize)) {
+        let now = Instant::ZERO + Duration::from_micros(500 * i);
+        // The transmitter is free at whole milliseconds.
+        driven.run(now);
+        times.resize(driven.gone.len(), now.as_secs_f64() * 1e3);
+        handle.ecn = ecn;
+        driven.act(now, Deed::Offer(1000), handle);
+    }
+    (times, driven.link)
+}
+
+#[test]
+fn codel_drops_after_an_interval_and_then_more_and_more_often() {
+    let (times, _) = overloaded(2000, Ecn::NotEct);
+    // The n-th packet comes at n / 2 ms and leaves the queue at n ms: from the tenth on it has waited for 5 ms. That lasts for 100 ms.
+    let first = 10.0 + 100.0;
+    assert_eq!(times[0], first);
+    // The next but one after 100 ms, and from then on after 100 ms over the square root of the number of drops (section 3.3).
+    let mut due = first;
+    for (k, at) in (1..).zip(&times[1..]) {
+        due += 100.0 / f64::from(k).sqrt();
+        // The transmitter takes a packet each millisecond.
+        assert!((*at - due).abs() <= 1.0, "drop {k} at {at} ms, due at {due} ms");
+    }
+    assert!(times.len() > 80, "{}", times.len());
+}
+
+#[test]
+fn codel_marks_what_can_be_marked_as_often_as_it_drops_what_cannot() {
+    let (dropped, link) = overloaded(1000, Ecn::NotEct);
+    assert_eq!((dropped.len() as u64, link.metrics().marked), (link.metrics().dropped_early, 0));
+    let (none, marking) = overloaded(1000, Ecn::Ect0);
+    assert_eq!((none.len(), marking.metrics().dropped_early), (0, 0));
+    assert!(marking.metrics().marked.abs_diff(dropped.len() as u64) <= 1);
+}
+
+#[test]
+fn codel_lets_bursts_pass() {
+    // 90 packets at once have waited for up to 90 ms, the last of them; no interval has passed.
+    let queue = QueueLimit::Packets(1000);
+    let discipline = DisciplineConfig::Codel(Default::default());
+    let mut driven = Driven::new(link(LinkConfig { queue, discipline, ..config() }));
+    for handle in handles(90) {
+        driven.act(at(0), Deed::Offer(1000), handle);
+    }
+    driven.run(at(200));
+    // And a queue that is never longer than a packet is no queue.
+    for (i, handle) in (0..).zip(handles(1000)) {
+        driven.run(at(1000 + i));
+        driven.act(at(1000 + i), Deed::Offer(1000), handle);
+    }
+    driven.run(Instant::FAR_FUTURE);
+    assert_eq!((driven.gone.len(), driven.arrived.len()), (0, 1090));
 }

@@ -24,7 +24,7 @@ use super::mptcp::MptcpSection;
 pub use super::node::NodeKind;
 #[cfg(feature = "schema")]
 use super::options::OrOff;
-use super::options::or_off;
+use super::options::{WordOrTable, or_off};
 use super::paths::PathsSection;
 use super::probe::ProbeSection;
 use super::radio::RadioSection;
@@ -36,6 +36,7 @@ use super::tcp::TcpProfile;
 use super::traffic::TrafficSection;
 use super::units::{Probability, ProbabilityVisitor, QueueSize, Rate, Size, Span};
 use super::wifi::WifiSection;
+use crate::link::discipline::DisciplineConfig;
 use crate::network::Fragmentation;
 use crate::routing::Metric;
 use crate::world::Failure;
@@ -276,7 +277,11 @@ pub struct LinkSection {
     /// What waits for each transmitter at most.
     #[serde(default = "hundred_packets")]
     pub queue: QueueSize,
-    /// A packet of a transport that understands ECN is marked if more than this waits with it.
+    /// How waiting packets are treated.
+    #[serde(default, skip_serializing_if = "is_drop_tail")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "drop-tail")))]
+    pub discipline: WordOrTable<DisciplineConfig>,
+    /// A packet of a transport that understands ECN is marked if more than this waits with it. For the discipline "drop-tail".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn_threshold: Option<QueueSize>,
     /// Largest IP packet in octets.
@@ -315,6 +320,10 @@ pub struct LinkSection {
 
 fn hundred_packets() -> QueueSize {
     QueueSize(crate::link::QueueLimit::Packets(100))
+}
+
+fn is_drop_tail(discipline: &WordOrTable<DisciplineConfig>) -> bool {
+    *discipline == WordOrTable::default()
 }
 
 fn yes() -> bool {
@@ -356,6 +365,9 @@ pub struct BackSection {
     pub delay: Option<Span>,
     /// What waits for the transmitter at most.
     pub queue: Option<QueueSize>,
+    /// How waiting packets are treated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discipline: Option<WordOrTable<DisciplineConfig>>,
     /// What may wait before packets are marked.
     pub ecn_threshold: Option<QueueSize>,
     /// From the start of one transmission to that of the next.

@@ -2,10 +2,11 @@
 //! fills. [`options!`] states key, type and field once, and makes of it the table of a file, what it means, and the table with
 //! every value written out.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use anabranch_core::time::Duration;
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
 use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -111,6 +112,63 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrOff<T> {
             }
         }
         deserializer.deserialize_any(ValueOrOff(std::marker::PhantomData))
+    }
+}
+
+/// A word of an enum, or its table. A word alone stands for a table in which nothing is said.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct WordOrTable<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for WordOrTable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = T;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a word, or a table such as `{ word = { key = ... } }`")
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<T, E> {
+                let alone: Result<T, E> = T::deserialize(StrDeserializer::new(word));
+                alone.or_else(|_| {
+                    let nothing = BTreeMap::<String, String>::new();
+                    let table = MapDeserializer::new(std::iter::once((word, nothing)));
+                    T::deserialize(MapAccessDeserializer::new(table))
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+                let value = T::deserialize(MapAccessDeserializer::new(&mut map))?;
+                match map.next_key::<String>()? {
+                    None => Ok(value),
+                    Some(word) => Err(A::Error::custom(format!("one word is enough, found also `{word}`"))),
+                }
+            }
+        }
+        deserializer.deserialize_any(Either(std::marker::PhantomData)).map(Self)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for WordOrTable<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}WordOrTable", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut value = T::json_schema(generator).to_value();
+        let tables = value["oneOf"].as_array().cloned().unwrap_or_default();
+        let words = tables.iter().filter_map(|table| table["required"][0].as_str());
+        let words: Vec<_> = words.map(|word| serde_json::json!({ "const": word, "description": "The same with its defaults." })).collect();
+        let all = value["oneOf"].as_array_mut().expect("an enum of several variants");
+        all.extend(words);
+        value.try_into().expect("a schema is an object")
     }
 }
 

@@ -15,6 +15,7 @@ use super::radio::Channel;
 use super::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
+use crate::link::discipline::DisciplineConfig;
 use crate::network::FragmentForwarding;
 use crate::packet::NodeId;
 use crate::probe::Figure;
@@ -95,7 +96,11 @@ impl Scenario {
             for (name, value, unit) in figures {
                 put(&mut metrics, &place, name, Some(value as f64), unit);
             }
-            if link.config().ecn_threshold.is_some() {
+            let is_managed = link.config().discipline != DisciplineConfig::DropTail;
+            if is_managed {
+                put(&mut metrics, &place, "dropped_early", Some(m.dropped_early as f64), "1");
+            }
+            if is_managed || link.config().ecn_threshold.is_some() {
                 put(&mut metrics, &place, "ecn_marked", Some(m.marked as f64), "1");
             }
             // A node on the air has one queue and one channel for all its links.

@@ -6,6 +6,7 @@ use super::*;
 
 mod alias;
 mod chain;
+mod disciplines;
 mod endings;
 mod figures;
 mod hosts;
@@ -497,7 +498,7 @@ fn errors_of_form_have_a_place_and_a_hint() {
         "queue = \"64 kB\"",
         "qeue = \"64 kB\"",
         expect![[r#"
-            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `queue`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
+            bad.toml:46:1: unknown key `qeue`, expected one of `name`, `from`, `via`, `to`, `only`, `enabled`, `rate`, `delay`, `queue`, `discipline`, `ecn_threshold`, `mtu`, `loss`, `loss_factors`, `link_ack_timeout`, `reordering`, `lateness`, `duplication`, `spacing`, `back`
               hint: did you mean `queue`?"#]],
     );
     check(

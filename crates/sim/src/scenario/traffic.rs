@@ -12,17 +12,6 @@ use crate::apps::packets::Spacing;
 use crate::packet::NodeId;
 use crate::transport::TransportConfig;
 
-/// How the packets of a source follow one another.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum TrafficKind {
-    /// One packet in each interval.
-    Cbr,
-    /// A Poisson process.
-    Poisson,
-}
-
 /// What carries the packets of a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -84,7 +73,7 @@ pub struct TrafficSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// How packets follow one another.
-    pub kind: TrafficKind,
+    pub kind: Spacing,
     /// What carries them. Where `--set` or an axis of `[sweep]` chooses, `tcp`, `mptcp` and `rdca` of the file are left aside if the
     /// choice does not read them.
     #[serde(default)]

@@ -408,7 +408,7 @@ impl<R: BufRead> Reader<R> {
 
     fn reason(&mut self) -> Result<u8, Fault> {
         Some(self.octets.octet()?)
-            .filter(|r| *r <= reason::WAITED_IN_VAIN)
+            .filter(|r| *r <= reason::EARLY)
             .ok_or(Fault::Bad("an unknown reason"))
     }
 

@@ -35,6 +35,7 @@ impl Medium for Cable {
                 net.events.push(arrival, Event::Arrival { link, generation });
             }
             Offer::Accepted => {}
+            Offer::Waits(due) => return net.wait(now, link, handle, due),
             Offer::Refused(why) => {
                 net.watch(now, link, Point::Dropped(why), handle);
                 net.packets.remove(handle);
@@ -86,6 +87,46 @@ impl Network {
                 self.delay(now, link, copy);
                 self.arrive_at(now, hop, handle)
             }
+        }
+    }
+
+    /// A packet was given to a queue with a discipline of its own, which takes the packet that it drops, perhaps another one.
+    #[cold]
+    fn wait(&mut self, now: Instant, link: LinkId, handle: PacketHandle, due: Option<Instant>) {
+        if let Some(due) = due {
+            self.events.push(due, Event::Departure(link));
+        }
+        let dropped = self.graph.link_mut(link).take_dropped();
+        // What is refused was never sent, as observers see it.
+        if !dropped.iter().any(|(refused, _)| *refused == handle) {
+            let (packet, start) = (self.packets.peek(handle), self.graph.link(link).expected_start());
+            for observer in &mut self.observers {
+                observer.on_packet(now, link, Point::Sent, packet);
+                observer.on_departure(now, link, packet.id, start);
+            }
+        }
+        self.forget(now, link, dropped);
+    }
+
+    /// The transmitter of a cable may be free.
+    pub(crate) fn handle_departure(&mut self, now: Instant, link: LinkId) {
+        let this = self.graph.link_mut(link);
+        let departure = this.depart(now);
+        let (dropped, generation) = (this.take_dropped(), this.generation());
+        self.forget(now, link, dropped);
+        if let Some(next) = departure.next {
+            self.events.push(next, Event::Departure(link));
+        }
+        if let Some((_, arrival)) = departure.packet.filter(|_| departure.is_first) {
+            self.events.push(arrival, Event::Arrival { link, generation });
+        }
+    }
+
+    /// The discipline of a cable's queue has dropped packets.
+    fn forget(&mut self, now: Instant, link: LinkId, dropped: Vec<(PacketHandle, LinkDrop)>) {
+        for (handle, why) in dropped {
+            self.watch(now, link, Point::Dropped(why), handle);
+            self.packets.remove(handle);
         }
     }
 

@@ -8,6 +8,7 @@ use super::super::units::{QueueSize, Size};
 use super::super::{GroupLinkSpec, LinkSpec};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
+use crate::link::discipline::DisciplineConfig;
 use crate::link::{LinkConfig, QueueLimit};
 use crate::loss::{Disturbance, LossFactors, LossModel};
 use crate::packet::NodeId;
@@ -112,6 +113,7 @@ impl Checker<'_> {
             rate: section.rate.0,
             delay: section.delay.0,
             queue: section.queue.0,
+            discipline: section.discipline.0,
             ecn_threshold: section.ecn_threshold.map(|size| size.0),
             mtu: section.mtu,
             loss: loss_model(section.loss),
@@ -136,6 +138,7 @@ impl Checker<'_> {
             back.rate = other.rate.map_or(back.rate, |rate| rate.0);
             back.delay = other.delay.map_or(back.delay, |span| span.0);
             back.queue = other.queue.map_or(back.queue, |queue| queue.0);
+            back.discipline = other.discipline.map_or(back.discipline, |discipline| discipline.0);
             back.ecn_threshold = other.ecn_threshold.map_or(back.ecn_threshold, |size| Some(size.0));
             back.spacing = other.spacing.map_or(back.spacing, |span| span.0);
             back.mtu = other.mtu.unwrap_or(back.mtu);
@@ -159,6 +162,13 @@ impl Checker<'_> {
                 format!("a queue of {} holds no packet of the link's `mtu`, {} B", Size(bytes), link.mtu);
             let hint = "say as many bytes as the `mtu` or more, a number of packets, or a smaller `mtu`";
             return self.fault(&at("queue"), message, Some(hint));
+        }
+        if let Err((key, message)) = link.discipline.check() {
+            return self.fault(&at("discipline"), format!("`{key}`: {message}"), None);
+        }
+        if link.ecn_threshold.is_some() && link.discipline != DisciplineConfig::DropTail {
+            let message = "the discipline decides which packets are marked, and not a threshold";
+            return self.fault(&at("ecn_threshold"), message, Some("leave one of the two out"));
         }
         let above = match (link.ecn_threshold, link.queue) {
             (Some(QueueLimit::Packets(threshold)), QueueLimit::Packets(most)) => threshold > most,

@@ -10,11 +10,11 @@ use super::super::deployment::Choice;
 use super::super::file::FileConfig;
 use super::super::radio::RadioSpec;
 use super::super::rdca::RdcaOptions;
-use super::super::traffic::{Carrier, Over, Senders, TrafficKind, TrafficSection, TrafficSpec};
+use super::super::traffic::{Carrier, Over, Senders, TrafficSection, TrafficSpec};
 use super::super::{Scenario, TransferSpec, units};
 use super::deployment::Named;
 use super::{Checked, Checker, at};
-use crate::apps::packets::{LEAST_PACKET, Spacing};
+use crate::apps::packets::LEAST_PACKET;
 use crate::apps::set::{GATEWAY_PORT, NODE_PORT};
 use crate::packet::NodeId;
 
@@ -170,10 +170,7 @@ impl Checker<'_> {
             carrier,
             payload,
             interval,
-            spacing: match section.kind {
-                TrafficKind::Cbr => Spacing::Constant,
-                TrafficKind::Poisson => Spacing::Poisson,
-            },
+            spacing: section.kind,
             start,
             phase: section.phase,
             stop,

@@ -6,7 +6,7 @@ use super::super::deployment::Drawn;
 use super::super::traffic::{Carrier, Phase, Senders, TrafficSpec};
 use super::{Plan, Scenario};
 use crate::apps::cbr::{CbrConfig, CbrSink, CbrSource};
-use crate::apps::packets::{PacketSink, PacketSource, PacketSourceConfig, Spacing};
+use crate::apps::packets::{PacketSink, PacketSource, PacketSourceConfig};
 use crate::apps::rdca::{RdcaConfig, RdcaSink, RdcaSource};
 use crate::event::AppId;
 use crate::packet::NodeId;
@@ -111,14 +111,7 @@ impl TrafficSpec {
     /// Packets that a source makes at most, which begins then.
     fn most_packets(&self, begin: Instant) -> u32 {
         let most = self.packets.unwrap_or(u32::MAX);
-        match self.spacing {
-            Spacing::Poisson => most,
-            Spacing::Constant => {
-                // One is made at the beginning.
-                let intervals =
-                    self.stop.saturating_since(begin).as_nanos() / self.interval.as_nanos().max(1);
-                most.min(u32::try_from(intervals).unwrap_or(u32::MAX).saturating_add(1))
-            }
-        }
+        let made = self.spacing.most_packets(self.stop.saturating_since(begin), self.interval);
+        made.map_or(most, |made| made.min(most))
     }
 }

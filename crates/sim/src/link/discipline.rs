@@ -1,0 +1,149 @@
+//! Queue disciplines: which of the packets that wait for a link's transmitter goes next, and which never does.
+//!
+//! Without one a link drops from its tail, and then it is decided when a packet comes when it will go ([`crate::link`]). With one that
+//! is decided when the transmitter is free. A discipline is a file of its own, and [`DisciplineConfig`] the only place that names them
+//! all.
+
+pub mod codel;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use anabranch_core::segment::Ecn;
+use anabranch_core::time::Instant;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{LinkConfig, LinkDrop, QueueLimit};
+use crate::packet::PacketHandle;
+use codel::{Codel, CodelConfig};
+
+/// How the packets that wait for a link's transmitter are treated.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum DisciplineConfig {
+    /// In the order in which they come, dropped when the queue is full, and marked above `ecn_threshold`.
+    #[default]
+    DropTail,
+    /// CoDel (RFC 8289): dropped, or marked, once packets have waited for more than `target` for as long as `interval`, which are
+    /// `{ codel = { target = "5 ms", interval = "100 ms" } }` if they are not given.
+    Codel(CodelConfig),
+}
+
+impl DisciplineConfig {
+    /// The discipline of a link; `None` if it drops from its tail and does no more.
+    pub(super) fn make(&self, link: &LinkConfig) -> Option<Box<dyn Discipline>> {
+        match *self {
+            Self::DropTail => None,
+            Self::Codel(config) => Some(Box::new(Codel::new(config, link.queue))),
+        }
+    }
+
+    /// What is wrong with the options: the key and the reason.
+    ///
+    /// # Errors
+    ///
+    /// A value out of its range.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match self {
+            Self::DropTail => Ok(()),
+            Self::Codel(config) => config.check(),
+        }
+    }
+}
+
+/// Orders the packets that wait for a transmitter.
+pub trait Discipline: fmt::Debug + Send {
+    /// A packet goes to the transmitter at once: nothing waits, and nothing is under way. It may be marked.
+    fn pass(&mut self, now: Instant, packet: &mut PacketHandle, verdicts: &mut Verdicts);
+
+    /// A packet comes that has to wait, if it or others are not dropped for it.
+    fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts);
+
+    /// The transmitter is free: the packet that goes now.
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) -> Option<PacketHandle>;
+
+    /// Packets and octets that wait.
+    fn queued(&self) -> (usize, u64);
+
+    /// Takes out all that waits.
+    fn clear(&mut self) -> Vec<PacketHandle>;
+}
+
+/// What a discipline has decided against packets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Verdicts {
+    /// Packets that are dropped, and why.
+    pub dropped: Vec<(PacketHandle, LinkDrop)>,
+    /// Packets that were marked.
+    pub marked: u64,
+}
+
+impl Verdicts {
+    /// There is no room for a packet.
+    pub fn refuse(&mut self, packet: PacketHandle) {
+        self.dropped.push((packet, LinkDrop::QueueFull));
+    }
+
+    /// Congestion is told by a packet: it is marked if its transport understands that (RFC 3168), and true returned; if not,
+    /// whoever calls drops it by [`Verdicts::drop_early`].
+    pub fn marks(&mut self, packet: &mut PacketHandle) -> bool {
+        if !packet.ecn.is_capable() {
+            return false;
+        }
+        self.marked += u64::from(packet.ecn != Ecn::Ce);
+        packet.ecn = Ecn::Ce;
+        true
+    }
+
+    /// A packet is dropped though there is room for it.
+    pub fn drop_early(&mut self, packet: PacketHandle) {
+        self.dropped.push((packet, LinkDrop::Early));
+    }
+}
+
+/// Packets in the order in which they have come, with a limit.
+#[derive(Debug)]
+pub struct Fifo {
+    limit: QueueLimit,
+    waiting: VecDeque<(PacketHandle, Instant)>,
+    octets: u64,
+}
+
+impl Fifo {
+    /// Nothing waits.
+    pub fn new(limit: QueueLimit) -> Self {
+        Self { limit, waiting: VecDeque::new(), octets: 0 }
+    }
+
+    /// Takes a packet, or refuses it if there is no room.
+    pub fn push(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
+        let len = u64::from(packet.wire_len);
+        if self.limit.is_exceeded(self.waiting.len() + 1, self.octets + len) {
+            verdicts.refuse(packet);
+            return;
+        }
+        self.octets += len;
+        self.waiting.push_back((packet, now));
+    }
+
+    /// The packet that has waited longest, and when it came.
+    pub fn pop(&mut self) -> Option<(PacketHandle, Instant)> {
+        let (packet, since) = self.waiting.pop_front()?;
+        self.octets -= u64::from(packet.wire_len);
+        Some((packet, since))
+    }
+
+    /// Packets and octets that wait.
+    pub fn queued(&self) -> (usize, u64) {
+        (self.waiting.len(), self.octets)
+    }
+
+    /// Takes out all that waits.
+    pub fn clear(&mut self) -> Vec<PacketHandle> {
+        self.octets = 0;
+        self.waiting.drain(..).map(|(packet, _)| packet).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! Controlled Delay (RFC 8289): a queue may be long for a while, but not for as long as a round trip. It looks at the time that packets
+//! have waited, when they leave, and drops, or marks, one and then more and more often, until one has waited for less than the target.
+
+use anabranch_core::time::{Duration, Instant};
+use anabranch_units::Span;
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Discipline, Fifo, Verdicts};
+use crate::link::QueueLimit;
+use crate::packet::PacketHandle;
+
+/// Options of CoDel.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct CodelConfig {
+    /// How long packets may wait for good: TARGET, section 4.3. Less than `interval`.
+    pub target: Span,
+    /// How long they may wait for longer, about the longest round trip: INTERVAL, section 4.2.
+    pub interval: Span,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        Self { target: Span(Duration::from_millis(5)), interval: Span(Duration::from_millis(100)) }
+    }
+}
+
+impl CodelConfig {
+    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match (self.target.0.is_zero(), self.target.0 < self.interval.0) {
+            (true, _) => Err(("target", "packets that must not wait at all need no queue")),
+            (_, false) => Err(("interval", "expected more than `target`")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The queue of one link.
+#[derive(Debug)]
+pub struct Codel {
+    config: CodelConfig,
+    fifo: Fifo,
+    /// Octets of the largest packet so far: as long as no more than one such waits, the queue is short.
+    largest: u32,
+    /// If packets wait for too long until then, that is not a burst.
+    patient_until: Option<Instant>,
+    dropping: bool,
+    next_drop: Instant,
+    /// Drops since it began to drop, and how many there were when it did so last.
+    count: u32,
+    last_count: u32,
+}
+
+impl Codel {
+    /// An empty queue with a limit.
+    pub fn new(config: CodelConfig, limit: QueueLimit) -> Self {
+        Self {
+            config,
+            fifo: Fifo::new(limit),
+            largest: 0,
+            patient_until: None,
+            dropping: false,
+            next_drop: Instant::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+
+    /// The head of the queue, and whether it has been too long for an interval.
+    fn take(&mut self, now: Instant) -> Option<(PacketHandle, bool)> {
+        let Some((packet, since)) = self.fifo.pop() else {
+            self.patient_until = None;
+            return None;
+        };
+        let short = now.saturating_since(since) < self.config.target.0;
+        if short || self.fifo.queued().1 <= self.largest.into() {
+            self.patient_until = None;
+            return Some((packet, false));
+        }
+        let until = *self.patient_until.get_or_insert(now + self.config.interval.0);
+        Some((packet, now >= until))
+    }
+
+    /// The time of the next drop after one at `at`: the rate grows with the square root of the number (section 3.3).
+    fn after(&self, at: Instant) -> Instant {
+        at + Duration::from_secs_f64(self.config.interval.0.as_secs_f64() / f64::from(self.count).sqrt())
+    }
+
+    /// It begins to drop, almost as often as before if that was not long ago (section 5).
+    fn begin(&mut self, now: Instant) {
+        self.dropping = true;
+        let since_then = self.count - self.last_count;
+        let recent = now.saturating_since(self.next_drop) < self.config.interval.0 * 16;
+        self.count = if since_then > 1 && recent { since_then } else { 1 };
+        self.next_drop = self.after(now);
+        self.last_count = self.count;
+    }
+}
+
+impl Discipline for Codel {
+    fn pass(&mut self, _: Instant, packet: &mut PacketHandle, _: &mut Verdicts) {
+        self.largest = self.largest.max(packet.wire_len);
+        (self.patient_until, self.dropping) = (None, false);
+    }
+
+    fn enqueue(&mut self, now: Instant, packet: PacketHandle, verdicts: &mut Verdicts) {
+        self.largest = self.largest.max(packet.wire_len);
+        self.fifo.push(now, packet, verdicts);
+    }
+
+    fn dequeue(&mut self, now: Instant, verdicts: &mut Verdicts) -> Option<PacketHandle> {
+        let mut head = self.take(now);
+        if !self.dropping {
+            if let Some((packet, true)) = &mut head {
+                if !verdicts.marks(packet) {
+                    verdicts.drop_early(*packet);
+                    head = self.take(now);
+                }
+                self.begin(now);
+            }
+            return head.map(|(packet, _)| packet);
+        }
+        loop {
+            match &mut head {
+                Some((packet, true)) if now >= self.next_drop => {
+                    self.count += 1;
+                    if verdicts.marks(packet) {
+                        self.next_drop = self.after(self.next_drop);
+                        break;
+                    }
+                    verdicts.drop_early(*packet);
+                    head = self.take(now);
+                    if matches!(head, Some((_, true))) {
+                        self.next_drop = self.after(self.next_drop);
+                    }
+                }
+                Some((_, true)) => break,
+                Some((_, false)) | None => {
+                    self.dropping = false;
+                    break;
+                }
+            }
+        }
+        head.map(|(packet, _)| packet)
+    }
+
+    fn queued(&self) -> (usize, u64) {
+        self.fifo.queued()
+    }
+
+    fn clear(&mut self) -> Vec<PacketHandle> {
+        (self.patient_until, self.dropping) = (None, false);
+        self.fifo.clear()
+    }
+}
