@@ -184,6 +184,8 @@ pub struct Link {
     to: NodeId,
     config: LinkConfig,
     up: bool,
+    /// It is up, and its queue drops from its tail.
+    is_plain: bool,
     medium: MediumId,
     /// `None` loses nothing. Apart, since it is large and often absent.
     channel: Option<Box<Channel>>,
@@ -235,6 +237,7 @@ impl Link {
             to,
             config,
             up: true,
+            is_plain: config.discipline == DisciplineConfig::DropTail,
             medium: MediumId::CABLE,
             channel: (config.loss != LossModel::None).then(|| channel(stream("loss"))),
             acks: config.link_ack_timeout.map(|_| channel(stream("link acknowledgement loss"))),
@@ -381,12 +384,9 @@ impl Link {
     #[inline(always)]
     pub fn offer(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
         let len = handle.wire_len;
-        if !self.up {
-            self.metrics.dropped_down += 1;
-            return Offer::Refused(LinkDrop::Down);
-        }
-        if self.managed.is_some() {
-            return self.offer_managed(now, handle);
+        // One comparison for what most links are: up, with a queue that drops from its tail.
+        if !self.is_plain {
+            return self.offer_otherwise(now, handle);
         }
         let idle = self.free_at <= now;
         if !idle {
@@ -429,10 +429,13 @@ impl Link {
         self.metrics.peak_bytes = self.metrics.peak_bytes.max(octets);
     }
 
-    /// Offers a packet to a queue with a discipline of its own.
+    /// Offers a packet to a link that is down, or to a queue with a discipline of its own.
     #[cold]
-    fn offer_managed(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
-        let managed = self.managed.as_mut().expect("the link has one");
+    fn offer_otherwise(&mut self, now: Instant, mut handle: PacketHandle) -> Offer {
+        let Some(managed) = self.managed.as_mut().filter(|_| self.up) else {
+            self.metrics.dropped_down += 1;
+            return Offer::Refused(LinkDrop::Down);
+        };
         self.metrics.enqueued += 1;
         if self.free_at <= now && managed.due.is_none() {
             managed.queue.pass(now, &mut handle, &mut managed.verdicts);
@@ -536,7 +539,7 @@ impl Link {
     /// Takes the link down: what has not left the transmitter is cut, in order, and given to `cut`.
     /// Returns when the next packet arrives; the event that was pending is void.
     pub fn take_down(&mut self, now: Instant, cut: impl FnMut(PacketHandle)) -> Option<Instant> {
-        self.up = false;
+        self.set_up(false);
         self.cut(now, cut)
     }
 
@@ -564,7 +567,12 @@ impl Link {
 
     /// Accepts packets again.
     pub fn bring_up(&mut self) {
-        self.up = true;
+        self.set_up(true);
+    }
+
+    fn set_up(&mut self, up: bool) {
+        self.up = up;
+        self.is_plain = up && self.managed.is_none();
     }
 
     /// Sets the rate in bit/s, at least 1, for every transmission that starts after `now`. Returns as

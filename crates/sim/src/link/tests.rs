@@ -295,7 +295,7 @@ impl Driven {
 }
 
 fn with(queue: Box<dyn Discipline>, config: LinkConfig) -> Link {
-    Link { managed: Some(Link::managed_by(queue)), ..link(config) }
+    Link { managed: Some(Link::managed_by(queue)), is_plain: false, ..link(config) }
 }
 
 proptest::proptest! {

@@ -87,6 +87,9 @@ pub(super) struct GivenBack {
     pub(super) reroutes: u8,
 }
 
+/// The figures of a node's interface: their place in results, and name, value and unit of each.
+pub type Figures = (&'static str, Vec<(&'static str, f64, &'static str)>);
+
 /// What carries packets over links.
 pub(super) trait Medium {
     /// In links and events.
@@ -136,6 +139,13 @@ pub(super) trait Medium {
 
     /// What the radio of a node has used from the epoch on, if it has one here.
     fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
+        let _ = (net, now, node);
+        None
+    }
+
+    /// What a node's interface to the medium has done until `now`, if it has one: the place of the figures in results, and each with
+    /// its name and unit.
+    fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
         let _ = (net, now, node);
         None
     }
@@ -212,6 +222,14 @@ impl Network {
     pub fn energy_use(&self, now: Instant, node: NodeId) -> Option<EnergyUse> {
         each_medium!(M => if let Some(used) = M::energy_use(self, now, node) {
             return Some(used);
+        });
+        None
+    }
+
+    /// What a node's interface to a shared channel has done until `now`; `None` if it has none.
+    pub fn medium_figures(&self, now: Instant, node: NodeId) -> Option<Figures> {
+        each_medium!(M => if let Some(figures) = M::figures(self, now, node) {
+            return Some(figures);
         });
         None
     }

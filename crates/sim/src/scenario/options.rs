@@ -165,7 +165,9 @@ impl<T: schemars::JsonSchema> schemars::JsonSchema for WordOrTable<T> {
         let mut value = T::json_schema(generator).to_value();
         let tables = value["oneOf"].as_array().cloned().unwrap_or_default();
         let words = tables.iter().filter_map(|table| table["required"][0].as_str());
-        let words: Vec<_> = words.map(|word| serde_json::json!({ "const": word, "description": "The same with its defaults." })).collect();
+        let words: Vec<_> = words
+            .map(|word| serde_json::json!({ "const": word, "description": "The same with its defaults." }))
+            .collect();
         let all = value["oneOf"].as_array_mut().expect("an enum of several variants");
         all.extend(words);
         value.try_into().expect("a schema is an object")

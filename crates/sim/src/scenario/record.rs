@@ -11,15 +11,12 @@ use anabranch_core::time::{Duration, Instant};
 use super::deployment::Undrawable;
 #[cfg(feature = "schema")]
 use super::file::FileConfig;
-use super::radio::Channel;
 use super::{Plan, Planned, PlannedSet, PlannedTraffic, PlannedTransfer, Scenario, TransferSpec};
 use crate::apps::set::{SetNode, SetRelay, SetSender};
 use crate::apps::{BulkSender, MultipathInfo, Outcome, Sink};
 use crate::link::discipline::DisciplineConfig;
-use crate::network::FragmentForwarding;
 use crate::packet::NodeId;
 use crate::probe::Figure;
-use crate::radio::Station;
 use crate::sim::Simulation;
 
 /// A figure with its unit.
@@ -110,8 +107,13 @@ impl Scenario {
                 put(&mut metrics, &place, "busy_s", Some(m.busy.as_secs_f64()), "s");
             }
         }
-        self.radio_metrics(&mut metrics, sim, end);
-        self.wifi_metrics(&mut metrics, sim, end);
+        for (i, node) in self.nodes.iter().enumerate() {
+            let Some((place, figures)) = network.medium_figures(end, NodeId(i as u32)) else { continue };
+            let place = format!("{place}.{}", node.name);
+            figures
+                .into_iter()
+                .for_each(|(name, value, unit)| put(&mut metrics, &place, name, Some(value), unit));
+        }
         buffers::metrics(&mut metrics, &self.nodes, sim);
         self.node_metrics(&mut metrics, sim);
         for probe in sim.probes() {
@@ -135,59 +137,6 @@ impl Scenario {
             for (name, value) in figures.into_iter().filter(|(_, value)| *value > 0) {
                 put(metrics, &format!("node.{}", node.name), name, Some(value as f64), "1");
             }
-        }
-    }
-
-    fn radio_metrics(&self, metrics: &mut Metrics, sim: &Simulation, end: Instant) {
-        let network = &sim.world().network;
-        let Some(radio) = network.radio() else { return };
-        for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
-            let place = format!("radio.{}", network.node_name(*node));
-            let m = radio.metrics(station);
-            let figures = [
-                ("frames", m.transmissions),
-                ("retries", m.retries),
-                ("no_ack", m.no_ack),
-                ("channel_access_failures", m.channel_access_failures),
-                ("collisions", m.collisions),
-            ];
-            for (name, value) in figures {
-                put(metrics, &place, name, Some(value as f64), "1");
-            }
-            let one_by_one = !matches!(self.radio.as_ref().map(|r| r.channel), Some(Channel::Ieee802154(_, wireless)) if wireless.forwarding == FragmentForwarding::Reassembly);
-            if let (true, Some(m)) = (one_by_one, network.wireless_metrics(*node)) {
-                let figures = [
-                    ("fragments_forwarded", m.fragments_forwarded),
-                    ("entries_refused", m.entries_refused),
-                    ("entries_timed_out", m.entries_timed_out),
-                ];
-                for (name, value) in figures {
-                    put(metrics, &place, name, Some(value as f64), "1");
-                }
-            }
-            put(metrics, &place, "energy_j", Some(radio.energy_j(end, station)), "J");
-        }
-    }
-
-    fn wifi_metrics(&self, metrics: &mut Metrics, sim: &Simulation, end: Instant) {
-        let network = &sim.world().network;
-        let Some(wifi) = network.wifi() else { return };
-        for (station, (node, _)) in (0..).map(Station).zip(self.radio.iter().flat_map(|r| &r.places)) {
-            let place = format!("wifi.{}", network.node_name(*node));
-            let m = wifi.metrics(station);
-            let interface = network.adhoc_metrics(*node).copied().unwrap_or_default();
-            let figures = [
-                ("frames", m.transmissions),
-                ("retries", m.retries),
-                ("no_ack", m.no_ack),
-                ("collisions", m.collisions),
-                ("routing_packets", interface.routing),
-                ("dropped_queue_full", interface.queue_drops),
-            ];
-            for (name, value) in figures {
-                put(metrics, &place, name, Some(value as f64), "1");
-            }
-            put(metrics, &place, "energy_j", Some(wifi.energy_j(end, station)), "J");
         }
     }
 

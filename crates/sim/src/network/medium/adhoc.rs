@@ -15,7 +15,7 @@ use anabranch_core::time::Instant;
 use anabranch_wire::ieee80211::data_len;
 
 use super::stations::Stations;
-use super::{GivenBack, Medium, Outbound};
+use super::{Figures, GivenBack, Medium, Outbound};
 use crate::link::LinkDrop;
 use crate::network::Network;
 use crate::network::forwarding::Past;
@@ -177,6 +177,22 @@ impl Medium for Adhoc {
     fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
         let station = net.wifi_station(node)?;
         Some(net.wifi()?.energy_use(now, station))
+    }
+
+    fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
+        let station = net.wifi_station(node)?;
+        let (wifi, interface) = (net.wifi()?, net.adhoc_metrics(node)?);
+        let m = wifi.metrics(station);
+        let counts = [
+            ("frames", m.transmissions),
+            ("retries", m.retries),
+            ("no_ack", m.no_ack),
+            ("collisions", m.collisions),
+            ("routing_packets", interface.routing),
+            ("dropped_queue_full", interface.queue_drops),
+        ];
+        let counts = counts.into_iter().map(|(name, count)| (name, count as f64, "1"));
+        Some(("wifi", counts.chain([("energy_j", wifi.energy_j(now, station), "J")]).collect()))
     }
 
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {

@@ -19,7 +19,7 @@ use anabranch_core::dtc::LinkEvent;
 use anabranch_core::time::{Duration, Instant};
 
 use super::stations::Stations;
-use super::{LinkNews, Medium, View};
+use super::{Figures, LinkNews, Medium, View};
 use crate::frames::{self, Cut};
 use crate::link::{Link, LinkDrop};
 use crate::network::Network;
@@ -340,6 +340,30 @@ impl Medium for Wireless {
     fn energy_use(net: &Network, now: Instant, node: NodeId) -> Option<EnergyUse> {
         let station = net.station(node)?;
         Some(net.radio()?.energy_use(now, Station(station)))
+    }
+
+    fn figures(net: &Network, now: Instant, node: NodeId) -> Option<Figures> {
+        let station = Station(net.station(node)?);
+        let wireless = net.media.wireless.as_ref()?;
+        let m = wireless.radio.metrics(station);
+        let mut counts = vec![
+            ("frames", m.transmissions),
+            ("retries", m.retries),
+            ("no_ack", m.no_ack),
+            ("channel_access_failures", m.channel_access_failures),
+            ("collisions", m.collisions),
+        ];
+        if wireless.config.forwarding != FragmentForwarding::Reassembly {
+            let m = wireless.interfaces[station.0 as usize].metrics;
+            counts.extend([
+                ("fragments_forwarded", m.fragments_forwarded),
+                ("entries_refused", m.entries_refused),
+                ("entries_timed_out", m.entries_timed_out),
+            ]);
+        }
+        let counts = counts.into_iter().map(|(name, count)| (name, count as f64, "1"));
+        let energy = ("energy_j", wireless.radio.energy_j(now, station), "J");
+        Some(("radio", counts.chain([energy]).collect()))
     }
 
     fn set_node(net: &mut Network, now: Instant, node: NodeId, up: bool) {
