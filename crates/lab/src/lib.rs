@@ -91,10 +91,7 @@ pub fn reproduce(
 ///
 /// # Errors
 ///
-/// [`experiment::ParameterError::NoExperiment`], with the name that was probably meant.
+/// [`experiment::ParameterError::NoExperiment`], with the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn experiment::Experiment, experiment::ParameterError> {
-    EXPERIMENTS.iter().copied().find(|e| e.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = EXPERIMENTS.iter().map(|e| e.name()).collect();
-        experiment::ParameterError::no_experiment(name, &known)
-    })
+    anabranch_sweep::experiment::find(EXPERIMENTS, name)
 }
