@@ -3,7 +3,7 @@
 //! It reads no clock and no file; what comes out depends on parameters, seed and number of runs alone, never
 //! on the number of threads.
 //!
-//! Code map: [`experiment`] is what every experiment looks like and how a grid of it is run; [`set`] is the
+//! Code map: [`experiment`] runs experiments in memory and sums up what came out; [`set`] is the
 //! experiment of the SET paper, its figures ([`set::figures`]) and its claims ([`set::claims`]); [`dtc`] that of the
 //! paper on caching nodes; [`mptcp`] that of the paper on multipath TCP over IEEE 802.15.4; [`rdca`] that of the paper on
 //! sink-driven rate control over IEEE 802.11; [`sockbuf`] that of the paper on send buffers of a striped connection;

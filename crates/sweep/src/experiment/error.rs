@@ -56,7 +56,9 @@ pub enum ParameterError {
 impl ParameterError {
     /// No experiment of that name.
     pub fn no_experiment(name: &str, known: &[&str]) -> Self {
-        Self::NoExperiment { name: name.to_owned(), hint: meant(name, known, "experiments") }
+        let none = "this program knows no experiment";
+        let hint = if known.is_empty() { none.to_owned() } else { meant(name, known, "experiments") };
+        Self::NoExperiment { name: name.to_owned(), hint }
     }
 
     /// No parameter of that name.
